@@ -1,0 +1,222 @@
+//! The commands' side of the HTTP API.
+
+pub mod stream;
+
+use crate::config::ClientConfig;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Method, RequestBuilder, Response, Url};
+use serde_json::Value;
+use std::error::Error as _;
+use std::time::Duration;
+use turnstone_telemetry::SecretRef;
+
+/// The environment variable that holds the API key unless a reference says otherwise.
+const KEY_VARIABLE: &str = "TURNSTONE_API_KEY";
+/// How long the server may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an answer other than a stream may take.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a stream may be silent before it counts as broken.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// A connection to one server.
+#[derive(Clone, Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    base: Url,
+    output: Output,
+}
+
+impl Client {
+    /// A client for the configured server. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// The address or the API key cannot be used.
+    pub fn new(config: &ClientConfig, output: Output) -> Result<Self, Failure> {
+        let base = Url::parse(&config.url)
+            .map_err(|error| Failure::usage(format!("the server address cannot be used: {error}")).hint("--url http://127.0.0.1:8080"))?;
+        // A second installation in the same process keeps the first provider, which is the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder()
+            .user_agent(concat!("turnstone/", env!("CARGO_PKG_VERSION")))
+            .default_headers(key_header(config.api_key.as_ref())?)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(SILENCE_TIMEOUT)
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .map_err(|error| Failure::failed(format!("the HTTP client cannot be set up: {error}")))?;
+        Ok(Self { http, base, output })
+    }
+
+    /// The server's address, without credentials.
+    #[must_use]
+    pub fn address(&self) -> String {
+        let mut shown = self.base.clone();
+        // Only addresses without a host refuse this, and those carry no credentials.
+        let _ = (shown.set_username(""), shown.set_password(None));
+        shown.as_str().trim_end_matches('/').to_owned()
+    }
+
+    /// Reads something.
+    ///
+    /// # Errors
+    /// What the server, or the way to it, says.
+    pub async fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value, Failure> {
+        self.answer(self.request(Method::GET, path, query)).await
+    }
+
+    /// Sends JSON.
+    ///
+    /// # Errors
+    /// What the server, or the way to it, says.
+    pub async fn post(&self, path: &[&str], body: &Value) -> Result<Value, Failure> {
+        self.answer(self.request(Method::POST, path, &[]).json(body)).await
+    }
+
+    /// Sends a document as it is.
+    ///
+    /// # Errors
+    /// What the server, or the way to it, says.
+    pub async fn post_text(&self, path: &[&str], media_type: &'static str, body: String) -> Result<Value, Failure> {
+        self.answer(self.request(Method::POST, path, &[]).header(CONTENT_TYPE, media_type).body(body)).await
+    }
+
+    /// Removes or cancels something.
+    ///
+    /// # Errors
+    /// What the server, or the way to it, says.
+    pub async fn delete(&self, path: &[&str]) -> Result<Value, Failure> {
+        self.answer(self.request(Method::DELETE, path, &[])).await
+    }
+
+    fn request(&self, method: Method, path: &[&str], query: &[(&str, String)]) -> RequestBuilder {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.http.request(method, url)
+    }
+
+    async fn answer(&self, request: RequestBuilder) -> Result<Value, Failure> {
+        let response = self.send(request.timeout(ANSWER_TIMEOUT)).await?;
+        let body = response.text().await.map_err(|error| self.unreachable(&error))?;
+        if body.trim().is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_str(&body).map_err(|error| {
+            Failure::failed(format!("{} did not answer with JSON: {error}", self.address()))
+                .hint("is this a Turnstone server? check the --url")
+        })
+    }
+
+    /// Sends a request; an answer that is not a success is a failure.
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        let (http, request) = request.build_split();
+        let request = request.map_err(|error| Failure::usage(format!("the request cannot be made: {error}")))?;
+        let line = format!("{} {}", request.method(), request.url().path());
+        let response = http.execute(request).await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status().as_u16();
+        self.output.detail(&format!("{line}: {status}"));
+        if Exit::of_status(status) == Exit::Ok {
+            return Ok(response);
+        }
+        let body = response.text().await.unwrap_or_default();
+        Err(Failure::of_answer(status, &body))
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+        let mut cause: &dyn std::error::Error = error;
+        while let Some(deeper) = cause.source() {
+            cause = deeper;
+        }
+        let what = if error.is_connect() {
+            format!("no server answers at {}: {cause}", self.address())
+        } else if error.is_timeout() {
+            format!("{} took too long to answer", self.address())
+        } else {
+            format!("the connection to {} broke: {cause}", self.address())
+        };
+        Failure::failed(what).hint("start one with `turnstone dev`, or name another with --url or TURNSTONE_URL")
+    }
+}
+
+/// The header that shows the API key, if there is one.
+fn key_header(reference: Option<&SecretRef>) -> Result<HeaderMap, Failure> {
+    let by_default = SecretRef::Env(KEY_VARIABLE.to_owned());
+    let reference = match reference {
+        Some(reference) => reference,
+        None if std::env::var_os(KEY_VARIABLE).is_some_and(|key| !key.is_empty()) => &by_default,
+        None => return Ok(HeaderMap::new()),
+    };
+    let refused = |why: String| Failure::new(Exit::Auth, why).hint("an API key is given by reference: --api-key-ref env:NAME or file:/path");
+    let key = reference.resolve().map_err(refused)?;
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose()))
+        .map_err(|_| refused(format!("the API key in {reference} has characters that cannot be sent")))?;
+    value.set_sensitive(true);
+    Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
+}
+
+/// The elements of a list answer: an array, or an object with the array below `name` or `items`.
+#[must_use]
+pub fn elements(mut answer: Value, name: &str) -> Vec<Value> {
+    let inside = [name, "items"].into_iter().find(|name| answer[*name].is_array());
+    let list = inside.map_or_else(|| answer.clone(), |name| answer[name].take());
+    match list {
+        Value::Array(elements) => elements,
+        _ => Vec::new(),
+    }
+}
+
+/// The part of an answer below `name`, or the whole answer when it is not wrapped.
+#[must_use]
+pub fn unwrapped(mut answer: Value, name: &str) -> Value {
+    if answer[name].is_object() { answer[name].take() } else { answer }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Format;
+    use serde_json::json;
+
+    fn client(url: &str) -> Client {
+        let output = Output { format: Format::Table, tty: false, color: false, quiet: true, verbose: false };
+        Client::new(&ClientConfig { url: url.into(), api_key: None }, output).unwrap()
+    }
+
+    #[test]
+    fn ids_cannot_leave_their_place_in_the_path() {
+        let client = client("http://127.0.0.1:1/base/");
+        let request = client.request(Method::GET, &["ojs", "v1", "jobs", "../x?y#z"], &[("q", "a&b".into())]).build().unwrap();
+        assert_eq!(request.url().as_str(), "http://127.0.0.1:1/base/ojs/v1/jobs/..%2Fx%3Fy%23z?q=a%26b");
+    }
+
+    #[test]
+    fn an_address_is_shown_without_its_credentials() {
+        assert_eq!(client("http://me:hunter2@host:1/").address(), "http://host:1");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_not_there_is_named_with_the_next_step() {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let failure = client(&format!("http://{free}")).get(&["ojs", "manifest"], &[]).await.unwrap_err();
+        assert_eq!(failure.exit, Exit::Failed);
+        assert!(failure.message.contains(&free.to_string()), "{failure}");
+        assert!(failure.hint.unwrap().contains("turnstone dev"));
+    }
+
+    #[test]
+    fn lists_and_wrapped_objects_are_found() {
+        assert_eq!(elements(json!([1]), "jobs"), [json!(1)]);
+        assert_eq!(elements(json!({ "items": [1] }), "jobs"), [json!(1)]);
+        assert_eq!(elements(json!({ "jobs": [1] }), "jobs"), [json!(1)]);
+        assert_eq!(elements(json!({ "other": 1 }), "jobs"), Vec::<Value>::new());
+        assert_eq!(unwrapped(json!({ "job": { "id": 1 }, "id": 1 }), "job"), json!({ "id": 1 }));
+        assert_eq!(unwrapped(json!({ "id": 1 }), "job"), json!({ "id": 1 }));
+    }
+}

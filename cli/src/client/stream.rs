@@ -1,0 +1,230 @@
+//! A job's events as they happen. A broken stream is taken up again after the last event that arrived.
+
+use super::{Client, unwrapped};
+use crate::failure::Failure;
+use backon::{BackoffBuilder as _, ExponentialBuilder};
+use eventsource_stream::{EventStreamError, Eventsource as _};
+use futures::StreamExt as _;
+use reqwest::Method;
+use reqwest::header::ACCEPT;
+use serde_json::Value;
+use std::io;
+use std::time::Duration;
+use turnstone_domain::JobState;
+use turnstone_domain::event::EventName;
+
+/// The first pause before a broken stream is taken up again.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How often in a row a stream may fail without a new event.
+const MOST_FAILURES: usize = 12;
+
+/// How watching a job ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// The job was completed.
+    Completed,
+    /// It was discarded, cancelled or expired.
+    Unsuccessful,
+}
+
+impl Ending {
+    fn of_event(name: &str) -> Option<Self> {
+        match EventName::parse(name)? {
+            EventName::JobCompleted => Some(Self::Completed),
+            name if name.ends_job() => Some(Self::Unsuccessful),
+            _ => None,
+        }
+    }
+
+    fn of_state(state: &str) -> Option<Self> {
+        match JobState::parse(state)? {
+            JobState::Completed => Some(Self::Completed),
+            state if state.is_terminal() => Some(Self::Unsuccessful),
+            _ => None,
+        }
+    }
+}
+
+/// How far watching has come.
+#[derive(Default)]
+struct Progress {
+    /// The id of the last event that arrived.
+    cursor: String,
+    /// Whether the server has answered at all.
+    connected: bool,
+    /// How many events have arrived.
+    arrived: u64,
+}
+
+impl Client {
+    /// Gives every event of a job to `seen`, from the first one on, until the job has ended.
+    ///
+    /// # Errors
+    /// There is no such job, the server cannot be reached any more, or `seen` failed.
+    pub async fn watch(
+        &self,
+        job_id: &str,
+        mut seen: impl FnMut(&Value) -> io::Result<()>,
+    ) -> anyhow::Result<Ending> {
+        let mut progress = Progress::default();
+        let mut pauses = pauses();
+        loop {
+            let arrived_before = progress.arrived;
+            let ending = match self.follow(job_id, &mut progress, &mut seen).await {
+                Ok(Some(ending)) => Some(ending),
+                Ok(None) => self.ended(job_id).await?,
+                Err(error) => {
+                    self.passing(error, &progress)?;
+                    None
+                }
+            };
+            if let Some(ending) = ending {
+                return Ok(ending);
+            }
+            if progress.arrived > arrived_before {
+                pauses = self::pauses();
+            }
+            let Some(pause) = pauses.next() else { return Err(self.given_up(job_id).into()) };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// One connection, from after the last event on. `None`: the stream ended before the job did.
+    async fn follow(
+        &self,
+        job_id: &str,
+        progress: &mut Progress,
+        seen: &mut impl FnMut(&Value) -> io::Result<()>,
+    ) -> anyhow::Result<Option<Ending>> {
+        let mut request = self.request(Method::GET, &["ojs", "v1", "jobs", job_id, "events"], &[]);
+        request = request.header(ACCEPT, "text/event-stream");
+        if !progress.cursor.is_empty() {
+            request = request.header("Last-Event-ID", progress.cursor.as_str());
+        }
+        let mut stream = self.send(request).await?.bytes_stream().eventsource();
+        progress.connected = true;
+        while let Some(item) = stream.next().await {
+            let event = item.map_err(|error| match error {
+                EventStreamError::Transport(error) => self.unreachable(&error),
+                other => Failure::failed(format!("the events of {} cannot be understood: {other}", self.address())),
+            })?;
+            let Ok(data) = serde_json::from_str::<Value>(&event.data) else { continue };
+            if !event.id.is_empty() {
+                progress.cursor.clone_from(&event.id);
+            }
+            progress.arrived += 1;
+            seen(&data)?;
+            if let Some(ending) = Ending::of_event(&event.event) {
+                return Ok(Some(ending));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Lets an error pass when taking the stream up again may help.
+    fn passing(&self, error: anyhow::Error, progress: &Progress) -> anyhow::Result<()> {
+        match error.downcast_ref::<Failure>() {
+            Some(failure) if progress.connected && failure.is_passing() => {
+                self.output.detail(&format!("{failure}; going on after event {}", progress.cursor));
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// How the job ended, if it did: the stream of a job whose events were pruned ends without saying so.
+    async fn ended(&self, job_id: &str) -> Result<Option<Ending>, Failure> {
+        match self.get(&["ojs", "v1", "jobs", job_id], &[]).await {
+            Ok(answer) => Ok(Ending::of_state(unwrapped(answer, "job")["state"].as_str().unwrap_or_default())),
+            Err(failure) if failure.is_passing() => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn given_up(&self, job_id: &str) -> Failure {
+        Failure::failed(format!("the events of {} stopped before job {job_id} ended", self.address()))
+            .hint(format!("the job is not affected; `turnstone job watch {job_id}` takes it up again"))
+    }
+}
+
+fn pauses() -> impl Iterator<Item = Duration> {
+    ExponentialBuilder::default()
+        .with_min_delay(FIRST_PAUSE)
+        .with_max_delay(LONGEST_PAUSE)
+        .with_max_times(MOST_FAILURES)
+        .with_jitter()
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ClientConfig;
+    use crate::failure::Exit;
+    use crate::output::{Format, Output};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio::task::JoinHandle;
+
+    /// A server that gives one answer per connection and tells what it was asked.
+    async fn server(answers: Vec<String>) -> (Client, JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked = tokio::spawn(async move {
+            let mut asked = Vec::new();
+            for answer in answers {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                let mut request = Vec::new();
+                while !request.ends_with(b"\r\n\r\n") {
+                    request.push(socket.read_u8().await.unwrap());
+                }
+                asked.push(String::from_utf8(request).unwrap().to_ascii_lowercase());
+                socket.write_all(answer.as_bytes()).await.unwrap();
+            }
+            asked
+        });
+        let output = Output { format: Format::Table, tty: false, color: false, quiet: true, verbose: false };
+        (Client::new(&ClientConfig { url, api_key: None }, output).unwrap(), asked)
+    }
+
+    fn event(seq: u32, name: &str) -> String {
+        format!("id: {seq}\nevent: {name}\ndata: {{\"seq\":{seq},\"name\":\"{name}\"}}\n\n")
+    }
+
+    /// A stream that claims to be longer than it is, so that its end is a broken connection.
+    fn broken_off(events: &str) -> String {
+        format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n{events}")
+    }
+
+    fn complete(status: &str, body: &str) -> String {
+        format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+    }
+
+    #[tokio::test]
+    async fn a_broken_stream_goes_on_after_the_last_event() {
+        let first = broken_off(&(event(1, "job.enqueued") + &event(2, "job.started")));
+        let (client, asked) = server(vec![first, broken_off(&event(3, "job.completed"))]).await;
+        let mut seen = Vec::new();
+        let ending = client.watch("j", |event| { seen.push(event["seq"].as_i64().unwrap()); Ok(()) }).await.unwrap();
+        assert_eq!((ending, seen), (Ending::Completed, vec![1, 2, 3]));
+        let asked = asked.await.unwrap();
+        assert!(asked[0].starts_with("get /ojs/v1/jobs/j/events ") && !asked[0].contains("last-event-id"), "{asked:?}");
+        assert!(asked[1].contains("last-event-id: 2\r\n"), "{asked:?}");
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_ends_without_a_word_is_judged_by_the_jobs_state() {
+        let job = r#"{"job":{"id":"j","state":"discarded"}}"#;
+        let (client, _asked) = server(vec![complete("200 OK", ""), complete("200 OK", job)]).await;
+        assert_eq!(client.watch("j", |_| Ok(())).await.unwrap(), Ending::Unsuccessful);
+    }
+
+    #[tokio::test]
+    async fn an_unknown_job_is_not_waited_for() {
+        let (client, _asked) = server(vec![complete("404 Not Found", r#"{"error":{"code":"not_found","message":"No."}}"#)]).await;
+        let error = client.watch("j", |_| Ok(())).await.unwrap_err();
+        assert_eq!(error.downcast::<Failure>().unwrap().exit, Exit::NotFound);
+    }
+}

@@ -1,0 +1,229 @@
+//! What each event says on the timeline.
+
+use super::timeline::SeenEvent;
+use serde_json::Value;
+use turnstone_domain::Phase;
+use turnstone_domain::event::EventName;
+
+/// How a line is meant, and so its colour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tone {
+    /// Routine.
+    Quiet,
+    /// Worth reading.
+    Plain,
+    /// It went well.
+    Good,
+    /// Somebody should look.
+    Warning,
+    /// It failed.
+    Bad,
+}
+
+/// What a line says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Words {
+    /// The phase or tool.
+    pub step: String,
+    /// What happened.
+    pub happened: String,
+    /// Tokens of this event.
+    pub tokens: Option<i64>,
+    /// What is left of the budget after it.
+    pub left: Option<i64>,
+    /// How it is meant.
+    pub tone: Tone,
+    /// What is going on from now on; `None` when nothing is.
+    pub running: Option<String>,
+}
+
+impl Words {
+    fn new(step: &str, happened: impl Into<String>, tone: Tone, running: &str) -> Self {
+        let running = (!running.is_empty()).then(|| running.to_owned());
+        Self { step: step.to_owned(), happened: happened.into(), tokens: None, left: None, tone, running }
+    }
+}
+
+/// The words for an event; one that this version does not know is shown with its data.
+#[must_use]
+pub fn of(event: &SeenEvent) -> Words {
+    let data = Fields(&event.data);
+    match EventName::parse(&event.name) {
+        Some(name) if event.name.starts_with("job.") || name == EventName::LeaseExpired => of_job(name, &data),
+        Some(EventName::PhaseCompleted) => of_phase(&data),
+        Some(name) => of_step(name, &data),
+        None => Words::new(&event.name, event.data.to_string(), Tone::Plain, "running"),
+    }
+}
+
+fn of_job(name: EventName, data: &Fields<'_>) -> Words {
+    use EventName as E;
+    use Tone as T;
+    let failure = || format!("{}: {}", data.text("code"), data.text("message"));
+    let (happened, tone, running) = match name {
+        E::JobEnqueued => (format!("{} is queued in {}", data.text("job_type"), data.text("queue")), T::Plain, "waits for a worker"),
+        E::JobStarted => (format!("attempt {} on worker {}", data.text("attempt"), data.text("worker_id")), T::Plain, "a turn begins"),
+        E::JobCompleted => {
+            let by = data.has("model_used").then(|| format!(" by {}", data.text("model_used"))).unwrap_or_default();
+            let mut words = Words::new("job", format!("completed{by}"), T::Good, "");
+            words.tokens = data.number("tokens_used");
+            return words;
+        }
+        E::JobRetrying => (format!("tried again in {}: {}", data.duration("retry_delay_ms"), failure()), T::Warning, "waits for the next attempt"),
+        E::JobDiscarded => (format!("discarded: {}", failure()), T::Bad, ""),
+        E::JobCancelled => ("cancelled".to_owned(), T::Bad, ""),
+        E::JobExpired => ("expired before it ended".to_owned(), T::Bad, ""),
+        E::JobParked => return parked(data),
+        E::JobAvailable => (format!("available again: {}", data.text("reason")), T::Plain, "waits for a worker"),
+        E::JobYielded => (format!("given back between two phases: {}", data.text("reason")), T::Plain, "waits for a worker"),
+        E::LeaseExpired => {
+            let what = format!("worker {} fell silent; another one goes on from the last checkpoint", data.text("worker_id"));
+            (what, T::Warning, "waits for a worker")
+        }
+        other => (other.meaning().trim().to_owned(), T::Plain, "running"),
+    };
+    Words::new("job", happened, tone, running)
+}
+
+fn parked(data: &Fields<'_>) -> Words {
+    let running = format!("waits for an answer: turnstone review approve {}", data.text("review_id"));
+    let happened = format!("parked until {} answers; no slot is held", data.text("reviewer"));
+    Words::new("job", happened, Tone::Warning, &running)
+}
+
+fn of_phase(data: &Fields<'_>) -> Words {
+    let phase = data.text("phase");
+    let known = Phase::ALL.into_iter().find(|known| known.as_str() == phase);
+    let running = match known.and_then(Phase::next) {
+        Some(Phase::Infer) => "infer: the model is asked",
+        Some(next) => next.as_str(),
+        None => "the next turn",
+    };
+    let took = data.duration("duration_ms");
+    if known != Some(Phase::Infer) {
+        return Words::new(&phase, format!("done in {took}"), Tone::Quiet, running);
+    }
+    let provider = data.has("provider").then(|| format!(" at {}", data.text("provider"))).unwrap_or_default();
+    let mut happened = format!("{}{provider} answered in {took} ({})", data.text("model"), data.text("finish_reason"));
+    if data.has("text") {
+        happened.push_str(": ");
+        happened.push_str(&data.text("text"));
+    }
+    let mut words = Words::new(&phase, happened, Tone::Plain, running);
+    let tokens = [data.number("tokens_in"), data.number("tokens_out")];
+    words.tokens = tokens.iter().any(Option::is_some).then(|| tokens.iter().flatten().fold(0, |sum: i64, n| sum.saturating_add(*n)));
+    words.left = data.number("budget_left");
+    words
+}
+
+fn of_step(name: EventName, data: &Fields<'_>) -> Words {
+    use EventName as E;
+    use Tone as T;
+    let tool = data.text("name");
+    match name {
+        E::ModelFailed => {
+            let what = format!("{} at {} did not answer: {}", data.text("model"), data.text("provider"), data.text("message"));
+            Words::new("infer", what, T::Warning, "infer: the next model is asked")
+        }
+        E::ToolUnavailable => Words::new(&tool, format!("not available: {}", data.text("message")), T::Warning, "resol"),
+        E::ToolCalled => Words::new(&tool, format!("called with {}", data.text("input")), T::Plain, &format!("{tool} is called")),
+        E::ToolCompleted => {
+            let output = data.has("output").then(|| format!(": {}", data.text("output"))).unwrap_or_default();
+            Words::new(&tool, format!("answered in {}{output}", data.duration("duration_ms")), T::Plain, "exec")
+        }
+        E::ToolFailed => Words::new(&tool, format!("{}: {}", data.text("code"), data.text("message")), T::Warning, "exec"),
+        E::ReviewOpened => {
+            let what = format!("asks {} about {tool}: review {}", data.text("reviewer"), data.text("review_id"));
+            Words::new("review", what, T::Warning, "waits for an answer")
+        }
+        E::ReviewDecided => {
+            let reason = data.has("reason").then(|| format!(": {}", data.text("reason"))).unwrap_or_default();
+            let tone = if data.text("state") == "approved" { T::Good } else { T::Warning };
+            Words::new("review", format!("{} by {}{reason}", data.text("state"), data.text("decided_by")), tone, "waits for a worker")
+        }
+        E::UsageClamped => {
+            let what = format!("the provider reported {} tokens; {} were booked", data.text("reported"), data.text("booked"));
+            Words::new("budget", what, T::Warning, "infer")
+        }
+        E::BudgetExceeded => {
+            let what = format!(
+                "the call needs {} tokens; {} of {} are spent",
+                data.text("needed"), data.text("settled"), data.text("limit")
+            );
+            Words::new("budget", what, T::Bad, "infer")
+        }
+        E::OutputRejected => Words::new("infer", format!("the answer is refused, asked once more: {}", data.text("message")), T::Warning, "infer: the model is asked once more"),
+        other => Words::new(other.as_str(), other.meaning().trim(), T::Plain, "running"),
+    }
+}
+
+/// The data of an event, as text.
+struct Fields<'a>(&'a Value);
+
+impl Fields<'_> {
+    fn has(&self, name: &str) -> bool {
+        !matches!(&self.0[name], Value::Null) && self.0[name] != ""
+    }
+
+    fn text(&self, name: &str) -> String {
+        match &self.0[name] {
+            Value::Null => "?".to_owned(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        }
+    }
+
+    fn number(&self, name: &str) -> Option<i64> {
+        self.0[name].as_i64()
+    }
+
+    fn duration(&self, name: &str) -> String {
+        match self.number(name) {
+            None => "an unknown time".to_owned(),
+            Some(ms @ 0..1_000) => format!("{ms} ms"),
+            Some(ms) => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use turnstone_domain::Timestamp;
+
+    fn words(name: &str, data: Value) -> Words {
+        of(&SeenEvent { name: name.into(), turn: 1, data, at: Timestamp(0) })
+    }
+
+    #[test]
+    fn every_event_has_words_of_its_own() {
+        for name in EventName::ALL {
+            let said = words(name.as_str(), json!({}));
+            assert!(!said.happened.is_empty() && !said.step.is_empty(), "{name}");
+            assert_eq!(said.running.is_none(), name.ends_job(), "{name}");
+            assert_ne!(said.happened, name.meaning().trim(), "{name} fell through to the general wording");
+        }
+    }
+
+    #[test]
+    fn a_model_call_shows_tokens_and_what_is_left() {
+        let data = json!({ "phase": "infer", "duration_ms": 1234, "model": "m", "provider": "p", "tokens_in": 10,
+            "tokens_out": 5, "finish_reason": "stop", "budget_left": 85, "text": "hi" });
+        let said = words("phase.completed", data);
+        assert_eq!(said.happened, "m at p answered in 1.2 s (stop): hi");
+        assert_eq!((said.tokens, said.left, said.running.as_deref()), (Some(15), Some(85), Some("exec")));
+    }
+
+    #[test]
+    fn numbers_of_any_size_are_added_without_overflow() {
+        let data = json!({ "phase": "infer", "tokens_in": i64::MAX, "tokens_out": 5 });
+        assert_eq!(words("phase.completed", data).tokens, Some(i64::MAX));
+    }
+
+    #[test]
+    fn an_event_of_a_newer_server_is_shown_as_it_is() {
+        let said = words("engagement.forked", json!({ "into": "x" }));
+        assert_eq!((said.step.as_str(), said.happened.as_str()), ("engagement.forked", r#"{"into":"x"}"#));
+    }
+}

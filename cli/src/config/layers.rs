@@ -1,0 +1,238 @@
+//! Lays the sources of the configuration over one another and remembers where each value came from.
+
+use super::problem::{self, FileText};
+use super::sections::Config;
+use crate::failure::Failure;
+use config::{Environment, File, FileFormat, Value, ValueKind};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The file that is read when none is named.
+pub const DEFAULT_FILE: &str = "turnstone.toml";
+/// What environment variables of the configuration start with.
+const PREFIX: &str = "TURNSTONE_";
+/// What stands between a section and a key.
+const SEPARATOR: &str = "__";
+/// Short names of variables that are set by hand often.
+const SHORT: [(&str, &str); 2] = [("TURNSTONE_URL", "TURNSTONE_CLIENT__URL"), ("TURNSTONE_API_KEY_REF", "TURNSTONE_CLIENT__API_KEY")];
+/// The keys whose value in the environment is a comma-separated list.
+const LISTS: [&str; 2] = ["worker.queues", "server.api_keys"];
+
+/// Where a value came from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// The command line.
+    Flag,
+    /// This environment variable.
+    Env(String),
+    /// This file.
+    File(PathBuf),
+    /// Nobody said anything else.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag => f.write_str("flag"),
+            Self::Env(name) => write!(f, "env {name}"),
+            Self::File(path) => write!(f, "file {}", path.display()),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// The sources above the defaults.
+#[derive(Clone, Debug, Default)]
+pub struct Layers {
+    /// `--config`; without it `./turnstone.toml`, if there is one.
+    pub file: Option<PathBuf>,
+    /// The environment.
+    pub env: BTreeMap<String, String>,
+    /// Values from the command line by key, such as `worker.slots`.
+    pub flags: Vec<(&'static str, String)>,
+}
+
+/// A configuration and where it came from.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The effective configuration.
+    pub config: Config,
+    merged: Value,
+    file: Option<FileText>,
+    /// The short variables that were used, with their long names.
+    short: Vec<(&'static str, &'static str)>,
+}
+
+impl Layers {
+    /// The layers of this process.
+    #[must_use]
+    pub fn of_process(file: Option<PathBuf>, flags: Vec<(&'static str, String)>) -> Self {
+        Self { file, env: std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect(), flags }
+    }
+
+    /// Reads and checks everything.
+    ///
+    /// # Errors
+    /// A sentence that names the key, the source and, where it can be guessed, what was meant.
+    pub fn load(self) -> Result<Loaded, Failure> {
+        let file = self.read_file()?;
+        let merged = self.merge(file.as_ref())?;
+        let short = SHORT.into_iter().filter(|(short, long)| self.env.contains_key(*short) && !self.env.contains_key(*long));
+        let mut loaded = Loaded { config: Config::default(), merged, file, short: short.collect() };
+        let typed: Result<Config, _> = loaded.merged.clone().try_deserialize();
+        loaded.config = typed.map_err(|error| problem::explain(&error, &loaded))?;
+        loaded.config.check()?;
+        Ok(loaded)
+    }
+
+    fn read_file(&self) -> Result<Option<FileText>, Failure> {
+        let path = self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
+        match std::fs::read_to_string(path) {
+            Ok(text) => FileText::parse(path.to_owned(), text).map(Some),
+            Err(error) if error.kind() == ErrorKind::NotFound && self.file.is_none() => Ok(None),
+            Err(error) => Err(Failure::usage(format!("the configuration file {} cannot be read: {error}", path.display()))
+                .hint("--config names the file; without it ./turnstone.toml is read if it is there")),
+        }
+    }
+
+    fn merge(&self, file: Option<&FileText>) -> Result<Value, Failure> {
+        let is_ours = |name: &str| name.to_ascii_uppercase().strip_prefix(PREFIX).is_some_and(|key| key.contains(SEPARATOR));
+        let mut env: config::Map<String, String> =
+            self.env.iter().filter(|(name, _)| is_ours(name)).map(|(k, v)| (k.clone(), v.clone())).collect();
+        for (short, long) in SHORT {
+            if let Some(value) = self.env.get(short).filter(|value| !value.is_empty()) {
+                env.entry(long.to_owned()).or_insert_with(|| value.clone());
+            }
+        }
+        let environment = LISTS.iter().fold(
+            Environment::with_prefix("TURNSTONE")
+                .prefix_separator("_")
+                .separator(SEPARATOR)
+                .try_parsing(true)
+                .list_separator(",")
+                .source(Some(env)),
+            |environment, key| environment.with_list_parse_key(key),
+        );
+        let unreadable = |error: config::ConfigError| Failure::usage(format!("the configuration cannot be read: {error}"));
+        let mut builder = config::Config::builder();
+        if let Some(file) = file {
+            builder = builder.add_source(File::from(file.path.as_path()).format(FileFormat::Toml));
+        }
+        builder = builder.add_source(environment);
+        for (key, value) in &self.flags {
+            builder = builder.set_override(*key, value.as_str()).map_err(unreadable)?;
+        }
+        Ok(builder.build().map_err(unreadable)?.cache)
+    }
+}
+
+impl Loaded {
+    /// Where the value of this key came from.
+    #[must_use]
+    pub fn origin(&self, key: &[&str]) -> Origin {
+        let Some(value) = self.find(key) else { return Origin::Default };
+        match value.origin() {
+            None if matches!(value.kind, ValueKind::Table(_)) => Origin::Default,
+            None => Origin::Flag,
+            // Written so by the `config` crate; files are known by their path.
+            Some("the environment") => Origin::Env(self.variable(key)),
+            Some(path) => Origin::File(self.file.as_ref().map_or_else(|| PathBuf::from(path), |file| file.path.clone())),
+        }
+    }
+
+    /// The file that was read, with its text.
+    pub(super) fn file(&self) -> Option<&FileText> {
+        self.file.as_ref()
+    }
+
+    fn variable(&self, key: &[&str]) -> String {
+        let name = format!("{PREFIX}{}", key.join(SEPARATOR).to_ascii_uppercase());
+        self.short.iter().find(|(_, long)| *long == name).map_or(name, |(short, _)| (*short).to_owned())
+    }
+
+    fn find(&self, key: &[&str]) -> Option<&Value> {
+        key.iter().try_fold(&self.merged, |value, name| match &value.kind {
+            ValueKind::Table(table) => table.get(*name),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layers(toml: &str, env: &[(&str, &str)], flags: &[(&'static str, &str)]) -> (tempfile::TempDir, Layers) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.toml");
+        std::fs::write(&path, toml).unwrap();
+        let env = env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let flags = flags.iter().map(|(k, v)| (*k, (*v).to_owned())).collect();
+        (dir, Layers { file: Some(path), env, flags })
+    }
+
+    fn load(toml: &str, env: &[(&str, &str)], flags: &[(&'static str, &str)]) -> Result<Loaded, Failure> {
+        let (_dir, layers) = layers(toml, env, flags);
+        layers.load()
+    }
+
+    #[test]
+    fn each_layer_wins_over_the_one_below() {
+        let toml = "[worker]\nslots = 2\nlease_ms = 2000\ndrain_grace_ms = 2000\n[server]\nbind = '127.0.0.1:1'";
+        let env = [("TURNSTONE_WORKER__SLOTS", "3"), ("TURNSTONE_WORKER__LEASE_MS", "3000"), ("HOME", "/x")];
+        let loaded = load(toml, &env, &[("worker.slots", "4")]).unwrap();
+        let worker = &loaded.config.worker;
+        assert_eq!((worker.slots, worker.lease_ms, worker.drain_grace_ms), (4, 3000, 2000));
+        assert_eq!(worker.queues, ["*"]);
+        assert_eq!(loaded.origin(&["worker", "slots"]), Origin::Flag);
+        assert_eq!(loaded.origin(&["worker", "lease_ms"]), Origin::Env("TURNSTONE_WORKER__LEASE_MS".into()));
+        assert!(matches!(loaded.origin(&["worker", "drain_grace_ms"]), Origin::File(path) if path.ends_with("t.toml")));
+        assert_eq!(loaded.origin(&["worker", "queues"]), Origin::Default);
+    }
+
+    #[test]
+    fn lists_and_maps_can_come_from_the_environment() {
+        let env = [
+            ("TURNSTONE_WORKER__QUEUES", "a,b"),
+            ("TURNSTONE_SERVER__API_KEYS", "env:ONE,file:/two"),
+            ("TURNSTONE_AGENTS__DIR", "./agents"),
+            ("TURNSTONE_URL", "http://not.a.section"),
+        ];
+        let config = load("", &env, &[]).unwrap().config;
+        assert_eq!(config.worker.queues, ["a", "b"]);
+        assert_eq!(config.server.api_keys.iter().map(ToString::to_string).collect::<Vec<_>>(), ["env:ONE", "file:/two"]);
+        assert_eq!(config.agents.dir, Some(PathBuf::from("./agents")));
+    }
+
+    #[test]
+    fn the_short_variables_stand_below_the_long_ones_and_the_flags() {
+        let short = ("TURNSTONE_URL", "http://short:1");
+        let loaded = load("[client]\nurl = 'http://file:1'", &[short], &[]).unwrap();
+        assert_eq!(loaded.config.client.url, "http://short:1");
+        assert_eq!(loaded.origin(&["client", "url"]), Origin::Env("TURNSTONE_URL".into()));
+        let loaded = load("", &[short, ("TURNSTONE_CLIENT__URL", "http://long:1")], &[]).unwrap();
+        assert_eq!(loaded.config.client.url, "http://long:1");
+        assert_eq!(load("", &[short], &[("client.url", "http://flag:1")]).unwrap().config.client.url, "http://flag:1");
+    }
+
+    #[test]
+    fn names_below_providers_and_tools_keep_their_case_and_order() {
+        let toml = "[tools.T.input_schema]\ntype = 'object'\nadditionalProperties = false\n[tools.T.input_schema.properties]\nzebra = {}\nApple = {}\nmango = {}";
+        let (_dir, layers) = layers(toml, &[], &[]);
+        let merged = layers.merge(layers.read_file().unwrap().as_ref()).unwrap();
+        let value: serde_json::Value = merged.try_deserialize().unwrap();
+        let schema = &value["tools"]["T"]["input_schema"];
+        assert_eq!(schema["additionalProperties"], false);
+        assert_eq!(schema["properties"].as_object().unwrap().keys().collect::<Vec<_>>(), ["zebra", "Apple", "mango"]);
+    }
+
+    #[test]
+    fn a_named_file_must_exist() {
+        let missing = Layers { file: Some("/nowhere/t.toml".into()), ..Layers::default() };
+        let failure = missing.load().unwrap_err();
+        assert!(failure.message.contains("/nowhere/t.toml") && failure.hint.is_some(), "{failure}");
+    }
+}

@@ -1,0 +1,72 @@
+//! The configuration: flag, then environment variable `TURNSTONE_SECTION__KEY`, then `turnstone.toml`, then default.
+
+mod layers;
+mod problem;
+mod sections;
+mod shown;
+
+pub use layers::{Layers, Loaded, Origin};
+pub use sections::{AgentsConfig, ClientConfig, Config, ModelsConfig, ProviderConfig, ServerConfig, ToolConfig, WorkerConfig};
+pub use shown::{Shown, shown};
+
+use crate::failure::Failure;
+
+/// The most turns that one worker process may hold at once.
+const MOST_SLOTS: u32 = 100_000;
+/// The shortest lease: below it a busy machine would lose jobs that are well.
+const SHORTEST_LEASE_MS: u64 = 1_000;
+
+impl Config {
+    /// Checks what the types cannot say.
+    ///
+    /// # Errors
+    /// The first value that cannot work, with its key.
+    pub fn check(&self) -> Result<(), Failure> {
+        let wrong = |key: &str, rule: String| Err(Failure::usage(format!("`{key}` {rule}")).hint(format!("`turnstone config show` says where `{key}` comes from")));
+        let worker = &self.worker;
+        if !(1..=MOST_SLOTS).contains(&worker.slots) {
+            return wrong("worker.slots", format!("is {}; it must lie between 1 and {MOST_SLOTS}", worker.slots));
+        }
+        if worker.lease_ms < SHORTEST_LEASE_MS {
+            return wrong("worker.lease_ms", format!("is {}; it must be at least {SHORTEST_LEASE_MS}", worker.lease_ms));
+        }
+        if worker.queues.is_empty() {
+            return wrong("worker.queues", "is empty; name the queues, or use \"*\" for every queue".to_owned());
+        }
+        let is_url = reqwest::Url::parse(&self.client.url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+        if !is_url {
+            return wrong("client.url", "is not an address such as http://127.0.0.1:8080".to_owned());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_valid_and_serve_every_queue() {
+        let config = Config::default();
+        assert_eq!(config.check(), Ok(()));
+        assert_eq!(config.worker.named_queues(), None);
+        let named = WorkerConfig { queues: vec!["a".into()], ..WorkerConfig::default() };
+        assert_eq!(named.named_queues(), Some(&["a".to_owned()][..]));
+    }
+
+    #[test]
+    fn values_that_cannot_work_are_named() {
+        let broken: [(&str, fn(&mut Config)); 4] = [
+            ("worker.slots", |c| c.worker.slots = 0),
+            ("worker.lease_ms", |c| c.worker.lease_ms = 10),
+            ("worker.queues", |c| c.worker.queues.clear()),
+            ("client.url", |c| c.client.url = "localhost:8080".into()),
+        ];
+        for (key, spoil) in broken {
+            let mut config = Config::default();
+            spoil(&mut config);
+            let failure = config.check().unwrap_err();
+            assert!(failure.message.contains(key), "{failure}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Why a command failed, what to do next, and which exit code says so. The exit codes are decided here and nowhere else.
+
+use crate::output::text;
+use serde_json::Value;
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use turnstone_telemetry::redact;
+
+/// How the program ends (design §7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exit {
+    /// 0: what was asked for was done.
+    Ok,
+    /// 1: it failed.
+    Failed,
+    /// 2: the command line or the configuration is wrong.
+    Usage,
+    /// 3: the server does not know who is asking, or does not let them.
+    Auth,
+    /// 4: there is no such thing.
+    NotFound,
+    /// 5: it is in a state in which this cannot be done.
+    Conflict,
+    /// 130: interrupted by Ctrl-C.
+    Interrupted,
+}
+
+impl Exit {
+    /// The number that the shell sees.
+    #[must_use]
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Auth => 3,
+            Self::NotFound => 4,
+            Self::Conflict => 5,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// The exit that belongs to an HTTP status.
+    #[must_use]
+    pub fn of_status(status: u16) -> Self {
+        match status {
+            200..=299 => Self::Ok,
+            401 | 403 => Self::Auth,
+            404 => Self::NotFound,
+            409 => Self::Conflict,
+            _ => Self::Failed,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.number())
+    }
+}
+
+/// Why a command failed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Failure {
+    /// How the program ends.
+    pub exit: Exit,
+    /// What happened, in one sentence without a full stop.
+    pub message: String,
+    /// What to do next.
+    pub hint: Option<String>,
+    /// The HTTP status, when a server answered.
+    pub status: Option<u16>,
+    /// The server's stable code.
+    pub code: Option<String>,
+    /// The server's id of the request, for its logs.
+    pub request_id: Option<String>,
+    /// The server's facts for programs.
+    pub details: Value,
+}
+
+impl Failure {
+    /// A failure with this exit.
+    #[must_use]
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), hint: None, status: None, code: None, request_id: None, details: Value::Null }
+    }
+
+    /// Something that failed.
+    #[must_use]
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, message)
+    }
+
+    /// A wrong command line or configuration.
+    #[must_use]
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    /// Adds what to do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Reads a server's error answer. Anything that has not the shape `{"error":{…}}` is reported by its status.
+    #[must_use]
+    pub fn of_answer(status: u16, body: &str) -> Self {
+        let mut failure = Self::failed(format!("the server answered {status}"));
+        failure.exit = Exit::of_status(status);
+        failure.status = Some(status);
+        let parsed: Value = serde_json::from_str(body).unwrap_or_default();
+        let error = &parsed["error"];
+        let word = |name: &str| error[name].as_str().filter(|word| !word.is_empty()).map(str::to_owned);
+        if let Some(message) = word("message") {
+            failure.message = message;
+        }
+        failure.code = word("code");
+        failure.request_id = word("request_id");
+        failure.details = error["details"].clone();
+        failure.hint = word("hint").or_else(|| hint_for(failure.exit, status));
+        failure
+    }
+
+    /// Whether asking again may help: nobody answered, or the server says that it is busy or broken.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        self.status.is_none_or(|status| status == 429 || status >= 500)
+    }
+}
+
+fn hint_for(exit: Exit, status: u16) -> Option<String> {
+    let hint = match exit {
+        Exit::Auth if status == 401 => {
+            "set TURNSTONE_API_KEY, or name the key with --api-key-ref env:NAME or file:/path"
+        }
+        Exit::Auth => "this key may not do that; use a key with more rights",
+        Exit::NotFound => "check the id and the --url; `turnstone job list` shows what there is",
+        _ if status >= 500 => "try again; the server's log has the cause",
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message.trim_end_matches('.'))?;
+        let request = self.request_id.as_ref().map(|id| format!("request {id}"));
+        let facts: Vec<&str> = self.code.as_deref().into_iter().chain(request.as_deref()).collect();
+        if facts.is_empty() { Ok(()) } else { write!(f, " ({})", facts.join(", ")) }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Prints an error to `out` as `error: …` and `hint: …` and says how the program ends.
+pub fn report(error: &anyhow::Error, out: &mut dyn Write) -> Exit {
+    let broken_pipe = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    };
+    if error.chain().any(broken_pipe) {
+        // The reader has seen enough, as in `turnstone job list | head`.
+        return Exit::Ok;
+    }
+    let failure = error.downcast_ref::<Failure>();
+    // Nobody is left to tell when standard error itself cannot be written.
+    let _ = print(error, failure, out);
+    failure.map_or(Exit::Failed, |failure| failure.exit)
+}
+
+fn print(error: &anyhow::Error, failure: Option<&Failure>, out: &mut dyn Write) -> io::Result<()> {
+    let said = |text: &str| text::block(&redact(text)).into_owned();
+    writeln!(out, "error: {}", said(&format!("{error:#}")))?;
+    for problem in failure.and_then(|f| f.details["problems"].as_array()).into_iter().flatten() {
+        if let Some(message) = problem["message"].as_str() {
+            writeln!(out, "  {}", said(message))?;
+        }
+    }
+    match failure.and_then(|failure| failure.hint.as_deref()) {
+        Some(hint) => writeln!(out, "hint: {}", said(hint)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+
+    fn printed(error: anyhow::Error) -> (Exit, String) {
+        let mut out = Vec::new();
+        let exit = report(&error, &mut out);
+        (exit, String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn every_status_has_its_exit_code() {
+        let codes: Vec<u8> =
+            [200, 201, 400, 401, 403, 404, 409, 422, 429, 500, 503].map(|s| Exit::of_status(s).number()).into();
+        assert_eq!(codes, [0, 0, 1, 3, 3, 4, 5, 1, 1, 1, 1]);
+        assert_eq!((Exit::Usage.number(), Exit::Interrupted.number()), (2, 130));
+    }
+
+    #[test]
+    fn the_servers_own_words_are_shown_with_its_request_id() {
+        let body = r#"{"error":{"code":"not_found","message":"There is no job x.","hint":"List the jobs.","request_id":"req_7"}}"#;
+        let (exit, text) = printed(Failure::of_answer(404, body).into());
+        assert_eq!(exit, Exit::NotFound);
+        assert_eq!(text, "error: There is no job x (not_found, request req_7)\nhint: List the jobs.\n");
+    }
+
+    #[test]
+    fn an_answer_of_another_shape_is_reported_by_its_status() {
+        let failure = Failure::of_answer(502, "<html>bad gateway</html>");
+        assert_eq!((failure.exit, failure.is_passing()), (Exit::Failed, true));
+        assert!(failure.to_string().contains("502"), "{failure}");
+        assert!(!Failure::of_answer(422, "{}").is_passing());
+    }
+
+    #[test]
+    fn what_a_server_says_cannot_move_the_cursor() {
+        let body = "{\"error\":{\"code\":\"x\",\"message\":\"a\\u001b[2Jb\\u202ec\"}}";
+        assert_eq!(printed(Failure::of_answer(400, body).into()).1, "error: abc (x)\n");
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_no_failure() {
+        let gone = io::Error::from(io::ErrorKind::BrokenPipe);
+        let error = Err::<(), _>(gone).context("cannot print").unwrap_err();
+        assert_eq!(printed(error), (Exit::Ok, String::new()));
+    }
+}

@@ -1,0 +1,110 @@
+//! What goes to standard output: tables for people, JSON and ids for programs. Remarks go to standard error.
+
+pub mod table;
+pub mod text;
+
+use serde::Serialize;
+use serde_json::Value;
+use std::io::{self, IsTerminal as _, Write};
+use turnstone_telemetry::redact;
+
+/// The form of what is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub enum Format {
+    /// For people: a table or a timeline.
+    #[default]
+    Table,
+    /// For programs: JSON with the API's field names; streams are one JSON object per line.
+    Json,
+    /// Only the ids, one per line, ready for `xargs` or another command's `-`.
+    Ids,
+}
+
+/// Where and how this run prints.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// The form asked for.
+    pub format: Format,
+    /// Whether standard output is a terminal that obeys cursor movements.
+    pub tty: bool,
+    /// Whether colours may be used.
+    pub color: bool,
+    /// Whether remarks are left out.
+    pub quiet: bool,
+    /// Whether every request is told.
+    pub verbose: bool,
+}
+
+impl Output {
+    /// Looks at the terminal and the environment. `NO_COLOR` counts when it is set to anything but nothing.
+    #[must_use]
+    pub fn detect(format: Format, no_color: bool, quiet: bool, verbose: bool) -> Self {
+        let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let tty = io::stdout().is_terminal() && !dumb;
+        Self { format, tty, color: tty && !no_color && !set("NO_COLOR"), quiet, verbose }
+    }
+
+    /// Prints one line.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn line(&self, line: &str) -> io::Result<()> {
+        writeln!(io::stdout().lock(), "{line}")
+    }
+
+    /// Prints a value as indented JSON.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn json(&self, value: &impl Serialize) -> io::Result<()> {
+        self.line(&text::json(&serde_json::to_string_pretty(value)?))
+    }
+
+    /// Prints a value as one line of JSON: an element of a stream.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn ndjson(&self, value: &impl Serialize) -> io::Result<()> {
+        self.line(&text::json(&serde_json::to_string(value)?))
+    }
+
+    /// Prints a list in the form asked for; `id` names the field that identifies an item.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn list(&self, items: &[Value], id: &str, columns: &[table::Column]) -> io::Result<()> {
+        match self.format {
+            Format::Json => self.json(&items),
+            Format::Ids => {
+                items.iter().filter_map(|item| item[id].as_str()).try_for_each(|id| self.line(&text::line(id)))
+            }
+            Format::Table => self.line(&table::of(items, columns, self.tty)),
+        }
+    }
+
+    /// A remark for people, on standard error; nothing with `--quiet`.
+    pub fn remark(&self, remark: &str) {
+        if !self.quiet {
+            say(remark);
+        }
+    }
+
+    /// A detail for those who asked for it with `--verbose`, on standard error.
+    pub fn detail(&self, detail: &str) {
+        if self.verbose {
+            say(detail);
+        }
+    }
+}
+
+fn say(words: &str) {
+    // Nobody is left to tell when standard error cannot be written.
+    let _ = writeln!(io::stderr().lock(), "{}", text::block(&redact(words)));
+}
+
+/// How wide the terminal is; `None` when standard output is none.
+#[must_use]
+pub fn columns(output: &Output) -> Option<usize> {
+    output.tty.then(|| comfy_table::Table::new().width()).flatten().map(usize::from)
+}

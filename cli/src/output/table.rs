@@ -1,0 +1,83 @@
+//! Tables: ruled and fitted to the window on a terminal, plain aligned columns everywhere else.
+
+use super::text;
+use comfy_table::{ContentArrangement, Table, presets};
+use serde_json::Value;
+
+/// A column of a table.
+pub struct Column {
+    /// Its heading.
+    pub heading: &'static str,
+    /// What an item shows in it.
+    pub cell: fn(&Value) -> String,
+}
+
+/// A column that shows what `cell` makes of an item.
+#[must_use]
+pub const fn column(heading: &'static str, cell: fn(&Value) -> String) -> Column {
+    Column { heading, cell }
+}
+
+/// The table as text, without a trailing line break.
+#[must_use]
+pub fn of(items: &[Value], columns: &[Column], tty: bool) -> String {
+    let rows = items.iter().map(|item| columns.iter().map(|column| text::line(&(column.cell)(item))).collect());
+    ruled(columns.iter().map(|column| column.heading).collect(), rows.collect(), tty)
+}
+
+/// As [`of`], from finished cells.
+#[must_use]
+pub fn ruled(headings: Vec<&str>, rows: Vec<Vec<String>>, tty: bool) -> String {
+    let mut table = Table::new();
+    table.set_header(headings).add_rows(rows);
+    if tty {
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    } else {
+        table.load_style(presets::NOTHING).force_no_tty().set_content_arrangement(ContentArrangement::Disabled);
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+    }
+    table.trim_fmt()
+}
+
+/// A scalar field as people write it; nothing for what is absent.
+#[must_use]
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A point in time, given as RFC 3339 or as milliseconds since the epoch, as RFC 3339.
+#[must_use]
+pub fn time(value: &Value) -> String {
+    value.as_i64().map_or_else(|| plain(value), |ms| turnstone_domain::Timestamp(ms).to_rfc3339())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const COLUMNS: &[Column] = &[column("ID", |item| plain(&item["id"])), column("STATE", |item| plain(&item["state"]))];
+
+    #[test]
+    fn a_pipe_gets_aligned_columns_without_rules() {
+        let items = [json!({ "id": "a", "state": "active" }), json!({ "id": "longer", "state": "x\u{1b}[31m\ny" })];
+        assert_eq!(of(&items, COLUMNS, false), "ID      STATE\na       active\nlonger  x y");
+    }
+
+    #[test]
+    fn an_empty_list_still_shows_its_headings() {
+        assert_eq!(of(&[], COLUMNS, false), "ID  STATE");
+    }
+
+    #[test]
+    fn times_read_the_same_whether_numbers_or_words() {
+        assert_eq!(time(&json!(0)), "1970-01-01T00:00:00.000Z");
+        assert_eq!(time(&json!("2026-01-01T00:00:00Z")), "2026-01-01T00:00:00Z");
+    }
+}

@@ -1,0 +1,80 @@
+//! When the scheduler looks again: never later than the fallback, never in a tight loop.
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use std::time::Duration;
+use turnstone_domain::Timestamp;
+
+/// The longest time between two looks at the store. A lost ring costs at most this.
+pub(crate) const FALLBACK: Duration = Duration::from_secs(2);
+
+/// The shortest time between two looks, so that a storm of rings costs a bounded number of queries.
+pub(crate) const SHORTEST: Duration = Duration::from_millis(5);
+
+/// How long to wait before the next look when the next thing is due at `due`; zero when it is due already.
+pub(crate) fn pause(due: Option<Timestamp>, now: Timestamp) -> Duration {
+    let Some(due) = due else { return FALLBACK };
+    match u64::try_from(due.since(now)) {
+        Ok(0) | Err(_) => Duration::ZERO,
+        Ok(ms) => Duration::from_millis(ms).clamp(SHORTEST, FALLBACK),
+    }
+}
+
+/// Failures of the store: the first of a row is told, each is waited for a little longer, up to the fallback.
+pub(crate) struct Setback {
+    delays: Option<ExponentialBackoff>,
+}
+
+impl Setback {
+    /// The store answers.
+    pub(crate) fn none() -> Self {
+        Self { delays: None }
+    }
+
+    /// The store failed. Returns whether this is the first failure of a row, and how long to wait.
+    pub(crate) fn failed(&mut self) -> (bool, Duration) {
+        let first = self.delays.is_none();
+        let delays = self.delays.get_or_insert_with(|| {
+            ExponentialBuilder::new()
+                .with_min_delay(Duration::from_millis(100))
+                .with_max_delay(FALLBACK)
+                .without_max_times()
+                .build()
+        });
+        (first, delays.next().unwrap_or(FALLBACK))
+    }
+
+    /// The store answered. Returns whether it had failed before.
+    pub(crate) fn recovered(&mut self) -> bool {
+        self.delays.take().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_ends_when_something_is_due_and_never_later_than_the_fallback() {
+        let now = Timestamp(10_000);
+        assert_eq!(pause(None, now), FALLBACK);
+        assert_eq!(pause(Some(now), now), Duration::ZERO);
+        assert_eq!(pause(Some(now.plus_ms(-7)), now), Duration::ZERO);
+        assert_eq!(pause(Some(now.plus_ms(1)), now), SHORTEST);
+        assert_eq!(pause(Some(now.plus_ms(700)), now), Duration::from_millis(700));
+        assert_eq!(pause(Some(now.plus_ms(3_600_000)), now), FALLBACK);
+        assert_eq!(pause(Some(Timestamp(i64::MAX)), Timestamp(i64::MIN)), FALLBACK);
+    }
+
+    #[test]
+    fn failures_are_told_once_and_waited_for_longer_each_time() {
+        let mut setback = Setback::none();
+        assert!(!setback.recovered());
+        let waits: Vec<(bool, Duration)> = (0..40).map(|_| setback.failed()).collect();
+        assert_eq!(waits.iter().filter(|(first, _)| *first).count(), 1);
+        assert!(waits[0].0 && waits.is_sorted_by_key(|(_, wait)| *wait));
+        assert_eq!(waits[0].1, Duration::from_millis(100));
+        assert_eq!(waits[39].1, FALLBACK);
+        assert!(setback.recovered());
+        assert_eq!(setback.failed(), (true, Duration::from_millis(100)));
+    }
+}

@@ -1,0 +1,408 @@
+//! What an agent is, whatever format it was written in: the one model behind OpenAgentSpec documents, OSSA manifests
+//! and the `ext_agent_*` fields of a job.
+
+use crate::error::{FailureKind, JobError};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The format an agent was written in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentFormat {
+    /// No document: the job's own `ext_agent_*` fields.
+    #[default]
+    AdHoc,
+    /// `kind: openagentspec:v1/agent`.
+    OpenAgentSpec,
+    /// An OSSA manifest, `apiVersion: ossa/v0.2.x`.
+    Ossa,
+}
+
+/// An agent, ready to run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct AgentDefinition {
+    /// Unique within the server; for an ad-hoc agent the job's type.
+    pub name: String,
+    /// Where it came from.
+    pub format: AgentFormat,
+    /// Third person.
+    pub description: String,
+    /// The system prompt: OpenAgentSpec's `intent`, OSSA's `role`. Empty for an ad-hoc agent.
+    pub instructions: String,
+    /// Which model, and how it is called.
+    pub model: ModelChoice,
+    /// What it may call, in document order.
+    pub capabilities: Vec<Capability>,
+    /// Whether it may, must or must not call tools.
+    pub tool_choice: ToolChoice,
+    /// What is shown beside the text: key and CEL expression over the Engagement object (OAS-47).
+    pub exposes: Vec<(String, String)>,
+    /// The N-th repetition of a block of calls is refused (OAS-53).
+    pub short_circuit: Option<u32>,
+    /// Turn and token limits.
+    pub limits: Limits,
+    /// What of the conversation the model sees.
+    pub memory: Memory,
+    /// The demanded form of the final answer.
+    pub output: OutputContract,
+}
+
+/// Which model, and how it is called.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ModelChoice {
+    /// The preferred model and, in order, its fallbacks. Empty means the server's default model.
+    pub models: Vec<ModelRef>,
+    /// 0.0 to 2.0.
+    pub temperature: Option<f64>,
+    /// The most tokens one answer may have.
+    pub max_tokens: Option<i64>,
+}
+
+/// A model at a provider.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct ModelRef {
+    /// The provider's name in the configuration; `None` is the default provider.
+    pub provider: Option<String>,
+    /// The provider's name for the model.
+    pub model: String,
+}
+
+/// One thing an agent may call.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Capability {
+    /// The tool's name: the key in the Engagement object and in the journal.
+    pub name: String,
+    /// Overrides the registry's description for the model.
+    pub description: Option<String>,
+    /// Overrides the registry's JSON Schema of the arguments for the model.
+    pub input_schema: Option<Value>,
+    /// Whether the output is kept in the Engagement object (OAS-24).
+    pub collect_results: bool,
+    /// Whether the calling user's identity is used (OAS-25).
+    pub user_identity: bool,
+    /// Credentials to use instead (OAS-27).
+    pub static_identity: Option<String>,
+    /// Checked before the call (OAS-28).
+    pub input_restriction: Restriction,
+    /// Checked before the result is used (OAS-29).
+    pub output_restriction: Restriction,
+    /// The longest a call may take, in milliseconds; `None` leaves it to the tool.
+    pub timeout_ms: Option<u64>,
+}
+
+impl Capability {
+    /// A capability with every default of OpenAgentSpec.
+    #[must_use]
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            description: None,
+            input_schema: None,
+            collect_results: true,
+            user_identity: true,
+            static_identity: None,
+            input_restriction: Restriction::default(),
+            output_restriction: Restriction::default(),
+            timeout_ms: None,
+        }
+    }
+}
+
+/// Conditions on a call or on its result; the assertion comes first, then the review, and both must pass.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Restriction {
+    /// Who must say yes: a user or an agent.
+    pub require_review: Option<String>,
+    /// CEL over the Engagement object; anything but `true` refuses.
+    pub assertion: Option<String>,
+}
+
+/// Whether the model may, must or must not call tools (agent extension §2.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// A final answer without any tool call is not accepted.
+    Required,
+    /// No tool is offered, and none is run.
+    None,
+}
+
+/// Limits of an engagement.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Limits {
+    /// The most turns an engagement may take (OSSA §6).
+    pub max_turns: u32,
+    /// The most consecutive turns that ask for tools (OSSA §4); `None` leaves it to `max_turns`.
+    pub max_tool_turns: Option<u32>,
+    /// The most tokens the engagement may spend; `None` is unlimited.
+    pub token_budget: Option<i64>,
+    /// The longest one model call may take, in milliseconds.
+    pub model_timeout_ms: Option<u64>,
+    /// The deepest delegation, at most [`MAX_DELEGATION_DEPTH`].
+    pub max_delegation_depth: u32,
+}
+
+/// The deepest delegation chain that is ever allowed (agent extension §2.3).
+pub const MAX_DELEGATION_DEPTH: u32 = 10;
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_turns: 50,
+            max_tool_turns: None,
+            token_budget: None,
+            model_timeout_ms: None,
+            max_delegation_depth: MAX_DELEGATION_DEPTH,
+        }
+    }
+}
+
+/// What of the conversation the model sees: the newest messages, and always the input of the job.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Memory {
+    /// Messages in the window (OSSA §4).
+    pub window_size: u32,
+    /// Upper bound of the window in tokens; `None` is unlimited.
+    pub max_history_tokens: Option<i64>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { window_size: 60, max_history_tokens: None }
+    }
+}
+
+/// The demanded form of the final answer (agent extension §2.4).
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct OutputContract {
+    /// JSON Schema of the answer; implies [`OutputFormat::Json`].
+    pub schema: Option<Value>,
+    /// Text unless said otherwise.
+    pub format: OutputFormat,
+}
+
+/// `ext_agent_output_format`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OutputFormat {
+    /// Plain text.
+    #[default]
+    Text,
+    /// One JSON value and nothing else.
+    Json,
+    /// Markdown.
+    Markdown,
+}
+
+/// What a job says about its agent: the `ext_agent_*` fields a client may set, already checked one by one.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct AgentFields {
+    /// `ext_agent_model`.
+    pub model: Option<String>,
+    /// `ext_agent_fallback_models`.
+    pub fallback_models: Option<Vec<String>>,
+    /// `ext_agent_provider`.
+    pub provider: Option<String>,
+    /// `ext_agent_temperature`.
+    pub temperature: Option<f64>,
+    /// `ext_agent_max_tokens`.
+    pub max_tokens: Option<i64>,
+    /// `ext_agent_token_budget`.
+    pub token_budget: Option<i64>,
+    /// `ext_agent_tools`.
+    pub tools: Option<Vec<ToolDeclaration>>,
+    /// `ext_agent_tool_choice`.
+    pub tool_choice: Option<ToolChoice>,
+    /// `ext_agent_max_delegation_depth`.
+    pub max_delegation_depth: Option<u32>,
+    /// `ext_agent_output_schema`.
+    pub output_schema: Option<Value>,
+    /// `ext_agent_output_format`.
+    pub output_format: Option<OutputFormat>,
+}
+
+/// A tool as a job declares it (agent extension §4).
+#[derive(Clone, PartialEq, Debug)]
+pub struct ToolDeclaration {
+    /// The tool's name.
+    pub name: String,
+    /// For the model.
+    pub description: Option<String>,
+    /// JSON Schema of the arguments.
+    pub parameters: Option<Value>,
+}
+
+impl AgentDefinition {
+    /// The agent that a job's fields alone make.
+    #[must_use]
+    pub fn ad_hoc(job_type: &str, fields: AgentFields) -> Self {
+        let mut agent = Self { name: job_type.to_owned(), ..Self::default() };
+        let tools = fields.tools.as_deref().unwrap_or_default();
+        agent.capabilities = tools.iter().map(declared).collect();
+        agent.apply(fields);
+        agent
+    }
+
+    /// This agent as a job may use it: the job picks model and form of the answer, and narrows everything else.
+    ///
+    /// # Errors
+    /// [`FailureKind::ToolNotFound`] when the job names a tool that the agent does not have.
+    pub fn narrowed_by(mut self, fields: AgentFields) -> Result<Self, JobError> {
+        if let Some(tools) = &fields.tools {
+            let mut kept = Vec::with_capacity(tools.len());
+            for tool in tools {
+                let Some(own) = self.capabilities.iter().find(|own| own.name == tool.name) else {
+                    let message = format!(
+                        "ext_agent_tools names `{}`, which agent `{}` does not have; a job may only narrow the tools of a registered agent",
+                        tool.name, self.name
+                    );
+                    return Err(
+                        JobError::new(FailureKind::ToolNotFound, message).with("tool", tool.name.as_str())
+                    );
+                };
+                kept.push(own.clone());
+            }
+            self.capabilities = kept;
+        }
+        self.apply(fields);
+        Ok(self)
+    }
+
+    fn apply(&mut self, fields: AgentFields) {
+        let models =
+            [fields.model.clone().into_iter().collect(), fields.fallback_models.clone().unwrap_or_default()]
+                .concat();
+        if fields.model.is_some() {
+            let provider = fields.provider.clone();
+            self.model.models =
+                models.into_iter().map(|model| ModelRef { provider: provider.clone(), model }).collect();
+        } else {
+            if fields.fallback_models.is_some() {
+                self.model.models.truncate(1);
+                self.model.models.extend(models.into_iter().map(|model| ModelRef { provider: None, model }));
+            }
+            if fields.provider.is_some() {
+                for model in &mut self.model.models {
+                    model.provider.clone_from(&fields.provider);
+                }
+            }
+        }
+        self.model.temperature = fields.temperature.or(self.model.temperature);
+        self.model.max_tokens = narrower(self.model.max_tokens, fields.max_tokens);
+        self.limits.token_budget = narrower(self.limits.token_budget, fields.token_budget);
+        if let Some(depth) = fields.max_delegation_depth {
+            self.limits.max_delegation_depth = self.limits.max_delegation_depth.min(depth);
+        }
+        self.tool_choice = match (self.tool_choice, fields.tool_choice) {
+            (ToolChoice::None, _) | (_, Some(ToolChoice::None)) => ToolChoice::None,
+            (own, asked) => asked.unwrap_or(own),
+        };
+        self.output.schema = fields.output_schema.or(self.output.schema.take());
+        self.output.format = match fields.output_format {
+            Some(format) => format,
+            None if self.output.schema.is_some() => OutputFormat::Json,
+            None => self.output.format,
+        };
+    }
+
+    /// The capability of this name.
+    #[must_use]
+    pub fn capability(&self, name: &str) -> Option<&Capability> {
+        self.capabilities.iter().find(|capability| capability.name == name)
+    }
+
+    /// Whether any expression of this agent reads the Engagement object, so that it has to be built.
+    #[must_use]
+    pub fn reads_engagement(&self) -> bool {
+        let restricted = |r: &Restriction| r.assertion.is_some() || r.require_review.is_some();
+        !self.exposes.is_empty()
+            || self
+                .capabilities
+                .iter()
+                .any(|c| restricted(&c.input_restriction) || restricted(&c.output_restriction))
+    }
+}
+
+fn declared(tool: &ToolDeclaration) -> Capability {
+    Capability {
+        description: tool.description.clone(),
+        input_schema: tool.parameters.clone(),
+        ..Capability::named(tool.name.clone())
+    }
+}
+
+fn narrower(own: Option<i64>, asked: Option<i64>) -> Option<i64> {
+    match (own, asked) {
+        (Some(own), Some(asked)) => Some(own.min(asked)),
+        (own, asked) => own.or(asked),
+    }
+}
+
+/// A tool as the server's registry knows it: what an agent may refer to and what a model is told.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ToolSpec {
+    /// Unique within the server.
+    pub name: String,
+    /// For the model.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub input_schema: Value,
+    /// Whether it may be called twice with the same key without a second effect.
+    pub idempotent: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registered() -> AgentDefinition {
+        AgentDefinition {
+            name: "helper".into(),
+            capabilities: vec![Capability::named("search"), Capability::named("mail")],
+            limits: Limits { token_budget: Some(1000), ..Limits::default() },
+            ..AgentDefinition::default()
+        }
+    }
+
+    fn tool(name: &str) -> ToolDeclaration {
+        ToolDeclaration { name: name.into(), description: None, parameters: None }
+    }
+
+    #[test]
+    fn a_job_narrows_and_never_widens() {
+        let fields = AgentFields {
+            token_budget: Some(5000),
+            tools: Some(vec![tool("mail")]),
+            ..AgentFields::default()
+        };
+        let agent = registered().narrowed_by(fields).unwrap();
+        assert_eq!(agent.limits.token_budget, Some(1000));
+        assert_eq!(agent.capabilities.len(), 1);
+        let fields = AgentFields { token_budget: Some(500), ..AgentFields::default() };
+        assert_eq!(registered().narrowed_by(fields).unwrap().limits.token_budget, Some(500));
+        let fields = AgentFields { tools: Some(vec![tool("rm")]), ..AgentFields::default() };
+        assert_eq!(registered().narrowed_by(fields).unwrap_err().kind, FailureKind::ToolNotFound);
+    }
+
+    #[test]
+    fn an_output_schema_implies_json() {
+        let fields = AgentFields { output_schema: Some(serde_json::json!({})), ..AgentFields::default() };
+        assert_eq!(AgentDefinition::ad_hoc("a.b", fields).output.format, OutputFormat::Json);
+    }
+
+    #[test]
+    fn fallbacks_follow_the_model_of_the_job() {
+        let fields = AgentFields {
+            model: Some("m".into()),
+            fallback_models: Some(vec!["n".into()]),
+            provider: Some("p".into()),
+            ..AgentFields::default()
+        };
+        let models = AgentDefinition::ad_hoc("a", fields).model.models;
+        assert_eq!(models.iter().map(|m| m.model.as_str()).collect::<Vec<_>>(), ["m", "n"]);
+        assert!(models.iter().all(|m| m.provider.as_deref() == Some("p")));
+    }
+}

@@ -1,0 +1,177 @@
+//! Engagements and the Engagement object that assertions, reviewers and `exposes` see (OAS-54 … OAS-65).
+
+use crate::tool_call::{ToolCall, ToolOutcome};
+use crate::{AgentDefinition, EngagementId, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// The user of an engagement.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct User {
+    /// Unique to the server; `anonymous` when the caller said nothing.
+    pub id: String,
+    /// If known.
+    pub email: Option<String>,
+}
+
+impl Default for User {
+    fn default() -> Self {
+        Self { id: "anonymous".to_owned(), email: None }
+    }
+}
+
+/// An engagement to be created together with its first job.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewEngagement {
+    /// Its id.
+    pub id: EngagementId,
+    /// The agent, as it is now: a later change of the registered agent does not touch it.
+    pub agent: AgentDefinition,
+    /// Whose it is.
+    pub user: User,
+}
+
+/// An engagement as stored.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Engagement {
+    /// Its id; OSSA's session id.
+    pub id: EngagementId,
+    /// The agent's name.
+    pub agent: String,
+    /// Whose it is.
+    pub user: User,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// Turns committed so far.
+    pub turns: i64,
+}
+
+/// The Engagement object: exactly what OpenAgentSpec lets an expression see, and nothing else.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EngagementObject {
+    started_at: Timestamp,
+    user: User,
+    recent_name: String,
+    recent: Map<String, Value>,
+    list: Vec<Value>,
+    history: Map<String, Value>,
+}
+
+impl EngagementObject {
+    /// The object before the first call: `history.<name>` is `[]` for every declared capability.
+    #[must_use]
+    pub fn begin(engagement: &Engagement, agent: &AgentDefinition) -> Self {
+        Self {
+            started_at: engagement.started_at,
+            user: engagement.user.clone(),
+            recent_name: String::new(),
+            recent: Map::new(),
+            list: Vec::new(),
+            history: agent.capabilities.iter().map(|c| (c.name.clone(), json!([]))).collect(),
+        }
+    }
+
+    /// Adds what the journal knows of earlier calls, in order. Only calls that were really made count.
+    pub fn replay(&mut self, calls: &[ToolCall]) {
+        for call in calls {
+            if let Some(outcome) = call.outcome.as_ref().filter(|outcome| outcome.was_invoked()) {
+                let outputs = if call.withheld { Value::Null } else { outputs_of(outcome) };
+                self.record(&call.name, call.input.clone(), outputs);
+            }
+        }
+    }
+
+    /// Records an invocation (OAS-59 … OAS-65).
+    pub fn record(&mut self, name: &str, inputs: Value, outputs: Value) {
+        let entry = json!({"inputs": inputs, "outputs": outputs});
+        self.recent_name = name.to_owned();
+        self.recent.insert(name.to_owned(), entry.clone());
+        self.list.push(name.into());
+        if let Value::Array(calls) = self.history.entry(name).or_insert_with(|| json!([])) {
+            calls.push(entry);
+        }
+    }
+
+    /// The view of an input restriction: pending inputs are the tool's most recent ones; nothing else has happened.
+    #[must_use]
+    pub fn with_pending(&self, name: &str, inputs: &Value) -> Self {
+        let mut view = self.clone();
+        let entry = view.recent.entry(name).or_insert_with(|| json!({}));
+        if let Value::Object(entry) = entry {
+            entry.insert("inputs".to_owned(), inputs.clone());
+        }
+        view
+    }
+
+    /// The object as JSON, with the exact field names of the specification.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut recent = Map::new();
+        recent.insert("_name".to_owned(), self.recent_name.as_str().into());
+        recent.extend(self.recent.clone());
+        let mut history = Map::new();
+        history.insert("_list".to_owned(), Value::Array(self.list.clone()));
+        history.insert("_total".to_owned(), self.list.len().into());
+        history.extend(self.history.clone());
+        json!({
+            "started_at": self.started_at.to_rfc3339(),
+            "user": {"id": self.user.id, "email": self.user.email},
+            "recent": recent,
+            "history": history,
+        })
+    }
+}
+
+/// What stands in `outputs` for an outcome.
+#[must_use]
+pub fn outputs_of(outcome: &ToolOutcome) -> Value {
+    match outcome {
+        ToolOutcome::Success { output } => output.clone(),
+        ToolOutcome::Error { code, message, .. } => json!({"error": {"code": code, "message": message}}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::Capability;
+
+    fn object() -> EngagementObject {
+        let engagement = Engagement {
+            id: "e".into(),
+            agent: "a".into(),
+            user: User { id: "u-17".into(), email: None },
+            started_at: Timestamp(0),
+            turns: 0,
+        };
+        let agent = AgentDefinition {
+            capabilities: vec![Capability::named("search-faqs"), Capability::named("create-ticket")],
+            ..AgentDefinition::default()
+        };
+        EngagementObject::begin(&engagement, &agent)
+    }
+
+    #[test]
+    fn field_names_are_those_of_the_specification() {
+        let mut e = object();
+        e.record("search-faqs", json!({"path": "public/a"}), json!({"pages": [1]}));
+        let call = json!({"inputs": {"path": "public/a"}, "outputs": {"pages": [1]}});
+        assert_eq!(
+            e.to_json(),
+            json!({
+                "started_at": "1970-01-01T00:00:00.000Z",
+                "user": {"id": "u-17", "email": null},
+                "recent": {"_name": "search-faqs", "search-faqs": call},
+                "history": {"_list": ["search-faqs"], "_total": 1, "search-faqs": [call], "create-ticket": []},
+            })
+        );
+    }
+
+    #[test]
+    fn pending_inputs_are_visible_before_the_call_has_happened() {
+        let view = object().with_pending("search-faqs", &json!({"path": "x"})).to_json();
+        assert_eq!(view["recent"]["search-faqs"]["inputs"]["path"], "x");
+        assert_eq!(view["recent"]["_name"], "");
+        assert_eq!(view["history"]["_total"], 0);
+    }
+}

@@ -1,0 +1,138 @@
+//! Events: something that happened, in the past tense, written in the transaction that made it true.
+
+use crate::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+
+macro_rules! events {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $data:literal;)+) => {
+        /// The name of an event: a documented API, listed in `docs/EVENTS.md`.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+        pub enum EventName {
+            $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+
+        }
+
+        impl EventName {
+            /// All names.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The name as on the wire and in the database.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            /// What it means, for the documentation.
+            #[must_use]
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),+)),+ }
+            }
+
+            /// The fields of its `data`, for the documentation.
+            #[must_use]
+            pub fn data_fields(self) -> &'static str {
+                match self { $(Self::$variant => $data),+ }
+            }
+        }
+    };
+}
+
+events! {
+    /// A job was accepted and is durable.
+    JobEnqueued = "job.enqueued", "job_type, queue";
+    /// A worker claimed the job.
+    JobStarted = "job.started", "attempt, worker_id";
+    /// The job ended well.
+    JobCompleted = "job.completed", "tokens_used, model_used";
+    /// The job failed and will be tried again.
+    JobRetrying = "job.retrying", "code, message, retry_delay_ms, next_retry_at";
+    /// The job failed for good.
+    JobDiscarded = "job.discarded", "code, message";
+    /// Somebody ended the job.
+    JobCancelled = "job.cancelled", "previous_state";
+    /// The job's `expires_at` passed before it ended.
+    JobExpired = "job.expired", "previous_state";
+    /// The job waits for somebody outside and holds no slot.
+    JobParked = "job.parked", "review_id, kind, reviewer";
+    /// A waiting, scheduled or retryable job became available.
+    JobAvailable = "job.available", "reason";
+    /// The worker gave the job back between two phases; not a failure.
+    JobYielded = "job.yielded", "reason";
+    /// The worker's lease ran out; another worker goes on from the last checkpoint.
+    LeaseExpired = "lease.expired", "worker_id";
+    /// A phase is done and its checkpoint is durable.
+    PhaseCompleted = "phase.completed", "phase, duration_ms; infer adds model, provider, tokens_in, tokens_out, finish_reason, budget_left, text";
+    /// A model of the list did not answer; the next one is tried.
+    ModelFailed = "model.failed", "model, provider, message";
+    /// A declared tool is not available in this turn.
+    ToolUnavailable = "tool.unavailable", "name, message";
+    /// A tool call leaves for its tool.
+    ToolCalled = "tool.called", "call_id, name, input";
+    /// A tool answered.
+    ToolCompleted = "tool.completed", "call_id, name, duration_ms, output (absent when withheld)";
+    /// A tool failed, or its call was refused.
+    ToolFailed = "tool.failed", "call_id, name, code, message";
+    /// A review was opened.
+    ReviewOpened = "review.opened", "review_id, kind, reviewer, name";
+    /// A review was decided.
+    ReviewDecided = "review.decided", "review_id, state, decided_by, reason";
+    /// The provider reported more tokens than the call could use; the rest was not booked.
+    UsageClamped = "budget.usage_clamped", "reported, booked";
+    /// A model call would not have fitted into what is left of the budget.
+    BudgetExceeded = "budget.exceeded", "limit, settled, needed";
+    /// The final answer had not the demanded form; the model is asked once more.
+    OutputRejected = "output.rejected", "message";
+}
+
+impl EventName {
+    /// Reads a name; `None` for an unknown word.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|name| name.as_str() == text)
+    }
+
+    /// Whether the job ended with this event.
+    #[must_use]
+    pub fn ends_job(self) -> bool {
+        matches!(self, Self::JobCompleted | Self::JobDiscarded | Self::JobCancelled | Self::JobExpired)
+    }
+}
+
+impl fmt::Display for EventName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// An event to be written.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewEvent {
+    /// What happened.
+    pub name: EventName,
+    /// The turn it happened in; 0 outside of turns.
+    pub turn: i64,
+    /// The fields that the name promises.
+    pub data: Value,
+    /// When it happened.
+    pub at: Timestamp,
+}
+
+/// An event as stored.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Event {
+    /// 1-based, without gaps within its stream: the cursor of a reader.
+    pub seq: i64,
+    /// What happened.
+    pub name: EventName,
+    /// The job it is about.
+    pub job_id: crate::JobId,
+    /// The engagement, for agent jobs.
+    pub engagement_id: Option<crate::EngagementId>,
+    /// The turn it happened in; 0 outside of turns.
+    pub turn: i64,
+    /// The fields that the name promises.
+    pub data: Value,
+    /// When it happened.
+    pub at: Timestamp,
+}

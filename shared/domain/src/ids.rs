@@ -1,0 +1,105 @@
+//! Identifiers: UUIDv7 as lower-case text, made in Rust, never by the database.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub String);
+
+        impl $name {
+            /// The id as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.to_owned())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text)
+            }
+        }
+    };
+}
+
+id!(
+    /// A job: an OJS envelope id (OJS core §3.1).
+    JobId
+);
+id!(
+    /// An engagement: everything between one user and one agent until it ends.
+    EngagementId
+);
+id!(
+    /// One tool call, unique over all turns (OSSA §1.5); it is also the call's idempotency key.
+    CallId
+);
+id!(
+    /// A review: a question to a user or an agent about a parked job.
+    ReviewId
+);
+
+/// The source of new ids.
+pub trait Ids: Send + Sync + 'static {
+    /// A new UUIDv7 in lower case; later calls sort after earlier ones within one process.
+    fn next(&self) -> String;
+}
+
+/// UUIDv7 from the machine's clock and randomness.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemIds;
+
+impl Ids for SystemIds {
+    #[expect(clippy::disallowed_methods, reason = "the one place that makes ids")]
+    fn next(&self) -> String {
+        uuid::Uuid::now_v7().to_string()
+    }
+}
+
+/// Whether `text` is a UUIDv7 in the canonical lower-case spelling that OJS core §3.1 demands of a job id.
+#[must_use]
+pub fn is_uuid_v7(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() == 36
+        && bytes.iter().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            14 => *byte == b'7',
+            19 => matches!(byte, b'8' | b'9' | b'a' | b'b'),
+            _ => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_canonical_version_7_ids_are_accepted() {
+        assert!(is_uuid_v7(&SystemIds.next()));
+        for bad in ["", "x", "0190A7B2-0000-7000-8000-000000000000", "0190a7b2-0000-4000-8000-000000000000"] {
+            assert!(!is_uuid_v7(bad), "{bad:?} must be refused");
+        }
+    }
+
+    #[test]
+    fn ids_sort_by_creation() {
+        let ids: Vec<String> = (0..1000).map(|_| SystemIds.next()).collect();
+        assert!(ids.is_sorted());
+    }
+}

@@ -1,0 +1,116 @@
+//! A job: an OJS envelope and where it stands. For agents it carries one user input into an engagement.
+
+use crate::engagement::NewEngagement;
+use crate::retry::RetryPolicy;
+use crate::turn_write::Position;
+use crate::{EngagementId, JobError, JobId, JobState, Timestamp};
+use serde_json::{Map, Value};
+
+/// What a client sent and gets back unchanged.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Envelope {
+    /// OJS `args`.
+    pub args: Vec<Value>,
+    /// OJS `meta`.
+    pub meta: Map<String, Value>,
+    /// OJS `options` as sent.
+    pub options: Map<String, Value>,
+    /// Every other top-level field, `ext_agent_*` included, as sent and in its order.
+    pub extra: Map<String, Value>,
+}
+
+/// A job to be enqueued.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewJob {
+    /// Its id.
+    pub id: JobId,
+    /// Dot-separated, such as `agent.research`.
+    pub job_type: String,
+    /// Its queue.
+    pub queue: String,
+    /// −100 to 100; higher goes first.
+    pub priority: i64,
+    /// When it may run at the earliest; later than `created_at` makes it `scheduled`.
+    pub run_at: Timestamp,
+    /// When it ends `discarded` if it has not ended before.
+    pub expires_at: Option<Timestamp>,
+    /// The longest one attempt may be active, in milliseconds.
+    pub timeout_ms: Option<i64>,
+    /// When and how often it is tried again.
+    pub retry: RetryPolicy,
+    /// What the client sent.
+    pub envelope: Envelope,
+    /// For an agent job: the engagement it begins.
+    pub engagement: Option<NewEngagement>,
+    /// Now.
+    pub created_at: Timestamp,
+}
+
+/// One failed attempt.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FailedAttempt {
+    /// Which attempt it was, 1-based.
+    pub attempt: i64,
+    /// Why it failed.
+    pub error: JobError,
+    /// When it failed.
+    pub at: Timestamp,
+}
+
+/// A job as stored.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Job {
+    /// Its id.
+    pub id: JobId,
+    /// Dot-separated, such as `agent.research`.
+    pub job_type: String,
+    /// Its queue.
+    pub queue: String,
+    /// Where it stands.
+    pub state: JobState,
+    /// −100 to 100; higher goes first.
+    pub priority: i64,
+    /// How often it was claimed; never falls.
+    pub attempt: i64,
+    /// How often it failed; this is what the retry policy counts.
+    pub failures: i64,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When it may run at the earliest.
+    pub run_at: Timestamp,
+    /// When it was first claimed.
+    pub started_at: Option<Timestamp>,
+    /// When it ended, in whichever terminal state.
+    pub ended_at: Option<Timestamp>,
+    /// When it ends `discarded` if it has not ended before.
+    pub expires_at: Option<Timestamp>,
+    /// The longest one attempt may be active, in milliseconds.
+    pub timeout_ms: Option<i64>,
+    /// The worker that holds the lease.
+    pub worker_id: Option<String>,
+    /// When and how often it is tried again.
+    pub retry: RetryPolicy,
+    /// The delay chosen after the last failure, in milliseconds.
+    pub retry_delay_ms: Option<i64>,
+    /// What the client sent.
+    pub envelope: Envelope,
+    /// The result, once completed.
+    pub result: Option<Value>,
+    /// Failed attempts, oldest first.
+    pub errors: Vec<FailedAttempt>,
+    /// For an agent job: what the server knows about its engagement.
+    pub agent: Option<AgentJob>,
+}
+
+/// The agent side of a job.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AgentJob {
+    /// The engagement it belongs to.
+    pub engagement_id: EngagementId,
+    /// Where the job stands between turns.
+    pub position: Position,
+    /// `ext_agent_tokens_used`.
+    pub tokens_used: i64,
+    /// `ext_agent_tool_results`: settled calls of the job, in order, withheld outputs left out.
+    pub tool_results: Vec<Value>,
+}

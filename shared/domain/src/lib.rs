@@ -1,0 +1,41 @@
+//! The words and the rules of Turnstone: jobs, turns, phases, checkpoints, leases, budgets, reviews and agents.
+//!
+//! This crate knows nothing about async, SQL, HTTP or any wire format: everything here is a value or a pure
+//! function of its arguments. Time, ids and randomness come in as arguments ([`Clock`], [`Ids`]).
+
+pub mod agent;
+pub mod budget;
+pub mod checkpoint;
+pub mod clock;
+pub mod digest;
+pub mod duration;
+pub mod engagement;
+pub mod error;
+pub mod event;
+pub mod ids;
+pub mod job;
+pub mod lease;
+pub mod message;
+pub mod phase;
+pub mod policy;
+pub mod retry;
+pub mod review;
+pub mod schema;
+pub mod settlement;
+pub mod short_circuit;
+pub mod state;
+pub mod tool_call;
+pub mod turn_write;
+
+pub use agent::AgentDefinition;
+pub use checkpoint::Checkpoint;
+pub use clock::{Clock, SystemClock, Timestamp};
+pub use error::JobError;
+pub use event::{EventName, NewEvent};
+pub use ids::{CallId, EngagementId, Ids, JobId, ReviewId};
+pub use job::{Job, NewJob};
+pub use lease::Lease;
+pub use phase::Phase;
+pub use settlement::Settlement;
+pub use state::JobState;
+pub use turn_write::TurnWrite;

@@ -1,0 +1,76 @@
+//! What the user, the model and the tools said: append-only rows of an engagement (OSSA §1.2).
+
+use crate::{CallId, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Who speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The user of the engagement.
+    User,
+    /// The runtime itself, for example when it asks for the answer in another form.
+    System,
+    /// The model.
+    Assistant,
+    /// A tool's outcome.
+    Tool,
+}
+
+/// A tool call as the model asked for it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RequestedCall {
+    /// Ours, unique over all turns; the provider's own id is not kept.
+    pub call_id: CallId,
+    /// The tool's name as the model wrote it.
+    pub name: String,
+    /// The arguments; a string when the model wrote something that is not JSON.
+    pub arguments: Value,
+}
+
+/// One message of the conversation.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// The text.
+    pub content: String,
+    /// Tool calls the model asked for; only on assistant messages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<RequestedCall>,
+    /// The call this message answers; only on tool messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+    /// How the content arrived, such as `text/plain` (OSSA §1.2 rule 4).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original_format: Option<String>,
+}
+
+impl Message {
+    /// A message that is only text.
+    #[must_use]
+    pub fn text(role: Role, content: impl Into<String>) -> Self {
+        Self { role, content: content.into(), tool_calls: Vec::new(), call_id: None, original_format: None }
+    }
+
+    /// A tool's outcome for the call `call_id`.
+    #[must_use]
+    pub fn tool(call_id: CallId, content: impl Into<String>) -> Self {
+        Self { call_id: Some(call_id), ..Self::text(Role::Tool, content) }
+    }
+}
+
+/// A message as it stands in the engagement.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct StoredMessage {
+    /// 1-based, without gaps within the engagement.
+    pub seq: i64,
+    /// The turn that wrote it.
+    pub turn: i64,
+    /// What was said.
+    #[serde(flatten)]
+    pub message: Message,
+    /// When it was committed.
+    pub created_at: Timestamp,
+}

@@ -1,0 +1,209 @@
+//! Restrictions and `exposes`: CEL expressions over the Engagement object (OAS-33 … OAS-36, OAS-48).
+//!
+//! An expression sees `started_at`, `user`, `recent` and `history` and nothing else. It comes from a document that
+//! somebody wrote and reads what a model and its tools said, so it is guarded: short source, few loops, known
+//! functions, bounded input and output, and every step runs on a thread with a stack that its recursion cannot
+//! exhaust ([`thread`]).
+
+mod rewrite;
+mod thread;
+mod value;
+mod vet;
+
+use cel::{Context, Env, ExecutionError, Program};
+use serde_json::Value;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use vet::Needs;
+
+/// The longest expression, in bytes, before and after the rewrite of dotted names.
+pub const MAX_SOURCE_BYTES: usize = 1024;
+
+/// The four variables of an expression (OAS-33).
+pub const VARIABLES: [&str; 4] = ["started_at", "user", "recent", "history"];
+
+/// Why an expression could not be compiled or evaluated. No message shows a value of the Engagement object.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// The source is empty.
+    #[error("the expression is empty; write a CEL expression such as `history._total < 10`")]
+    Empty,
+    /// The source is longer than [`MAX_SOURCE_BYTES`].
+    #[error(
+        "the expression has {bytes} bytes; at most {MAX_SOURCE_BYTES} are allowed, so split or shorten it"
+    )]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// The source is not CEL.
+    #[error("not a CEL expression: {0}")]
+    Syntax(String),
+    /// It names a variable that an expression cannot see.
+    #[error("unknown variable `{0}`; an expression sees `started_at`, `user`, `recent` and `history` only")]
+    UnknownVariable(String),
+    /// It calls a function that is not offered.
+    #[error("unknown function `{0}`")]
+    UnknownFunction(String),
+    /// It could cost too much.
+    #[error("the expression could cost too much: {0}")]
+    TooComplex(&'static str),
+    /// What it reads of the Engagement object is too large or malformed.
+    #[error("the Engagement object cannot be read: {0}")]
+    Input(String),
+    /// It failed: a missing key, a wrong type, a division by zero.
+    #[error("the expression failed: {0}")]
+    Evaluation(String),
+    /// It did not end in time, or the evaluator is not there.
+    #[error("the expression was given up: {0}")]
+    GivenUp(&'static str),
+}
+
+/// Why an assertion does not hold: a sentence for the model, the caller and the log (OAS-36).
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Denial(pub String);
+
+/// A compiled expression over the Engagement object. Cloning shares it.
+#[derive(Clone)]
+pub struct Expression {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    source: String,
+    /// `None` only while it is being dropped.
+    program: Option<Arc<Program>>,
+    needs: Needs,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Dropping a tree recurses as deeply as it nests.
+        if let Some(program) = self.program.take() {
+            thread::forget_there(program);
+        }
+    }
+}
+
+impl fmt::Debug for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Expression").field(&self.inner.source).finish()
+    }
+}
+
+impl Expression {
+    /// Compiles an expression. `names` are the capability names of the agent: with them the dotted form that the
+    /// specification's own examples use (`recent.search-faqs.inputs`) becomes the form that CEL can read
+    /// (`recent["search-faqs"].inputs`); the longest known name wins.
+    ///
+    /// # Errors
+    /// [`PolicyError`] when the source is too long, not CEL, names an unknown variable or function, or loops too much.
+    pub fn compile(source: &str, names: &[&str]) -> Result<Self, PolicyError> {
+        if source.trim().is_empty() {
+            return Err(PolicyError::Empty);
+        }
+        let text =
+            if source.len() > MAX_SOURCE_BYTES { None } else { Some(rewrite::addressable(source, names)) };
+        let Some(text) = text.filter(|text| text.len() <= MAX_SOURCE_BYTES) else {
+            return Err(PolicyError::TooLong { bytes: source.len().max(MAX_SOURCE_BYTES + 1) });
+        };
+        let same = text == source;
+        let (program, needs) = thread::run(move || parse(&text, same))??;
+        Ok(Self { inner: Arc::new(Inner { source: source.to_owned(), program: Some(program), needs }) })
+    }
+
+    /// The expression as it was written.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.inner.source
+    }
+
+    /// Evaluates over the Engagement object as JSON. Only the parts that the expression names are read, so an
+    /// expression about one tool does not fail because another one has answered at length.
+    ///
+    /// # Errors
+    /// [`PolicyError::Input`] for an object that is too large, [`PolicyError::Evaluation`] for a failure such as a
+    /// missing key, [`PolicyError::GivenUp`] when it did not end in time.
+    pub fn evaluate(&self, engagement: &Value) -> Result<Value, PolicyError> {
+        let Some(program) = self.inner.program.clone() else {
+            return Err(PolicyError::GivenUp("it has been dropped"));
+        };
+        let variables = value::variables(engagement, &self.inner.needs)?;
+        thread::run(move || {
+            let mut context = Context::with_env(environment());
+            for (name, value) in variables {
+                context.add_variable_from_value(name, value);
+            }
+            let result = program.execute(&context).map_err(|e| PolicyError::Evaluation(reason(&e)))?;
+            value::to_json(&result)
+        })?
+    }
+
+    /// Holds an assertion: only the boolean `true` passes (OAS-36).
+    ///
+    /// # Errors
+    /// [`Denial`] for `false`, for any other value, and for every error.
+    pub fn assert(&self, engagement: &Value) -> Result<(), Denial> {
+        let source = self.source();
+        match self.evaluate(engagement) {
+            Ok(Value::Bool(true)) => Ok(()),
+            Ok(Value::Bool(false)) => Err(Denial(format!("the assertion `{source}` does not hold"))),
+            Ok(other) => {
+                let kind = value::kind(&other);
+                Err(Denial(format!(
+                    "the assertion `{source}` gave {kind} instead of true or false, so it does not hold"
+                )))
+            }
+            Err(e) => Err(Denial(format!("the assertion `{source}` does not hold: {e}"))),
+        }
+    }
+}
+
+/// Parses and vets; on the policy thread.
+fn parse(text: &str, as_written: bool) -> Result<(Arc<Program>, Needs), PolicyError> {
+    let program = Program::compile(text).map_err(|errors| {
+        let Some(first) = errors.errors.first() else {
+            return PolicyError::Syntax("it cannot be parsed".to_owned());
+        };
+        let mut message: String = first.msg.chars().take(200).collect();
+        if as_written && first.pos.0 > 0 {
+            message.push_str(&format!(" (line {}, column {} of the expression)", first.pos.0, first.pos.1));
+        }
+        if message.contains("has() macro") {
+            message.push_str("; has() needs a field such as has(recent.x.inputs), or write \"x\" in recent");
+        }
+        PolicyError::Syntax(message)
+    })?;
+    let needs = vet::vet(program.expression())?;
+    Ok((Arc::new(program), needs))
+}
+
+fn environment() -> Arc<Env> {
+    static STANDARD: OnceLock<Arc<Env>> = OnceLock::new();
+    STANDARD.get_or_init(|| Arc::new(Env::stdlib())).clone()
+}
+
+/// What went wrong, without the values: they may be withheld from whoever reads the message (OAS-35).
+fn reason(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::NoSuchKey(key) => {
+            format!("there is no `{key}`; test for it first, as in `\"{key}\" in recent`")
+        }
+        ExecutionError::UndeclaredReference(name) => format!("`{name}` is not known, or not for this type"),
+        ExecutionError::NoSuchOverload(overload) => overload.to_string(),
+        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => {
+            "division by zero".to_owned()
+        }
+        ExecutionError::Overflow(..) => "a number is out of range".to_owned(),
+        ExecutionError::IndexOutOfBounds(_) => "an index is outside of its list".to_owned(),
+        ExecutionError::UnexpectedType { got, want } => format!("a {want} is needed where there is a {got}"),
+        ExecutionError::FunctionError { function, .. } => {
+            format!("`{function}` cannot be applied to this value")
+        }
+        _ => "the types of its values do not fit".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

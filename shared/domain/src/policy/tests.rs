@@ -1,0 +1,219 @@
+use super::*;
+use serde_json::json;
+
+const NAMES: [&str; 5] = ["search-faqs", "search", "a.b", "a", "book-flight"];
+
+fn engagement() -> Value {
+    json!({
+        "started_at": "2026-03-01T10:00:00Z",
+        "user": {"id": "u-17", "email": null},
+        "recent": {
+            "_name": "search-faqs",
+            "search-faqs": {"inputs": {"path": "public/a"}, "outputs": {"pages": [1, 2]}},
+            "search": {"inputs": {"q": "tides"}},
+            "a.b": {"inputs": {"k": 3}},
+            "book-flight": {"inputs": {"price": 640.5, "seats": 2}},
+        },
+        "history": {
+            "_list": ["search", "search-faqs"],
+            "_total": 2,
+            "search-faqs": [{"inputs": {"path": "public/a"}, "outputs": {"pages": [1, 2]}}],
+            "create-ticket": [],
+        },
+    })
+}
+
+fn compiled(source: &str) -> Expression {
+    Expression::compile(source, &NAMES).unwrap_or_else(|e| panic!("{source}: {e}"))
+}
+
+fn evaluated(source: &str) -> Result<Value, PolicyError> {
+    compiled(source).evaluate(&engagement())
+}
+
+fn refused(source: &str) -> PolicyError {
+    Expression::compile(source, &NAMES).expect_err(source)
+}
+
+#[test]
+fn every_way_to_address_a_name() {
+    for source in [
+        r#"recent["search-faqs"].inputs["path"] == "public/a""#,
+        r#"recent.search-faqs.inputs["path"].startsWith("public")"#,
+        r#"recent["a.b"].inputs.k == 3"#,
+        "recent.a.b.inputs.k + 1 == 4",
+        "recent.search.inputs.q == 'tides'",
+        "history.search-faqs.[0].inputs.path == 'public/a'",
+        r#"history["search-faqs"][0].outputs.pages[1] == 2"#,
+        r#""search-faqs" in recent && !("create-ticket" in recent)"#,
+        r#"size(history["create-ticket"]) == 0"#,
+        "has(recent.search.inputs)",
+        "history._total - 1 == 1",
+        "recent._name == history._list[history._total - 1]",
+        "user.email == null && user.id == 'u-17'",
+        "recent.book-flight.inputs.price <= 800 && recent.book-flight.inputs.seats * 2 == 4",
+        "started_at < timestamp('2026-04-01T00:00:00Z')",
+        "timestamp(started_at).getFullYear() == 2026",
+        "history._list.exists(name, name == 'search') && size(history._list.filter(n, n != 'search')) == 1",
+    ] {
+        assert_eq!(evaluated(source), Ok(json!(true)), "{source}");
+        assert_eq!(compiled(source).assert(&engagement()), Ok(()), "{source}");
+    }
+}
+
+#[test]
+fn without_the_name_a_dash_is_a_minus() {
+    let expression = Expression::compile("recent.create-ticket.inputs == 1", &[]);
+    assert_eq!(expression.unwrap_err(), PolicyError::UnknownVariable("ticket".to_owned()));
+    assert!(matches!(refused("recent.`search-faqs`.inputs"), PolicyError::Syntax(_)));
+    assert!(refused(r#"has(recent["search"])"#).to_string().contains("in recent"));
+}
+
+#[test]
+fn anything_but_true_denies() {
+    for (source, because) in [
+        ("false", "does not hold"),
+        ("1", "a number instead of true or false"),
+        ("'yes'", "a text instead"),
+        ("[true]", "a list instead"),
+        ("null", "null instead"),
+        (r#"recent["missing"].k == 1"#, "there is no `missing`"),
+        (r#"false || recent["missing"].k == 1"#, "there is no `missing`"),
+        ("recent.search.inputs.q > 3", "overload"),
+        ("1 / 0 == 1", "division by zero"),
+        ("history._list[9] == ''", "outside of its list"),
+    ] {
+        let denial = compiled(source).assert(&engagement()).unwrap_err();
+        assert!(denial.0.contains(because) && denial.0.contains(source), "{source}: {denial}");
+    }
+}
+
+#[test]
+fn an_error_beside_a_true_is_absorbed() {
+    for source in ["1 == 1 || recent.missing.k == 1", r#"recent["missing"].k == 1 || true"#] {
+        assert_eq!(compiled(source).assert(&engagement()), Ok(()), "{source}");
+    }
+}
+
+#[test]
+fn messages_do_not_show_what_an_expression_saw() {
+    let secret = json!({"started_at": "2026-03-01T10:00:00Z", "user": {}, "recent": {"search": {"outputs": "hunter2"}}, "history": {}});
+    for source in [
+        "recent.search.outputs > 3",
+        "int(recent.search.outputs) == 1",
+        "recent.search.outputs",
+        "-recent.search.outputs == 1",
+    ] {
+        let denial = compiled(source).assert(&secret).unwrap_err();
+        assert!(!denial.0.contains("hunter2"), "{denial}");
+    }
+}
+
+#[test]
+fn only_the_four_variables_and_known_functions() {
+    for name in ["now", "inputs", "outputs", "env", "ticket_id"] {
+        assert_eq!(refused(&format!("{name} == 1")), PolicyError::UnknownVariable(name.to_owned()));
+    }
+    assert!(compiled("history._list.all(x, x != '')").assert(&engagement()).is_ok());
+    assert_eq!(refused("history._list.all(x, y != '')"), PolicyError::UnknownVariable("y".to_owned()));
+    assert_eq!(refused("history._list.all(x, x != '') && x"), PolicyError::UnknownVariable("x".to_owned()));
+    assert_eq!(refused("exec('rm')"), PolicyError::UnknownFunction("exec".to_owned()));
+    assert!(matches!(refused("[1].map(user, user)"), PolicyError::Syntax(_)));
+    for broken in ["recent[", "1 +", "'open", "a b", "{"] {
+        assert!(matches!(refused(broken), PolicyError::Syntax(_)), "{broken}");
+    }
+    assert_eq!(refused("  "), PolicyError::Empty);
+}
+
+#[test]
+fn results_keep_their_types() {
+    assert_eq!(evaluated("recent.search-faqs.outputs"), Ok(json!({"pages": [1, 2]})));
+    assert_eq!(evaluated("started_at"), Ok(json!("2026-03-01T10:00:00.000Z")));
+    assert_eq!(evaluated("duration('90s')"), Ok(json!("90s")));
+    assert_eq!(evaluated("{'a': 1, 'b': [2.5, null]}"), Ok(json!({"a": 1, "b": [2.5, null]})));
+    let big = json!({"user": {"id": u64::MAX, "n": i64::MAX}});
+    assert_eq!(compiled("user.id").evaluate(&big), Ok(json!(u64::MAX)));
+    assert_eq!(compiled("user.n - 1").evaluate(&big), Ok(json!(i64::MAX - 1)));
+}
+
+#[test]
+fn hostile_sources_are_errors_and_nothing_worse() {
+    let sum = |bytes: usize| format!("1{}", "+1".repeat(bytes / 2));
+    assert!(matches!(refused(&sum(4096)), PolicyError::TooLong { bytes: 4097 }));
+    assert_eq!(compiled(&sum(1022)).evaluate(&engagement()), Ok(json!(512)));
+    let nested =
+        |open: &str, close: &str, times: usize| format!("{}1{}", open.repeat(times), close.repeat(times));
+    for (source, times) in [("(", 500), ("[", 500), ("(", 20_000)] {
+        let close = if source == "(" { ")" } else { "]" };
+        assert!(Expression::compile(&nested(source, close, times), &[]).is_err(), "{source} {times}");
+    }
+    for source in ["!".repeat(1000) + "true", "-".repeat(1000) + "1", "a".repeat(1000), "((((".repeat(250)] {
+        let _ = Expression::compile(&source, &[]);
+    }
+    let fields = format!("user{}", ".a".repeat(500));
+    assert!(compiled(&fields).assert(&engagement()).is_err());
+    // What the rewrite makes longer is measured again.
+    let grown = vec!["recent.a.b"; 90].join("+");
+    assert!(grown.len() <= MAX_SOURCE_BYTES && matches!(refused(&grown), PolicyError::TooLong { .. }));
+}
+
+#[test]
+fn loops_are_few_flat_and_do_not_grow() {
+    let mut bomb = "[1, 1]".to_owned();
+    for _ in 0..20 {
+        bomb = format!("[{bomb}].map(z, z + z)[0]");
+    }
+    for source in [
+        bomb.as_str(),
+        "history._list.all(x, history._list.all(y, x == y))",
+        "[1].map(x, x).map(x, x).map(x, x).map(x, x)",
+        "[user.id].map(x, x + x)",
+        "[user.id].map(x, [x, x])",
+        "[user.id].map(x, {'a': x})",
+        "history._list.map(x, recent)",
+        "history._list.map(x, x != '', recent)",
+        "history._list.all(x, x.matches('(a+)+$'))",
+    ] {
+        assert!(matches!(refused(source), PolicyError::TooComplex(_)), "{source}");
+    }
+    assert_eq!(evaluated("[1, 2].map(x, x + 1)"), Ok(json!([2, 3])));
+    assert_eq!(evaluated("history._list.filter(x, x in ['search'])"), Ok(json!(["search"])));
+    assert_eq!(evaluated("[1, 2, 2].exists_one(x, x == 1)"), Ok(json!(true)));
+}
+
+#[test]
+fn input_is_bounded_by_what_the_expression_reads() {
+    let mut large = engagement();
+    large["recent"]["search"]["outputs"] = json!("x".repeat(300 * 1024));
+    large["history"]["_list"] = json!(vec!["search"; 1001]);
+    assert_eq!(
+        compiled("recent.search-faqs.inputs.path == 'public/a' && history._total == 2").assert(&large),
+        Ok(())
+    );
+    for source in ["recent.search.outputs == ''", "size(recent) == 1", "size(history._list) == 1"] {
+        assert!(matches!(compiled(source).evaluate(&large), Err(PolicyError::Input(_))), "{source}");
+    }
+    let mut deep = json!(1);
+    for _ in 0..1000 {
+        deep = json!([deep]);
+    }
+    assert!(matches!(compiled("user").evaluate(&json!({"user": deep})), Err(PolicyError::Input(_))));
+    assert!(matches!(
+        compiled("started_at").evaluate(&json!({"started_at": "soon"})),
+        Err(PolicyError::Input(_))
+    ));
+    assert!(matches!(compiled("user.id").evaluate(&json!({})), Err(PolicyError::Input(_))));
+}
+
+#[test]
+fn an_expression_is_shared_between_threads() {
+    let expression = compiled("recent.search.inputs.q == 'tides'");
+    let engagement = engagement();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let expression = expression.clone();
+            let engagement = &engagement;
+            scope.spawn(move || (0..50).for_each(|_| assert_eq!(expression.assert(engagement), Ok(()))));
+        }
+    });
+}

@@ -1,0 +1,244 @@
+//! What a parsed expression may contain, and what it needs of the Engagement object.
+
+use super::{PolicyError, VARIABLES};
+use cel::IdedExpr;
+use cel::common::ast::operators as op;
+use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The keys of a variable that an expression names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Keys {
+    /// It uses the whole variable.
+    All,
+    /// It names these and no others.
+    Some(BTreeSet<String>),
+}
+
+/// Variables that an expression reads.
+pub(super) type Needs = BTreeMap<&'static str, Keys>;
+
+const MAX_LOOPS: usize = 3;
+
+const FUNCTIONS: [&str; 43] = [
+    op::CONDITIONAL,
+    op::LOGICAL_AND,
+    op::LOGICAL_OR,
+    op::LOGICAL_NOT,
+    op::SUBSTRACT,
+    op::ADD,
+    op::MULTIPLY,
+    op::DIVIDE,
+    op::MODULO,
+    op::EQUALS,
+    op::NOT_EQUALS,
+    op::GREATER_EQUALS,
+    op::LESS_EQUALS,
+    op::GREATER,
+    op::LESS,
+    op::NEGATE,
+    op::INDEX,
+    op::IN,
+    op::NOT_STRICTLY_FALSE,
+    "size",
+    "contains",
+    "startsWith",
+    "endsWith",
+    "matches",
+    "int",
+    "uint",
+    "double",
+    "string",
+    "bool",
+    "timestamp",
+    "duration",
+    "getFullYear",
+    "getMonth",
+    "getDate",
+    "getDayOfMonth",
+    "getDayOfWeek",
+    "getDayOfYear",
+    "getHours",
+    "getMinutes",
+    "getSeconds",
+    "getMilliseconds",
+    "has",
+    "dyn",
+];
+
+/// Walks the whole tree.
+pub(super) fn vet(expression: &IdedExpr) -> Result<Needs, PolicyError> {
+    let mut walk = Walk { needs: Needs::new(), loops: 0, scope: Vec::new() };
+    walk.visit(expression)?;
+    Ok(walk.needs)
+}
+
+struct Walk {
+    needs: Needs,
+    loops: usize,
+    /// Variables of the loops around the present place; not empty means inside of a loop's body.
+    scope: Vec<String>,
+}
+
+impl Walk {
+    fn visit(&mut self, node: &IdedExpr) -> Result<(), PolicyError> {
+        match &node.expr {
+            Expr::Unspecified | Expr::Literal(_) => Ok(()),
+            Expr::Ident(name) => self.variable(name, None),
+            Expr::Select(select) => match &select.operand.expr {
+                Expr::Ident(name) => self.variable(name, Some(&select.field)),
+                _ => self.visit(&select.operand),
+            },
+            Expr::Call(call) => self.call(call),
+            Expr::List(list) => list.elements.iter().try_for_each(|item| self.visit(item)),
+            Expr::Map(map) => map.entries.iter().try_for_each(|entry| match &entry.expr {
+                EntryExpr::MapEntry(entry) => self.visit(&entry.key).and_then(|()| self.visit(&entry.value)),
+                EntryExpr::StructField(field) => self.visit(&field.value),
+            }),
+            Expr::Struct(made) => Err(PolicyError::UnknownFunction(format!("{}{{}}", made.type_name))),
+            Expr::Comprehension(each) => self.comprehension(each),
+        }
+    }
+
+    fn variable(&mut self, name: &str, key: Option<&str>) -> Result<(), PolicyError> {
+        if self.scope.iter().any(|own| own == name) {
+            return Ok(());
+        }
+        let Some(known) = VARIABLES.into_iter().find(|known| *known == name) else {
+            return Err(PolicyError::UnknownVariable(name.to_owned()));
+        };
+        let keys = self.needs.entry(known).or_insert_with(|| Keys::Some(BTreeSet::new()));
+        match (keys, key) {
+            (Keys::Some(keys), Some(key)) => {
+                keys.insert(key.to_owned());
+            }
+            (keys, None) => *keys = Keys::All,
+            (Keys::All, Some(_)) => {}
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: &CallExpr) -> Result<(), PolicyError> {
+        let name = call.func_name.as_str();
+        if !FUNCTIONS.contains(&name) {
+            return Err(PolicyError::UnknownFunction(name.to_owned()));
+        }
+        if !self.scope.is_empty() {
+            if name == "matches" {
+                return Err(PolicyError::TooComplex(
+                    "`matches` inside of a loop; use startsWith, endsWith or contains",
+                ));
+            }
+            if name == op::ADD && !call.args.iter().any(is_number) {
+                return Err(PolicyError::TooComplex(
+                    "`+` inside of a loop needs a number on one side, as in int(x) + 1; texts and lists would pile up",
+                ));
+            }
+        }
+        // `recent["name"]` and `"name" in recent` need that key and nothing else.
+        if call.target.is_none() {
+            match (name, call.args.as_slice()) {
+                (op::INDEX, [variable, key]) | (op::IN, [key, variable]) => {
+                    if let (Expr::Ident(variable), Some(key)) = (&variable.expr, text(key)) {
+                        return self.variable(variable, Some(key));
+                    }
+                }
+                _ => {}
+            }
+        }
+        call.target.iter().try_for_each(|target| self.visit(target))?;
+        call.args.iter().try_for_each(|argument| self.visit(argument))
+    }
+
+    fn comprehension(&mut self, each: &ComprehensionExpr) -> Result<(), PolicyError> {
+        self.loops += 1;
+        if self.loops > MAX_LOOPS {
+            return Err(PolicyError::TooComplex("more than 3 of all, exists, exists_one, map and filter"));
+        }
+        if !self.scope.is_empty() {
+            return Err(PolicyError::TooComplex(
+                "all, exists, exists_one, map or filter inside of another one",
+            ));
+        }
+        self.visit(&each.iter_range)?;
+        self.visit(&each.accu_init)?;
+        let own = [Some(&each.iter_var), each.iter_var2.as_ref(), Some(&each.accu_var)];
+        let own: Vec<String> = own.into_iter().flatten().cloned().collect();
+        if let Some(hidden) = own.iter().find(|name| VARIABLES.contains(&name.as_str())) {
+            return Err(PolicyError::Syntax(format!(
+                "a loop's variable cannot be called `{hidden}`; choose another name"
+            )));
+        }
+        self.scope = own;
+        let body = self.visit(&each.loop_cond).and_then(|()| self.step(&each.loop_step, &each.accu_var));
+        let body = body.and_then(|()| self.visit(&each.result));
+        self.scope.clear();
+        body
+    }
+
+    /// The step of a loop. `map` and `filter` are `[condition ?] result + [item] [: result]`: the item may only be
+    /// made of what it is made from, so that a list never grows beyond what was read.
+    fn step(&mut self, step: &IdedExpr, result: &str) -> Result<(), PolicyError> {
+        let Expr::Call(call) = &step.expr else { return self.visit(step) };
+        let is_result = |node: &IdedExpr| matches!(&node.expr, Expr::Ident(name) if name == result);
+        match (call.func_name.as_str(), call.args.as_slice()) {
+            (op::ADD, [kept, added]) if is_result(kept) => match &added.expr {
+                Expr::List(list) => list.elements.iter().try_for_each(|item| self.item(item)),
+                _ => self.visit(added),
+            },
+            (op::CONDITIONAL, [condition, then, otherwise]) => {
+                self.visit(condition)?;
+                self.step(then, result)?;
+                self.step(otherwise, result)
+            }
+            _ => self.visit(step),
+        }
+    }
+
+    fn item(&mut self, item: &IdedExpr) -> Result<(), PolicyError> {
+        if builds(&item.expr) {
+            return Err(PolicyError::TooComplex("a list or map built inside of map"));
+        }
+        if item.references().variables().into_iter().any(|name| VARIABLES.contains(&name)) {
+            return Err(PolicyError::TooComplex(
+                "map may only use the item it is given, not the whole Engagement object",
+            ));
+        }
+        self.visit(item)
+    }
+}
+
+fn text(node: &IdedExpr) -> Option<&str> {
+    match &node.expr {
+        Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
+        _ => None,
+    }
+}
+
+/// Whether an expression can only be a number (or an error), so that adding to it cannot build up anything.
+fn is_number(node: &IdedExpr) -> bool {
+    match &node.expr {
+        Expr::Literal(literal) => {
+            matches!(literal, LiteralValue::Int(_) | LiteralValue::UInt(_) | LiteralValue::Double(_))
+        }
+        Expr::Call(call) => {
+            let arithmetic =
+                [op::MULTIPLY, op::DIVIDE, op::MODULO, op::NEGATE, "size", "int", "uint", "double"];
+            arithmetic.contains(&call.func_name.as_str())
+                || call.func_name == op::ADD && call.args.iter().any(is_number)
+        }
+        _ => false,
+    }
+}
+
+fn builds(expression: &Expr) -> bool {
+    match expression {
+        Expr::List(_) | Expr::Map(_) | Expr::Struct(_) => true,
+        Expr::Call(call) => {
+            call.target.iter().any(|target| builds(&target.expr))
+                || call.args.iter().any(|item| builds(&item.expr))
+        }
+        Expr::Select(select) => builds(&select.operand.expr),
+        _ => false,
+    }
+}

@@ -1,0 +1,210 @@
+//! OJS retry policies (OJS retry §3–§6): when a failed job is tried again.
+
+use crate::JobError;
+use crate::duration::parse_iso8601_ms;
+use serde::{Deserialize, Serialize};
+
+/// How the delay grows with the number of failures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backoff {
+    /// `initial · coefficient^(n-1)`.
+    #[default]
+    Exponential,
+    /// `initial · n`.
+    Linear,
+    /// `initial`.
+    #[serde(alias = "none")]
+    Constant,
+    /// `initial · n^coefficient`.
+    Polynomial,
+}
+
+/// What happens after the last attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnExhaustion {
+    /// The job ends `discarded`.
+    #[default]
+    Discard,
+    /// The job ends `discarded` and is kept in the dead letter queue.
+    DeadLetter,
+}
+
+/// A retry policy with every default filled in; partial policies merge over the defaults.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RetryPolicy {
+    /// Executions in total; 0 and 1 both mean that nothing is retried.
+    pub max_attempts: u32,
+    /// ISO 8601.
+    pub initial_interval: String,
+    /// At least 1.0.
+    pub backoff_coefficient: f64,
+    /// ISO 8601; the cap of every delay, before and after jitter.
+    pub max_interval: String,
+    /// Multiplies the delay by a random factor of 0.5 to 1.5.
+    pub jitter: bool,
+    /// Error types or codes that are never retried; an entry that ends in `.*` matches by prefix.
+    pub non_retryable_errors: Vec<String>,
+    /// What happens after the last attempt.
+    pub on_exhaustion: OnExhaustion,
+    /// How the delay grows.
+    #[serde(alias = "backoff_type")]
+    pub backoff_strategy: Backoff,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            max_attempts: 3,
+            initial_interval: "PT1S".to_owned(),
+            backoff_coefficient: 2.0,
+            max_interval: "PT5M".to_owned(),
+            jitter: true,
+            non_retryable_errors: Vec::new(),
+            on_exhaustion: OnExhaustion::Discard,
+            backoff_strategy: Backoff::Exponential,
+        }
+    }
+}
+
+/// What a failure means for the job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decision {
+    /// Try again after this many milliseconds.
+    After {
+        /// The delay.
+        delay_ms: i64,
+    },
+    /// No further attempt.
+    Exhausted,
+}
+
+impl RetryPolicy {
+    /// Checks a policy as OJS retry §3.1 asks.
+    ///
+    /// # Errors
+    /// A sentence that starts with the name of the wrong field.
+    pub fn check(&self) -> Result<(), String> {
+        if self.backoff_coefficient.is_nan() || self.backoff_coefficient < 1.0 {
+            return Err(format!(
+                "backoff_coefficient must be at least 1.0, not {}",
+                self.backoff_coefficient
+            ));
+        }
+        let initial =
+            parse_iso8601_ms(&self.initial_interval).map_err(|e| format!("initial_interval: {e}"))?;
+        let max = parse_iso8601_ms(&self.max_interval).map_err(|e| format!("max_interval: {e}"))?;
+        if max < initial {
+            return Err(format!(
+                "max_interval ({}) must not be shorter than initial_interval ({})",
+                self.max_interval, self.initial_interval
+            ));
+        }
+        Ok(())
+    }
+
+    /// The delay after failure number `failures` (1-based), in milliseconds; `random` is uniform in `[0, 1)`.
+    #[must_use]
+    pub fn delay_ms(&self, failures: u32, random: f64) -> i64 {
+        let millis = |text: &str| parse_iso8601_ms(text).unwrap_or(1000) as f64;
+        let (initial, cap) = (millis(&self.initial_interval), millis(&self.max_interval));
+        let n = f64::from(failures.max(1));
+        let raw = match self.backoff_strategy {
+            Backoff::Exponential => initial * self.backoff_coefficient.powf(n - 1.0),
+            Backoff::Linear => initial * n,
+            Backoff::Constant => initial,
+            Backoff::Polynomial => initial * n.powf(self.backoff_coefficient),
+        };
+        let jittered = if self.jitter { raw.min(cap) * (0.5 + random) } else { raw };
+        jittered.min(cap).max(0.0) as i64
+    }
+
+    /// What failure number `failures` (this one included) with this error means.
+    ///
+    /// Only failures count: parking, yielding and lost leases never cost a retry (design §3).
+    #[must_use]
+    pub fn decide(&self, failures: u32, error: &JobError, random: f64) -> Decision {
+        if !error.retryable || failures >= self.max_attempts || self.never_retries(error) {
+            return Decision::Exhausted;
+        }
+        let asked = error.retry_after_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
+        Decision::After { delay_ms: self.delay_ms(failures, random).max(asked) }
+    }
+
+    fn never_retries(&self, error: &JobError) -> bool {
+        self.non_retryable_errors.iter().any(|entry| {
+            [error.kind.ojs_type(), error.kind.code(), error.kind.ossa_code()].iter().any(|name| match entry
+                .strip_suffix(".*")
+            {
+                Some(prefix) => name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('.')),
+                None => name == entry,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::FailureKind;
+
+    fn policy() -> RetryPolicy {
+        RetryPolicy { jitter: false, ..RetryPolicy::default() }
+    }
+
+    #[test]
+    fn delays_grow_and_are_capped() {
+        let p = policy();
+        assert_eq!((1..=4).map(|n| p.delay_ms(n, 0.0)).collect::<Vec<_>>(), [1000, 2000, 4000, 8000]);
+        assert_eq!(p.delay_ms(30, 0.0), 300_000);
+        let linear = RetryPolicy { backoff_strategy: Backoff::Linear, ..policy() };
+        assert_eq!((1..=3).map(|n| linear.delay_ms(n, 0.0)).collect::<Vec<_>>(), [1000, 2000, 3000]);
+        let constant = RetryPolicy { backoff_strategy: Backoff::Constant, ..policy() };
+        assert_eq!((1..=3).map(|n| constant.delay_ms(n, 0.0)).collect::<Vec<_>>(), [1000; 3]);
+        let polynomial = RetryPolicy { backoff_strategy: Backoff::Polynomial, ..policy() };
+        assert_eq!((1..=3).map(|n| polynomial.delay_ms(n, 0.0)).collect::<Vec<_>>(), [1000, 4000, 9000]);
+    }
+
+    #[test]
+    fn jitter_stays_within_half_and_one_and_a_half_and_below_the_cap() {
+        let p = RetryPolicy { jitter: true, initial_interval: "PT2S".into(), ..policy() };
+        assert_eq!(p.delay_ms(1, 0.0), 1000);
+        assert_eq!(p.delay_ms(1, 0.999_999), 2999);
+        assert_eq!(p.delay_ms(40, 0.999), 300_000);
+    }
+
+    #[test]
+    fn the_last_attempt_and_hopeless_errors_are_not_retried() {
+        let p = policy();
+        let error = JobError::new(FailureKind::Model, "x");
+        assert_eq!(p.decide(1, &error, 0.0), Decision::After { delay_ms: 1000 });
+        assert_eq!(p.decide(3, &error, 0.0), Decision::Exhausted);
+        assert_eq!(p.decide(1, &JobError::new(FailureKind::Policy, "x"), 0.0), Decision::Exhausted);
+        let asked = JobError::new(FailureKind::RateLimited, "x").retry_after(Some(7000));
+        assert_eq!(p.decide(1, &asked, 0.0), Decision::After { delay_ms: 7000 });
+        for max_attempts in [0, 1] {
+            assert_eq!(RetryPolicy { max_attempts, ..policy() }.decide(1, &error, 0.0), Decision::Exhausted);
+        }
+    }
+
+    #[test]
+    fn non_retryable_entries_match_exactly_or_by_prefix() {
+        let error = JobError::new(FailureKind::ModelTimeout, "x");
+        for (entry, stops) in
+            [("OSSA_LLM_TIMEOUT", true), ("agent.*", true), ("agent", false), ("agent.model", false)]
+        {
+            let p = RetryPolicy { non_retryable_errors: vec![entry.into()], ..policy() };
+            assert_eq!(p.decide(1, &error, 0.0) == Decision::Exhausted, stops, "{entry}");
+        }
+    }
+
+    #[test]
+    fn wrong_policies_name_the_field() {
+        let wrong = RetryPolicy { backoff_coefficient: 0.5, ..policy() };
+        assert!(wrong.check().is_err_and(|e| e.starts_with("backoff_coefficient")));
+        let wrong = RetryPolicy { max_interval: "PT0.1S".into(), ..policy() };
+        assert!(wrong.check().is_err_and(|e| e.starts_with("max_interval")));
+    }
+}

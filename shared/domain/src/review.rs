@@ -1,0 +1,127 @@
+//! Reviews: a question to a user or an agent about a parked job (OAS-30 … OAS-32).
+
+use crate::{CallId, EngagementId, JobId, ReviewId, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What the question is about, and so what the two answers mean.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReviewKind {
+    /// `input_restriction.require_review`: may the tool be called? Rejection ends the engagement (OAS-32).
+    Input,
+    /// `output_restriction.require_review`: may the result be used? Rejection ends the engagement.
+    Output,
+    /// A worker died after sending a call that is not idempotent. Approval calls it once more; rejection tells the
+    /// model that the outcome is unknown.
+    UnknownOutcome,
+}
+
+impl ReviewKind {
+    /// The kind as on the wire and in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Output => "output",
+            Self::UnknownOutcome => "unknown_outcome",
+        }
+    }
+
+    /// Reads a kind; `None` for an unknown word.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Input, Self::Output, Self::UnknownOutcome].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// Where a review stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReviewState {
+    /// Waits for an answer.
+    Open,
+    /// The reviewer said yes.
+    Approved,
+    /// The reviewer said no.
+    Rejected,
+    /// The deadline passed; counts as no.
+    Expired,
+}
+
+impl ReviewState {
+    /// The state as on the wire and in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// Reads a state; `None` for an unknown word.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Open, Self::Approved, Self::Rejected, Self::Expired]
+            .into_iter()
+            .find(|state| state.as_str() == text)
+    }
+}
+
+/// A question to be asked.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewReview {
+    /// Its id.
+    pub id: ReviewId,
+    /// The turn that asks.
+    pub turn: i64,
+    /// The tool call it is about.
+    pub call_id: CallId,
+    /// What is asked.
+    pub kind: ReviewKind,
+    /// Who is asked: a user or an agent (OAS-30).
+    pub reviewer: String,
+    /// What the reviewer sees: the tool, its arguments and the Engagement object as the assertion would see it.
+    pub question: Value,
+    /// SHA-256 of the arguments: an approval is for these arguments and no others.
+    pub arguments_hash: String,
+    /// When silence becomes a no; `None` waits for ever.
+    pub deadline_at: Option<Timestamp>,
+}
+
+/// A review as stored.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Review {
+    /// Its id.
+    pub id: ReviewId,
+    /// The engagement it is about.
+    pub engagement_id: EngagementId,
+    /// The parked job.
+    pub job_id: JobId,
+    /// The turn that asks.
+    pub turn: i64,
+    /// The tool call it is about.
+    pub call_id: CallId,
+    /// What is asked.
+    pub kind: ReviewKind,
+    /// Who is asked.
+    pub reviewer: String,
+    /// What the reviewer sees.
+    pub question: Value,
+    /// SHA-256 of the arguments.
+    pub arguments_hash: String,
+    /// Where it stands.
+    pub state: ReviewState,
+    /// Who answered.
+    pub decided_by: Option<String>,
+    /// Why, in the reviewer's words.
+    pub reason: Option<String>,
+    /// When it was asked.
+    pub created_at: Timestamp,
+    /// When silence becomes a no.
+    pub deadline_at: Option<Timestamp>,
+    /// When it was answered.
+    pub decided_at: Option<Timestamp>,
+}

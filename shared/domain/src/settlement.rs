@@ -1,0 +1,51 @@
+//! How a lease ends.
+
+use crate::review::NewReview;
+use crate::{JobError, Timestamp};
+use serde_json::Value;
+
+/// The end of a lease. Each variant is one edge of the transition table out of `active`.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Settlement {
+    /// `active → completed` with the job's result.
+    Complete {
+        /// The job's `result` (OJS core §3).
+        result: Value,
+    },
+    /// `active → retryable`: the failure counts against the retry policy.
+    Retry {
+        /// Why it failed.
+        error: JobError,
+        /// When it becomes available again.
+        run_at: Timestamp,
+        /// The delay that was chosen, in milliseconds (`retry_delay_ms` on the wire).
+        delay_ms: i64,
+    },
+    /// `active → discarded`: no further attempt.
+    Discard {
+        /// Why it failed.
+        error: JobError,
+    },
+    /// `active → pending` until the review is decided.
+    Park {
+        /// The question.
+        review: NewReview,
+    },
+    /// `active → available`, no failure: the worker drains or something more urgent waits.
+    Yield,
+}
+
+impl Settlement {
+    /// The edge of the transition table that this settlement takes.
+    #[must_use]
+    pub fn trigger(&self) -> crate::state::Trigger {
+        use crate::state::Trigger;
+        match self {
+            Self::Complete { .. } => Trigger::Complete,
+            Self::Retry { .. } => Trigger::Retry,
+            Self::Discard { .. } => Trigger::Discard,
+            Self::Park { .. } => Trigger::Park,
+            Self::Yield => Trigger::Yield,
+        }
+    }
+}

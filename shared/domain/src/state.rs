@@ -1,0 +1,165 @@
+//! The eight job states of OJS and the closed table of transitions between them (OJS core §5, design §3).
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A job's state (OJS core §5.1).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
+    /// Waits for its time.
+    Scheduled,
+    /// Waits for a worker.
+    Available,
+    /// Waits for somebody outside: an activation, or (agent jobs) a review, an input, children.
+    Pending,
+    /// A worker holds its lease.
+    Active,
+    /// Ended well.
+    Completed,
+    /// Failed and waits for its next attempt.
+    Retryable,
+    /// Ended by request.
+    Cancelled,
+    /// Ended for good after a failure.
+    Discarded,
+}
+
+/// What moves a job from one state to another.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Trigger {
+    /// The time of a scheduled job has come.
+    Promote,
+    /// A worker takes the job.
+    Claim,
+    /// The job ended well.
+    Complete,
+    /// The job failed and may be tried again.
+    Retry,
+    /// The job failed for good.
+    Discard,
+    /// Somebody asked for the end of the job.
+    Cancel,
+    /// The worker gives the job back between turns, or while draining; no failure.
+    Yield,
+    /// The lease ran out.
+    LeaseExpired,
+    /// The retry delay has passed.
+    RetryDue,
+    /// A waiting job may go on.
+    Activate,
+    /// Agent jobs only: wait for a review, an input, a client tool or children (the one edge OJS does not have).
+    Park,
+    /// The job's `expires_at` has passed (OJS core §3: any non-terminal state).
+    Expire,
+}
+
+impl JobState {
+    /// All states.
+    pub const ALL: [Self; 8] = [
+        Self::Scheduled,
+        Self::Available,
+        Self::Pending,
+        Self::Active,
+        Self::Completed,
+        Self::Retryable,
+        Self::Cancelled,
+        Self::Discarded,
+    ];
+
+    /// The state as on the wire and in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Scheduled => "scheduled",
+            Self::Available => "available",
+            Self::Pending => "pending",
+            Self::Active => "active",
+            Self::Completed => "completed",
+            Self::Retryable => "retryable",
+            Self::Cancelled => "cancelled",
+            Self::Discarded => "discarded",
+        }
+    }
+
+    /// Reads a state; `None` for an unknown word.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+
+    /// Whether no transition leads out of this state.
+    #[must_use]
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Cancelled | Self::Discarded)
+    }
+
+    /// The state after `trigger`; `None` when the table has no such edge.
+    #[must_use]
+    pub fn after(self, trigger: Trigger) -> Option<Self> {
+        TRANSITIONS.iter().find(|(from, by, _)| *from == self && *by == trigger).map(|(_, _, to)| *to)
+    }
+}
+
+impl fmt::Display for JobState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The closed transition table. `docs/STATES.md` shows it; a test compares the two.
+pub const TRANSITIONS: &[(JobState, Trigger, JobState)] = {
+    use JobState as S;
+    use Trigger as T;
+    &[
+        (S::Scheduled, T::Promote, S::Available),
+        (S::Scheduled, T::Cancel, S::Cancelled),
+        (S::Scheduled, T::Expire, S::Discarded),
+        (S::Available, T::Claim, S::Active),
+        (S::Available, T::Cancel, S::Cancelled),
+        (S::Available, T::Expire, S::Discarded),
+        (S::Pending, T::Activate, S::Available),
+        (S::Pending, T::Cancel, S::Cancelled),
+        (S::Pending, T::Expire, S::Discarded),
+        (S::Active, T::Complete, S::Completed),
+        (S::Active, T::Retry, S::Retryable),
+        (S::Active, T::Discard, S::Discarded),
+        (S::Active, T::Cancel, S::Cancelled),
+        (S::Active, T::Yield, S::Available),
+        (S::Active, T::LeaseExpired, S::Available),
+        (S::Active, T::Park, S::Pending),
+        (S::Active, T::Expire, S::Discarded),
+        (S::Retryable, T::RetryDue, S::Available),
+        (S::Retryable, T::Cancel, S::Cancelled),
+        (S::Retryable, T::Expire, S::Discarded),
+    ]
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminal_states_have_no_way_out_and_all_others_do() {
+        for state in JobState::ALL {
+            let leaves = TRANSITIONS.iter().any(|(from, _, _)| *from == state);
+            assert_eq!(leaves, !state.is_terminal(), "{state}");
+        }
+    }
+
+    #[test]
+    fn a_trigger_leads_to_one_state_only() {
+        for (at, (from, by, _)) in TRANSITIONS.iter().enumerate() {
+            let first = TRANSITIONS.iter().position(|(f, b, _)| f == from && b == by);
+            assert_eq!(first, Some(at), "{from} has two edges for {by:?}");
+        }
+    }
+
+    #[test]
+    fn words_round_trip() {
+        for state in JobState::ALL {
+            assert_eq!(JobState::parse(state.as_str()), Some(state));
+        }
+        assert_eq!(JobState::parse("done"), None);
+    }
+}

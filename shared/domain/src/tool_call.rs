@@ -1,0 +1,153 @@
+//! The tool journal: what was intended, sent and learnt about each call (design §4, OSSA §1.5).
+
+use crate::{CallId, ReviewId, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Where a call stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolCallState {
+    /// Asked for by the model; nothing was sent (it may be waiting for a review).
+    Planned,
+    /// The request may have reached the tool. Without an outcome after a crash, its effect is unknown.
+    Sent,
+    /// The outcome is known.
+    Settled,
+}
+
+impl ToolCallState {
+    /// The state as on the wire and in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Sent => "sent",
+            Self::Settled => "settled",
+        }
+    }
+
+    /// Reads a state; `None` for an unknown word.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Planned, Self::Sent, Self::Settled].into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// How a call ended.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum ToolOutcome {
+    /// The tool answered.
+    Success {
+        /// Its output.
+        output: Value,
+    },
+    /// The tool failed, or the call was refused before it was made.
+    Error {
+        /// A stable code such as `AGENT_TOOL_NOT_FOUND`.
+        code: String,
+        /// What happened, for the model to read.
+        message: String,
+        /// Whether the tool was really invoked: only invoked calls stand in the engagement's history.
+        #[serde(default)]
+        invoked: bool,
+    },
+}
+
+impl ToolOutcome {
+    /// A refusal before the call was made.
+    #[must_use]
+    pub fn refused(code: &str, message: impl Into<String>) -> Self {
+        Self::Error { code: code.to_owned(), message: message.into(), invoked: false }
+    }
+
+    /// A failure of a call that was made.
+    #[must_use]
+    pub fn failed(code: &str, message: impl Into<String>) -> Self {
+        Self::Error { code: code.to_owned(), message: message.into(), invoked: true }
+    }
+
+    /// Whether the tool was really invoked.
+    #[must_use]
+    pub fn was_invoked(&self) -> bool {
+        !matches!(self, Self::Error { invoked: false, .. })
+    }
+
+    /// The outcome as text for the model.
+    #[must_use]
+    pub fn for_model(&self) -> String {
+        match self {
+            Self::Success { output: Value::String(text) } => text.clone(),
+            Self::Success { output } => output.to_string(),
+            Self::Error { code, message, .. } => format!("error {code}: {message}"),
+        }
+    }
+}
+
+/// A row of the journal, or a change to one.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ToolCallMove {
+    /// A new row. `sent` when the request leaves right after this commit, else planned.
+    Intend {
+        /// The call's id and idempotency key.
+        call_id: CallId,
+        /// The turn that asked for it.
+        turn: i64,
+        /// Position among the calls of the turn, from 0.
+        position: i64,
+        /// The capability's name.
+        name: String,
+        /// The arguments.
+        input: Value,
+        /// Whether the tool may be called twice with the same key.
+        idempotent: bool,
+        /// Whether the request leaves right after this commit.
+        sent: bool,
+    },
+    /// The request of a planned (or, with an approved review, unknown) call leaves right after this commit.
+    Send {
+        /// The call.
+        call_id: CallId,
+    },
+    /// The outcome is known.
+    Settle {
+        /// The call.
+        call_id: CallId,
+        /// How it ended.
+        outcome: ToolOutcome,
+        /// How long the call took, in milliseconds.
+        duration_ms: i64,
+        /// Whether the output may be shown outside (OAS-24 `collect_results`, OAS-35 a denied output).
+        withheld: bool,
+    },
+}
+
+/// A row of the journal as stored.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ToolCall {
+    /// The call's id and idempotency key.
+    pub call_id: CallId,
+    /// The turn that asked for it.
+    pub turn: i64,
+    /// Position among the calls of the turn, from 0.
+    pub position: i64,
+    /// The capability's name.
+    pub name: String,
+    /// The arguments.
+    pub input: Value,
+    /// Whether the tool may be called twice with the same key.
+    pub idempotent: bool,
+    /// Where it stands.
+    pub state: ToolCallState,
+    /// How it ended; `None` until settled.
+    pub outcome: Option<ToolOutcome>,
+    /// Whether the output is withheld from everybody outside.
+    pub withheld: bool,
+    /// How long the call took, in milliseconds; `None` until settled.
+    pub duration_ms: Option<i64>,
+    /// When the model asked for it.
+    pub created_at: Timestamp,
+    /// The latest review about it, if any.
+    pub review_id: Option<ReviewId>,
+}

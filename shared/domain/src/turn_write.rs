@@ -1,0 +1,46 @@
+//! What a turn hands to the ledger in one transaction, under its lease.
+
+use crate::budget::BudgetMove;
+use crate::message::Message;
+use crate::tool_call::ToolCallMove;
+use crate::{Checkpoint, NewEvent};
+use serde::{Deserialize, Serialize};
+
+/// Everything new that a turn has to make durable at a barrier. All of it is committed, or none of it.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct TurnWrite {
+    /// Phases that are done, in order.
+    pub checkpoints: Vec<Checkpoint>,
+    /// New messages of the engagement, with the turn that wrote each.
+    pub messages: Vec<(i64, Message)>,
+    /// New or changed rows of the tool journal.
+    pub tool_calls: Vec<ToolCallMove>,
+    /// New events of the engagement.
+    pub events: Vec<NewEvent>,
+    /// At most one movement of the engagement's budget.
+    pub budget: Option<BudgetMove>,
+    /// Where the job stands after this write, when it moved to another turn.
+    pub position: Option<Position>,
+}
+
+impl TurnWrite {
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Where a job stands between turns: small, rewritten once a turn.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Position {
+    /// The turn that runs next, 1-based within the engagement.
+    pub turn: i64,
+    /// Consecutive turns that asked for tools (OSSA §4, `max_tool_turns`).
+    pub tool_turns: u32,
+    /// How often the model was asked to give its answer in the demanded form.
+    pub reasks: u32,
+    /// The model that answered last, if any did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_used: Option<String>,
+}

@@ -1,0 +1,209 @@
+//! The `ext_agent_*` fields of a job (agent extension §2): which there are, and what each may hold.
+//!
+//! Unknown `ext_agent_*` fields are none of our business: they are kept and given back. A known field that is `null`
+//! counts as not given.
+
+use crate::{OjsError, read, tools};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use turnstone_domain::JobError;
+use turnstone_domain::agent::{AgentFields, MAX_DELEGATION_DEPTH};
+use turnstone_domain::error::FailureKind;
+
+/// The fields a client may set. One of them makes a job an agent job.
+pub const SETTABLE: [&str; 13] = [
+    "ext_agent_model",
+    "ext_agent_fallback_models",
+    "ext_agent_provider",
+    "ext_agent_temperature",
+    "ext_agent_max_tokens",
+    "ext_agent_token_budget",
+    "ext_agent_tools",
+    "ext_agent_tool_choice",
+    "ext_agent_parent_id",
+    "ext_agent_delegation_depth",
+    "ext_agent_max_delegation_depth",
+    "ext_agent_output_schema",
+    "ext_agent_output_format",
+];
+
+/// The fields that only the server writes. What a client sends in them is ignored.
+pub const SYSTEM_MANAGED: [&str; 4] =
+    ["ext_agent_tokens_used", "ext_agent_tool_results", "ext_agent_model_used", "ext_agent_engagement_id"];
+
+/// Whether any field that a client may set is given.
+#[must_use]
+pub fn any_given(fields: &Map<String, Value>) -> bool {
+    SETTABLE.iter().any(|name| given(fields, name).is_some())
+}
+
+/// Reads and checks every field that a client may set.
+///
+/// # Errors
+/// 400 `AGENT_INVALID_PARAMETER` with the field in `details`; 422 `AGENT_MAX_DELEGATION_DEPTH` for a depth above the
+/// maximum (agent extension §3).
+pub fn read(fields: &Map<String, Value>) -> Result<AgentFields, OjsError> {
+    let max_depth = field(fields, "ext_agent_max_delegation_depth", depth)?;
+    if let Some(max) = max_depth.filter(|max| *max > MAX_DELEGATION_DEPTH) {
+        let why = format!("must be at most {MAX_DELEGATION_DEPTH}, not {max}");
+        return Err(OjsError::agent_parameter("ext_agent_max_delegation_depth", why));
+    }
+    check_depth(fields, max_depth.unwrap_or(MAX_DELEGATION_DEPTH))?;
+    let owned = |value| read::filled_text(value).map(str::to_owned);
+    field(fields, "ext_agent_parent_id", owned)?;
+    Ok(AgentFields {
+        model: field(fields, "ext_agent_model", owned)?,
+        fallback_models: field(fields, "ext_agent_fallback_models", read::texts)?,
+        provider: field(fields, "ext_agent_provider", owned)?,
+        temperature: field(fields, "ext_agent_temperature", temperature)?,
+        max_tokens: field(fields, "ext_agent_max_tokens", |value| read::integer_from(value, 1))?,
+        token_budget: field(fields, "ext_agent_token_budget", |value| read::integer_from(value, 0))?,
+        tools: field(fields, "ext_agent_tools", tools::declarations)?,
+        tool_choice: field(fields, "ext_agent_tool_choice", |value| {
+            word(value, "`auto`, `required` or `none`")
+        })?,
+        max_delegation_depth: max_depth,
+        output_schema: field(fields, "ext_agent_output_schema", tools::schema)?,
+        output_format: field(fields, "ext_agent_output_format", |value| {
+            word(value, "`json`, `text` or `markdown`")
+        })?,
+    })
+}
+
+fn given<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    fields.get(name).filter(|value| !value.is_null())
+}
+
+fn field<'a, T>(
+    fields: &'a Map<String, Value>,
+    name: &str,
+    reader: impl FnOnce(&'a Value) -> Result<T, String>,
+) -> Result<Option<T>, OjsError> {
+    given(fields, name).map(reader).transpose().map_err(|why| OjsError::agent_parameter(name, why))
+}
+
+fn temperature(value: &Value) -> Result<f64, String> {
+    let number = value.as_f64().ok_or_else(|| format!("must be a number, not {}", read::kind(value)))?;
+    if (0.0..=2.0).contains(&number) { Ok(number) } else { Err(format!("must be from 0 to 2, not {number}")) }
+}
+
+fn word<T: DeserializeOwned>(value: &Value, words: &str) -> Result<T, String> {
+    let text = read::text(value)?;
+    T::deserialize(value).map_err(|_| format!("must be {words}, not `{}`", read::shortened(text, 40)))
+}
+
+fn depth(value: &Value) -> Result<u32, String> {
+    let number = read::integer_from(value, 0)?;
+    u32::try_from(number).map_err(|_| format!("must be at most {MAX_DELEGATION_DEPTH}, not {number}"))
+}
+
+/// A client's own word on the depth is never believed to be small enough, but it is believed to be too large.
+fn check_depth(fields: &Map<String, Value>, max: u32) -> Result<(), OjsError> {
+    let claimed =
+        field(fields, "ext_agent_delegation_depth", |value| read::integer_from(value, 0))?.unwrap_or(0);
+    if claimed <= i64::from(max) {
+        return Ok(());
+    }
+    let message = format!(
+        "ext_agent_delegation_depth is {claimed}, deeper than the maximum of {max}; the job was not stored"
+    );
+    let error = JobError::new(FailureKind::DelegationDepth, message);
+    Err(OjsError::agent(
+        error.with("field", "ext_agent_delegation_depth").with("depth", claimed).with("max_depth", max),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use turnstone_domain::agent::{OutputFormat, ToolChoice};
+
+    fn read_json(fields: Value) -> Result<AgentFields, OjsError> {
+        read(fields.as_object().unwrap())
+    }
+
+    #[test]
+    fn bounds_are_inclusive_and_integers_are_numbers() {
+        for temperature in [json!(0), json!(1), json!(2.0)] {
+            assert!(read_json(json!({"ext_agent_temperature": temperature})).is_ok());
+        }
+        let fields = read_json(json!({
+            "ext_agent_token_budget": 0, "ext_agent_max_tokens": 1, "ext_agent_tool_choice": "none",
+            "ext_agent_output_format": "markdown", "ext_agent_max_delegation_depth": 10,
+            "ext_agent_delegation_depth": 10, "ext_agent_model": null,
+        }))
+        .unwrap();
+        assert_eq!((fields.token_budget, fields.max_tokens), (Some(0), Some(1)));
+        assert_eq!(
+            (fields.tool_choice, fields.output_format),
+            (Some(ToolChoice::None), Some(OutputFormat::Markdown))
+        );
+        assert_eq!((fields.max_delegation_depth, fields.model), (Some(10), None));
+    }
+
+    #[test]
+    fn wrong_fields_are_named() {
+        for (name, value) in [
+            ("ext_agent_model", json!("")),
+            ("ext_agent_model", json!(4)),
+            ("ext_agent_provider", json!([])),
+            ("ext_agent_fallback_models", json!("gpt")),
+            ("ext_agent_fallback_models", json!(["a", ""])),
+            ("ext_agent_fallback_models", json!([1])),
+            ("ext_agent_temperature", json!(3)),
+            ("ext_agent_temperature", json!(2.01)),
+            ("ext_agent_temperature", json!(-0.1)),
+            ("ext_agent_temperature", json!("0.7")),
+            ("ext_agent_max_tokens", json!(0)),
+            ("ext_agent_max_tokens", json!(1.5)),
+            ("ext_agent_token_budget", json!(-1)),
+            ("ext_agent_token_budget", json!("50000")),
+            ("ext_agent_token_budget", json!(u64::MAX)),
+            ("ext_agent_tools", json!([{"name": "a"}, {"name": "a"}])),
+            ("ext_agent_tool_choice", json!("any")),
+            ("ext_agent_tool_choice", json!(true)),
+            ("ext_agent_parent_id", json!(1)),
+            ("ext_agent_delegation_depth", json!(-1)),
+            ("ext_agent_delegation_depth", json!("1")),
+            ("ext_agent_max_delegation_depth", json!(11)),
+            ("ext_agent_max_delegation_depth", json!(i64::MAX)),
+            ("ext_agent_output_schema", json!(true)),
+            ("ext_agent_output_schema", json!({"type": 5})),
+            ("ext_agent_output_schema", json!({"$ref": "https://example.com/schema.json"})),
+            ("ext_agent_output_format", json!("xml")),
+        ] {
+            let error = read_json(json!({ name: value })).unwrap_err();
+            assert_eq!(
+                (error.status, error.code.as_str()),
+                (400, "AGENT_INVALID_PARAMETER"),
+                "{name}: {error}"
+            );
+            assert_eq!(error.details["field"], name, "{error}");
+            assert!(error.message.starts_with(name) && error.message.len() < 500, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_chain_that_is_too_deep_is_refused_with_its_own_code() {
+        for fields in [
+            json!({"ext_agent_delegation_depth": 11}),
+            json!({"ext_agent_delegation_depth": 3, "ext_agent_max_delegation_depth": 2}),
+            json!({"ext_agent_delegation_depth": 1, "ext_agent_max_delegation_depth": 0}),
+        ] {
+            let error = read_json(fields).unwrap_err();
+            assert_eq!((error.status, error.code.as_str()), (422, "AGENT_MAX_DELEGATION_DEPTH"));
+        }
+    }
+
+    #[test]
+    fn fields_of_others_make_no_agent() {
+        for (fields, agent) in [
+            (json!({"ext_agent_v2": {"state": "running"}, "ext_agent_tokens_used": 5}), false),
+            (json!({"ext_agent_model": null}), false),
+            (json!({"ext_agent_tools": []}), true),
+        ] {
+            assert_eq!(any_given(fields.as_object().unwrap()), agent, "{fields}");
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! The enqueue request (OJS core §3, OJS HTTP binding §5.1): from a body to a job that can be stored.
+
+use crate::options::{ALSO_AT_THE_TOP, JobOptions};
+use crate::{OjsError, agent_fields, body, read, speaks};
+use serde_json::{Map, Value, json};
+use turnstone_domain::agent::{AgentFields, ToolChoice};
+use turnstone_domain::engagement::{NewEngagement, User};
+use turnstone_domain::ids::is_uuid_v7;
+use turnstone_domain::job::Envelope;
+use turnstone_domain::{AgentDefinition, EngagementId, Ids, JobId, NewJob, Timestamp};
+
+/// Top-level fields that only the server writes; what a client sends in them is ignored (OJS core §3.3).
+const SYSTEM_MANAGED: [&str; 21] = [
+    "specversion",
+    "state",
+    "attempt",
+    "max_attempts",
+    "created_at",
+    "enqueued_at",
+    "started_at",
+    "completed_at",
+    "cancelled_at",
+    "discarded_at",
+    "activated_at",
+    "worker_id",
+    "result",
+    "error",
+    "errors",
+    "retry_delay_ms",
+    "next_retry_at",
+    "next_attempt_at",
+    "parent_results",
+    "progress",
+    "checkpoint",
+];
+
+/// A checked request; only the agent it may name has not been looked up yet.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EnqueueRequest {
+    id: Option<JobId>,
+    job_type: String,
+    options: JobOptions,
+    envelope: Envelope,
+    agent: Option<AgentRequest>,
+    received_at: Timestamp,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+struct AgentRequest {
+    name: Option<String>,
+    fields: AgentFields,
+    user: User,
+}
+
+impl EnqueueRequest {
+    /// Reads and checks a body. `now` is the time of the request: relative times count from it.
+    ///
+    /// # Errors
+    /// A 4xx that names the field; nothing may be stored then.
+    pub fn read(body: &[u8], now: Timestamp) -> Result<Self, OjsError> {
+        Self::from_fields(body::read_object(body)?, now)
+    }
+
+    /// The same for a body that was parsed already, such as a member of a batch.
+    ///
+    /// # Errors
+    /// A 4xx that names the field; nothing may be stored then.
+    pub fn from_fields(mut top: Map<String, Value>, now: Timestamp) -> Result<Self, OjsError> {
+        check_version(&top)?;
+        let job_type = job_type(top.shift_remove("type"))?;
+        let args = args(top.shift_remove("args"))?;
+        let id = top.shift_remove("id").as_ref().map(job_id).transpose()?;
+        let mut options = object(&mut top, "options")?;
+        let mut meta = object(&mut top, "meta")?;
+        for name in SYSTEM_MANAGED.iter().chain(&agent_fields::SYSTEM_MANAGED) {
+            top.shift_remove(*name);
+        }
+        for name in ALSO_AT_THE_TOP {
+            if let Some(value) = top.shift_remove(name) {
+                options.entry(name).or_insert(value);
+            }
+        }
+        if let Some(seconds) = top.get("timeout").and_then(Value::as_u64) {
+            options.entry("timeout_ms").or_insert_with(|| json!(seconds.saturating_mul(1000)));
+        }
+        if let Some(Value::Object(metadata)) = options.get("metadata") {
+            for (key, value) in metadata {
+                meta.entry(key.as_str()).or_insert_with(|| value.clone());
+            }
+        }
+        let agent = agent_request(&top, &meta)?;
+        Ok(Self {
+            id,
+            job_type,
+            options: JobOptions::read(&options, now)?,
+            envelope: Envelope { args, meta, options, extra: top },
+            agent,
+            received_at: now,
+        })
+    }
+
+    /// The registered agent that `meta.agent` names; look it up and pass it to [`Self::into_new_job`].
+    #[must_use]
+    pub fn agent_name(&self) -> Option<&str> {
+        self.agent.as_ref().and_then(|agent| agent.name.as_deref())
+    }
+
+    /// Makes the job. `registered` is the agent of [`Self::agent_name`], `None` when there is none of that name.
+    ///
+    /// # Errors
+    /// 400 `AGENT_INVALID_PARAMETER` when the named agent is not registered; 422 `AGENT_TOOL_NOT_FOUND` when the job
+    /// asks for a tool that the registered agent does not have.
+    pub fn into_new_job(
+        self,
+        registered: Option<AgentDefinition>,
+        ids: &dyn Ids,
+    ) -> Result<NewJob, OjsError> {
+        let engagement = match self.agent {
+            None => None,
+            Some(request) => Some(engagement(request, &self.job_type, registered, ids)?),
+        };
+        Ok(NewJob {
+            id: self.id.unwrap_or_else(|| JobId(ids.next())),
+            job_type: self.job_type,
+            queue: self.options.queue,
+            priority: self.options.priority,
+            run_at: self.options.run_at,
+            expires_at: self.options.expires_at,
+            timeout_ms: self.options.timeout_ms,
+            retry: self.options.retry,
+            envelope: self.envelope,
+            engagement,
+            created_at: self.received_at,
+        })
+    }
+}
+
+fn check_version(top: &Map<String, Value>) -> Result<(), OjsError> {
+    let Some(version) = top.get("specversion") else { return Ok(()) };
+    let version = read::text(version).map_err(|why| OjsError::invalid_request("specversion", why))?;
+    if speaks(version) {
+        return Ok(());
+    }
+    let shown = read::shortened(version, 40);
+    Err(OjsError::unsupported(format!("specversion `{shown}` is not spoken here; this server speaks 1.0."))
+        .with("field", "specversion"))
+}
+
+fn job_type(value: Option<Value>) -> Result<String, OjsError> {
+    let wrong = |why: String| OjsError::invalid_request("type", why);
+    let Some(value) = value else { return Err(wrong("is missing".to_owned())) };
+    let text = read::filled_text(&value).map_err(wrong)?;
+    let segment = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_lowercase())
+            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
+    };
+    if text.len() <= 255 && text.split('.').all(segment) {
+        return Ok(text.to_owned());
+    }
+    let shown = read::shortened(text, 60);
+    Err(wrong(format!(
+        "`{shown}` must be at most 255 characters in dot-separated parts of a-z, 0-9, `_`, `-`, each beginning with a letter, such as agent.research"
+    )))
+}
+
+fn args(value: Option<Value>) -> Result<Vec<Value>, OjsError> {
+    match value {
+        Some(Value::Array(args)) => Ok(args),
+        Some(other) => {
+            Err(OjsError::invalid_request("args", format!("must be an array, not {}", read::kind(&other))))
+        }
+        None => Err(OjsError::invalid_request("args", "is missing; send [] for a job without arguments")),
+    }
+}
+
+fn job_id(value: &Value) -> Result<JobId, OjsError> {
+    match value.as_str() {
+        Some(text) if is_uuid_v7(text) => Ok(text.into()),
+        _ => Err(OjsError::invalid_request("id", "must be a UUIDv7 in lower case; leave it out to get one")),
+    }
+}
+
+fn object(top: &mut Map<String, Value>, field: &str) -> Result<Map<String, Value>, OjsError> {
+    match top.shift_remove(field) {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(map)) => Ok(map),
+        Some(other) => {
+            Err(OjsError::invalid_request(field, format!("must be an object, not {}", read::kind(&other))))
+        }
+    }
+}
+
+fn agent_request(
+    top: &Map<String, Value>,
+    meta: &Map<String, Value>,
+) -> Result<Option<AgentRequest>, OjsError> {
+    let name = match meta.get("agent").filter(|value| !value.is_null()) {
+        None => None,
+        Some(value) => Some(
+            read::filled_text(value).map_err(|why| OjsError::agent_parameter("meta.agent", why))?.to_owned(),
+        ),
+    };
+    if name.is_none() && !agent_fields::any_given(top) {
+        return Ok(None);
+    }
+    Ok(Some(AgentRequest { name, fields: agent_fields::read(top)?, user: user(meta)? }))
+}
+
+/// Whose the engagement is. Restrictions may depend on it, so an identity that cannot be read is not dropped silently.
+fn user(meta: &Map<String, Value>) -> Result<User, OjsError> {
+    let Some(user) = meta.get("user").filter(|value| !value.is_null()) else { return Ok(User::default()) };
+    let wrong = |why: String| OjsError::agent_parameter("meta.user", why);
+    let user = read::object(user).map_err(wrong)?;
+    let id = user.get("id").ok_or_else(|| wrong("has no `id`".to_owned()))?;
+    let id = read::filled_text(id).map_err(|why| wrong(format!("has an `id` that {why}")))?;
+    let email = user.get("email").filter(|value| !value.is_null()).map(read::text).transpose();
+    let email = email.map_err(|why| wrong(format!("has an `email` that {why}")))?;
+    Ok(User { id: id.to_owned(), email: email.map(str::to_owned) })
+}
+
+fn engagement(
+    request: AgentRequest,
+    job_type: &str,
+    registered: Option<AgentDefinition>,
+    ids: &dyn Ids,
+) -> Result<NewEngagement, OjsError> {
+    let agent = match (request.name, registered) {
+        (None, _) => AgentDefinition::ad_hoc(job_type, request.fields),
+        (Some(_), Some(agent)) => agent.narrowed_by(request.fields).map_err(OjsError::agent)?,
+        (Some(name), None) => {
+            let shown = read::shortened(&name, 100);
+            let why = format!(
+                "names agent `{shown}`, which is not registered; register it, or leave meta.agent out"
+            );
+            return Err(OjsError::agent_parameter("meta.agent", why));
+        }
+    };
+    if agent.tool_choice == ToolChoice::Required && agent.capabilities.is_empty() {
+        let why = "is `required`, but the job has no tool to call";
+        return Err(OjsError::agent_parameter("ext_agent_tool_choice", why));
+    }
+    Ok(NewEngagement { id: EngagementId(ids.next()), agent, user: request.user })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{accepted, job_to_json};
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use turnstone_domain::JobState;
+    use turnstone_domain::agent::{Capability, Limits, OutputFormat};
+
+    const NOW: Timestamp = Timestamp(1_767_225_600_000);
+    const ID: &str = "0190a7b2-0000-7000-8000-000000000001";
+
+    #[derive(Default)]
+    struct Counted(AtomicU64);
+    impl Ids for Counted {
+        fn next(&self) -> String {
+            format!("0190a7b2-0000-7000-8000-{:012x}", self.0.fetch_add(1, Ordering::Relaxed) + 100)
+        }
+    }
+
+    fn read(body: &Value) -> Result<EnqueueRequest, OjsError> {
+        EnqueueRequest::read(body.to_string().as_bytes(), NOW)
+    }
+
+    fn job(body: &Value, registered: Option<AgentDefinition>) -> Result<NewJob, OjsError> {
+        read(body)?.into_new_job(registered, &Counted::default())
+    }
+
+    /// The shape of the agent extension's own example, with our words.
+    fn research() -> Value {
+        json!({
+            "type": "agent.research",
+            "args": ["Compare three ways of storing heat"],
+            "options": {"queue": "ai-agents", "timeout_ms": 120_000},
+            "ext_agent_model": "gpt-4o",
+            "ext_agent_fallback_models": ["claude-3.5-sonnet", "gpt-4o-mini"],
+            "ext_agent_provider": "openai",
+            "ext_agent_temperature": 0.7,
+            "ext_agent_max_tokens": 4096,
+            "ext_agent_token_budget": 50_000,
+            "ext_agent_tools": [{
+                "name": "web_search",
+                "description": "Find pages",
+                "parameters": {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+            }],
+            "ext_agent_tool_choice": "auto",
+            "ext_agent_output_schema": {
+                "type": "object",
+                "properties": {"summary": {"type": "string"}, "sources": {"type": "array", "items": {"type": "string"}}},
+                "required": ["summary"],
+            },
+            "ext_agent_output_format": "json",
+        })
+    }
+
+    #[test]
+    fn the_research_job_is_accepted_and_every_field_comes_back() {
+        let job = job(&research(), None).unwrap();
+        let agent = &job.engagement.as_ref().unwrap().agent;
+        assert_eq!(agent.name, "agent.research");
+        assert_eq!(
+            agent.model.models.iter().map(|m| m.model.as_str()).collect::<Vec<_>>(),
+            ["gpt-4o", "claude-3.5-sonnet", "gpt-4o-mini"]
+        );
+        assert_eq!((agent.model.temperature, agent.model.max_tokens), (Some(0.7), Some(4096)));
+        assert_eq!((agent.limits.token_budget, agent.output.format), (Some(50_000), OutputFormat::Json));
+        assert_eq!((job.queue.as_str(), job.timeout_ms), ("ai-agents", Some(120_000)));
+
+        let shown = job_to_json(&accepted(job, JobState::Available));
+        for (field, sent) in research().as_object().unwrap() {
+            assert_eq!(&shown[field], sent, "{field}");
+        }
+        let keys: Vec<&String> =
+            shown.as_object().unwrap().keys().filter(|k| k.starts_with("ext_agent_m")).collect();
+        assert_eq!(keys, ["ext_agent_model", "ext_agent_max_tokens"], "the client's order is kept");
+        assert_eq!(
+            (&shown["attempt"], &shown["max_attempts"], &shown["state"]),
+            (&json!(0), &json!(3), &json!("available"))
+        );
+    }
+
+    #[test]
+    fn a_plain_job_has_no_engagement_and_keeps_unknown_fields() {
+        let body = json!({
+            "type": "email.send-now", "args": [{"a": null}, 3.14], "id": ID,
+            "meta": {"ojs.codec.key_id": "k", "agentish": 1},
+            "x_custom": [1, {"b": null}], "ext_agent_v2": {"state": "running"}, "schema": "urn:x",
+        });
+        let job = job(&body, None).unwrap();
+        assert_eq!((job.engagement.is_none(), job.id.as_str()), (true, ID));
+        let shown = job_to_json(&accepted(job, JobState::Available));
+        for (field, sent) in body.as_object().unwrap() {
+            assert_eq!(&shown[field], sent, "{field}");
+        }
+    }
+
+    #[test]
+    fn what_only_the_server_writes_is_ignored() {
+        let body = json!({
+            "type": "agent.a", "args": [], "specversion": "1.0", "state": "completed", "attempt": 7, "result": 1,
+            "started_at": "x", "error": {}, "max_attempts": 99, "ext_agent_model": "m",
+            "ext_agent_tokens_used": 999_999, "ext_agent_tool_results": [1], "ext_agent_model_used": "n",
+            "ext_agent_engagement_id": "mine",
+        });
+        let job = job(&body, None).unwrap();
+        assert_eq!(job.envelope.extra.keys().collect::<Vec<_>>(), ["ext_agent_model"]);
+        let shown = job_to_json(&accepted(job, JobState::Available));
+        for absent in ["result", "error", "started_at", "ext_agent_tokens_used", "ext_agent_tool_results"] {
+            assert_eq!(shown.get(absent), None, "{absent}");
+        }
+        assert_eq!(shown["max_attempts"], 3);
+    }
+
+    #[test]
+    fn the_envelope_form_means_the_same_and_options_win() {
+        let body = json!({
+            "type": "a", "args": [], "queue": "top", "priority": 5, "timeout": 3, "expires_at": "+PT1M",
+            "options": {"priority": 7, "metadata": {"a": 1, "b": 2}}, "meta": {"a": 0},
+        });
+        let job = job(&body, None).unwrap();
+        assert_eq!((job.queue.as_str(), job.priority, job.timeout_ms), ("top", 7, Some(3000)));
+        assert_eq!(job.expires_at, Some(NOW.plus_ms(60_000)));
+        assert_eq!(Value::Object(job.envelope.meta), json!({"a": 0, "b": 2}));
+    }
+
+    #[test]
+    fn wrong_requests_are_refused_and_named() {
+        for (body, status, code, field) in [
+            (json!({"args": []}), 400, "invalid_request", "type"),
+            (json!({"type": 3, "args": []}), 400, "invalid_request", "type"),
+            (json!({"type": "", "args": []}), 400, "invalid_request", "type"),
+            (json!({"type": "Email.Send", "args": []}), 400, "invalid_request", "type"),
+            (json!({"type": "email send", "args": []}), 400, "invalid_request", "type"),
+            (json!({"type": "1email.send", "args": []}), 400, "invalid_request", "type"),
+            (json!({"type": "email@send!", "args": []}), 400, "invalid_request", "type"),
+            (json!({"type": "a..b", "args": []}), 400, "invalid_request", "type"),
+            (json!({"type": "a".repeat(256), "args": []}), 400, "invalid_request", "type"),
+            (json!({"type": "a"}), 400, "invalid_request", "args"),
+            (json!({"type": "a", "args": {}}), 400, "invalid_request", "args"),
+            (json!({"type": "a", "args": null}), 400, "invalid_request", "args"),
+            (json!({"type": "a", "args": [], "id": ""}), 400, "invalid_request", "id"),
+            (json!({"type": "a", "args": [], "id": null}), 400, "invalid_request", "id"),
+            (json!({"type": "a", "args": [], "id": ID.to_uppercase()}), 400, "invalid_request", "id"),
+            (
+                json!({"type": "a", "args": [], "id": "0190a7b2-0000-4000-8000-000000000001"}),
+                400,
+                "invalid_request",
+                "id",
+            ),
+            (json!({"type": "a", "args": [], "meta": []}), 400, "invalid_request", "meta"),
+            (json!({"type": "a", "args": [], "options": 1}), 400, "invalid_request", "options"),
+            (json!({"type": "a", "args": [], "queue": "A"}), 400, "invalid_request", "options.queue"),
+            (json!({"type": "a", "args": [], "specversion": "2.0"}), 422, "unsupported", "specversion"),
+            (json!({"type": "a", "args": [], "specversion": 1}), 400, "invalid_request", "specversion"),
+            (
+                json!({"type": "a", "args": [], "ext_agent_temperature": 3}),
+                400,
+                "AGENT_INVALID_PARAMETER",
+                "ext_agent_temperature",
+            ),
+            (
+                json!({"type": "a", "args": [], "ext_agent_tool_choice": "required"}),
+                400,
+                "AGENT_INVALID_PARAMETER",
+                "ext_agent_tool_choice",
+            ),
+            (
+                json!({"type": "a", "args": [], "meta": {"agent": 1}}),
+                400,
+                "AGENT_INVALID_PARAMETER",
+                "meta.agent",
+            ),
+            (
+                json!({"type": "a", "args": [], "meta": {"agent": "who"}}),
+                400,
+                "AGENT_INVALID_PARAMETER",
+                "meta.agent",
+            ),
+            (
+                json!({"type": "a", "args": [], "meta": {"user": "u"}, "ext_agent_model": "m"}),
+                400,
+                "AGENT_INVALID_PARAMETER",
+                "meta.user",
+            ),
+        ] {
+            let error = job(&body, None).unwrap_err();
+            assert_eq!((error.status, error.code.as_str()), (status, code), "{body}: {error}");
+            assert_eq!(error.details["field"], field, "{body}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_registered_agent_is_narrowed() {
+        let registered = AgentDefinition {
+            name: "helper".into(),
+            capabilities: vec![Capability::named("search"), Capability::named("mail")],
+            limits: Limits { token_budget: Some(1000), ..Limits::default() },
+            ..AgentDefinition::default()
+        };
+        let mut body = json!({
+            "type": "agent.run", "args": ["x"], "ext_agent_token_budget": 9000,
+            "meta": {"agent": "helper", "user": {"id": "u-1", "email": "u@example.com"}},
+        });
+        assert_eq!(read(&body).unwrap().agent_name(), Some("helper"));
+        let engagement = job(&body, Some(registered.clone())).unwrap().engagement.unwrap();
+        assert_eq!(
+            (engagement.agent.name.as_str(), engagement.agent.limits.token_budget),
+            ("helper", Some(1000))
+        );
+        assert_eq!(engagement.user, User { id: "u-1".into(), email: Some("u@example.com".into()) });
+
+        body["ext_agent_tools"] = json!([{"name": "rm"}]);
+        let error = job(&body, Some(registered)).unwrap_err();
+        assert_eq!((error.status, error.code.as_str()), (422, "AGENT_TOOL_NOT_FOUND"));
+    }
+}

@@ -1,0 +1,194 @@
+//! The one shape of errors (OJS HTTP binding §6): a stable code, a sentence, and what to do next.
+
+use serde_json::{Map, Value, json};
+use turnstone_domain::JobError;
+use turnstone_domain::error::FailureKind;
+
+/// An error as a client sees it.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct OjsError {
+    /// The HTTP status.
+    pub status: u16,
+    /// Stable; programs decide by it.
+    pub code: String,
+    /// What happened and where, in one or two sentences.
+    pub message: String,
+    /// Whether the same request may succeed later without being changed.
+    pub retryable: bool,
+    /// The class of the error; the code itself for errors of the protocol.
+    pub error_type: String,
+    /// What to do next.
+    pub hint: String,
+    /// Where the code is explained.
+    pub docs_url: String,
+    /// Facts for programs, such as the field.
+    pub details: Map<String, Value>,
+}
+
+impl OjsError {
+    /// An error that the same request will meet again.
+    #[must_use]
+    pub fn new(status: u16, code: &str, message: impl Into<String>, hint: &str) -> Self {
+        Self {
+            status,
+            code: code.to_owned(),
+            message: message.into(),
+            retryable: false,
+            error_type: code.to_owned(),
+            hint: hint.to_owned(),
+            docs_url: format!("https://openjobspec.org/errors/{}", code.to_uppercase()),
+            details: Map::new(),
+        }
+    }
+
+    /// Adds a fact for programs.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// 400: the body is not a JSON object.
+    #[must_use]
+    pub fn invalid_payload(message: impl Into<String>) -> Self {
+        Self::new(400, "invalid_payload", message, "Send one JSON object in UTF-8.")
+    }
+
+    /// 400: a field of the request is missing or wrong; `why` completes the sentence that begins with the field.
+    #[must_use]
+    pub fn invalid_request(field: &str, why: impl AsRef<str>) -> Self {
+        let hint = "Correct the field that the message names and send the request again.";
+        Self::new(400, "invalid_request", format!("{field} {}", why.as_ref()), hint).with("field", field)
+    }
+
+    /// 422: the request is well formed, but a policy in it makes no sense; the message names the field.
+    #[must_use]
+    pub fn validation(field: &str, message: impl Into<String>) -> Self {
+        let hint = "Correct the field that the message names and send the request again.";
+        Self::new(422, "validation_error", message, hint).with("field", field)
+    }
+
+    /// 422: a version or a feature that is not spoken here.
+    #[must_use]
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(422, "unsupported", message, "GET /ojs/manifest says what this server speaks.")
+    }
+
+    /// 404: there is no `what` with this id.
+    #[must_use]
+    pub fn not_found(what: &str, id: &str) -> Self {
+        let hint = format!("Check the id; a {what} is only known to the server that it was made on.");
+        Self::new(404, "not_found", format!("There is no {what} `{id}`."), &hint).with("id", id)
+    }
+
+    /// 409: the thing is not in a state in which this can be done.
+    #[must_use]
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(409, "conflict", message, "Read it again: its state says what can still be done.")
+    }
+
+    /// 409: a job with this id exists already (OJS core §6.1).
+    #[must_use]
+    pub fn duplicate(id: &str) -> Self {
+        let hint = "If this was a repeated request, the first one was accepted: GET the job. Otherwise send another id.";
+        Self::new(409, "duplicate", format!("A job with id {id} exists already; nothing was stored."), hint)
+            .with("existing_job_id", id)
+    }
+
+    /// 413: the body has more bytes than the server accepts.
+    #[must_use]
+    pub fn too_large(limit: usize) -> Self {
+        let hint = "Keep large data elsewhere and send a reference to it.";
+        Self::new(413, "payload_too_large", format!("The body is larger than {limit} bytes."), hint)
+            .with("limit_bytes", limit)
+    }
+
+    /// 401: no key, or a wrong one.
+    #[must_use]
+    pub fn unauthorized() -> Self {
+        let hint = "Send one of the server's API keys in the header `Authorization: Bearer <key>`.";
+        Self::new(401, "unauthorized", "The request carries no valid API key.", hint)
+    }
+
+    /// 503: the store did not do it; nothing was written.
+    #[must_use]
+    pub fn backend(message: impl Into<String>) -> Self {
+        let hint =
+            "Send the same request again in a moment; with an id of your own a repeated enqueue is safe.";
+        Self { retryable: true, ..Self::new(503, "backend_error", message, hint) }
+    }
+
+    /// 500: Turnstone itself failed.
+    #[must_use]
+    pub fn internal(message: impl Into<String>) -> Self {
+        let hint = "Look for the request id in the server's log.";
+        Self { retryable: true, ..Self::new(500, "internal_error", message, hint) }
+    }
+
+    /// 400 `AGENT_INVALID_PARAMETER`: an `ext_agent_*` field, or a field of `meta` that concerns the agent, is wrong.
+    #[must_use]
+    pub fn agent_parameter(field: &str, why: impl AsRef<str>) -> Self {
+        let kind = FailureKind::Validation;
+        let hint = "Correct the field that the message names and send the job again.";
+        let error =
+            Self::new(400, kind.code(), format!("{field} {}", why.as_ref()), hint).with("field", field);
+        Self { error_type: kind.ojs_type().to_owned(), ..error }
+    }
+
+    /// A failure of an agent job that is known before the job is stored (agent extension §3): 400 for a wrong
+    /// parameter, else 422.
+    #[must_use]
+    pub fn agent(error: JobError) -> Self {
+        let status = if error.kind == FailureKind::Validation { 400 } else { 422 };
+        let hint = "Change the job's ext_agent_* fields, or the agent it names, and send the job again.";
+        Self {
+            error_type: error.kind.ojs_type().to_owned(),
+            details: error.details,
+            ..Self::new(status, error.kind.code(), error.message, hint)
+        }
+    }
+
+    /// The body of the answer: always with `hint`, `docs_url` and `details`.
+    #[must_use]
+    pub fn to_json(&self, request_id: &str) -> Value {
+        json!({"error": {
+            "code": self.code,
+            "message": self.message,
+            "retryable": self.retryable,
+            "type": self.error_type,
+            "hint": self.hint,
+            "docs_url": self.docs_url,
+            "details": self.details,
+            "request_id": request_id,
+        }})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shape_is_complete() {
+        let body = OjsError::not_found("job", "x").to_json("req_1");
+        let error = body["error"].as_object().unwrap();
+        let keys: Vec<&str> = error.keys().map(String::as_str).collect();
+        assert_eq!(
+            keys,
+            ["code", "message", "retryable", "type", "hint", "docs_url", "details", "request_id"]
+        );
+        assert_eq!(error["retryable"], false);
+        assert!(error["hint"].as_str().unwrap().len() > 10);
+        assert!(error["docs_url"].as_str().unwrap().starts_with("https://"));
+    }
+
+    #[test]
+    fn failures_known_in_advance_keep_their_code() {
+        let error =
+            OjsError::agent(JobError::new(FailureKind::DelegationDepth, "too deep").with("depth", 11));
+        assert_eq!((error.status, error.code.as_str()), (422, "AGENT_MAX_DELEGATION_DEPTH"));
+        assert_eq!(error.error_type, "agent.delegation_depth");
+        assert_eq!(error.details["depth"], 11);
+    }
+}

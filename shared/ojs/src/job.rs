@@ -1,0 +1,318 @@
+//! A job as clients read it (OJS core §3, OJS HTTP binding §5.2).
+
+use crate::{SPEC_VERSION, when};
+use serde_json::{Map, Value, json};
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::job::{AgentJob, FailedAttempt};
+use turnstone_domain::turn_write::Position;
+use turnstone_domain::{Job, JobState, NewJob, Timestamp};
+
+/// The job as it stands right after it was stored, so that the answer needs no second look into the store.
+#[must_use]
+pub fn accepted(job: NewJob, state: JobState) -> Job {
+    let agent = job.engagement.map(|engagement| AgentJob {
+        engagement_id: engagement.id,
+        position: Position::default(),
+        tokens_used: 0,
+        tool_results: Vec::new(),
+    });
+    Job {
+        id: job.id,
+        job_type: job.job_type,
+        queue: job.queue,
+        state,
+        priority: job.priority,
+        attempt: 0,
+        failures: 0,
+        created_at: job.created_at,
+        run_at: job.run_at,
+        started_at: None,
+        ended_at: None,
+        expires_at: job.expires_at,
+        timeout_ms: job.timeout_ms,
+        worker_id: None,
+        retry: job.retry,
+        retry_delay_ms: None,
+        envelope: job.envelope,
+        result: None,
+        errors: Vec::new(),
+        agent,
+    }
+}
+
+/// The answer about one job: the job itself and, for clients that expect a wrapper, the job in `job`.
+#[must_use]
+pub fn job_reply(job: &Job) -> Map<String, Value> {
+    let flat = job_fields(job);
+    let mut reply = Map::new();
+    reply.insert("job".to_owned(), Value::Object(flat.clone()));
+    for (key, value) in flat {
+        reply.entry(key).or_insert(value);
+    }
+    reply
+}
+
+/// The job alone. A field that has no value is absent; a client's own fields follow in the client's order and never
+/// override one of ours.
+#[must_use]
+pub fn job_to_json(job: &Job) -> Value {
+    Value::Object(job_fields(job))
+}
+
+fn job_fields(job: &Job) -> Map<String, Value> {
+    let mut out = Map::new();
+    let mut put = |key: &str, value: Value| {
+        out.insert(key.to_owned(), value);
+    };
+    put("specversion", SPEC_VERSION.into());
+    put("id", job.id.as_str().into());
+    put("type", job.job_type.as_str().into());
+    put("queue", job.queue.as_str().into());
+    put("state", job.state.as_str().into());
+    put("args", Value::Array(job.envelope.args.clone()));
+    put("meta", Value::Object(job.envelope.meta.clone()));
+    put("priority", job.priority.into());
+    put("attempt", job.attempt.into());
+    put("max_attempts", job.retry.max_attempts.into());
+    put_options(job, &mut put);
+    put_times(job, &mut put);
+    if let Some(worker) = &job.worker_id {
+        put("worker_id", worker.as_str().into());
+    }
+    if let Some(result) = &job.result {
+        put("result", result.clone());
+    }
+    put_errors(job, &mut put);
+    if let Some(agent) = &job.agent {
+        put_agent(job, agent, &mut put);
+    }
+    for (key, value) in &job.envelope.extra {
+        out.entry(key.as_str()).or_insert_with(|| value.clone());
+    }
+    out
+}
+
+fn put_options(job: &Job, put: &mut impl FnMut(&str, Value)) {
+    let options = &job.envelope.options;
+    if !options.is_empty() {
+        put("options", Value::Object(options.clone()));
+    }
+    if options.contains_key("retry") || options.contains_key("retry_policy") {
+        put("retry", json!(job.retry));
+    }
+    for name in ["tags", "unique"] {
+        if let Some(value) = options.get(name) {
+            put(name, value.clone());
+        }
+    }
+    if let Some(timeout) = job.timeout_ms {
+        put("timeout_ms", timeout.into());
+    }
+}
+
+fn put_times(job: &Job, put: &mut impl FnMut(&str, Value)) {
+    let sent = |name: &str| {
+        let text = job.envelope.options.get(name).and_then(Value::as_str);
+        text.and_then(|text| when::shown(text, job.created_at))
+    };
+    if let Some(at) = sent("scheduled_at").or_else(|| sent("delay_until")) {
+        put("scheduled_at", at.into());
+    }
+    if let Some(at) = sent("expires_at").or_else(|| job.expires_at.map(Timestamp::to_rfc3339)) {
+        put("expires_at", at.into());
+    }
+    put("created_at", job.created_at.to_rfc3339().into());
+    put("enqueued_at", job.created_at.to_rfc3339().into());
+    if let Some(at) = job.started_at {
+        put("started_at", at.to_rfc3339().into());
+    }
+    let Some(ended_at) = job.ended_at else { return };
+    let ended_text = Value::from(ended_at.to_rfc3339());
+    match job.state {
+        JobState::Completed => put("completed_at", ended_text),
+        JobState::Cancelled => put("cancelled_at", ended_text),
+        JobState::Discarded => {
+            put("discarded_at", ended_text.clone());
+            if !has_expired(job, ended_at) {
+                put("completed_at", ended_text);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether the job was discarded because its `expires_at` passed, not because its last attempt failed.
+fn has_expired(job: &Job, ended_at: Timestamp) -> bool {
+    match job.errors.last() {
+        Some(last) if last.error.kind == FailureKind::Expired => true,
+        Some(last) if last.at >= ended_at => false,
+        _ => job.expires_at.is_some_and(|at| at <= ended_at),
+    }
+}
+
+fn put_errors(job: &Job, put: &mut impl FnMut(&str, Value)) {
+    if let Some(last) = job.errors.last() {
+        if job.state != JobState::Completed {
+            put("error", error_record(last));
+        }
+        put("errors", job.errors.iter().map(error_record).collect());
+    }
+    if let Some(delay) = job.retry_delay_ms {
+        put("retry_delay_ms", delay.into());
+    }
+    if job.state == JobState::Retryable {
+        put("next_retry_at", job.run_at.to_rfc3339().into());
+    }
+}
+
+fn error_record(failed: &FailedAttempt) -> Value {
+    let mut details = failed.error.details.clone();
+    details.entry("ossa_code").or_insert_with(|| failed.error.kind.ossa_code().into());
+    json!({
+        "code": failed.error.kind.code(),
+        "type": failed.error.kind.ojs_type(),
+        "message": failed.error.message,
+        "retryable": failed.error.retryable,
+        "details": details,
+        "attempt": failed.attempt,
+        "occurred_at": failed.at.to_rfc3339(),
+        "timestamp": failed.at.to_rfc3339(),
+    })
+}
+
+/// The fields of the agent extension that only the server writes.
+fn put_agent(job: &Job, agent: &AgentJob, put: &mut impl FnMut(&str, Value)) {
+    put("ext_agent_engagement_id", agent.engagement_id.as_str().into());
+    let ended = job.state.is_terminal();
+    if ended || agent.tokens_used > 0 {
+        put("ext_agent_tokens_used", agent.tokens_used.into());
+    }
+    if let Some(model) = &agent.position.model_used {
+        put("ext_agent_model_used", model.as_str().into());
+    }
+    if ended || !agent.tool_results.is_empty() {
+        put("ext_agent_tool_results", Value::Array(agent.tool_results.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnstone_domain::job::Envelope;
+    use turnstone_domain::retry::RetryPolicy;
+    use turnstone_domain::{EngagementId, JobError};
+
+    fn job() -> Job {
+        let options =
+            json!({"expires_at": "2099-12-31T23:59:59Z", "delay_until": "+PT5S", "retry": {}, "tags": ["x"]});
+        accepted(
+            NewJob {
+                id: "0190a7b2-0000-7000-8000-000000000001".into(),
+                job_type: "a.b".into(),
+                queue: "default".into(),
+                priority: 0,
+                run_at: Timestamp(5000),
+                expires_at: Some(Timestamp(4_102_444_799_000)),
+                timeout_ms: None,
+                retry: RetryPolicy::default(),
+                envelope: Envelope { options: options.as_object().unwrap().clone(), ..Envelope::default() },
+                engagement: None,
+                created_at: Timestamp(0),
+            },
+            JobState::Scheduled,
+        )
+    }
+
+    fn failed(at: i64) -> FailedAttempt {
+        FailedAttempt {
+            attempt: 1,
+            error: JobError::new(FailureKind::TokenBudget, "spent").with("limit", 5),
+            at: Timestamp(at),
+        }
+    }
+
+    #[test]
+    fn a_new_job_shows_what_was_sent_and_nothing_that_has_not_happened() {
+        let shown = job_to_json(&job());
+        assert_eq!(shown["meta"], json!({}));
+        assert_eq!(shown["expires_at"], "2099-12-31T23:59:59Z");
+        assert_eq!(shown["scheduled_at"], "1970-01-01T00:00:05.000Z");
+        assert_eq!((&shown["tags"], &shown["retry"]["max_attempts"]), (&json!(["x"]), &json!(3)));
+        for absent in
+            ["started_at", "completed_at", "error", "errors", "result", "worker_id", "next_retry_at"]
+        {
+            assert_eq!(shown.get(absent), None, "{absent}");
+        }
+    }
+
+    #[test]
+    fn each_end_has_its_own_time() {
+        let ended = |state, errors| {
+            let job = Job { state, errors, ended_at: Some(Timestamp(9000)), ..job() };
+            let shown = job_to_json(&job);
+            ["completed_at", "cancelled_at", "discarded_at"].map(|key| shown.get(key).is_some())
+        };
+        assert_eq!(ended(JobState::Completed, vec![]), [true, false, false]);
+        assert_eq!(ended(JobState::Cancelled, vec![]), [false, true, false]);
+        assert_eq!(ended(JobState::Discarded, vec![failed(9000)]), [true, false, true]);
+        let expired = |errors| {
+            let job = Job {
+                state: JobState::Discarded,
+                errors,
+                ended_at: Some(Timestamp(9000)),
+                expires_at: Some(Timestamp(8000)),
+                ..job()
+            };
+            job_to_json(&job).get("completed_at").is_some()
+        };
+        assert!(!expired(vec![]) && !expired(vec![failed(4000)]) && expired(vec![failed(9000)]));
+    }
+
+    #[test]
+    fn a_failure_is_a_full_record() {
+        let job =
+            Job { state: JobState::Retryable, errors: vec![failed(10)], retry_delay_ms: Some(1000), ..job() };
+        let shown = job_to_json(&job);
+        assert_eq!(
+            shown["error"],
+            json!({
+                "code": "AGENT_TOKEN_BUDGET_EXCEEDED", "type": "agent.token_budget", "message": "spent",
+                "retryable": true, "details": {"limit": 5, "ossa_code": "QUOTA_EXCEEDED"}, "attempt": 1,
+                "occurred_at": "1970-01-01T00:00:00.010Z", "timestamp": "1970-01-01T00:00:00.010Z",
+            })
+        );
+        assert_eq!(shown["errors"], json!([shown["error"]]));
+        assert_eq!(
+            (&shown["retry_delay_ms"], &shown["next_retry_at"]),
+            (&json!(1000), &json!("1970-01-01T00:00:05.000Z"))
+        );
+        let completed = job_to_json(&Job { state: JobState::Completed, ..job });
+        assert_eq!(completed.get("error"), None);
+    }
+
+    #[test]
+    fn the_server_fills_its_agent_fields_and_extras_never_override() {
+        let mut job = job();
+        job.state = JobState::Completed;
+        job.envelope.extra = json!({"ext_agent_tokens_used": 7, "state": "mine", "job": 1, "z": 0, "a": 0})
+            .as_object()
+            .unwrap()
+            .clone();
+        job.agent = Some(AgentJob {
+            engagement_id: EngagementId("e".into()),
+            position: Position { model_used: Some("m".into()), ..Position::default() },
+            tokens_used: 42,
+            tool_results: vec![json!({"name": "web_search"})],
+        });
+        let reply = job_reply(&job);
+        assert_eq!((&reply["ext_agent_tokens_used"], &reply["state"]), (&json!(42), &json!("completed")));
+        assert_eq!(
+            (&reply["ext_agent_model_used"], &reply["ext_agent_engagement_id"]),
+            (&json!("m"), &json!("e"))
+        );
+        assert_eq!(reply["ext_agent_tool_results"], json!([{"name": "web_search"}]));
+        assert_eq!((&reply["job"]["id"], &reply["job"]["z"]), (&reply["id"], &json!(0)));
+        let keys: Vec<&str> = reply.keys().map(String::as_str).collect();
+        assert_eq!(keys[keys.len() - 2..], ["z", "a"]);
+    }
+}

@@ -1,0 +1,35 @@
+//! The Open Job Spec on the wire: envelopes in, jobs and errors out.
+//!
+//! This crate knows nothing about HTTP or the store: it turns bytes into a [`turnstone_domain::NewJob`] and a
+//! [`turnstone_domain::Job`] into JSON. Reading a job takes two steps, because the agent that a job names has to be
+//! looked up in between:
+//!
+//! 1. [`EnqueueRequest::read`] checks everything the body alone can tell;
+//! 2. [`EnqueueRequest::agent_name`] says which registered agent is wanted, if any;
+//! 3. [`EnqueueRequest::into_new_job`] makes the job.
+
+pub mod agent_fields;
+pub mod body;
+mod envelope;
+mod error;
+mod job;
+mod options;
+mod read;
+mod tools;
+mod when;
+
+pub use envelope::EnqueueRequest;
+pub use error::OjsError;
+pub use job::{accepted, job_reply, job_to_json};
+
+/// The version of the specification that is spoken, as in `specversion` and in the header `OJS-Version`.
+pub const SPEC_VERSION: &str = "1.0";
+
+/// The media type of every OJS body (OJS HTTP binding §3).
+pub const MEDIA_TYPE: &str = "application/openjobspec+json";
+
+/// Whether a version that a client names is one that is spoken here: `1`, `1.0` and any `1.0.x`.
+#[must_use]
+pub fn speaks(version: &str) -> bool {
+    version == "1" || version == SPEC_VERSION || version.starts_with("1.0.")
+}

@@ -1,0 +1,2 @@
+-- One agent definition.
+SELECT definition FROM agent_definitions WHERE digest = $1

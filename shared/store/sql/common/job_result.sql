@@ -1,0 +1,2 @@
+-- A job's result.
+SELECT result FROM job_results WHERE job_seq = $1

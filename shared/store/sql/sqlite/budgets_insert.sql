@@ -1,0 +1,3 @@
+-- New budgets. $1: JSON rows. Differs from PostgreSQL: json_each.
+INSERT INTO budgets (seq, token_limit)
+SELECT r.value ->> 0, r.value ->> 1 FROM json_each($1) AS r

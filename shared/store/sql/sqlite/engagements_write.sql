@@ -1,0 +1,5 @@
+-- Moves the counters of engagements. $1: JSON [[seq, turns, events, messages], …]. Differs from PostgreSQL: json_each.
+UPDATE engagements
+SET turns = r.value ->> 1, events = r.value ->> 2, messages = r.value ->> 3
+FROM json_each($1) AS r
+WHERE engagements.seq = r.value ->> 0

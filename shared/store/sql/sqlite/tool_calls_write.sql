@@ -1,0 +1,6 @@
+-- Moves rows of the tool journal. $1: JSON [[call_id, state, outcome, duration_ms, withheld], …].
+-- Differs from PostgreSQL: json_each.
+UPDATE tool_calls
+SET state = r.value ->> 1, outcome = r.value ->> 2, duration_ms = r.value ->> 3, withheld = r.value ->> 4
+FROM json_each($1) AS r
+WHERE tool_calls.call_id = r.value ->> 0

@@ -1,0 +1,88 @@
+//! What enters: jobs, agents, answers to reviews, cancellations.
+
+use crate::StoreError;
+use async_trait::async_trait;
+use turnstone_domain::review::{Review, ReviewState};
+use turnstone_domain::{AgentDefinition, JobId, JobState, NewJob, ReviewId, Timestamp};
+
+/// What became of a pushed job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pushed {
+    /// The job.
+    pub id: JobId,
+    /// `available` or `scheduled`.
+    pub state: JobState,
+}
+
+/// An agent to be registered.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewAgent {
+    /// What the document means.
+    pub definition: AgentDefinition,
+    /// The document as it was written.
+    pub source: String,
+    /// Now.
+    pub at: Timestamp,
+}
+
+/// What became of a cancellation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CancelOutcome {
+    /// The job is `cancelled` now.
+    Cancelled {
+        /// Where it stood before.
+        previous: JobState,
+    },
+    /// The job had ended already; nothing changed.
+    AlreadyEnded(JobState),
+    /// There is no such job.
+    NotFound,
+}
+
+/// An answer to a review.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Decision {
+    /// Yes or no.
+    pub approve: bool,
+    /// Who answers.
+    pub by: String,
+    /// Why.
+    pub reason: Option<String>,
+    /// Now.
+    pub at: Timestamp,
+}
+
+/// What became of an answer.
+#[derive(Clone, PartialEq, Debug)]
+pub enum DecisionOutcome {
+    /// It counts; the job is `available` again.
+    Decided(Review),
+    /// Somebody else was first, the deadline passed, or the job has ended; nothing changed.
+    TooLate(ReviewState),
+    /// There is no such review.
+    NotFound,
+}
+
+/// The api's side of the store.
+#[async_trait]
+pub trait Intake: Send + Sync + 'static {
+    /// Enqueues all jobs or none: job, engagement, budget and `job.enqueued` in one transaction.
+    ///
+    /// # Errors
+    /// [`StoreError::DuplicateJob`] names the first id that exists already.
+    async fn push(&self, jobs: Vec<NewJob>) -> Result<Vec<Pushed>, StoreError>;
+
+    /// `scheduled | available | pending | active | retryable → cancelled`. An active job's lease ends with it.
+    async fn cancel(&self, job: &JobId, at: Timestamp) -> Result<CancelOutcome, StoreError>;
+
+    /// Registers or replaces an agent; engagements that run keep the definition they began with. Returns whether
+    /// anything changed.
+    async fn register_agent(&self, agent: NewAgent) -> Result<bool, StoreError>;
+
+    /// Answers an open review and makes its parked job available: `pending → available`.
+    async fn decide_review(
+        &self,
+        review: &ReviewId,
+        decision: Decision,
+    ) -> Result<DecisionOutcome, StoreError>;
+}

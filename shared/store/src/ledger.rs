@@ -1,0 +1,177 @@
+//! What a worker writes: claims, checkpoints, settlements; every write but the claim is fenced by a lease.
+
+use crate::{LedgerError, StoreError};
+use async_trait::async_trait;
+use std::sync::Arc;
+use turnstone_domain::budget::Budget;
+use turnstone_domain::engagement::Engagement;
+use turnstone_domain::job::Envelope;
+use turnstone_domain::message::StoredMessage;
+use turnstone_domain::retry::RetryPolicy;
+use turnstone_domain::review::ReviewState;
+use turnstone_domain::tool_call::ToolCall;
+use turnstone_domain::turn_write::Position;
+use turnstone_domain::{
+    AgentDefinition, CallId, Checkpoint, JobId, Lease, NewJob, Settlement, Timestamp, TurnWrite,
+    review::ReviewKind,
+};
+
+/// Who serves a job: plain jobs wait for any OJS worker, agent jobs for ours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JobKind {
+    /// It carries an input into an engagement.
+    Agent,
+    /// It is nothing but an OJS envelope.
+    Plain,
+}
+
+impl JobKind {
+    /// The kind of a new job.
+    #[must_use]
+    pub fn of(job: &NewJob) -> Self {
+        if job.engagement.is_some() { Self::Agent } else { Self::Plain }
+    }
+
+    /// The kind as in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Plain => "plain",
+        }
+    }
+}
+
+/// What a worker asks for.
+#[derive(Clone, Debug)]
+pub struct ClaimRequest {
+    /// Which kind of jobs.
+    pub kind: JobKind,
+    /// Which queues, in order of preference; `*` stands for all.
+    pub queues: Vec<String>,
+    /// At most this many jobs: the free slots.
+    pub limit: usize,
+    /// Who asks.
+    pub worker_id: String,
+    /// How long the leases last, in milliseconds.
+    pub lease_ms: i64,
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// A claimed job with everything that is needed to go on where it stopped.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The job.
+    pub job: JobId,
+    /// Its type.
+    pub job_type: String,
+    /// How often it was claimed, this time included.
+    pub attempt: i64,
+    /// How often it failed so far.
+    pub failures: i64,
+    /// When and how often it is tried again.
+    pub retry: RetryPolicy,
+    /// The longest this attempt may be active, in milliseconds.
+    pub timeout_ms: Option<i64>,
+    /// What the client sent.
+    pub envelope: Envelope,
+    /// When the job was accepted.
+    pub created_at: Timestamp,
+    /// The right to write it.
+    pub lease: Lease,
+    /// The agent side; `None` for a plain job.
+    pub engagement: Option<EngagementClaim>,
+}
+
+/// The agent side of a claim.
+#[derive(Clone, Debug)]
+pub struct EngagementClaim {
+    /// The engagement.
+    pub engagement: Engagement,
+    /// The agent, as it was when the engagement began; shared between claims of the same definition.
+    pub agent: Arc<AgentDefinition>,
+    /// Where the job stands.
+    pub position: Position,
+    /// The checkpoints of the unfinished turn, in order.
+    pub checkpoints: Vec<Checkpoint>,
+    /// The budget.
+    pub budget: Budget,
+    /// Whether the engagement has messages, tool calls or reviews that have to be recalled.
+    pub has_past: bool,
+}
+
+/// What an engagement remembers, for a turn that has to go on with it.
+#[derive(Clone, Debug, Default)]
+pub struct Recall {
+    /// The newest messages, oldest first.
+    pub messages: Vec<StoredMessage>,
+    /// The first user message of this job, when it fell out of the window.
+    pub input: Option<StoredMessage>,
+    /// The tool journal: all of it when asked for, else the calls of the current turn.
+    pub tool_calls: Vec<ToolCall>,
+    /// Reviews about calls of the current turn, oldest first.
+    pub reviews: Vec<ReviewAnswer>,
+}
+
+/// A review about a call of the current turn.
+#[derive(Clone, Debug)]
+pub struct ReviewAnswer {
+    /// The call.
+    pub call_id: CallId,
+    /// What was asked.
+    pub kind: ReviewKind,
+    /// The arguments the answer is for.
+    pub arguments_hash: String,
+    /// Where it stands.
+    pub state: ReviewState,
+    /// Who answered.
+    pub decided_by: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// The worker's side of the store.
+#[async_trait]
+pub trait Ledger: Send + Sync + 'static {
+    /// Claims up to `limit` available jobs, highest priority first, then oldest: `available → active`.
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError>;
+
+    /// Commits everything in `write`, extends the lease by `lease_ms` from `now`, and returns the budget after it.
+    async fn checkpoint(
+        &self,
+        lease: &Lease,
+        write: TurnWrite,
+        now: Timestamp,
+        lease_ms: i64,
+    ) -> Result<Budget, LedgerError>;
+
+    /// Commits what is left in `write` and ends the lease, in one transaction. An outstanding reservation is given
+    /// back.
+    async fn settle(
+        &self,
+        lease: &Lease,
+        write: TurnWrite,
+        settlement: Settlement,
+        now: Timestamp,
+    ) -> Result<(), LedgerError>;
+
+    /// Extends leases by `lease_ms` from `now`; returns the jobs whose lease is lost.
+    async fn extend(&self, leases: &[Lease], now: Timestamp, lease_ms: i64)
+    -> Result<Vec<JobId>, StoreError>;
+
+    /// Which of these leases are lost; writes nothing.
+    async fn lost(&self, leases: &[Lease]) -> Result<Vec<JobId>, StoreError>;
+
+    /// Gives unstarted jobs back: `active → available`, no failure.
+    async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError>;
+
+    /// What the engagement remembers. `window` is the number of messages; `whole_journal` asks for every tool call.
+    async fn recall(
+        &self,
+        job: &JobId,
+        turn: i64,
+        window: u32,
+        whole_journal: bool,
+    ) -> Result<Recall, StoreError>;
+}

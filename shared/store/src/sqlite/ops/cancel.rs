@@ -1,0 +1,38 @@
+//! Cancel: any state that is not terminal `→ cancelled`.
+
+use super::super::rows::JobRow;
+use super::super::sql;
+use super::super::statement::read_by;
+use super::super::unit::Unit;
+use super::decide;
+use crate::{CancelOutcome, Ring, StoreError};
+use serde_json::json;
+use sqlx::sqlite::SqliteConnection;
+use turnstone_domain::state::Trigger;
+use turnstone_domain::{EventName, JobId, JobState, Timestamp};
+
+/// Cancels a job; an active one loses its lease, and its worker is told.
+pub(in super::super) async fn apply(
+    conn: &mut SqliteConnection,
+    unit: &mut Unit,
+    id: &JobId,
+    at: Timestamp,
+) -> Result<CancelOutcome, StoreError> {
+    let rows = read_by(conn, "read a job", sql::JOBS_BY_ID, &[id], JobRow::decode).await?;
+    unit.take_in(conn, rows).await?;
+    let Some(seq) = unit.seq_of(id) else { return Ok(CancelOutcome::NotFound) };
+    let job = unit.change_job(seq)?;
+    let previous = job.state;
+    if previous.is_terminal() {
+        return Ok(CancelOutcome::AlreadyEnded(previous));
+    }
+    if previous == JobState::Pending {
+        decide::close(conn, seq, at).await?;
+    }
+    unit.give_back(seq)?;
+    unit.change_job(seq)?.step(Trigger::Cancel, at)?;
+    unit.note(seq, EventName::JobCancelled, json!({"previous_state": previous}), at)?;
+    unit.rings.push(Ring::Revoked(id.clone()));
+    unit.flush(conn).await?;
+    Ok(CancelOutcome::Cancelled { previous })
+}

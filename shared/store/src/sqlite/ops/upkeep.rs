@@ -1,0 +1,141 @@
+//! What time does to jobs and reviews.
+
+use super::super::rows::{self, JobRow};
+use super::super::sql;
+use super::super::statement::{decode_all, failed};
+use super::super::unit::Unit;
+use super::decide;
+use crate::{Ring, StoreError};
+use serde_json::json;
+use sqlx::sqlite::SqliteConnection;
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::review::{Review, ReviewState};
+use turnstone_domain::state::Trigger;
+use turnstone_domain::{EventName, JobError, JobState, Timestamp};
+
+/// Leases that may run out in a row without a checkpoint before the job is given up: it kills its workers.
+const MAX_LAPSES: i64 = 20;
+
+async fn rows_until(
+    conn: &mut SqliteConnection,
+    action: &'static str,
+    sql: &'static str,
+    until: Timestamp,
+    limit: usize,
+) -> Result<Vec<JobRow>, StoreError> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = sqlx::query(sql).bind(until.0).bind(limit).fetch_all(conn).await.map_err(failed(action))?;
+    decode_all(&rows, JobRow::decode)
+}
+
+/// `scheduled → available` and `retryable → available`.
+pub(in super::super) async fn promote_due(
+    conn: &mut SqliteConnection,
+    unit: &mut Unit,
+    now: Timestamp,
+    limit: usize,
+) -> Result<usize, StoreError> {
+    let rows = rows_until(conn, "promote due jobs", sql::JOBS_DUE, now, limit).await?;
+    let due: Vec<(i64, JobState)> = rows.iter().map(|job| (job.seq, job.state)).collect();
+    unit.take_in(conn, rows).await?;
+    for (seq, state) in &due {
+        let (trigger, reason) = match state {
+            JobState::Scheduled => (Trigger::Promote, "scheduled"),
+            _ => (Trigger::RetryDue, "retry"),
+        };
+        unit.change_job(*seq)?.step(trigger, now)?;
+        unit.note(*seq, EventName::JobAvailable, json!({"reason": reason}), now)?;
+        unit.rings.push(Ring::Available);
+    }
+    unit.flush(conn).await?;
+    Ok(due.len())
+}
+
+/// `active → available` for leases that ended before `until`.
+pub(in super::super) async fn reap(
+    conn: &mut SqliteConnection,
+    unit: &mut Unit,
+    until: Timestamp,
+    now: Timestamp,
+    limit: usize,
+) -> Result<usize, StoreError> {
+    let rows = rows_until(conn, "reap expired leases", sql::JOBS_LAPSED, until, limit).await?;
+    let seqs: Vec<i64> = rows.iter().map(|job| job.seq).collect();
+    unit.take_in(conn, rows).await?;
+    for seq in &seqs {
+        unit.give_back(*seq)?;
+        let job = unit.change_job(*seq)?;
+        let (worker, id) = (job.worker_id.clone(), job.id.clone());
+        job.lapses += 1;
+        let lapses = job.lapses;
+        unit.note(*seq, EventName::LeaseExpired, json!({"worker_id": worker}), now)?;
+        if lapses >= MAX_LAPSES {
+            let message = format!(
+                "{lapses} workers in a row lost this job before they could commit anything; it may be killing them. \
+                 Look at the workers' logs, then enqueue it again"
+            );
+            let error = JobError::new(FailureKind::Internal, message);
+            let job = unit.change_job(*seq)?;
+            job.step(Trigger::Discard, now)?;
+            job.failures += 1;
+            unit.error(*seq, &error, now)?;
+            let data = json!({"code": error.kind.code(), "message": error.message});
+            unit.note(*seq, EventName::JobDiscarded, data, now)?;
+        } else {
+            unit.change_job(*seq)?.step(Trigger::LeaseExpired, now)?;
+            unit.rings.push(Ring::Available);
+        }
+        unit.rings.push(Ring::Revoked(id));
+    }
+    unit.flush(conn).await?;
+    Ok(seqs.len())
+}
+
+/// Any state that is not terminal `→ discarded` for jobs whose `expires_at` has passed.
+pub(in super::super) async fn expire_jobs(
+    conn: &mut SqliteConnection,
+    unit: &mut Unit,
+    now: Timestamp,
+    limit: usize,
+) -> Result<usize, StoreError> {
+    let rows = rows_until(conn, "expire jobs", sql::JOBS_EXPIRING, now, limit).await?;
+    let seqs: Vec<i64> = rows.iter().map(|job| job.seq).collect();
+    unit.take_in(conn, rows).await?;
+    for seq in &seqs {
+        unit.give_back(*seq)?;
+        let job = unit.change_job(*seq)?;
+        let (previous, id) = (job.state, job.id.clone());
+        if previous == JobState::Pending {
+            decide::close(conn, *seq, now).await?;
+        }
+        let job = unit.change_job(*seq)?;
+        job.step(Trigger::Expire, now)?;
+        let error = JobError::new(FailureKind::Expired, "the job's expires_at passed before it ended");
+        unit.error(*seq, &error, now)?;
+        unit.note(*seq, EventName::JobExpired, json!({"previous_state": previous}), now)?;
+        unit.rings.push(Ring::Revoked(id));
+    }
+    unit.flush(conn).await?;
+    Ok(seqs.len())
+}
+
+/// `open → expired` for overdue reviews.
+pub(in super::super) async fn expire_reviews(
+    conn: &mut SqliteConnection,
+    unit: &mut Unit,
+    now: Timestamp,
+    limit: usize,
+) -> Result<usize, StoreError> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = sqlx::query(sql::REVIEWS_OVERDUE).bind(now.0).bind(limit).fetch_all(&mut *conn).await;
+    let overdue = decode_all(&rows.map_err(failed("expire reviews"))?, rows::review)?;
+    let mut expired = 0;
+    for review in overdue {
+        let silent = Review { state: ReviewState::Expired, decided_at: Some(now), ..review };
+        // A unit per review: several may be about the same job.
+        let mut own = Unit::default();
+        expired += usize::from(decide::settle(conn, &mut own, &silent).await?);
+        unit.rings.append(&mut own.rings);
+    }
+    Ok(expired)
+}

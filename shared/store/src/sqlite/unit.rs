@@ -1,0 +1,312 @@
+//! A unit of work: rows are read once, decided upon in memory, and everything that changed is written in bulk.
+//!
+//! All of it runs inside the writer's transaction, which holds SQLite's write lock, so what was read stays true until
+//! it is written.
+
+use super::rows::{EngagementRow, JobRow};
+use super::sql;
+use super::statement::{read_by, write_all};
+use crate::{Ring, StoreError};
+use serde_json::Value;
+use sqlx::sqlite::SqliteConnection;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use turnstone_domain::message::Message;
+use turnstone_domain::review::NewReview;
+use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome};
+use turnstone_domain::{Checkpoint, EventName, JobError, JobId, NewEvent, Timestamp};
+
+/// Rows that were read, and what is to be written.
+#[derive(Default)]
+pub(super) struct Unit {
+    jobs: BTreeMap<i64, JobRow>,
+    by_id: HashMap<String, i64>,
+    engagements: BTreeMap<i64, EngagementRow>,
+    changed_jobs: BTreeSet<i64>,
+    changed_engagements: BTreeSet<i64>,
+    changed_budgets: BTreeSet<i64>,
+    checkpoints: Vec<(i64, i64, usize, i64, String, i64, i64, i64, Timestamp)>,
+    messages: Vec<(i64, i64, i64, i64, String, Timestamp)>,
+    events: Vec<(i64, i64, i64, &'static str, i64, String, Timestamp)>,
+    new_calls: Vec<(String, i64, i64, i64, i64, String, String, i64, &'static str, Timestamp)>,
+    moved_calls: Vec<(String, &'static str, Option<String>, Option<i64>, i64)>,
+    results: Vec<(i64, String)>,
+    errors: Vec<(i64, i64, String, Timestamp)>,
+    reviews: Vec<(
+        String,
+        i64,
+        i64,
+        i64,
+        String,
+        &'static str,
+        String,
+        String,
+        String,
+        Timestamp,
+        Option<Timestamp>,
+    )>,
+    /// To ring once the transaction is committed.
+    pub(super) rings: Vec<Ring>,
+}
+
+impl Unit {
+    /// Takes in job rows and reads their engagements.
+    pub(super) async fn take_in(
+        &mut self,
+        conn: &mut SqliteConnection,
+        rows: Vec<JobRow>,
+    ) -> Result<(), StoreError> {
+        let missing: BTreeSet<i64> = rows
+            .iter()
+            .filter_map(|job| job.engagement_seq)
+            .filter(|seq| !self.engagements.contains_key(seq))
+            .collect();
+        for job in rows {
+            self.by_id.insert(job.id.0.clone(), job.seq);
+            self.jobs.entry(job.seq).or_insert(job);
+        }
+        let keys: Vec<i64> = missing.into_iter().collect();
+        let engagements =
+            read_by(conn, "read engagements", sql::ENGAGEMENTS_BY_SEQ, &keys, EngagementRow::decode).await?;
+        // Engagements may share a budget; the first row read stands for it, so that moves add up.
+        self.engagements.extend(engagements.into_iter().map(|row| (row.seq, row)));
+        Ok(())
+    }
+
+    /// The seq of a job that was taken in.
+    pub(super) fn seq_of(&self, id: &JobId) -> Option<i64> {
+        self.by_id.get(id.as_str()).copied()
+    }
+
+    /// A job that was taken in.
+    pub(super) fn job(&self, seq: i64) -> Option<&JobRow> {
+        self.jobs.get(&seq)
+    }
+
+    /// A job that was taken in, to be changed.
+    pub(super) fn change_job(&mut self, seq: i64) -> Result<&mut JobRow, StoreError> {
+        self.changed_jobs.insert(seq);
+        self.jobs.get_mut(&seq).ok_or(StoreError::Inconsistent {
+            table: "jobs",
+            column: "seq",
+            row: seq.to_string(),
+            message: "the row was not read".to_owned(),
+        })
+    }
+
+    /// The engagement of a job, if it has one.
+    pub(super) fn engagement_of(&self, job_seq: i64) -> Option<&EngagementRow> {
+        self.jobs.get(&job_seq)?.engagement_seq.and_then(|seq| self.engagements.get(&seq))
+    }
+
+    fn change_engagement(&mut self, job_seq: i64) -> Option<&mut EngagementRow> {
+        let seq = self.jobs.get(&job_seq)?.engagement_seq?;
+        self.changed_engagements.insert(seq);
+        self.engagements.get_mut(&seq)
+    }
+
+    /// Moves the budget of a job's engagement; every engagement that shares it sees the move.
+    pub(super) fn move_budget(&mut self, job_seq: i64, settle: i64, reserve: i64) {
+        let Some(budget_seq) = self.engagement_of(job_seq).map(|row| row.budget_seq) else { return };
+        self.changed_budgets.insert(budget_seq);
+        for row in self.engagements.values_mut().filter(|row| row.budget_seq == budget_seq) {
+            row.budget.settled += settle;
+            row.budget.reserved += reserve;
+        }
+    }
+
+    /// Gives an outstanding reservation back.
+    pub(super) fn give_back(&mut self, job_seq: i64) -> Result<(), StoreError> {
+        let reserved = std::mem::take(&mut self.change_job(job_seq)?.reserved);
+        if reserved > 0 {
+            self.move_budget(job_seq, 0, -reserved);
+        }
+        Ok(())
+    }
+
+    /// Appends an event to the job's stream.
+    pub(super) fn event(&mut self, job_seq: i64, event: &NewEvent) -> Result<(), StoreError> {
+        let stream = self.change_job(job_seq)?.stream;
+        let (seq, bell) = match self.change_engagement(job_seq) {
+            Some(row) => {
+                row.events += 1;
+                (row.events, row.engagement.id.0.clone())
+            }
+            None => {
+                let job = self.change_job(job_seq)?;
+                job.events += 1;
+                (job.events, job.id.0.clone())
+            }
+        };
+        self.events.push((
+            stream,
+            seq,
+            job_seq,
+            event.name.as_str(),
+            event.turn,
+            event.data.to_string(),
+            event.at,
+        ));
+        if self.rings.last() != Some(&Ring::Events(bell.clone())) {
+            self.rings.push(Ring::Events(bell));
+        }
+        Ok(())
+    }
+
+    /// Appends an event that is not a turn's own.
+    pub(super) fn note(
+        &mut self,
+        job_seq: i64,
+        name: EventName,
+        data: Value,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let turn =
+            self.job(job_seq).and_then(|job| job.position.as_ref()).map_or(0, |position| position.turn);
+        self.event(job_seq, &NewEvent { name, turn, data, at })
+    }
+
+    /// Appends a checkpoint; a complete turn counts in its engagement.
+    pub(super) fn checkpoint(&mut self, job_seq: i64, done: &Checkpoint) {
+        let body = done.body.to_string();
+        self.checkpoints.push((
+            job_seq,
+            done.turn,
+            done.phase.index(),
+            done.version,
+            body,
+            done.duration_ms,
+            done.tokens_in,
+            done.tokens_out,
+            done.at,
+        ));
+        if done.phase.next().is_none()
+            && let Some(row) = self.change_engagement(job_seq)
+        {
+            row.engagement.turns = row.engagement.turns.max(done.turn);
+        }
+    }
+
+    /// Appends a message to the engagement.
+    pub(super) fn message(
+        &mut self,
+        job_seq: i64,
+        turn: i64,
+        message: &Message,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let text = super::statement::as_json(message)?;
+        if let Some(row) = self.change_engagement(job_seq) {
+            row.messages += 1;
+            let (engagement_seq, seq) = (row.seq, row.messages);
+            self.messages.push((engagement_seq, seq, job_seq, turn, text, at));
+        }
+        Ok(())
+    }
+
+    /// Adds or moves a row of the tool journal.
+    pub(super) fn tool_call(
+        &mut self,
+        job_seq: i64,
+        step: &ToolCallMove,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        match step {
+            ToolCallMove::Intend { call_id, turn, position, name, input, idempotent, sent } => {
+                let Some(engagement_seq) = self.engagement_of(job_seq).map(|row| row.seq) else {
+                    return Ok(());
+                };
+                let state = if *sent { ToolCallState::Sent } else { ToolCallState::Planned };
+                self.new_calls.push((
+                    call_id.0.clone(),
+                    job_seq,
+                    engagement_seq,
+                    *turn,
+                    *position,
+                    name.clone(),
+                    input.to_string(),
+                    i64::from(*idempotent),
+                    state.as_str(),
+                    at,
+                ));
+            }
+            ToolCallMove::Send { call_id } => {
+                self.moved_calls.push((call_id.0.clone(), ToolCallState::Sent.as_str(), None, None, 0));
+            }
+            ToolCallMove::Settle { call_id, outcome, duration_ms, withheld } => {
+                let outcome = super::statement::as_json::<ToolOutcome>(outcome)?;
+                let state = ToolCallState::Settled.as_str();
+                self.moved_calls.push((
+                    call_id.0.clone(),
+                    state,
+                    Some(outcome),
+                    Some(*duration_ms),
+                    i64::from(*withheld),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores a job's result.
+    pub(super) fn result(&mut self, job_seq: i64, result: &Value) {
+        self.results.push((job_seq, result.to_string()));
+    }
+
+    /// Appends a failed attempt.
+    pub(super) fn error(&mut self, job_seq: i64, error: &JobError, at: Timestamp) -> Result<(), StoreError> {
+        let attempt = self.job(job_seq).map_or(0, |job| job.attempt);
+        self.errors.push((job_seq, attempt, super::statement::as_json(error)?, at));
+        Ok(())
+    }
+
+    /// Opens a review.
+    pub(super) fn review(&mut self, job_seq: i64, new: &NewReview, at: Timestamp) {
+        let Some(engagement_seq) = self.engagement_of(job_seq).map(|row| row.seq) else { return };
+        self.reviews.push((
+            new.id.0.clone(),
+            engagement_seq,
+            job_seq,
+            new.turn,
+            new.call_id.0.clone(),
+            new.kind.as_str(),
+            new.reviewer.clone(),
+            new.question.to_string(),
+            new.arguments_hash.clone(),
+            at,
+            new.deadline_at,
+        ));
+    }
+
+    /// Writes everything that changed; the rings stay for after the commit.
+    pub(super) async fn flush(&mut self, conn: &mut SqliteConnection) -> Result<(), StoreError> {
+        let mut jobs = Vec::with_capacity(self.changed_jobs.len());
+        for seq in &self.changed_jobs {
+            if let Some(job) = self.jobs.get(seq) {
+                jobs.push(job.changes()?);
+            }
+        }
+        write_all(conn, "write jobs", sql::JOBS_WRITE, &jobs).await?;
+        let engagements: Vec<_> = self
+            .changed_engagements
+            .iter()
+            .filter_map(|seq| self.engagements.get(seq))
+            .map(|row| (row.seq, row.engagement.turns, row.events, row.messages))
+            .collect();
+        write_all(conn, "write engagements", sql::ENGAGEMENTS_WRITE, &engagements).await?;
+        let budgets: Vec<_> = self
+            .changed_budgets
+            .iter()
+            .filter_map(|seq| self.engagements.values().find(|row| row.budget_seq == *seq))
+            .map(|row| (row.budget_seq, row.budget.settled, row.budget.reserved))
+            .collect();
+        write_all(conn, "write budgets", sql::BUDGETS_WRITE, &budgets).await?;
+        write_all(conn, "write checkpoints", sql::CHECKPOINTS_INSERT, &self.checkpoints).await?;
+        write_all(conn, "write messages", sql::MESSAGES_INSERT, &self.messages).await?;
+        write_all(conn, "write tool calls", sql::TOOL_CALLS_INSERT, &self.new_calls).await?;
+        write_all(conn, "write tool calls", sql::TOOL_CALLS_WRITE, &self.moved_calls).await?;
+        write_all(conn, "write results", sql::RESULTS_INSERT, &self.results).await?;
+        write_all(conn, "write errors", sql::ERRORS_INSERT, &self.errors).await?;
+        write_all(conn, "write reviews", sql::REVIEWS_INSERT, &self.reviews).await?;
+        write_all(conn, "write events", sql::EVENTS_INSERT, &self.events).await
+    }
+}

@@ -1,0 +1,131 @@
+//! Reads. None of them changes anything.
+
+use crate::StoreError;
+use async_trait::async_trait;
+use turnstone_domain::budget::Budget;
+use turnstone_domain::engagement::Engagement;
+use turnstone_domain::event::Event;
+use turnstone_domain::message::StoredMessage;
+use turnstone_domain::review::{Review, ReviewState};
+use turnstone_domain::tool_call::ToolCall;
+use turnstone_domain::{
+    AgentDefinition, Checkpoint, EngagementId, Job, JobId, JobState, ReviewId, Timestamp,
+};
+
+/// Which part of a list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Page {
+    /// At most this many.
+    pub limit: u32,
+    /// After this many.
+    pub offset: u32,
+}
+
+/// Which jobs.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct JobFilter {
+    /// In this state.
+    pub state: Option<JobState>,
+    /// In this queue.
+    pub queue: Option<String>,
+    /// Of this type.
+    pub job_type: Option<String>,
+}
+
+/// Which reviews.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct ReviewFilter {
+    /// In this state.
+    pub state: Option<ReviewState>,
+    /// Asked of this reviewer.
+    pub reviewer: Option<String>,
+}
+
+/// Which stream of events.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum EventFilter {
+    /// All events of an engagement.
+    Engagement(EngagementId),
+    /// All events of a job, plain or agent. Positions are those of its stream.
+    Job(JobId),
+}
+
+/// A registered agent.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AgentRecord {
+    /// What the document means.
+    pub definition: AgentDefinition,
+    /// The document as it was written.
+    pub source: String,
+    /// When it was registered last.
+    pub updated_at: Timestamp,
+}
+
+/// A checkpoint with its job, as listed.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+pub struct CheckpointRow {
+    /// The job whose turn it was.
+    pub job_id: JobId,
+    /// The checkpoint.
+    #[serde(flatten)]
+    pub checkpoint: Checkpoint,
+}
+
+/// Everybody's side of the store.
+#[async_trait]
+pub trait Views: Send + Sync + 'static {
+    /// One job, with its result, errors and agent side.
+    async fn job(&self, id: &JobId) -> Result<Option<Job>, StoreError>;
+
+    /// Jobs, newest first, and how many match in total.
+    async fn jobs(&self, filter: &JobFilter, page: Page) -> Result<(Vec<Job>, u64), StoreError>;
+
+    /// One engagement with the id of its latest job.
+    async fn engagement(
+        &self,
+        id: &EngagementId,
+    ) -> Result<Option<(Engagement, AgentDefinition, JobId)>, StoreError>;
+
+    /// Messages after position `after`, oldest first.
+    async fn messages(
+        &self,
+        id: &EngagementId,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<StoredMessage>, StoreError>;
+
+    /// Checkpoints, oldest first.
+    async fn checkpoints(&self, id: &EngagementId, page: Page) -> Result<Vec<CheckpointRow>, StoreError>;
+
+    /// The tool journal, oldest first.
+    async fn tool_calls(&self, id: &EngagementId) -> Result<Vec<ToolCall>, StoreError>;
+
+    /// The engagement's budget.
+    async fn budget(&self, id: &EngagementId) -> Result<Budget, StoreError>;
+
+    /// Events after position `after`, oldest first.
+    async fn events_after(
+        &self,
+        filter: &EventFilter,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<Event>, StoreError>;
+
+    /// Reviews, oldest first.
+    async fn reviews(&self, filter: &ReviewFilter, page: Page) -> Result<Vec<Review>, StoreError>;
+
+    /// One review.
+    async fn review(&self, id: &ReviewId) -> Result<Option<Review>, StoreError>;
+
+    /// Registered agents by name.
+    async fn agents(&self) -> Result<Vec<AgentRecord>, StoreError>;
+
+    /// One registered agent.
+    async fn agent(&self, name: &str) -> Result<Option<AgentRecord>, StoreError>;
+
+    /// Jobs per state of a queue; of all queues when `None`.
+    async fn counts(&self, queue: Option<&str>) -> Result<Vec<(JobState, u64)>, StoreError>;
+
+    /// Whether the database answers.
+    async fn ping(&self) -> Result<(), StoreError>;
+}

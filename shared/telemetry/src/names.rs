@@ -1,0 +1,67 @@
+//! The names of spans and their attributes: a documented API. Every span in the product is named here and nowhere
+//! else; `docs/EVENTS.md` is generated from [`ALL`].
+//!
+//! Names follow the semantic conventions of OSSA 0.2.9 where they have one; ours begin with `turnstone.`.
+
+/// What a name names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A span.
+    Span,
+    /// An attribute of spans.
+    Attribute,
+}
+
+/// A name with what it means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Name {
+    /// What it names.
+    pub kind: Kind,
+    /// The name.
+    pub name: &'static str,
+    /// What it means, in one line.
+    pub meaning: &'static str,
+}
+
+macro_rules! names {
+    ($($kind:ident $constant:ident = $name:literal, $meaning:literal;)+) => {
+        $(#[doc = $meaning] pub const $constant: &str = $name;)+
+
+        /// All names, for the documentation.
+        pub const ALL: &[Name] = &[$(Name { kind: Kind::$kind, name: $name, meaning: $meaning }),+];
+    };
+}
+
+names! {
+    Span TURN = "ossa.agent.turn", "One turn of an agent, from its first phase in this worker to its last.";
+    Span PHASE = "turnstone.phase", "One phase of a turn, without the wait for its checkpoint.";
+    Span MODEL_CALL = "gen_ai.chat", "One call to a model; a fallback is a second span.";
+    Span TOOL_CALL = "ossa.tool.call", "One call to a tool.";
+    Attribute AGENT_ID = "ossa.agent.id", "The agent's name.";
+    Attribute INSTANCE_ID = "ossa.instance.id", "The worker.";
+    Attribute SESSION_ID = "ossa.session.id", "The engagement.";
+    Attribute TURN_NUMBER = "ossa.turn.number", "The turn, 1-based within the engagement.";
+    Attribute JOB_ID = "turnstone.job.id", "The job.";
+    Attribute PHASE_NAME = "turnstone.phase.name", "The phase: init, norm, resol, infer, exec, persist or emit.";
+    Attribute REQUEST_MODEL = "gen_ai.request.model", "The model that is asked.";
+    Attribute REQUEST_MAX_TOKENS = "gen_ai.request.max_tokens", "The most tokens the answer may have.";
+    Attribute RESPONSE_MODEL = "gen_ai.response.model", "The model that answered, by the provider's own word.";
+    Attribute INPUT_TOKENS = "gen_ai.usage.input_tokens", "Prompt tokens the provider counted.";
+    Attribute OUTPUT_TOKENS = "gen_ai.usage.output_tokens", "Completion tokens the provider counted.";
+    Attribute TOOL_NAME = "ossa.tool.name", "The tool.";
+    Attribute CALL_ID = "turnstone.tool.call_id", "The call's id, which is also its idempotency key.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_dotted_lower_case() {
+        for (at, name) in ALL.iter().enumerate() {
+            assert!(ALL[..at].iter().all(|other| other.name != name.name), "{} stands twice", name.name);
+            assert!(name.name.contains('.') && !name.name.contains(char::is_uppercase), "{}", name.name);
+            assert!(name.meaning.ends_with('.'), "{}", name.name);
+        }
+    }
+}

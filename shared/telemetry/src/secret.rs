@@ -1,0 +1,153 @@
+//! Secrets: named by reference, resolved where they are used, and struck out of everything that leaves the process.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::RwLock;
+
+/// Values shorter than this are not searched for in texts: striking them out would hit innocent words.
+const SHORTEST_REDACTED: usize = 6;
+
+static KNOWN: RwLock<Vec<String>> = RwLock::new(Vec::new());
+
+/// Where a secret is to be found: `env:NAME` or `file:/path`. The reference itself is not secret.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SecretRef {
+    /// An environment variable.
+    Env(String),
+    /// The content of a file, without trailing white space.
+    File(PathBuf),
+}
+
+impl SecretRef {
+    /// Reads a reference.
+    ///
+    /// # Errors
+    /// A sentence that shows the two forms. The text is not repeated, since it may be the secret itself.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some(("env", name)) if !name.is_empty() => Ok(Self::Env(name.to_owned())),
+            Some(("file", path)) if !path.is_empty() => Ok(Self::File(path.into())),
+            _ => Err("a secret is given by reference: `env:NAME` or `file:/path`".to_owned()),
+        }
+    }
+
+    /// Fetches the secret. From then on its value is struck out of logs and errors.
+    ///
+    /// # Errors
+    /// A sentence that names the reference, never the value.
+    pub fn resolve(&self) -> Result<Secret, String> {
+        let value = match self {
+            Self::Env(name) => {
+                std::env::var(name).map_err(|_| format!("the environment variable {name} is not set"))
+            }
+            Self::File(path) => std::fs::read_to_string(path)
+                .map(|text| text.trim_end().to_owned())
+                .map_err(|e| format!("the secret file {} cannot be read: {e}", path.display())),
+        }?;
+        if value.is_empty() {
+            return Err(format!("the secret {self} is empty"));
+        }
+        remember(&value);
+        Ok(Secret(value))
+    }
+}
+
+impl fmt::Display for SecretRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Env(name) => write!(f, "env:{name}"),
+            Self::File(path) => write!(f, "file:{}", path.display()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for SecretRef {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+impl Serialize for SecretRef {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A secret value. It shows itself to nobody who does not ask by name.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The value itself.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+fn remember(value: &str) {
+    if value.len() < SHORTEST_REDACTED {
+        return;
+    }
+    let mut known = KNOWN.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+    // Inside a JSON string or a `{:?}` the value stands with quotes and backslashes escaped; in a log line both meet.
+    let escape = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+    let once = escape(value);
+    for form in [value.to_owned(), escape(&once), once] {
+        if !known.contains(&form) {
+            known.push(form);
+        }
+    }
+    // Longest first, so that a secret which begins with another one leaves no tail behind.
+    known.sort_by_key(|form| std::cmp::Reverse(form.len()));
+}
+
+/// The text with every secret that was resolved so far struck out.
+#[must_use]
+pub fn redact(text: &str) -> String {
+    let known = KNOWN.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+    known.iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), "***"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resolved_secret_is_struck_out_everywhere() {
+        let file = std::env::temp_dir().join(format!("turnstone-secret-{}", std::process::id()));
+        std::fs::write(&file, "hunter2-hunter2\n").unwrap();
+        let secret = SecretRef::parse(&format!("file:{}", file.display())).unwrap().resolve().unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(secret.expose(), "hunter2-hunter2");
+        assert_eq!(format!("{secret:?}"), "***");
+        assert_eq!(redact("key=hunter2-hunter2;"), "key=***;");
+    }
+
+    #[test]
+    fn a_secret_that_begins_with_another_leaves_no_tail() {
+        remember("prefix-of-another");
+        remember("prefix-of-another-secret");
+        assert_eq!(redact("(prefix-of-another-secret, prefix-of-another)"), "(***, ***)");
+    }
+
+    #[test]
+    fn a_literal_is_refused_without_being_repeated() {
+        let error = SecretRef::parse("sk-live-123").unwrap_err();
+        assert!(error.contains("env:NAME") && !error.contains("sk-live"), "{error}");
+        assert!(
+            SecretRef::parse("env:TURNSTONE_SURELY_UNSET")
+                .unwrap()
+                .resolve()
+                .unwrap_err()
+                .contains("TURNSTONE_SURELY_UNSET")
+        );
+    }
+}

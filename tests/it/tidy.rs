@@ -1,0 +1,29 @@
+//! Rules about the house itself, checked like everything else: by tests. Each message says what to do.
+
+#[cfg(test)]
+#[path = "tidy/code.rs"]
+mod code;
+#[cfg(test)]
+#[path = "tidy/docs.rs"]
+mod docs;
+#[cfg(test)]
+#[path = "tidy/events_page.rs"]
+mod events_page;
+#[cfg(test)]
+#[path = "tidy/house.rs"]
+mod house;
+#[cfg(test)]
+#[path = "tidy/imports.rs"]
+mod imports;
+#[cfg(test)]
+#[path = "tidy/licences.rs"]
+mod licences;
+#[cfg(test)]
+#[path = "tidy/lines.rs"]
+mod lines;
+#[cfg(test)]
+#[path = "tidy/sizes.rs"]
+mod sizes;
+#[cfg(test)]
+#[path = "tidy/sql.rs"]
+mod sql;

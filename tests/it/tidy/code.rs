@@ -1,0 +1,63 @@
+//! What must not stand in any Rust file.
+
+use crate::house::{files, none, read};
+use crate::lines::take_apart;
+
+/// What must not stand in code, and what to do instead.
+const FORBIDDEN: &[(&str, &str)] = &[
+    ("todo!(", "build it or leave it out"),
+    ("unimplemented!(", "build it or leave it out"),
+    ("dbg!(", "use tracing"),
+    ("#[ignore", "a test runs or is not there"),
+    ("#[allow(", "use #[expect(…, reason = \"…\")]"),
+    ("#![allow(", "use #![expect(…, reason = \"…\")]"),
+];
+
+/// Words that say nothing about what a file is for.
+const EMPTY_NAMES: &[&str] = &["util", "utils", "helper", "helpers", "common", "misc", "manager", "handler"];
+
+#[test]
+fn nothing_unfinished_or_silenced_stands_in_the_code() {
+    let mut problems = Vec::new();
+    for path in files("", ".rs") {
+        let source = take_apart(&read(&path));
+        for (number, line) in source.code.lines().enumerate() {
+            for (word, instead) in FORBIDDEN {
+                if line.contains(word) {
+                    problems.push(format!("{}:{}: `{word}`: {instead}", path.display(), number + 1));
+                }
+            }
+        }
+    }
+    none("Some code is unfinished or silences a lint:", &problems);
+}
+
+#[test]
+fn no_test_sleeps() {
+    let mut problems = Vec::new();
+    for path in files("", ".rs") {
+        let code = take_apart(&read(&path)).code;
+        // The harness may wait; tests ask it to. Unit tests stand below `#[cfg(test)]` in their file.
+        let tests_from =
+            if path.starts_with("tests/it") { Some(0) } else { code.find("#[cfg(test)]\nmod tests {") };
+        let Some(from) = tests_from else { continue };
+        for found in code[from..].match_indices("sleep(") {
+            let line = code[..from + found.0].lines().count();
+            problems.push(format!("{}:{line}: wait for what you need, or move the clock", path.display()));
+        }
+    }
+    none("A test sleeps:", &problems);
+}
+
+#[test]
+fn file_names_say_what_the_file_is_for() {
+    let problems: Vec<String> = files("", ".rs")
+        .iter()
+        .filter(|path| {
+            let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
+            stem.split('_').any(|word| EMPTY_NAMES.contains(&word))
+        })
+        .map(|path| format!("{}: use a word of docs/GLOSSARY.md", path.display()))
+        .collect();
+    none("A file's name says nothing:", &problems);
+}

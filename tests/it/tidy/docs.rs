@@ -1,0 +1,113 @@
+//! The documentation says what the code says.
+
+use crate::events_page;
+use crate::house::{files, none, read, root};
+use std::path::Path;
+use turnstone_domain::state::TRANSITIONS;
+
+/// `LeaseExpired` → `LEASE_EXPIRED`.
+fn screaming(camel: &str) -> String {
+    let mut word = String::new();
+    for letter in camel.chars() {
+        if letter.is_uppercase() && !word.is_empty() {
+            word.push('_');
+        }
+        word.extend(letter.to_uppercase());
+    }
+    word
+}
+
+#[test]
+fn the_table_of_states_is_the_one_of_the_domain() {
+    let page = read("docs/STATES.md");
+    let shown: Vec<[String; 3]> = page
+        .lines()
+        .skip_while(|line| !line.starts_with("| from | trigger | to |"))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| {
+            let mut cells = line.split('|').skip(1).map(|cell| cell.trim().trim_matches('`').to_owned());
+            std::array::from_fn(|_| cells.next().unwrap_or_default())
+        })
+        .collect();
+    let real: Vec<[String; 3]> = TRANSITIONS
+        .iter()
+        .map(|(from, by, to)| [from.to_string(), screaming(&format!("{by:?}")), to.to_string()])
+        .collect();
+    assert_eq!(
+        shown, real,
+        "docs/STATES.md (left) and TRANSITIONS in shared/domain/src/state.rs (right) differ"
+    );
+}
+
+#[test]
+fn the_page_of_events_is_generated_from_the_names() {
+    let page = events_page::render();
+    if std::env::var_os("TURNSTONE_BLESS").is_some() {
+        std::fs::write(root().join("docs/EVENTS.md"), &page).unwrap();
+    }
+    assert_eq!(
+        read("docs/EVENTS.md"),
+        page,
+        "docs/EVENTS.md is out of date: run `TURNSTONE_BLESS=1 cargo test -p turnstone-tests --test tidy events`"
+    );
+}
+
+/// The `[text](target)` links of a page, each with what follows it on its line.
+fn links(line: &str) -> Vec<(&str, &str)> {
+    line.match_indices("](")
+        .filter_map(|(at, _)| {
+            let rest = &line[at + 2..];
+            rest.find(')').map(|end| (&rest[..end], &rest[end + 1..]))
+        })
+        .collect()
+}
+
+#[test]
+fn every_guarantee_names_a_test_that_exists() {
+    let page = read("docs/GUARANTEES.md");
+    let mut problems = Vec::new();
+    let promises: Vec<&str> = page.lines().filter(|line| line.starts_with("- ")).collect();
+    assert!(!promises.is_empty(), "docs/GUARANTEES.md promises nothing");
+    for line in promises {
+        let tests: Vec<_> = links(line).into_iter().filter(|(target, _)| target.ends_with(".rs")).collect();
+        if tests.is_empty() {
+            problems.push(format!("no [test](…) `name` at the end of: {line}"));
+        }
+        for (target, rest) in tests {
+            let name = rest
+                .trim_start()
+                .strip_prefix('`')
+                .and_then(|rest| rest.split('`').next())
+                .unwrap_or_default();
+            let text = std::fs::read_to_string(root().join("docs").join(target)).unwrap_or_default();
+            if name.is_empty() || !text.contains(&format!("fn {name}(")) {
+                problems.push(format!("{target} has no test called `{name}`"));
+            }
+        }
+    }
+    none("A guarantee has no test:", &problems);
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let mut problems = Vec::new();
+    for page in files("", ".md") {
+        let mut in_code = false;
+        for (number, line) in read(&page).lines().enumerate() {
+            in_code ^= line.starts_with("```");
+            if in_code {
+                continue;
+            }
+            for (target, _) in links(line) {
+                let file = target.split('#').next().unwrap_or_default();
+                let outside = target.contains("://") || target.starts_with("mailto:") || file.is_empty();
+                let here = page.parent().unwrap_or(Path::new(""));
+                if !outside && !root().join(here).join(file).exists() {
+                    problems.push(format!("{}:{}: {target}", page.display(), number + 1));
+                }
+            }
+        }
+    }
+    none("A link leads nowhere:", &problems);
+}

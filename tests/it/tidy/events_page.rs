@@ -1,0 +1,56 @@
+//! `docs/EVENTS.md`, written from the names in the code.
+
+use std::fmt::Write as _;
+use turnstone_domain::EventName;
+use turnstone_telemetry::names::{self, Kind};
+
+const HEAD: &str = "# Events, spans and attributes
+
+This page is generated from `EventName` in `shared/domain/src/event.rs` and from `shared/telemetry/src/names.rs`.
+Do not edit it; run `TURNSTONE_BLESS=1 cargo test -p turnstone-tests --test tidy events`.
+
+## Events
+
+An event is something that happened. It is written in the transaction that made it true, so a reader never sees one
+for a change that was rolled back, and never misses one for a change that was not. Events of an engagement are
+numbered from 1 without gaps; the number is the cursor of a reader (`Last-Event-ID`).
+
+Every event carries `seq`, `name`, `job_id`, `engagement_id` (agent jobs), `turn` (0 outside of turns), `at` and
+`data` with the fields below.
+
+| name | when | fields of `data` | ends the job |
+|---|---|---|---|
+";
+
+const SPANS: &str = "
+## Spans
+
+Spans are made with `tracing` and shown with the log lines inside them. Exporting them is not part of this version.
+
+| name | what |
+|---|---|
+";
+
+const ATTRIBUTES: &str = "
+## Attributes of spans
+
+| name | what |
+|---|---|
+";
+
+/// The whole page.
+pub fn render() -> String {
+    let mut page = HEAD.to_owned();
+    for event in EventName::ALL {
+        let ends = if event.ends_job() { "yes" } else { "" };
+        writeln!(page, "| `{event}` | {} | {} | {ends} |", event.meaning().trim(), event.data_fields())
+            .unwrap();
+    }
+    for (head, kind) in [(SPANS, Kind::Span), (ATTRIBUTES, Kind::Attribute)] {
+        page.push_str(head);
+        for name in names::ALL.iter().filter(|name| name.kind == kind) {
+            writeln!(page, "| `{}` | {} |", name.name, name.meaning).unwrap();
+        }
+    }
+    page
+}

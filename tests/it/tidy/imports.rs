@@ -1,0 +1,136 @@
+//! Who may import whom (docs/ARCHITECTURE.md), read from `cargo metadata`.
+
+use crate::house::{none, root};
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
+use std::process::Command;
+
+/// Each of our crates and which others of ours it may name. What is not listed is forbidden.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("domain", &[]),
+    ("telemetry", &[]),
+    ("ojs", &["domain"]),
+    ("specs", &["domain"]),
+    ("store", &["domain", "ojs", "specs", "telemetry"]),
+    ("api", &["domain", "ojs", "specs", "store", "telemetry"]),
+    ("scheduler", &["domain", "ojs", "specs", "store", "telemetry"]),
+    ("worker", &["domain", "ojs", "specs", "store", "telemetry"]),
+    ("examples", &[]),
+    ("cli", &["domain", "ojs", "specs", "store", "telemetry", "api", "scheduler", "worker", "examples"]),
+    ("benches", &["domain", "ojs", "specs", "store", "telemetry", "api", "scheduler", "worker"]),
+    ("tests", &["domain", "ojs", "specs", "store", "telemetry", "api", "scheduler", "worker", "examples"]),
+];
+
+/// Outside crates that only these of ours may name. Their unit tests may name others: a counterpart to talk to is no
+/// part of the product.
+const ONLY: &[(&str, &[&str])] = &[
+    ("sqlx", &["store"]),
+    ("redis", &["store"]),
+    ("axum", &["api", "examples", "tests"]),
+    ("reqwest", &["worker", "cli", "tests"]),
+    ("apalis", &["worker"]),
+    ("apalis-core", &["worker"]),
+];
+
+/// What the domain must not know of: anything that waits.
+const ASYNC: &[&str] =
+    &["tokio", "tokio-util", "tokio-stream", "futures", "futures-util", "async-trait", "smol"];
+
+/// Features that must be off everywhere, and why.
+const FORBIDDEN_FEATURES: &[(&str, &str, &str)] = &[
+    ("serde_json", "arbitrary_precision", "it turns numbers into maps for cel, and every comparison fails"),
+    ("apalis-core", "task-context", "it panics the worker when a job comes back"),
+];
+
+/// Crates that must not be in the tree, and what stands in their place (docs/adr/0001).
+const FORBIDDEN_CRATES: &[(&str, &str)] = &[
+    ("serde_yaml", "serde-saphyr"),
+    ("serde_yml", "serde-saphyr"),
+    ("cel-interpreter", "cel"),
+    ("backoff", "backon"),
+    ("aws-lc-sys", "ring"),
+    ("openssl-sys", "rustls with ring"),
+];
+
+fn short(name: &str) -> Option<&str> {
+    name.strip_prefix("turnstone-")
+}
+
+/// The workspace with everything it is built from on this machine, exactly as in `Cargo.lock`.
+pub fn metadata() -> Metadata {
+    let version = Command::new("rustc").arg("-vV").output().unwrap();
+    let version = String::from_utf8(version.stdout).unwrap();
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
+    MetadataCommand::new()
+        .manifest_path(root().join("Cargo.toml"))
+        .other_options(["--locked", "--filter-platform", host].map(str::to_owned))
+        .exec()
+        .unwrap()
+}
+
+fn ours(metadata: &Metadata) -> Vec<(&str, &Package)> {
+    metadata
+        .workspace_packages()
+        .into_iter()
+        .map(|package| (short(package.name.as_str()).unwrap(), package))
+        .collect()
+}
+
+#[test]
+fn our_crates_import_only_what_they_may() {
+    let metadata = metadata();
+    let mut problems = Vec::new();
+    for (name, package) in ours(&metadata) {
+        let Some((_, may)) = MAY_IMPORT.iter().find(|(member, _)| *member == name) else {
+            problems.push(format!("{name} is new: give it a line in MAY_IMPORT and in docs/ARCHITECTURE.md"));
+            continue;
+        };
+        for dependency in &package.dependencies {
+            if let Some(other) = short(&dependency.name).filter(|other| !may.contains(other)) {
+                problems.push(format!("{name} must know nothing about {other}"));
+            }
+        }
+    }
+    none("An import goes the wrong way:", &problems);
+}
+
+#[test]
+fn outside_crates_are_named_only_where_they_belong() {
+    let metadata = metadata();
+    let mut problems = Vec::new();
+    for (name, package) in ours(&metadata) {
+        for dependency in &package.dependencies {
+            let only = ONLY.iter().find(|(outside, _)| *outside == dependency.name);
+            let product = dependency.kind != DependencyKind::Development;
+            if let Some((outside, owners)) = only.filter(|(_, owners)| product && !owners.contains(&name)) {
+                problems.push(format!("{name} names {outside}; only {} may", owners.join(", ")));
+            }
+            if name == "domain" && ASYNC.contains(&dependency.name.as_str()) {
+                problems.push(format!("domain names {}; nothing in it may wait", dependency.name));
+            }
+        }
+    }
+    none("An outside crate is named where it does not belong:", &problems);
+}
+
+#[test]
+fn nothing_forbidden_is_in_the_tree() {
+    let metadata = metadata();
+    let nodes = &metadata.resolve.as_ref().unwrap().nodes;
+    let mut problems = Vec::new();
+    for node in nodes {
+        let name = metadata[&node.id].name.as_str();
+        for (_, feature, why) in FORBIDDEN_FEATURES.iter().filter(|(package, _, _)| *package == name) {
+            if node.features.iter().any(|on| on.as_str() == *feature) {
+                problems.push(format!("{name} has the feature {feature}: {why}"));
+            }
+        }
+        if let Some((_, instead)) = FORBIDDEN_CRATES.iter().find(|(package, _)| *package == name) {
+            problems.push(format!("{name} is in the tree; use {instead}"));
+        }
+    }
+    assert!(
+        nodes.iter().any(|node| metadata[&node.id].name.as_str() == "serde_json"),
+        "the tree was not read"
+    );
+    none("Something forbidden is in the tree:", &problems);
+}

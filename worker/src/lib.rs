@@ -1,0 +1,4 @@
+//! The worker.
+
+pub mod model;
+pub mod tool;

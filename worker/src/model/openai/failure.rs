@@ -1,0 +1,129 @@
+//! What a failed call means for the turn: try the next model, wait, or give up.
+
+use crate::model::ModelError;
+use crate::tool::outbound::{self, excerpt};
+use chrono::DateTime;
+use reqwest::Response;
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use serde_json::Value;
+
+/// How much of an error's body is read, in bytes.
+const READ: usize = 16 * 1024;
+
+/// How much of a provider's message is told, in characters.
+const TOLD: usize = 300;
+
+/// The error behind an answer that is no success.
+pub(super) async fn of_response(response: Response, told: &(impl Fn(&str) -> String + Sync)) -> ModelError {
+    let status = response.status().as_u16();
+    let retry_after_ms = retry_after_ms(response.headers());
+    let said = match outbound::read_start(response, READ).await {
+        Ok((body, _)) => message(&body),
+        Err(error) => error.to_string(),
+    };
+    of_status(status, &said, retry_after_ms, told)
+}
+
+/// The error that stands in a document with a status of 200: in the middle of a stream, or from a careless gateway.
+pub(super) fn in_document(document: &Value, is_error: bool, told: &impl Fn(&str) -> String) -> Option<ModelError> {
+    let error = match &document["error"] {
+        Value::Null if is_error => document,
+        Value::Null => return None,
+        error => error,
+    };
+    let code = error["code"].as_u64().or_else(|| error["code"].as_str()?.parse().ok()).or_else(|| error["status"].as_u64());
+    let status = code.and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code)).unwrap_or(500);
+    Some(of_status(status, &message_in(error).unwrap_or_else(|| "no message".to_owned()), None, told))
+}
+
+fn of_status(status: u16, said: &str, retry_after_ms: Option<u64>, told: &impl Fn(&str) -> String) -> ModelError {
+    let sentence = if said.is_empty() { format!("status {status}") } else { format!("status {status}: {}", excerpt(said, TOLD)) };
+    match status {
+        429 => ModelError::RateLimited { message: told(&sentence), retry_after_ms },
+        // 404 is a model that this provider does not have; 408, 409 and 425 ask for another try.
+        404 | 408 | 409 | 425 | 500.. => ModelError::Unavailable(told(&sentence)),
+        300..=399 => ModelError::Refused(told(&format!("{sentence} (a redirect, which is not followed; correct base_url)"))),
+        _ => ModelError::Refused(told(&sentence)),
+    }
+}
+
+fn message(body: &[u8]) -> String {
+    let parsed: Option<Value> = serde_json::from_slice(body).ok();
+    let told = parsed.as_ref().and_then(|value| message_in(&value["error"]).or_else(|| message_in(value)));
+    told.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned())
+}
+
+fn message_in(error: &Value) -> Option<String> {
+    let told = [&error["message"], &error["detail"], error].into_iter().find_map(Value::as_str);
+    told.filter(|text| !text.is_empty()).map(ToOwned::to_owned)
+}
+
+/// How long the provider asks us to wait: `retry-after-ms`, or `Retry-After` in seconds, or as a date, which is read
+/// against the answer's own `Date`, so that it does not matter whose clock is wrong.
+fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    if let Some(ms) = text("retry-after-ms").and_then(|ms| ms.parse().ok()) {
+        return Some(ms);
+    }
+    let wait = text(RETRY_AFTER.as_str())?;
+    if let Ok(seconds) = wait.parse::<u64>() {
+        return Some(seconds.saturating_mul(1000));
+    }
+    let until = DateTime::parse_from_rfc2822(wait).ok()?;
+    let now = DateTime::parse_from_rfc2822(text(DATE.as_str())?).ok()?;
+    u64::try_from((until - now).num_milliseconds()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn told(text: &str) -> String {
+        text.to_owned()
+    }
+
+    #[test]
+    fn a_status_says_what_the_turn_does_next() {
+        for status in [404, 408, 409, 500, 502, 503, 529] {
+            assert!(matches!(of_status(status, "x", None, &told), ModelError::Unavailable(_)), "{status}");
+        }
+        for status in [301, 400, 401, 402, 403, 413, 422] {
+            assert!(matches!(of_status(status, "x", None, &told), ModelError::Refused(_)), "{status}");
+        }
+        assert!(matches!(of_status(429, "x", Some(5), &told), ModelError::RateLimited { retry_after_ms: Some(5), .. }));
+        assert_eq!(of_status(400, &"y".repeat(1000), None, &told).to_string().chars().count(), "status 400: …".chars().count() + 300);
+    }
+
+    #[test]
+    fn a_providers_message_is_found_wherever_it_stands() {
+        for body in [r#"{"error": {"message": "m", "code": 400}}"#, r#"{"error": "m"}"#, r#"{"message": "m"}"#, r#"{"detail": "m"}"#, "m"] {
+            assert_eq!(message(body.as_bytes()), "m", "{body}");
+        }
+    }
+
+    #[test]
+    fn an_error_inside_a_document_counts() {
+        let found = |document: Value, is_error| in_document(&document, is_error, &told);
+        assert_eq!(found(json!({"choices": [], "error": null}), false), None);
+        let limited = found(json!({"error": {"code": 429, "message": "slow down"}}), false);
+        assert!(matches!(limited, Some(ModelError::RateLimited { .. })));
+        assert!(matches!(found(json!({"code": 500, "message": "m"}), true), Some(ModelError::Unavailable(text)) if text.contains('m')));
+        assert!(matches!(found(json!({"error": {"code": "invalid_api_key"}}), false), Some(ModelError::Unavailable(_))));
+    }
+
+    #[test]
+    fn retry_after_is_read_in_all_three_forms() {
+        let of = |pairs: &[(&'static str, &'static str)]| {
+            let headers = pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+            retry_after_ms(&headers)
+        };
+        assert_eq!(of(&[("retry-after", "7")]), Some(7000));
+        assert_eq!(of(&[("retry-after", "7"), ("retry-after-ms", "250")]), Some(250));
+        let date = ("date", "Wed, 21 Oct 2015 07:28:00 GMT");
+        assert_eq!(of(&[("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT"), date]), Some(30_000));
+        assert_eq!(of(&[("retry-after", "Wed, 21 Oct 2015 07:27:00 GMT"), date]), None);
+        assert_eq!(of(&[("retry-after", "soon")]), None);
+        assert_eq!(of(&[("retry-after", "99999999999999999999")]), None);
+    }
+}

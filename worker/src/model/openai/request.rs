@@ -1,0 +1,166 @@
+//! The body of a chat completions request.
+
+use super::config::{MaxTokensField, OpenAiConfig, ResponseFormat};
+use super::wire_names::WireNames;
+use crate::model::ModelRequest;
+use serde_json::{Map, Value, json};
+use turnstone_domain::agent::{OutputContract, OutputFormat, ToolChoice};
+use turnstone_domain::message::{Message, RequestedCall, Role};
+
+/// The body for `request`.
+pub(super) fn body(request: &ModelRequest, config: &OpenAiConfig, names: &WireNames) -> Value {
+    let mut body = Map::new();
+    body.insert("model".to_owned(), request.model.as_str().into());
+    body.insert("messages".to_owned(), messages(request, names));
+    body.insert("stream".to_owned(), true.into());
+    body.insert("stream_options".to_owned(), json!({"include_usage": true}));
+    let max_tokens = match config.max_tokens_field {
+        MaxTokensField::MaxTokens => "max_tokens",
+        MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
+    };
+    body.insert(max_tokens.to_owned(), request.max_tokens.into());
+    if let Some(temperature) = request.temperature {
+        body.insert("temperature".to_owned(), temperature.into());
+    }
+    if !request.tools.is_empty() {
+        let tools = request.tools.iter().map(|tool| {
+            let function = json!({
+                "name": names.wire(&tool.name),
+                "description": tool.description,
+                "parameters": tool.input_schema,
+            });
+            json!({"type": "function", "function": function})
+        });
+        body.insert("tools".to_owned(), tools.collect());
+        let choice = match request.tool_choice {
+            ToolChoice::Auto => "auto",
+            ToolChoice::Required => "required",
+            ToolChoice::None => "none",
+        };
+        body.insert("tool_choice".to_owned(), choice.into());
+    }
+    if let Some(format) = response_format(&request.output, config.response_format) {
+        body.insert("response_format".to_owned(), format);
+    }
+    Value::Object(body)
+}
+
+/// `strict` is left out: OpenAI's strict mode refuses every schema with an optional property, and the answer is
+/// validated anyway.
+fn response_format(output: &OutputContract, offered: ResponseFormat) -> Option<Value> {
+    match (&output.schema, offered) {
+        (_, ResponseFormat::None) => None,
+        (Some(schema), ResponseFormat::JsonSchema) => {
+            Some(json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}))
+        }
+        (Some(_), ResponseFormat::JsonObject) => Some(json!({"type": "json_object"})),
+        (None, _) => (output.format == OutputFormat::Json).then(|| json!({"type": "json_object"})),
+    }
+}
+
+fn messages(request: &ModelRequest, names: &WireNames) -> Value {
+    let system = (!request.system.is_empty()).then(|| json!({"role": "system", "content": request.system}));
+    system.into_iter().chain(request.messages.iter().map(|message| one(message, names))).collect()
+}
+
+fn one(message: &Message, names: &WireNames) -> Value {
+    match message.role {
+        Role::System => json!({"role": "system", "content": message.content}),
+        Role::User => json!({"role": "user", "content": message.content}),
+        Role::Tool => {
+            let call_id = message.call_id.as_ref().map_or("", |id| id.as_str());
+            json!({"role": "tool", "tool_call_id": call_id, "content": message.content})
+        }
+        Role::Assistant if message.tool_calls.is_empty() => json!({"role": "assistant", "content": message.content}),
+        Role::Assistant => {
+            let content = if message.content.is_empty() { Value::Null } else { message.content.as_str().into() };
+            let calls: Value = message.tool_calls.iter().map(|call| asked(call, names)).collect();
+            json!({"role": "assistant", "content": content, "tool_calls": calls})
+        }
+    }
+}
+
+fn asked(call: &RequestedCall, names: &WireNames) -> Value {
+    // Servers parse these arguments again and refuse a conversation in which they are not an object.
+    let arguments = match &call.arguments {
+        Value::Object(_) => call.arguments.to_string(),
+        other => json!({"invalid_arguments": other}).to_string(),
+    };
+    json!({
+        "id": call.call_id.as_str(),
+        "type": "function",
+        "function": {"name": names.wire(&call.name), "arguments": arguments},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ToolOffer;
+    use std::time::Duration;
+
+    fn request() -> ModelRequest {
+        let call = |arguments: Value| RequestedCall { call_id: "c1".into(), name: "web.search".into(), arguments };
+        ModelRequest {
+            model: "m".into(),
+            system: "be brief".into(),
+            messages: vec![
+                Message::text(Role::User, "hi"),
+                Message {
+                    tool_calls: vec![call(json!({"q": 1})), call(json!("not json"))],
+                    ..Message::text(Role::Assistant, "")
+                },
+                Message::tool("c1".into(), "18"),
+            ],
+            tools: vec![ToolOffer { name: "web.search".into(), description: "d".into(), input_schema: json!({}) }],
+            tool_choice: ToolChoice::Required,
+            temperature: Some(0.5),
+            max_tokens: 99,
+            output: OutputContract::default(),
+            timeout: Duration::from_secs(1),
+        }
+    }
+
+    fn body_of(request: &ModelRequest, config: &OpenAiConfig) -> Value {
+        body(request, config, &WireNames::of(request.tools.iter().map(|tool| tool.name.as_str())))
+    }
+
+    #[test]
+    fn a_conversation_is_told_in_the_providers_words() {
+        let body = body_of(&request(), &OpenAiConfig::default());
+        assert_eq!(body["messages"][0], json!({"role": "system", "content": "be brief"}));
+        let asked = &body["messages"][2];
+        assert_eq!(asked["content"], Value::Null);
+        assert_eq!(asked["tool_calls"][0]["id"], "c1");
+        assert_eq!(asked["tool_calls"][0]["function"], json!({"name": "web_search", "arguments": "{\"q\":1}"}));
+        assert_eq!(asked["tool_calls"][1]["function"]["arguments"], r#"{"invalid_arguments":"not json"}"#);
+        assert_eq!(body["messages"][3], json!({"role": "tool", "tool_call_id": "c1", "content": "18"}));
+        assert_eq!((&body["tool_choice"], &body["max_tokens"]), (&json!("required"), &json!(99)));
+        assert_eq!((&body["stream"], &body["stream_options"]["include_usage"]), (&json!(true), &json!(true)));
+    }
+
+    #[test]
+    fn without_tools_nothing_is_said_about_them() {
+        let request = ModelRequest { tools: Vec::new(), temperature: None, ..request() };
+        let config = OpenAiConfig { max_tokens_field: MaxTokensField::MaxCompletionTokens, ..OpenAiConfig::default() };
+        let body = body_of(&request, &config);
+        for absent in ["tools", "tool_choice", "temperature", "max_tokens", "response_format"] {
+            assert!(body.get(absent).is_none(), "{absent}");
+        }
+        assert_eq!(body["max_completion_tokens"], 99);
+    }
+
+    #[test]
+    fn the_demanded_form_is_told_as_far_as_the_provider_offers_it() {
+        let schema = json!({"type": "object"});
+        let with = |schema: Option<Value>, format, offered| response_format(&OutputContract { schema, format }, offered);
+        let told = with(Some(schema.clone()), OutputFormat::Json, ResponseFormat::JsonSchema).unwrap();
+        assert_eq!((&told["type"], &told["json_schema"]["schema"]), (&json!("json_schema"), &schema));
+        assert!(told["json_schema"].get("strict").is_none());
+        let object = Some(json!({"type": "json_object"}));
+        assert_eq!(with(Some(schema.clone()), OutputFormat::Json, ResponseFormat::JsonObject), object);
+        assert_eq!(with(None, OutputFormat::Json, ResponseFormat::JsonSchema), object);
+        assert_eq!(with(Some(schema), OutputFormat::Json, ResponseFormat::None), None);
+        assert_eq!(with(None, OutputFormat::Text, ResponseFormat::JsonSchema), None);
+    }
+}

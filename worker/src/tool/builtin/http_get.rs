@@ -1,0 +1,140 @@
+//! `http_get`: fetches a public page as text.
+
+use crate::tool::address_guard::check_url;
+use crate::tool::outbound;
+use crate::tool::{Invocation, Tool, ToolError};
+use async_trait::async_trait;
+use reqwest::{Client, Response};
+use serde_json::{Value, json};
+use std::time::Duration;
+use turnstone_domain::agent::ToolSpec;
+use turnstone_telemetry::redact;
+use url::Url;
+
+/// How much of a page is read, in bytes.
+const TEXT_CAP: usize = 256 * 1024;
+
+/// Fetches a page of the public internet. Always behind the address guard; redirects are told, not followed.
+#[derive(Debug)]
+pub struct HttpGetTool {
+    spec: ToolSpec,
+    client: Client,
+}
+
+impl HttpGetTool {
+    /// A tool that fetches with `client`, which must be a guarded one.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        let spec = ToolSpec {
+            name: "http_get".to_owned(),
+            description: "Fetches a page of the public web with GET and returns its text.".to_owned(),
+            input_schema: json!({
+                "type": "object",
+                "properties": {"url": {"type": "string", "description": "An absolute http or https URL"}},
+                "required": ["url"],
+                "additionalProperties": false,
+            }),
+            idempotent: true,
+        };
+        Self { spec, client }
+    }
+
+    async fn fetch(&self, url: Url, call_id: &str) -> Result<Value, ToolError> {
+        let failed = |problem: String| ToolError::Failed(format!("tool http_get: {problem}"));
+        let sent = self.client.get(url.clone()).header("idempotency-key", call_id).send().await;
+        let response = sent.map_err(|error| failed(outbound::describe(&error)))?;
+        let status = response.status();
+        if status.is_redirection() {
+            return Err(failed(match target(&url, &response) {
+                Some(target) => format!("status {}: the page is at {target}; ask for that URL", status.as_u16()),
+                None => format!("status {} without a usable Location", status.as_u16()),
+            }));
+        }
+        if !status.is_success() {
+            return Err(failed(format!("the server answered with status {}", status.as_u16())));
+        }
+        let media_type = outbound::media_type(&response);
+        let (body, whole) = outbound::read_start(response, TEXT_CAP).await.map_err(|error| failed(error.to_string()))?;
+        if body.contains(&0) {
+            return Err(failed(format!("the page is {media_type:?}, which is not text")));
+        }
+        let text = redact(&String::from_utf8_lossy(&body));
+        Ok(json!({"status": status.as_u16(), "content_type": media_type, "text": text, "truncated": !whole}))
+    }
+}
+
+fn target(url: &Url, response: &Response) -> Option<Url> {
+    let location = response.headers().get(reqwest::header::LOCATION)?.to_str().ok()?;
+    url.join(location).ok()
+}
+
+#[async_trait]
+impl Tool for HttpGetTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(20)
+    }
+
+    async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
+        let refused = |problem: String| ToolError::Refused(format!("tool http_get: {problem}"));
+        let text = invocation.input["url"].as_str().ok_or_else(|| refused("the argument `url` is missing".to_owned()))?;
+        let url = Url::parse(text).map_err(|error| refused(format!("not a URL: {error}")))?;
+        check_url(&url).map_err(refused)?;
+        let fetch = self.fetch(url, invocation.call_id.as_str());
+        tokio::time::timeout(invocation.timeout, fetch).await.unwrap_or_else(|_| {
+            let ms = invocation.timeout.as_millis();
+            Err(ToolError::Timeout(format!("tool http_get: no answer within {ms} ms")))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::Router;
+    use axum::http::header::LOCATION;
+    use axum::routing::get;
+
+    async fn serve() -> (u16, tokio::task::JoinHandle<()>) {
+        let app = Router::new()
+            .route("/page", get(|| async { "hello" }))
+            .route("/large", get(|| async { "x".repeat(TEXT_CAP + 1) }))
+            .route("/moved", get(|| async { (axum::http::StatusCode::FOUND, [(LOCATION, "/page")]) }))
+            .route("/binary", get(|| async { vec![0_u8; 10] }));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        (port, tokio::spawn(async move { axum::serve(listener, app).await.unwrap() }))
+    }
+
+    #[tokio::test]
+    async fn local_addresses_are_refused_before_anything_is_sent() {
+        let (port, server) = serve().await;
+        let tool = HttpGetTool::new(outbound::guarded_client().unwrap());
+        for host in ["127.0.0.1", "localhost", "[::1]", "2130706433"] {
+            let input = json!({"url": format!("http://{host}:{port}/page")});
+            let call = Invocation { call_id: &"c".into(), input: &input, timeout: tool.timeout() };
+            assert!(matches!(tool.call(call).await, Err(ToolError::Refused(_))), "{host}");
+        }
+        server.abort();
+    }
+
+    #[tokio::test]
+    async fn pages_are_capped_and_redirects_are_told() {
+        let (port, server) = serve().await;
+        // The guard stands in `call` and in the client; `fetch` with an open client shows the rest.
+        let tool = HttpGetTool::new(outbound::open_client().unwrap());
+        let fetch = |path: &str| tool.fetch(Url::parse(&format!("http://127.0.0.1:{port}{path}")).unwrap(), "c");
+        let page = fetch("/page").await.unwrap();
+        assert_eq!((&page["text"], &page["truncated"], &page["status"]), (&json!("hello"), &json!(false), &json!(200)));
+        let large = fetch("/large").await.unwrap();
+        assert_eq!((large["text"].as_str().unwrap().len(), &large["truncated"]), (TEXT_CAP, &json!(true)));
+        let moved = fetch("/moved").await.unwrap_err().to_string();
+        assert!(moved.contains("/page") && moved.contains("302"), "{moved}");
+        assert!(fetch("/binary").await.unwrap_err().to_string().contains("not text"));
+        assert!(fetch("/absent").await.unwrap_err().to_string().contains("404"));
+        server.abort();
+    }
+}

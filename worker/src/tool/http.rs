@@ -1,0 +1,178 @@
+//! Tools behind HTTP: one request per call, with the call's id as its `Idempotency-Key`.
+
+use crate::tool::address_guard::{check_form, check_url};
+use crate::tool::config::ToolConfig;
+use crate::tool::header::{check_headers, resolve_headers};
+use crate::tool::outbound::{self, BodyError, excerpt};
+use crate::tool::url_template::UrlTemplate;
+use crate::tool::{Invocation, Tool, ToolError};
+use async_trait::async_trait;
+use reqwest::{Client, Request, Response};
+use serde_json::{Map, Value};
+use std::time::Duration;
+use turnstone_domain::agent::ToolSpec;
+use turnstone_domain::schema::Schema;
+use turnstone_telemetry::redact;
+use url::Url;
+
+/// How much of a failed answer is told, in characters.
+const EXCERPT: usize = 300;
+
+/// A tool that is called over HTTP.
+#[derive(Debug)]
+pub struct HttpTool {
+    spec: ToolSpec,
+    config: ToolConfig,
+    url: UrlTemplate,
+    client: Client,
+}
+
+impl HttpTool {
+    /// Makes a tool from its configuration. `client` is behind the address guard unless `config.allow_private`.
+    ///
+    /// # Errors
+    /// A sentence that names the key of the configuration that is wrong.
+    pub fn new(name: &str, config: ToolConfig, client: Client) -> Result<Self, String> {
+        let input_schema = config.input_schema.to_value()?;
+        Schema::compile(&input_schema).map_err(|problem| format!("input_schema: {problem}"))?;
+        let url = UrlTemplate::parse(&config.url).map_err(|problem| format!("url: {problem}"))?;
+        let look = if config.allow_private { check_form } else { check_url };
+        look(url.base()).map_err(|problem| format!("url: {problem}"))?;
+        for argument in url.arguments() {
+            if !is_required(&input_schema, argument) {
+                return Err(format!("url: {{{argument}}} stands in the path but is not among the required properties of input_schema"));
+            }
+        }
+        check_headers(&config.headers)?;
+        if config.timeout_ms == 0 || config.max_response_bytes == 0 {
+            return Err("timeout_ms and max_response_bytes must be above 0".to_owned());
+        }
+        let spec = ToolSpec {
+            name: name.to_owned(),
+            description: config.description.clone(),
+            input_schema,
+            idempotent: config.is_idempotent(),
+        };
+        Ok(Self { spec, config, url, client })
+    }
+
+    fn request(&self, invocation: &Invocation<'_>) -> Result<Request, ToolError> {
+        let refused = |problem: String| ToolError::Refused(format!("tool {}: {problem}", self.spec.name));
+        let (mut arguments, other) = match invocation.input {
+            Value::Object(map) => (map.clone(), None),
+            other => (Map::new(), Some(other)),
+        };
+        let mut url = self.url.fill(&mut arguments).map_err(refused)?;
+        if !self.config.allow_private {
+            check_url(&url).map_err(refused)?;
+        }
+        if !self.config.method.has_body() {
+            if other.is_some() {
+                return Err(refused("the arguments must be an object, since they go into the query".to_owned()));
+            }
+            add_query(&mut url, &arguments);
+        }
+        let headers = resolve_headers(&self.config.headers).map_err(refused)?;
+        let mut request = self.client.request(self.config.method.to_http(), url);
+        if self.config.method.has_body() {
+            request = match other {
+                Some(value) => request.json(value),
+                None => request.json(&arguments),
+            };
+        }
+        request
+            .headers(headers)
+            .header("idempotency-key", invocation.call_id.as_str())
+            .build()
+            .map_err(|error| refused(outbound::describe(&error)))
+    }
+
+    async fn send(&self, request: Request) -> Result<Value, ToolError> {
+        let failed = |problem: String| ToolError::Failed(format!("tool {}: {problem}", self.spec.name));
+        let response = self.client.execute(request).await.map_err(|error| failed(outbound::describe(&error)))?;
+        let status = response.status();
+        if !status.is_success() {
+            let told = match outbound::read_start(response, 4 * EXCERPT).await {
+                Ok((body, _)) => excerpt(&String::from_utf8_lossy(&body), EXCERPT),
+                Err(error) => error.to_string(),
+            };
+            let hint = if status.is_redirection() { " (redirects are not followed)" } else { "" };
+            let code = status.as_u16();
+            return Err(failed(if told.is_empty() {
+                format!("answered with status {code}{hint}")
+            } else {
+                format!("answered with status {code}{hint}: {told}")
+            }));
+        }
+        read_output(response, self.config.max_response_bytes).await.map_err(failed)
+    }
+}
+
+#[async_trait]
+impl Tool for HttpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_millis(self.config.timeout_ms)
+    }
+
+    async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
+        let request = self.request(&invocation)?;
+        tokio::time::timeout(invocation.timeout, self.send(request)).await.unwrap_or_else(|_| {
+            let ms = invocation.timeout.as_millis();
+            Err(ToolError::Timeout(format!("tool {} did not answer within {ms} ms", self.spec.name)))
+        })
+    }
+}
+
+fn is_required(schema: &Value, name: &str) -> bool {
+    schema["required"].as_array().is_some_and(|required| required.iter().any(|known| known == name))
+}
+
+/// Adds arguments to the query: plain values as they are, a list as a repeated name, an object as JSON; null is left out.
+fn add_query(url: &mut Url, arguments: &Map<String, Value>) {
+    if arguments.values().all(Value::is_null) {
+        return;
+    }
+    let mut query = url.query_pairs_mut();
+    for (name, value) in arguments {
+        let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        for value in values {
+            match value {
+                Value::Null => {}
+                Value::String(text) => drop(query.append_pair(name, text)),
+                other => drop(query.append_pair(name, &other.to_string())),
+            }
+        }
+    }
+}
+
+/// An answer as the tool's output: JSON where it says so, else text; nothing at all is null.
+async fn read_output(response: Response, limit: usize) -> Result<Value, String> {
+    let media_type = outbound::media_type(&response);
+    let body = outbound::read_body(response, limit).await.map_err(|error| match error {
+        BodyError::TooLarge(_) => format!("{error}; raise max_response_bytes if that is wanted"),
+        BodyError::Lost(_) => error.to_string(),
+    })?;
+    if body.is_empty() {
+        return Ok(Value::Null);
+    }
+    let text = String::from_utf8(body).map_err(|_| format!("answered with {media_type:?}, which is neither JSON nor text"))?;
+    // A tool that echoes our credentials must not carry them into the conversation.
+    let text = redact(&text);
+    if media_type == "application/json" || media_type.ends_with("+json") {
+        return serde_json::from_str(&text).map_err(|error| format!("answered with {media_type} that is not JSON: {error}"));
+    }
+    if media_type.is_empty()
+        && let Ok(value) = serde_json::from_str(&text)
+    {
+        return Ok(value);
+    }
+    Ok(Value::String(text))
+}
+
+#[cfg(test)]
+#[path = "http_tests.rs"]
+mod tests;

@@ -1,0 +1,143 @@
+//! The HTTP tool against a real server.
+
+use super::*;
+use axum::body::Bytes;
+use axum::extract::Path;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::routing::{any, get, post};
+use axum::{Json, Router};
+use serde_json::json;
+use turnstone_domain::CallId;
+
+/// A server that tells what it was sent, and a few that misbehave.
+async fn serve() -> (String, tokio::task::JoinHandle<()>) {
+    let echo = |headers: HeaderMap, uri: Uri, body: Bytes| async move {
+        let header = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+        Json(json!({
+            "uri": uri.to_string(),
+            "key": header("idempotency-key"),
+            "accept_language": header("accept-language"),
+            "token": header("x-token"),
+            "body": serde_json::from_slice::<Value>(&body).ok(),
+        }))
+    };
+    let app = Router::new()
+        .route("/echo", any(echo))
+        .route("/items/{id}", any(echo))
+        .route("/text", get(|| async { "plain" }))
+        .route("/none", post(|| async { StatusCode::NO_CONTENT }))
+        .route("/large", get(|| async { "x".repeat(2000) }))
+        .route("/broken", get(|| async { ([("content-type", "application/json")], "{") }))
+        .route("/moved", get(|| async { (StatusCode::FOUND, [("location", "/text")]) }))
+        .route("/status/{code}", any(|Path(code): Path<u16>, headers: HeaderMap| async move {
+            let token = headers.get("x-token").map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default();
+            (StatusCode::from_u16(code).unwrap(), format!("no\nluck with {token} {}", "y".repeat(1000)))
+        }))
+        .route("/never", any(|| async { std::future::pending::<()>().await }));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    (base, tokio::spawn(async move { axum::serve(listener, app).await.unwrap() }))
+}
+
+fn tool(method: &str, url: &str, more: Value) -> Result<HttpTool, String> {
+    let mut config = json!({"description": "d", "method": method, "url": url, "allow_private": true});
+    config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    HttpTool::new("t", serde_json::from_value(config).unwrap(), outbound::open_client().unwrap())
+}
+
+async fn call(tool: &HttpTool, input: Value) -> Result<Value, ToolError> {
+    let call_id = CallId::from("call-7");
+    tool.call(Invocation { call_id: &call_id, input: &input, timeout: Duration::from_secs(20) }).await
+}
+
+#[tokio::test]
+async fn a_body_carries_the_arguments_and_a_header_the_call_id() {
+    let (base, server) = serve().await;
+    let headers = json!({"headers": {"Accept-Language": "en"}});
+    let out = call(&tool("POST", &format!("{base}/echo"), headers).unwrap(), json!({"query": "x"})).await.unwrap();
+    assert_eq!(out["body"], json!({"query": "x"}));
+    assert_eq!((&out["key"], &out["accept_language"]), (&json!("call-7"), &json!("en")));
+    let out = call(&tool("PUT", &format!("{base}/echo"), json!({})).unwrap(), json!([1, 2])).await.unwrap();
+    assert_eq!(out["body"], json!([1, 2]));
+    server.abort();
+}
+
+#[tokio::test]
+async fn a_query_carries_what_the_path_does_not() {
+    let (base, server) = serve().await;
+    let schema = json!({"input_schema": {"type": "object", "required": ["id"]}});
+    let get = tool("GET", &format!("{base}/items/{{id}}?fixed=1"), schema.clone()).unwrap();
+    assert!(get.spec().idempotent);
+    let out = call(&get, json!({"id": "a/b", "q": "x y&z", "n": 2, "list": [1, "b"], "none": null})).await.unwrap();
+    assert_eq!(out["uri"], "/items/a%2Fb?fixed=1&q=x+y%26z&n=2&list=1&list=b");
+    assert_eq!(out["body"], Value::Null);
+    let put = tool("PUT", &format!("{base}/items/{{id}}"), schema).unwrap();
+    assert!(!put.spec().idempotent);
+    let out = call(&put, json!({"id": 7, "title": "t"})).await.unwrap();
+    assert_eq!((&out["uri"], &out["body"]), (&json!("/items/7"), &json!({"title": "t"})));
+    assert!(matches!(call(&get, json!({"id": ".."})).await, Err(ToolError::Refused(_))));
+    assert!(matches!(call(&get, json!("x")).await, Err(ToolError::Refused(_))));
+    server.abort();
+}
+
+#[tokio::test]
+async fn answers_are_json_text_or_nothing() {
+    let (base, server) = serve().await;
+    let get = |path: &str| tool("GET", &format!("{base}{path}"), json!({"max_response_bytes": 1000})).unwrap();
+    assert_eq!(call(&get("/text"), json!({})).await, Ok(json!("plain")));
+    assert_eq!(call(&tool("POST", &format!("{base}/none"), json!({})).unwrap(), json!({})).await, Ok(Value::Null));
+    for (path, word) in [("/large", "max_response_bytes"), ("/broken", "not JSON"), ("/moved", "302"), ("/absent", "404")] {
+        let error = call(&get(path), json!({})).await.unwrap_err();
+        assert!(matches!(&error, ToolError::Failed(text) if text.contains(word)), "{path}: {error:?}");
+    }
+    server.abort();
+}
+
+#[tokio::test]
+async fn failures_tell_the_status_and_no_secret() {
+    let (base, server) = serve().await;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("token");
+    std::fs::write(&file, "wren-4711-secret").unwrap();
+    let headers = json!({"headers": {"X-Token": {"secret": format!("file:{}", file.display())}}});
+    let error = call(&tool("POST", &format!("{base}/status/503"), headers.clone()).unwrap(), json!({})).await.unwrap_err();
+    let ToolError::Failed(text) = &error else { panic!("{error:?}") };
+    assert!(text.contains("503") && text.contains("no luck with ***") && text.chars().count() < 400, "{text}");
+    // A tool that echoes the credential does not bring it into the conversation either.
+    let echo = tool("POST", &format!("{base}/echo"), headers.clone()).unwrap();
+    assert_eq!(call(&echo, json!({})).await.unwrap()["token"], "***");
+    assert!(!format!("{echo:?}").contains("wren-4711"));
+    // Rotation: the secret is read at call time; without it nothing is sent.
+    std::fs::remove_file(&file).unwrap();
+    let error = call(&echo, json!({})).await.unwrap_err();
+    assert!(matches!(&error, ToolError::Refused(text) if text.contains("X-Token")), "{error:?}");
+    server.abort();
+}
+
+#[tokio::test]
+async fn a_slow_tool_times_out_and_an_absent_one_fails() {
+    let (base, server) = serve().await;
+    let slow = tool("GET", &format!("{base}/never"), json!({})).unwrap();
+    let (call_id, input) = (CallId::from("c"), json!({}));
+    let invocation = Invocation { call_id: &call_id, input: &input, timeout: Duration::from_millis(50) };
+    assert!(matches!(slow.call(invocation).await, Err(ToolError::Timeout(text)) if text.contains("50 ms")));
+    server.abort();
+    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = closed.local_addr().unwrap().port();
+    drop(closed);
+    let error = call(&tool("GET", &format!("http://127.0.0.1:{port}/"), json!({})).unwrap(), json!({})).await.unwrap_err();
+    assert!(matches!(&error, ToolError::Failed(text) if text.contains("cannot connect")), "{error:?}");
+}
+
+#[tokio::test]
+async fn the_guard_stands_unless_it_is_turned_off() {
+    let (base, server) = serve().await;
+    let port = base.rsplit(':').next().unwrap();
+    let error = tool("GET", &format!("{base}/text"), json!({"allow_private": false})).unwrap_err();
+    assert!(error.contains("allow_private"), "{error}");
+    // A name passes the look at the URL; the guarded client's resolver refuses it when it leads home.
+    let config = json!({"description": "d", "method": "GET", "url": format!("http://turnstone-home.localdomain:{port}/text")});
+    let guarded = HttpTool::new("t", serde_json::from_value(config).unwrap(), outbound::guarded_client().unwrap()).unwrap();
+    assert!(matches!(call(&guarded, json!({})).await, Err(ToolError::Failed(_))));
+    server.abort();
+}

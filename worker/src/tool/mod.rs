@@ -1,0 +1,60 @@
+//! Tools: one trait, one file per kind, and the registry of what this worker can call.
+
+pub mod address_guard;
+pub mod builtin;
+pub mod config;
+pub mod header;
+pub mod http;
+pub mod outbound;
+pub mod toolbox;
+pub mod url_template;
+
+pub use config::ToolConfig;
+pub use toolbox::Toolbox;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use std::time::Duration;
+use turnstone_domain::CallId;
+use turnstone_domain::agent::ToolSpec;
+
+/// One call to a tool.
+#[derive(Clone, Copy, Debug)]
+pub struct Invocation<'a> {
+    /// The call's id and idempotency key.
+    pub call_id: &'a CallId,
+    /// The arguments, already checked against the tool's schema.
+    pub input: &'a Value,
+    /// The longest the call may take.
+    pub timeout: Duration,
+}
+
+/// Why a tool call failed. The sentences are for the model and the timeline, and free of secrets.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ToolError {
+    /// The tool answered that it failed, or could not be reached.
+    #[error("{0}")]
+    Failed(String),
+    /// The tool took too long.
+    #[error("{0}")]
+    Timeout(String),
+    /// The call was refused before anything was sent (address guard, missing secret).
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Something an agent may call.
+#[async_trait]
+pub trait Tool: Send + Sync + 'static {
+    /// What it is, for the model and the api.
+    fn spec(&self) -> &ToolSpec;
+
+    /// The longest a call may take unless the capability says less.
+    fn timeout(&self) -> Duration;
+
+    /// Calls it once. Dropping the future ends the call on our side.
+    ///
+    /// # Errors
+    /// [`ToolError`].
+    async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError>;
+}

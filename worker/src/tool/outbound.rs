@@ -1,0 +1,148 @@
+//! HTTP calls that leave the worker: how clients are built, how errors are told, how much of an answer is read.
+
+use crate::tool::address_guard::PublicResolver;
+use futures::StreamExt;
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder, Response};
+use std::error::Error;
+use std::time::Duration;
+use turnstone_telemetry::redact;
+
+/// The longest a connection may take to stand.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Idle connections are given up after this.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A client for addresses that the operator wrote down: no redirects, no proxy from the environment.
+///
+/// # Errors
+/// A sentence that says why the client cannot be built.
+pub fn open_client() -> Result<Client, String> {
+    build(|| base())
+}
+
+/// A client that resolves names to public addresses only. URLs must pass
+/// [`check_url`](crate::tool::address_guard::check_url) as well, since an address literal is never resolved.
+///
+/// # Errors
+/// A sentence that says why the client cannot be built.
+pub fn guarded_client() -> Result<Client, String> {
+    build(|| base().dns_resolver(PublicResolver))
+}
+
+fn base() -> ClientBuilder {
+    Client::builder()
+        .redirect(Policy::none())
+        .no_proxy()
+        .referer(false)
+        .retry(reqwest::retry::never())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .user_agent(concat!("turnstone/", env!("CARGO_PKG_VERSION")))
+}
+
+/// Builds with the machine's root certificates. A machine without any (a slim container) can still call http URLs,
+/// so that is a warning and not an error.
+fn build(builder: impl Fn() -> ClientBuilder) -> Result<Client, String> {
+    // Another part of the process may have installed a provider already; then that one serves.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    builder().build().or_else(|error| {
+        tracing::warn!(
+            error = describe(&error),
+            "no root certificates: calls to https URLs will fail; install the package ca-certificates"
+        );
+        builder().tls_certs_only([]).build().map_err(|error| format!("the HTTP client cannot be built: {}", describe(&error)))
+    })
+}
+
+/// An error with its causes in one sentence, without the URL (which may hold a secret) and with secrets struck out.
+#[must_use]
+pub fn describe(error: &reqwest::Error) -> String {
+    let mut text = if error.is_timeout() {
+        "timed out".to_owned()
+    } else if error.is_connect() {
+        "cannot connect".to_owned()
+    } else if error.is_body() || error.is_decode() {
+        "the connection was lost while the answer was read".to_owned()
+    } else {
+        "the request could not be sent".to_owned()
+    };
+    let mut last = String::new();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        last = inner.to_string();
+        cause = inner.source();
+    }
+    if !last.is_empty() {
+        text = format!("{text}: {last}");
+    }
+    excerpt(&text, 300)
+}
+
+/// The first `limit` characters of a text on one line, with secrets struck out.
+#[must_use]
+pub fn excerpt(text: &str, limit: usize) -> String {
+    let line = redact(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(limit) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// Why a body could not be read.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BodyError {
+    /// The connection was lost; the sentence says how.
+    #[error("{0}")]
+    Lost(String),
+    /// The body is larger than allowed.
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(usize),
+}
+
+/// Reads a body up to `limit` bytes.
+///
+/// # Errors
+/// [`BodyError::TooLarge`] as soon as the limit is passed, whatever `Content-Length` says.
+pub async fn read_body(response: Response, limit: usize) -> Result<Vec<u8>, BodyError> {
+    let (body, whole) = read_start(response, limit).await?;
+    if whole { Ok(body) } else { Err(BodyError::TooLarge(limit)) }
+}
+
+/// Reads at most `limit` bytes of a body, and says whether that was all of it.
+///
+/// # Errors
+/// [`BodyError::Lost`].
+pub async fn read_start(response: Response, limit: usize) -> Result<(Vec<u8>, bool), BodyError> {
+    let mut body = Vec::new();
+    let mut chunks = response.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|error| BodyError::Lost(describe(&error)))?;
+        let room = limit - body.len();
+        if chunk.len() > room {
+            body.extend_from_slice(&chunk[..room]);
+            return Ok((body, false));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok((body, true))
+}
+
+/// The media type of an answer in lower case without parameters; empty when it has none.
+#[must_use]
+pub fn media_type(response: &Response) -> String {
+    let header = response.headers().get(reqwest::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    header.and_then(|value| value.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_is_one_short_line_and_never_splits_a_character() {
+        assert_eq!(excerpt("a\n  b\t c", 10), "a b c");
+        assert_eq!(excerpt("äöü", 2), "äö…");
+    }
+}

@@ -1,0 +1,127 @@
+//! What this worker can call: the tools of the configuration and the built-in ones.
+
+use crate::tool::builtin::{ClockTool, HttpGetTool};
+use crate::tool::config::ToolConfig;
+use crate::tool::http::HttpTool;
+use crate::tool::{Tool, outbound};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use turnstone_domain::Clock;
+use turnstone_domain::agent::ToolSpec;
+
+/// Tools by name.
+#[derive(Clone, Default)]
+pub struct Toolbox {
+    tools: BTreeMap<String, Arc<dyn Tool>>,
+}
+
+impl Toolbox {
+    /// The built-in tools and those of the configuration's `[tools.<name>]` sections.
+    ///
+    /// # Errors
+    /// A sentence that names the tool and the key that is wrong.
+    pub fn from_config(configs: &BTreeMap<String, ToolConfig>, clock: Arc<dyn Clock>) -> Result<Self, String> {
+        let open = outbound::open_client()?;
+        let guarded = outbound::guarded_client()?;
+        let mut toolbox = Self::default();
+        toolbox.insert(Arc::new(ClockTool::new(clock)))?;
+        toolbox.insert(Arc::new(HttpGetTool::new(guarded.clone())))?;
+        for (name, config) in configs {
+            let client = if config.allow_private { &open } else { &guarded };
+            HttpTool::new(name, config.clone(), client.clone())
+                .and_then(|tool| toolbox.insert(Arc::new(tool)))
+                .map_err(|problem| format!("[tools.{name}] {problem}"))?;
+        }
+        Ok(toolbox)
+    }
+
+    /// Adds a tool.
+    ///
+    /// # Errors
+    /// A sentence when its name is badly formed or taken.
+    pub fn insert(&mut self, tool: Arc<dyn Tool>) -> Result<(), String> {
+        let name = tool.spec().name.clone();
+        if !is_tool_name(&name) {
+            return Err("a tool's name has 1 to 253 characters of a-z, A-Z, 0-9, `_`, `.`, `-` and begins with a letter or digit".to_owned());
+        }
+        if self.tools.contains_key(&name) {
+            return Err(format!("the name `{name}` is taken, for example by a built-in tool; choose another"));
+        }
+        self.tools.insert(name, tool);
+        Ok(())
+    }
+
+    /// The tool of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.get(name)
+    }
+
+    /// What the tools are, by name.
+    #[must_use]
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.tools.values().map(|tool| tool.spec().clone()).collect()
+    }
+}
+
+impl fmt::Debug for Toolbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.tools.keys()).finish()
+    }
+}
+
+/// Whether a tool may be called this.
+#[must_use]
+pub fn is_tool_name(name: &str) -> bool {
+    (1..=253).contains(&name.len())
+        && name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnstone_domain::SystemClock;
+
+    fn toolbox(json: &str) -> Result<Toolbox, String> {
+        Toolbox::from_config(&serde_json::from_str(json).unwrap(), Arc::new(SystemClock))
+    }
+
+    #[test]
+    fn builtins_are_always_there() {
+        let toolbox = toolbox(r#"{"web_search": {"description": "d", "url": "https://a.example/s"}}"#).unwrap();
+        let names: Vec<String> = toolbox.specs().into_iter().map(|spec| spec.name).collect();
+        assert_eq!(names, ["clock", "http_get", "web_search"]);
+        assert!(toolbox.get("web_search").is_some() && toolbox.get("rm").is_none());
+    }
+
+    #[test]
+    fn problems_name_the_tool_and_the_key() {
+        for (json, words) in [
+            (r#"{"clock": {"description": "d", "url": "https://a.example/s"}}"#, ["[tools.clock]", "taken"]),
+            (r#"{"-x": {"description": "d", "url": "https://a.example/s"}}"#, ["[tools.-x]", "begins with"]),
+            (r#"{"a b": {"description": "d", "url": "https://a.example/s"}}"#, ["[tools.a b]", "characters"]),
+            (r#"{"x": {"description": "d", "url": "nowhere"}}"#, ["[tools.x]", "url:"]),
+            (r#"{"x": {"description": "d", "url": "http://127.0.0.1/"}}"#, ["[tools.x]", "allow_private"]),
+            (r#"{"x": {"description": "d", "url": "http://localhost:1/"}}"#, ["[tools.x]", "allow_private"]),
+            (r#"{"x": {"description": "d", "url": "https://u:p@a.example/", "allow_private": true}}"#, ["[tools.x]", "password"]),
+            (r#"{"x": {"description": "d", "url": "https://a.example/", "input_schema": "{"}}"#, ["[tools.x]", "input_schema"]),
+            (r#"{"x": {"description": "d", "url": "https://a.example/", "input_schema": {"type": "strin"}}}"#, ["[tools.x]", "input_schema"]),
+            (r#"{"x": {"description": "d", "url": "https://a.example/{id}"}}"#, ["[tools.x]", "{id}"]),
+            (r#"{"x": {"description": "d", "url": "https://a.example/", "timeout_ms": 0}}"#, ["[tools.x]", "timeout_ms"]),
+            (r#"{"x": {"description": "d", "url": "https://a.example/", "headers": {"Host": "b"}}}"#, ["[tools.x]", "headers.Host"]),
+        ] {
+            let problem = toolbox(json).unwrap_err();
+            assert!(words.iter().all(|word| problem.contains(word)), "{json}: {problem}");
+        }
+    }
+
+    #[test]
+    fn names_are_bounded() {
+        assert!(is_tool_name("a") && is_tool_name("Search-Flights.v2_x") && is_tool_name(&"a".repeat(253)));
+        for bad in ["", "_a", ".a", "a/b", "ä", &"a".repeat(254)] {
+            assert!(!is_tool_name(bad), "{bad}");
+        }
+    }
+}
