@@ -1,1 +1,28 @@
-//! .
+//! The HTTP side of Turnstone: OJS, agents, engagements, reviews and probes.
+//!
+//! Endpoints parse, call and answer; the rules live in `turnstone-ojs` and the domain, the SQL in the store. This crate
+//! knows nothing about workers or the scheduler: it meets them only in the store.
+//!
+//! One endpoint is one file; the routes stand in the `mod.rs` beside it.
+
+mod agents;
+mod api;
+mod auth;
+mod engagements;
+mod exposure;
+mod ojs;
+mod probes;
+mod reply;
+mod request;
+mod reviews;
+mod serve;
+mod show;
+mod stamp;
+mod stream;
+
+#[cfg(test)]
+mod tests;
+
+pub use api::{Api, ApiOptions, DEFAULT_MAX_BODY_BYTES};
+pub use exposure::{ExposureError, check_exposure};
+pub use serve::serve;

@@ -83,7 +83,15 @@ impl Failure {
     /// A failure with this exit.
     #[must_use]
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), hint: None, status: None, code: None, request_id: None, details: Value::Null }
+        Self {
+            exit,
+            message: message.into(),
+            hint: None,
+            status: None,
+            code: None,
+            request_id: None,
+            details: Value::Null,
+        }
     }
 
     /// Something that failed.
@@ -197,8 +205,9 @@ mod tests {
 
     #[test]
     fn every_status_has_its_exit_code() {
-        let codes: Vec<u8> =
-            [200, 201, 400, 401, 403, 404, 409, 422, 429, 500, 503].map(|s| Exit::of_status(s).number()).into();
+        let codes: Vec<u8> = [200, 201, 400, 401, 403, 404, 409, 422, 429, 500, 503]
+            .map(|s| Exit::of_status(s).number())
+            .into();
         assert_eq!(codes, [0, 0, 1, 3, 3, 4, 5, 1, 1, 1, 1]);
         assert_eq!((Exit::Usage.number(), Exit::Interrupted.number()), (2, 130));
     }

@@ -1,4 +1,15 @@
-//! The worker.
+//! The worker: claims agent jobs and runs their turns.
+//!
+//! It knows nothing about SQL and nothing about HTTP servers: durability is the [`turnstone_store::Ledger`]'s.
 
+pub mod deps;
 pub mod model;
+pub mod options;
+mod phases;
+pub mod runtime;
 pub mod tool;
+mod turn;
+
+pub use deps::Deps;
+pub use options::WorkerOptions;
+pub use runtime::Worker;

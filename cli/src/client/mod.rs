@@ -8,7 +8,6 @@ use crate::output::Output;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde_json::Value;
-use std::error::Error as _;
 use std::time::Duration;
 use turnstone_telemetry::SecretRef;
 
@@ -35,8 +34,10 @@ impl Client {
     /// # Errors
     /// The address or the API key cannot be used.
     pub fn new(config: &ClientConfig, output: Output) -> Result<Self, Failure> {
-        let base = Url::parse(&config.url)
-            .map_err(|error| Failure::usage(format!("the server address cannot be used: {error}")).hint("--url http://127.0.0.1:8080"))?;
+        let base = Url::parse(&config.url).map_err(|error| {
+            Failure::usage(format!("the server address cannot be used: {error}"))
+                .hint("--url http://127.0.0.1:8080")
+        })?;
         // A second installation in the same process keeps the first provider, which is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
@@ -79,7 +80,12 @@ impl Client {
     ///
     /// # Errors
     /// What the server, or the way to it, says.
-    pub async fn post_text(&self, path: &[&str], media_type: &'static str, body: String) -> Result<Value, Failure> {
+    pub async fn post_text(
+        &self,
+        path: &[&str],
+        media_type: &'static str,
+        body: String,
+    ) -> Result<Value, Failure> {
         self.answer(self.request(Method::POST, path, &[]).header(CONTENT_TYPE, media_type).body(body)).await
     }
 
@@ -117,7 +123,8 @@ impl Client {
     /// Sends a request; an answer that is not a success is a failure.
     async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
         let (http, request) = request.build_split();
-        let request = request.map_err(|error| Failure::usage(format!("the request cannot be made: {error}")))?;
+        let request =
+            request.map_err(|error| Failure::usage(format!("the request cannot be made: {error}")))?;
         let line = format!("{} {}", request.method(), request.url().path());
         let response = http.execute(request).await.map_err(|error| self.unreachable(&error))?;
         let status = response.status().as_u16();
@@ -141,7 +148,8 @@ impl Client {
         } else {
             format!("the connection to {} broke: {cause}", self.address())
         };
-        Failure::failed(what).hint("start one with `turnstone dev`, or name another with --url or TURNSTONE_URL")
+        Failure::failed(what)
+            .hint("start one with `turnstone dev`, or name another with --url or TURNSTONE_URL")
     }
 }
 
@@ -153,7 +161,10 @@ fn key_header(reference: Option<&SecretRef>) -> Result<HeaderMap, Failure> {
         None if std::env::var_os(KEY_VARIABLE).is_some_and(|key| !key.is_empty()) => &by_default,
         None => return Ok(HeaderMap::new()),
     };
-    let refused = |why: String| Failure::new(Exit::Auth, why).hint("an API key is given by reference: --api-key-ref env:NAME or file:/path");
+    let refused = |why: String| {
+        Failure::new(Exit::Auth, why)
+            .hint("an API key is given by reference: --api-key-ref env:NAME or file:/path")
+    };
     let key = reference.resolve().map_err(refused)?;
     let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose()))
         .map_err(|_| refused(format!("the API key in {reference} has characters that cannot be sent")))?;
@@ -165,7 +176,10 @@ fn key_header(reference: Option<&SecretRef>) -> Result<HeaderMap, Failure> {
 #[must_use]
 pub fn elements(mut answer: Value, name: &str) -> Vec<Value> {
     let inside = [name, "items"].into_iter().find(|name| answer[*name].is_array());
-    let list = inside.map_or_else(|| answer.clone(), |name| answer[name].take());
+    let list = match inside {
+        Some(name) => answer[name].take(),
+        None => answer,
+    };
     match list {
         Value::Array(elements) => elements,
         _ => Vec::new(),
@@ -192,7 +206,10 @@ mod tests {
     #[test]
     fn ids_cannot_leave_their_place_in_the_path() {
         let client = client("http://127.0.0.1:1/base/");
-        let request = client.request(Method::GET, &["ojs", "v1", "jobs", "../x?y#z"], &[("q", "a&b".into())]).build().unwrap();
+        let request = client
+            .request(Method::GET, &["ojs", "v1", "jobs", "../x?y#z"], &[("q", "a&b".into())])
+            .build()
+            .unwrap();
         assert_eq!(request.url().as_str(), "http://127.0.0.1:1/base/ojs/v1/jobs/..%2Fx%3Fy%23z?q=a%26b");
     }
 

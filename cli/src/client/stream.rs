@@ -108,7 +108,9 @@ impl Client {
         while let Some(item) = stream.next().await {
             let event = item.map_err(|error| match error {
                 EventStreamError::Transport(error) => self.unreachable(&error),
-                other => Failure::failed(format!("the events of {} cannot be understood: {other}", self.address())),
+                other => {
+                    Failure::failed(format!("the events of {} cannot be understood: {other}", self.address()))
+                }
             })?;
             let Ok(data) = serde_json::from_str::<Value>(&event.data) else { continue };
             if !event.id.is_empty() {
@@ -137,7 +139,9 @@ impl Client {
     /// How the job ended, if it did: the stream of a job whose events were pruned ends without saying so.
     async fn ended(&self, job_id: &str) -> Result<Option<Ending>, Failure> {
         match self.get(&["ojs", "v1", "jobs", job_id], &[]).await {
-            Ok(answer) => Ok(Ending::of_state(unwrapped(answer, "job")["state"].as_str().unwrap_or_default())),
+            Ok(answer) => {
+                Ok(Ending::of_state(unwrapped(answer, "job")["state"].as_str().unwrap_or_default()))
+            }
             Err(failure) if failure.is_passing() => Ok(None),
             Err(failure) => Err(failure),
         }
@@ -207,10 +211,19 @@ mod tests {
         let first = broken_off(&(event(1, "job.enqueued") + &event(2, "job.started")));
         let (client, asked) = server(vec![first, broken_off(&event(3, "job.completed"))]).await;
         let mut seen = Vec::new();
-        let ending = client.watch("j", |event| { seen.push(event["seq"].as_i64().unwrap()); Ok(()) }).await.unwrap();
+        let ending = client
+            .watch("j", |event| {
+                seen.push(event["seq"].as_i64().unwrap());
+                Ok(())
+            })
+            .await
+            .unwrap();
         assert_eq!((ending, seen), (Ending::Completed, vec![1, 2, 3]));
         let asked = asked.await.unwrap();
-        assert!(asked[0].starts_with("get /ojs/v1/jobs/j/events ") && !asked[0].contains("last-event-id"), "{asked:?}");
+        assert!(
+            asked[0].starts_with("get /ojs/v1/jobs/j/events ") && !asked[0].contains("last-event-id"),
+            "{asked:?}"
+        );
         assert!(asked[1].contains("last-event-id: 2\r\n"), "{asked:?}");
     }
 
@@ -223,7 +236,9 @@ mod tests {
 
     #[tokio::test]
     async fn an_unknown_job_is_not_waited_for() {
-        let (client, _asked) = server(vec![complete("404 Not Found", r#"{"error":{"code":"not_found","message":"No."}}"#)]).await;
+        let (client, _asked) =
+            server(vec![complete("404 Not Found", r#"{"error":{"code":"not_found","message":"No."}}"#)])
+                .await;
         let error = client.watch("j", |_| Ok(())).await.unwrap_err();
         assert_eq!(error.downcast::<Failure>().unwrap().exit, Exit::NotFound);
     }

@@ -16,7 +16,8 @@ const PREFIX: &str = "TURNSTONE_";
 /// What stands between a section and a key.
 const SEPARATOR: &str = "__";
 /// Short names of variables that are set by hand often.
-const SHORT: [(&str, &str); 2] = [("TURNSTONE_URL", "TURNSTONE_CLIENT__URL"), ("TURNSTONE_API_KEY_REF", "TURNSTONE_CLIENT__API_KEY")];
+const SHORT: [(&str, &str); 2] =
+    [("TURNSTONE_URL", "TURNSTONE_CLIENT__URL"), ("TURNSTONE_API_KEY_REF", "TURNSTONE_CLIENT__API_KEY")];
 /// The keys whose value in the environment is a comma-separated list.
 const LISTS: [&str; 2] = ["worker.queues", "server.api_keys"];
 
@@ -70,7 +71,13 @@ impl Layers {
     /// The layers of this process.
     #[must_use]
     pub fn of_process(file: Option<PathBuf>, flags: Vec<(&'static str, String)>) -> Self {
-        Self { file, env: std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect(), flags }
+        Self {
+            file,
+            env: std::env::vars_os()
+                .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
+                .collect(),
+            flags,
+        }
     }
 
     /// Reads and checks everything.
@@ -80,7 +87,9 @@ impl Layers {
     pub fn load(self) -> Result<Loaded, Failure> {
         let file = self.read_file()?;
         let merged = self.merge(file.as_ref())?;
-        let short = SHORT.into_iter().filter(|(short, long)| self.env.contains_key(*short) && !self.env.contains_key(*long));
+        let short = SHORT
+            .into_iter()
+            .filter(|(short, long)| self.env.contains_key(*short) && !self.env.contains_key(*long));
         let mut loaded = Loaded { config: Config::default(), merged, file, short: short.collect() };
         let typed: Result<Config, _> = loaded.merged.clone().try_deserialize();
         loaded.config = typed.map_err(|error| problem::explain(&error, &loaded))?;
@@ -93,13 +102,18 @@ impl Layers {
         match std::fs::read_to_string(path) {
             Ok(text) => FileText::parse(path.to_owned(), text).map(Some),
             Err(error) if error.kind() == ErrorKind::NotFound && self.file.is_none() => Ok(None),
-            Err(error) => Err(Failure::usage(format!("the configuration file {} cannot be read: {error}", path.display()))
-                .hint("--config names the file; without it ./turnstone.toml is read if it is there")),
+            Err(error) => Err(Failure::usage(format!(
+                "the configuration file {} cannot be read: {error}",
+                path.display()
+            ))
+            .hint("--config names the file; without it ./turnstone.toml is read if it is there")),
         }
     }
 
     fn merge(&self, file: Option<&FileText>) -> Result<Value, Failure> {
-        let is_ours = |name: &str| name.to_ascii_uppercase().strip_prefix(PREFIX).is_some_and(|key| key.contains(SEPARATOR));
+        let is_ours = |name: &str| {
+            name.to_ascii_uppercase().strip_prefix(PREFIX).is_some_and(|key| key.contains(SEPARATOR))
+        };
         let mut env: config::Map<String, String> =
             self.env.iter().filter(|(name, _)| is_ours(name)).map(|(k, v)| (k.clone(), v.clone())).collect();
         for (short, long) in SHORT {
@@ -116,7 +130,8 @@ impl Layers {
                 .source(Some(env)),
             |environment, key| environment.with_list_parse_key(key),
         );
-        let unreadable = |error: config::ConfigError| Failure::usage(format!("the configuration cannot be read: {error}"));
+        let unreadable =
+            |error: config::ConfigError| Failure::usage(format!("the configuration cannot be read: {error}"));
         let mut builder = config::Config::builder();
         if let Some(file) = file {
             builder = builder.add_source(File::from(file.path.as_path()).format(FileFormat::Toml));
@@ -133,13 +148,14 @@ impl Loaded {
     /// Where the value of this key came from.
     #[must_use]
     pub fn origin(&self, key: &[&str]) -> Origin {
-        let Some(value) = self.find(key) else { return Origin::Default };
+        let Some(value) = self.find(key).and_then(first_leaf) else { return Origin::Default };
         match value.origin() {
-            None if matches!(value.kind, ValueKind::Table(_)) => Origin::Default,
             None => Origin::Flag,
             // Written so by the `config` crate; files are known by their path.
             Some("the environment") => Origin::Env(self.variable(key)),
-            Some(path) => Origin::File(self.file.as_ref().map_or_else(|| PathBuf::from(path), |file| file.path.clone())),
+            Some(path) => {
+                Origin::File(self.file.as_ref().map_or_else(|| PathBuf::from(path), |file| file.path.clone()))
+            }
         }
     }
 
@@ -161,11 +177,23 @@ impl Loaded {
     }
 }
 
+/// The first value that somebody wrote: merged tables do not know where they came from, but what is in them does.
+fn first_leaf(value: &Value) -> Option<&Value> {
+    match &value.kind {
+        ValueKind::Table(table) if value.origin().is_none() => table.values().find_map(first_leaf),
+        _ => Some(value),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn layers(toml: &str, env: &[(&str, &str)], flags: &[(&'static str, &str)]) -> (tempfile::TempDir, Layers) {
+    fn layers(
+        toml: &str,
+        env: &[(&str, &str)],
+        flags: &[(&'static str, &str)],
+    ) -> (tempfile::TempDir, Layers) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.toml");
         std::fs::write(&path, toml).unwrap();
@@ -181,7 +209,8 @@ mod tests {
 
     #[test]
     fn each_layer_wins_over_the_one_below() {
-        let toml = "[worker]\nslots = 2\nlease_ms = 2000\ndrain_grace_ms = 2000\n[server]\nbind = '127.0.0.1:1'";
+        let toml =
+            "[worker]\nslots = 2\nlease_ms = 2000\ndrain_grace_ms = 2000\n[server]\nbind = '127.0.0.1:1'";
         let env = [("TURNSTONE_WORKER__SLOTS", "3"), ("TURNSTONE_WORKER__LEASE_MS", "3000"), ("HOME", "/x")];
         let loaded = load(toml, &env, &[("worker.slots", "4")]).unwrap();
         let worker = &loaded.config.worker;
@@ -189,7 +218,9 @@ mod tests {
         assert_eq!(worker.queues, ["*"]);
         assert_eq!(loaded.origin(&["worker", "slots"]), Origin::Flag);
         assert_eq!(loaded.origin(&["worker", "lease_ms"]), Origin::Env("TURNSTONE_WORKER__LEASE_MS".into()));
-        assert!(matches!(loaded.origin(&["worker", "drain_grace_ms"]), Origin::File(path) if path.ends_with("t.toml")));
+        assert!(
+            matches!(loaded.origin(&["worker", "drain_grace_ms"]), Origin::File(path) if path.ends_with("t.toml"))
+        );
         assert_eq!(loaded.origin(&["worker", "queues"]), Origin::Default);
     }
 
@@ -203,7 +234,10 @@ mod tests {
         ];
         let config = load("", &env, &[]).unwrap().config;
         assert_eq!(config.worker.queues, ["a", "b"]);
-        assert_eq!(config.server.api_keys.iter().map(ToString::to_string).collect::<Vec<_>>(), ["env:ONE", "file:/two"]);
+        assert_eq!(
+            config.server.api_keys.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["env:ONE", "file:/two"]
+        );
         assert_eq!(config.agents.dir, Some(PathBuf::from("./agents")));
     }
 
@@ -215,7 +249,10 @@ mod tests {
         assert_eq!(loaded.origin(&["client", "url"]), Origin::Env("TURNSTONE_URL".into()));
         let loaded = load("", &[short, ("TURNSTONE_CLIENT__URL", "http://long:1")], &[]).unwrap();
         assert_eq!(loaded.config.client.url, "http://long:1");
-        assert_eq!(load("", &[short], &[("client.url", "http://flag:1")]).unwrap().config.client.url, "http://flag:1");
+        assert_eq!(
+            load("", &[short], &[("client.url", "http://flag:1")]).unwrap().config.client.url,
+            "http://flag:1"
+        );
     }
 
     #[test]
@@ -226,7 +263,10 @@ mod tests {
         let value: serde_json::Value = merged.try_deserialize().unwrap();
         let schema = &value["tools"]["T"]["input_schema"];
         assert_eq!(schema["additionalProperties"], false);
-        assert_eq!(schema["properties"].as_object().unwrap().keys().collect::<Vec<_>>(), ["zebra", "Apple", "mango"]);
+        assert_eq!(
+            schema["properties"].as_object().unwrap().keys().collect::<Vec<_>>(),
+            ["zebra", "Apple", "mango"]
+        );
     }
 
     #[test]

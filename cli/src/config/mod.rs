@@ -5,9 +5,9 @@ mod problem;
 mod sections;
 mod shown;
 
-pub use layers::{Layers, Loaded, Origin};
-pub use sections::{AgentsConfig, ClientConfig, Config, ModelsConfig, ProviderConfig, ServerConfig, ToolConfig, WorkerConfig};
-pub use shown::{Shown, shown};
+pub use layers::{Layers, Loaded};
+pub use sections::{ClientConfig, Config};
+pub use shown::shown;
 
 use crate::failure::Failure;
 
@@ -22,18 +22,31 @@ impl Config {
     /// # Errors
     /// The first value that cannot work, with its key.
     pub fn check(&self) -> Result<(), Failure> {
-        let wrong = |key: &str, rule: String| Err(Failure::usage(format!("`{key}` {rule}")).hint(format!("`turnstone config show` says where `{key}` comes from")));
+        let wrong = |key: &str, rule: String| {
+            Err(Failure::usage(format!("`{key}` {rule}"))
+                .hint(format!("`turnstone config show` says where `{key}` comes from")))
+        };
         let worker = &self.worker;
         if !(1..=MOST_SLOTS).contains(&worker.slots) {
-            return wrong("worker.slots", format!("is {}; it must lie between 1 and {MOST_SLOTS}", worker.slots));
+            return wrong(
+                "worker.slots",
+                format!("is {}; it must lie between 1 and {MOST_SLOTS}", worker.slots),
+            );
         }
         if worker.lease_ms < SHORTEST_LEASE_MS {
-            return wrong("worker.lease_ms", format!("is {}; it must be at least {SHORTEST_LEASE_MS}", worker.lease_ms));
+            return wrong(
+                "worker.lease_ms",
+                format!("is {}; it must be at least {SHORTEST_LEASE_MS}", worker.lease_ms),
+            );
         }
         if worker.queues.is_empty() {
-            return wrong("worker.queues", "is empty; name the queues, or use \"*\" for every queue".to_owned());
+            return wrong(
+                "worker.queues",
+                "is empty; name the queues, or use \"*\" for every queue".to_owned(),
+            );
         }
-        let is_url = reqwest::Url::parse(&self.client.url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+        let is_url =
+            reqwest::Url::parse(&self.client.url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
         if !is_url {
             return wrong("client.url", "is not an address such as http://127.0.0.1:8080".to_owned());
         }
@@ -43,6 +56,7 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use super::sections::WorkerConfig;
     use super::*;
 
     #[test]

@@ -78,7 +78,11 @@ pub fn explain(error: &ConfigError, loaded: &Loaded) -> Failure {
 
 /// Where the key stands, ready to be followed by what is wrong.
 fn place(loaded: &Loaded, key: &[&str]) -> String {
-    let origin = (0..=key.len()).rev().map(|len| &key[..len]).map(|part| loaded.origin(part)).find(|o| *o != Origin::Default);
+    let origin = (1..=key.len())
+        .rev()
+        .map(|len| &key[..len])
+        .map(|part| loaded.origin(part))
+        .find(|o| *o != Origin::Default);
     match (origin, loaded.file()) {
         (Some(Origin::Env(name)), _) => format!("environment variable {name}: "),
         (Some(Origin::File(_)), Some(file)) => format!("{}: ", file.place_of(key)),
@@ -96,7 +100,11 @@ fn dissect(error: &ConfigError) -> (String, String) {
         ConfigError::At { error, key, .. } => {
             let (inner, reason) = dissect(error);
             let outer = key.clone().unwrap_or_default();
-            let joined = if outer.is_empty() || inner.is_empty() { outer + &inner } else { format!("{outer}.{inner}") };
+            let joined = if outer.is_empty() || inner.is_empty() {
+                outer + &inner
+            } else {
+                format!("{outer}.{inner}")
+            };
             (joined, reason)
         }
         ConfigError::NotFound(key) => {
@@ -166,9 +174,15 @@ mod tests {
     #[test]
     fn a_wrong_type_is_named_with_its_place() {
         let (message, _) = refusal("[worker]\nslots = 'many'\n", &[]);
-        assert!(message.starts_with("t.toml:2:1: `worker.slots`: expected ") && message.contains("many"), "{message}");
+        assert!(
+            message.starts_with("t.toml:2:1: `worker.slots`: expected ") && message.contains("many"),
+            "{message}"
+        );
         let (message, _) = refusal("", &[("TURNSTONE_WORKER__SLOTS", "-1")]);
-        assert!(message.starts_with("environment variable TURNSTONE_WORKER__SLOTS: `worker.slots`"), "{message}");
+        assert!(
+            message.starts_with("environment variable TURNSTONE_WORKER__SLOTS: `worker.slots`"),
+            "{message}"
+        );
         let (message, _) = refusal("[server]\nbind = 'localhost'\n", &[]);
         assert!(message.starts_with("t.toml:2:1: `server.bind`: "), "{message}");
     }

@@ -62,16 +62,18 @@ mod tests {
 
     #[test]
     fn every_value_has_a_source_and_secrets_stay_references() {
-        let env = [
-            ("TURNSTONE_WORKER__SLOTS", "3"),
-            ("TURNSTONE_CLIENT__API_KEY", "env:MY_KEY"),
-        ];
+        let env = [("TURNSTONE_WORKER__SLOTS", "3"), ("TURNSTONE_CLIENT__API_KEY", "env:MY_KEY")];
         let env = env.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
         let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
         let loaded = Layers { file: Some(file.path().into()), env, flags: Vec::new() }.load().unwrap();
         let list = shown(&loaded);
-        let of = |key: &str| list.iter().find(|shown| shown.key == key).unwrap_or_else(|| panic!("{key} is missing"));
-        assert_eq!((&of("worker.slots").value, of("worker.slots").source.as_str()), (&Value::from(3), "env TURNSTONE_WORKER__SLOTS"));
+        let of = |key: &str| {
+            list.iter().find(|shown| shown.key == key).unwrap_or_else(|| panic!("{key} is missing"))
+        };
+        assert_eq!(
+            (&of("worker.slots").value, of("worker.slots").source.as_str()),
+            (&Value::from(3), "env TURNSTONE_WORKER__SLOTS")
+        );
         assert_eq!(of("client.api_key").value, "env:MY_KEY");
         assert_eq!(of("server.bind").source, "default");
         assert_eq!(of("models.default_model").value, Value::Null);

@@ -76,9 +76,10 @@ impl Output {
     pub fn list(&self, items: &[Value], id: &str, columns: &[table::Column]) -> io::Result<()> {
         match self.format {
             Format::Json => self.json(&items),
-            Format::Ids => {
-                items.iter().filter_map(|item| item[id].as_str()).try_for_each(|id| self.line(&text::line(id)))
-            }
+            Format::Ids => items
+                .iter()
+                .filter_map(|item| item[id].as_str())
+                .try_for_each(|id| self.line(&text::line(id))),
             Format::Table => self.line(&table::of(items, columns, self.tty)),
         }
     }

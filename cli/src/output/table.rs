@@ -21,7 +21,8 @@ pub const fn column(heading: &'static str, cell: fn(&Value) -> String) -> Column
 /// The table as text, without a trailing line break.
 #[must_use]
 pub fn of(items: &[Value], columns: &[Column], tty: bool) -> String {
-    let rows = items.iter().map(|item| columns.iter().map(|column| text::line(&(column.cell)(item))).collect());
+    let rows =
+        items.iter().map(|item| columns.iter().map(|column| text::line(&(column.cell)(item))).collect());
     ruled(columns.iter().map(|column| column.heading).collect(), rows.collect(), tty)
 }
 
@@ -33,7 +34,10 @@ pub fn ruled(headings: Vec<&str>, rows: Vec<Vec<String>>, tty: bool) -> String {
     if tty {
         table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
     } else {
-        table.load_style(presets::NOTHING).force_no_tty().set_content_arrangement(ContentArrangement::Disabled);
+        table
+            .load_style(presets::NOTHING)
+            .force_no_tty()
+            .set_content_arrangement(ContentArrangement::Disabled);
         for column in table.column_iter_mut() {
             column.set_padding((0, 2));
         }
@@ -62,11 +66,13 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const COLUMNS: &[Column] = &[column("ID", |item| plain(&item["id"])), column("STATE", |item| plain(&item["state"]))];
+    const COLUMNS: &[Column] =
+        &[column("ID", |item| plain(&item["id"])), column("STATE", |item| plain(&item["state"]))];
 
     #[test]
     fn a_pipe_gets_aligned_columns_without_rules() {
-        let items = [json!({ "id": "a", "state": "active" }), json!({ "id": "longer", "state": "x\u{1b}[31m\ny" })];
+        let items =
+            [json!({ "id": "a", "state": "active" }), json!({ "id": "longer", "state": "x\u{1b}[31m\ny" })];
         assert_eq!(of(&items, COLUMNS, false), "ID      STATE\na       active\nlonger  x y");
     }
 

@@ -92,6 +92,16 @@ impl EngagementObject {
         }
     }
 
+    /// Shows the outputs of the latest invocation of `name`, which were withheld until a reviewer agreed.
+    pub fn reveal(&mut self, name: &str, outputs: &Value) {
+        if let Some(entry) = self.recent.get_mut(name) {
+            entry["outputs"] = outputs.clone();
+        }
+        if let Some(entry) = self.history.get_mut(name).and_then(Value::as_array_mut).and_then(|calls| calls.last_mut()) {
+            entry["outputs"] = outputs.clone();
+        }
+    }
+
     /// The view of an input restriction: pending inputs are the tool's most recent ones; nothing else has happened.
     #[must_use]
     pub fn with_pending(&self, name: &str, inputs: &Value) -> Self {

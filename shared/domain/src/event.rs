@@ -62,7 +62,7 @@ events! {
     /// The worker's lease ran out; another worker goes on from the last checkpoint.
     LeaseExpired = "lease.expired", "worker_id";
     /// A phase is done and its checkpoint is durable.
-    PhaseCompleted = "phase.completed", "phase, duration_ms; infer adds model, provider, tokens_in, tokens_out, finish_reason, budget_left, text";
+    PhaseCompleted = "phase.completed", "phase, duration_ms; infer adds model, provider, tokens_in, tokens_out, finish_reason, budget_left, tool_calls";
     /// A model of the list did not answer; the next one is tried.
     ModelFailed = "model.failed", "model, provider, message";
     /// A declared tool is not available in this turn.

@@ -1,1 +1,94 @@
-//! .
+//! Readers that turn what people write about an agent into the one model that Turnstone runs,
+//! [`turnstone_domain::AgentDefinition`]: OpenAgentSpec documents and OSSA 0.2.9 manifests, in YAML or JSON.
+//!
+//! A reader reports every problem it can find in one pass, each with line, column and the rule that is broken. An
+//! unknown key is an error: a misspelt `input_restrictions` must not silently remove a restriction. What a document
+//! demands and this version cannot do is refused or warned about, never quietly ignored.
+
+mod expression;
+mod name;
+mod openagentspec;
+mod ossa;
+mod problem;
+mod shape;
+mod suggest;
+mod tree;
+
+pub use problem::{Problem, Severity};
+
+use problem::Problems;
+use tree::Node;
+use turnstone_domain::AgentDefinition;
+
+/// The format of a document.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// `kind: openagentspec:v1/agent`.
+    OpenAgentSpec,
+    /// `apiVersion: ossa/v0.2.9`, `kind: Agent`.
+    Ossa,
+}
+
+/// What the server knows, so that references can be resolved.
+#[derive(Clone, Copy, Debug)]
+pub struct Names<'a> {
+    /// Names of the tools in the registry.
+    pub tools: &'a [&'a str],
+    /// Names of the agents that are hosted.
+    pub agents: &'a [&'a str],
+}
+
+/// Reads one document. Its format is told by `kind` and `apiVersion`. Without `names` references are checked for
+/// their form only, as `agent lint` does without a server.
+///
+/// # Errors
+/// Every problem found, in document order, when at least one of them is an error. With a definition come the warnings.
+pub fn read(
+    source: &str,
+    names: Option<&Names<'_>>,
+) -> Result<(AgentDefinition, Vec<Problem>), Vec<Problem>> {
+    let mut problems = Problems::default();
+    let agent = tree::parse(source, &mut problems).and_then(|root| {
+        Some(match format_of(&root, &mut problems)? {
+            Format::OpenAgentSpec => openagentspec::read(&root, names, &mut problems),
+            Format::Ossa => ossa::read(&root, names, &mut problems),
+        })
+    });
+    let failed = problems.any_error();
+    match agent {
+        Some(agent) if !failed => Ok((agent, problems.in_order())),
+        _ => Err(problems.in_order()),
+    }
+}
+
+/// The format of a document, without checking the rest of it.
+///
+/// # Errors
+/// The problem when the document is not YAML or belongs to neither format.
+pub fn detect(source: &str) -> Result<Format, Vec<Problem>> {
+    let mut problems = Problems::default();
+    let format = tree::parse(source, &mut problems).and_then(|root| format_of(&root, &mut problems));
+    format.ok_or_else(|| problems.in_order())
+}
+
+fn format_of(root: &Node, problems: &mut Problems) -> Option<Format> {
+    let kind = root.get("kind").and_then(Node::text);
+    match (kind, root.get("apiVersion")) {
+        (Some(kind), _) if kind.starts_with("openagentspec:") => Some(Format::OpenAgentSpec),
+        (_, Some(_)) => Some(Format::Ossa),
+        // An OpenAgentSpec document with a bad or missing `kind` is told by its other keys.
+        _ if ["intent", "owner", "capabilities"].iter().any(|key| root.get(key).is_some()) => {
+            Some(Format::OpenAgentSpec)
+        }
+        _ => {
+            let at = root.get("kind").map_or(root.at, |kind| kind.at);
+            let message = "the format is unknown: an OpenAgentSpec document says `kind: \"openagentspec:v1/agent\"`, \
+                           an OSSA manifest `apiVersion: ossa/v0.2.9` and `kind: Agent`";
+            problems.error(at, "OAS-16", message);
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,8 @@
 //! The names of spans and their attributes: a documented API. Every span in the product is named here and nowhere
 //! else; `docs/EVENTS.md` is generated from [`ALL`].
 //!
+//! They are used as constants: `tracing::info_span!(names::TURN, { names::JOB_ID } = %job)`.
+//!
 //! Names follow the semantic conventions of OSSA 0.2.9 where they have one; ours begin with `turnstone.`.
 
 /// What a name names.
@@ -55,6 +57,18 @@ names! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_span_is_made_from_the_constants() {
+        let subscriber = tracing_subscriber::registry();
+        tracing::subscriber::with_default(subscriber, || {
+            let span = tracing::info_span!(TURN, { JOB_ID } = "j", { TURN_NUMBER } = 1);
+            let metadata = span.metadata().unwrap();
+            assert_eq!(metadata.name(), "ossa.agent.turn");
+            let fields: Vec<&str> = metadata.fields().iter().map(|field| field.name()).collect();
+            assert_eq!(fields, ["turnstone.job.id", "ossa.turn.number"]);
+        });
+    }
 
     #[test]
     fn names_are_unique_and_dotted_lower_case() {

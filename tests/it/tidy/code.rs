@@ -37,9 +37,10 @@ fn no_test_sleeps() {
     let mut problems = Vec::new();
     for path in files("", ".rs") {
         let code = take_apart(&read(&path)).code;
-        // The harness may wait; tests ask it to. Unit tests stand below `#[cfg(test)]` in their file.
-        let tests_from =
-            if path.starts_with("tests/it") { Some(0) } else { code.find("#[cfg(test)]\nmod tests {") };
+        // The harness may wait; tests ask it to. Unit tests stand below `#[cfg(test)]` or in a file of their own.
+        let stem = path.file_stem().unwrap().to_string_lossy();
+        let all = path.starts_with("tests/it") || stem == "tests" || stem.ends_with("_tests");
+        let tests_from = if all { Some(0) } else { code.find("#[cfg(test)]\nmod tests {") };
         let Some(from) = tests_from else { continue };
         for found in code[from..].match_indices("sleep(") {
             let line = code[..from + found.0].lines().count();

@@ -2,6 +2,7 @@
 
 use crate::events_page;
 use crate::house::{files, none, read, root};
+use crate::lines::take_apart;
 use std::path::Path;
 use turnstone_domain::state::TRANSITIONS;
 
@@ -51,6 +52,25 @@ fn the_page_of_events_is_generated_from_the_names() {
         page,
         "docs/EVENTS.md is out of date: run `TURNSTONE_BLESS=1 cargo test -p turnstone-tests --test tidy events`"
     );
+}
+
+#[test]
+fn every_name_of_a_span_or_attribute_is_used() {
+    let product =
+        ["api", "scheduler", "worker", "cli", "shared/store"].map(|folder| files(folder, ".rs")).concat();
+    let code: String = product.iter().map(|path| take_apart(&read(path)).code).collect();
+    let problems: Vec<String> = read("shared/telemetry/src/names.rs")
+        .lines()
+        .filter_map(|line| {
+            let line = line.trim_start();
+            line.strip_prefix("Span ")
+                .or(line.strip_prefix("Attribute "))
+                .and_then(|rest| rest.split(' ').next())
+        })
+        .filter(|constant| !code.contains(&format!("names::{constant}")))
+        .map(|constant| format!("names::{constant} is not used: use it, or take it out of names.rs"))
+        .collect();
+    none("A documented name is never seen:", &problems);
 }
 
 /// The `[text](target)` links of a page, each with what follows it on its line.

@@ -25,7 +25,7 @@ Every event carries `seq`, `name`, `job_id`, `engagement_id` (agent jobs), `turn
 const SPANS: &str = "
 ## Spans
 
-Spans are made with `tracing` and shown with the log lines inside them. Exporting them is not part of this version.
+Spans are made with `tracing` and shown with the log lines inside them. This version does not export them.
 
 | name | what |
 |---|---|

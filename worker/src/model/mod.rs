@@ -1,5 +1,13 @@
 //! Model providers: one trait, one file per provider.
 
+pub mod openai;
+pub mod providers;
+pub mod scripted;
+
+pub use openai::{OpenAiConfig, OpenAiModel};
+pub use providers::{ModelDefaults, ProviderConfig, Providers};
+pub use scripted::{NoopModel, ScriptedModel};
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

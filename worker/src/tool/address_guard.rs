@@ -11,23 +11,23 @@ use url::{Host, Url};
 
 /// IPv4 blocks that are not the public internet: network, prefix length.
 const REFUSED_V4: [(Ipv4Addr, u32); 17] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8),       // this network
-    (Ipv4Addr::new(10, 0, 0, 0), 8),      // private
-    (Ipv4Addr::new(100, 64, 0, 0), 10),   // carrier-grade NAT
-    (Ipv4Addr::new(127, 0, 0, 0), 8),     // loopback
+    (Ipv4Addr::new(0, 0, 0, 0), 8),        // this network
+    (Ipv4Addr::new(10, 0, 0, 0), 8),       // private
+    (Ipv4Addr::new(100, 64, 0, 0), 10),    // carrier-grade NAT
+    (Ipv4Addr::new(127, 0, 0, 0), 8),      // loopback
     (Ipv4Addr::new(168, 63, 129, 16), 32), // the machine's own service address at Azure
-    (Ipv4Addr::new(169, 254, 0, 0), 16),  // link-local, and the metadata service of most clouds
-    (Ipv4Addr::new(172, 16, 0, 0), 12),   // private
-    (Ipv4Addr::new(192, 0, 0, 0), 24),    // protocol assignments
-    (Ipv4Addr::new(192, 0, 2, 0), 24),    // documentation
-    (Ipv4Addr::new(192, 31, 196, 0), 24), // AS112
-    (Ipv4Addr::new(192, 88, 99, 0), 24),  // 6to4 relays
-    (Ipv4Addr::new(192, 168, 0, 0), 16),  // private
-    (Ipv4Addr::new(198, 18, 0, 0), 15),   // benchmarks
-    (Ipv4Addr::new(198, 51, 100, 0), 24), // documentation
-    (Ipv4Addr::new(203, 0, 113, 0), 24),  // documentation
-    (Ipv4Addr::new(224, 0, 0, 0), 4),     // multicast
-    (Ipv4Addr::new(240, 0, 0, 0), 4),     // reserved, broadcast
+    (Ipv4Addr::new(169, 254, 0, 0), 16),   // link-local, and the metadata service of most clouds
+    (Ipv4Addr::new(172, 16, 0, 0), 12),    // private
+    (Ipv4Addr::new(192, 0, 0, 0), 24),     // protocol assignments
+    (Ipv4Addr::new(192, 0, 2, 0), 24),     // documentation
+    (Ipv4Addr::new(192, 31, 196, 0), 24),  // AS112
+    (Ipv4Addr::new(192, 88, 99, 0), 24),   // 6to4 relays
+    (Ipv4Addr::new(192, 168, 0, 0), 16),   // private
+    (Ipv4Addr::new(198, 18, 0, 0), 15),    // benchmarks
+    (Ipv4Addr::new(198, 51, 100, 0), 24),  // documentation
+    (Ipv4Addr::new(203, 0, 113, 0), 24),   // documentation
+    (Ipv4Addr::new(224, 0, 0, 0), 4),      // multicast
+    (Ipv4Addr::new(240, 0, 0, 0), 4),      // reserved, broadcast
 ];
 
 /// IPv6 blocks inside 2000::/3 that carry something else than ordinary hosts: network, prefix length.
@@ -43,7 +43,9 @@ const REFUSED_V6: [(Ipv6Addr, u32); 4] = [
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {
     match address {
-        IpAddr::V4(v4) => !REFUSED_V4.iter().any(|(net, len)| same_prefix(v4.to_bits().into(), net.to_bits().into(), 32, *len)),
+        IpAddr::V4(v4) => !REFUSED_V4
+            .iter()
+            .any(|(net, len)| same_prefix(v4.to_bits().into(), net.to_bits().into(), 32, *len)),
         IpAddr::V6(v6) => {
             v6.segments()[0] & 0xe000 == 0x2000
                 && !REFUSED_V6.iter().any(|(net, len)| same_prefix(v6.to_bits(), net.to_bits(), 128, *len))
@@ -62,7 +64,9 @@ fn same_prefix(address: u128, network: u128, width: u32, length: u32) -> bool {
 /// A sentence that says what is refused.
 pub fn check_url(url: &Url) -> Result<(), String> {
     check_form(url)?;
-    let refused = |what: &str| Err(format!("{what} is not a public address; a tool reaches one only with allow_private = true"));
+    let refused = |what: &str| {
+        Err(format!("{what} is not a public address; a tool reaches one only with allow_private = true"))
+    };
     match url.host() {
         Some(Host::Ipv4(v4)) if !is_public(v4.into()) => refused(&v4.to_string()),
         Some(Host::Ipv6(v6)) if !is_public(v6.into()) => refused(&v6.to_string()),
@@ -80,7 +84,9 @@ pub fn check_form(url: &Url) -> Result<(), String> {
         return Err(format!("the scheme {} is refused; only http and https are called", url.scheme()));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("a user or password in the URL is refused; use a header with a secret reference".to_owned());
+        return Err(
+            "a user or password in the URL is refused; use a header with a secret reference".to_owned()
+        );
     }
     if url.host().is_none() {
         return Err("the URL has no host".to_owned());
@@ -111,7 +117,9 @@ impl Resolve for PublicResolver {
 fn only_public(name: &str, found: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, String> {
     let public: Vec<SocketAddr> = found.into_iter().filter(|address| is_public(address.ip())).collect();
     if public.is_empty() {
-        return Err(format!("{name} has no public address; a tool reaches others only with allow_private = true"));
+        return Err(format!(
+            "{name} has no public address; a tool reaches others only with allow_private = true"
+        ));
     }
     Ok(public)
 }
@@ -273,9 +281,16 @@ mod tests {
         let guarded = outbound::guarded_client().unwrap();
         // The resolver alone, without the look at the URL before: a name that leads home is not followed.
         let by_name = guarded.get(format!("http://localhost:{port}/")).send().await.unwrap_err();
-        assert!(outbound::describe(&by_name).contains("no public address"), "{}", outbound::describe(&by_name));
+        assert!(
+            outbound::describe(&by_name).contains("no public address"),
+            "{}",
+            outbound::describe(&by_name)
+        );
         for literal in ["127.0.0.1", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]"] {
-            assert!(check_url(&Url::parse(&format!("http://{literal}:{port}/")).unwrap()).is_err(), "{literal}");
+            assert!(
+                check_url(&Url::parse(&format!("http://{literal}:{port}/")).unwrap()).is_err(),
+                "{literal}"
+            );
         }
         assert_eq!(seen.load(Ordering::SeqCst), 0, "the listener was reached");
 

@@ -81,7 +81,9 @@ impl SchemaText {
     /// A sentence that says where the text is not JSON.
     pub fn to_value(&self) -> Result<Value, String> {
         match self {
-            Self::Text(text) => serde_json::from_str(text).map_err(|error| format!("input_schema: not JSON: {error}")),
+            Self::Text(text) => {
+                serde_json::from_str(text).map_err(|error| format!("input_schema: not JSON: {error}"))
+            }
             Self::Table(value) => Ok(value.clone()),
         }
     }
@@ -138,8 +140,12 @@ mod tests {
 
     #[test]
     fn the_defaults_are_the_careful_ones() {
-        let config: ToolConfig = serde_json::from_str(r#"{"description": "d", "url": "https://a.example/"}"#).unwrap();
-        assert_eq!((config.method, config.timeout_ms, config.max_response_bytes), (Method::Post, 30_000, 1 << 20));
+        let config: ToolConfig =
+            serde_json::from_str(r#"{"description": "d", "url": "https://a.example/"}"#).unwrap();
+        assert_eq!(
+            (config.method, config.timeout_ms, config.max_response_bytes),
+            (Method::Post, 30_000, 1 << 20)
+        );
         assert!(!config.is_idempotent() && !config.allow_private);
         let get = ToolConfig { method: Method::Get, ..config.clone() };
         assert!(get.is_idempotent());
@@ -152,6 +158,8 @@ mod tests {
         let error = read(r#"{"description": "d", "url": "u", "timeout": 5}"#).unwrap_err();
         assert!(error.contains("timeout") && error.contains("timeout_ms"), "{error}");
         assert!(read(r#"{"description": "d", "url": "u", "method": "BREW"}"#).is_err());
-        assert!(read(r#"{"description": "d", "url": "u", "headers": {"A": {"secret": "sk-live-1"}}}"#).is_err());
+        assert!(
+            read(r#"{"description": "d", "url": "u", "headers": {"A": {"secret": "sk-live-1"}}}"#).is_err()
+        );
     }
 }

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use turnstone_telemetry::SecretRef;
 
 /// Headers that belong to the call itself and cannot be configured.
-const OWN: [&str; 7] = ["connection", "content-length", "host", "idempotency-key", "te", "transfer-encoding", "upgrade"];
+const OWN: [&str; 7] =
+    ["connection", "content-length", "host", "idempotency-key", "te", "transfer-encoding", "upgrade"];
 
 /// Headers whose value is a credential: a literal is refused, because configuration files get shown and shared.
 const CREDENTIALS: [&str; 5] = ["api-key", "authorization", "cookie", "proxy-authorization", "x-api-key"];
@@ -38,15 +39,19 @@ pub struct SecretHeader {
 /// A sentence that names the header; a value is never repeated.
 pub fn check_headers(headers: &BTreeMap<String, HeaderText>) -> Result<(), String> {
     for (name, text) in headers {
-        let parsed = HeaderName::try_from(name.as_str()).map_err(|_| format!("headers.{name}: not a header name"))?;
+        let parsed =
+            HeaderName::try_from(name.as_str()).map_err(|_| format!("headers.{name}: not a header name"))?;
         if OWN.contains(&parsed.as_str()) {
             return Err(format!("headers.{name}: this header is set by Turnstone itself"));
         }
         if let HeaderText::Literal(value) = text {
             if CREDENTIALS.contains(&parsed.as_str()) {
-                return Err(format!("headers.{name}: a credential is given by reference: {{ secret = \"env:NAME\" }}"));
+                return Err(format!(
+                    "headers.{name}: a credential is given by reference: {{ secret = \"env:NAME\" }}"
+                ));
             }
-            HeaderValue::try_from(value.as_str()).map_err(|_| format!("headers.{name}: not a header value"))?;
+            HeaderValue::try_from(value.as_str())
+                .map_err(|_| format!("headers.{name}: not a header value"))?;
         }
     }
     Ok(())
@@ -59,7 +64,8 @@ pub fn check_headers(headers: &BTreeMap<String, HeaderText>) -> Result<(), Strin
 pub fn resolve_headers(headers: &BTreeMap<String, HeaderText>) -> Result<HeaderMap, String> {
     let mut resolved = HeaderMap::with_capacity(headers.len());
     for (name, text) in headers {
-        let key = HeaderName::try_from(name.as_str()).map_err(|_| format!("header {name}: not a header name"))?;
+        let key =
+            HeaderName::try_from(name.as_str()).map_err(|_| format!("header {name}: not a header name"))?;
         let value = match text {
             HeaderText::Literal(value) => HeaderValue::try_from(value.as_str()),
             HeaderText::Secret(SecretHeader { secret, prefix }) => {
@@ -85,8 +91,13 @@ mod tests {
     #[test]
     fn credentials_by_literal_are_refused_and_not_repeated() {
         let error = check_headers(&headers(r#"{"Authorization": "Bearer sk-live-1"}"#)).unwrap_err();
-        assert!(error.contains("Authorization") && error.contains("env:NAME") && !error.contains("sk-live"), "{error}");
-        assert!(check_headers(&headers(r#"{"Idempotency-Key": "x"}"#)).unwrap_err().contains("Turnstone itself"));
+        assert!(
+            error.contains("Authorization") && error.contains("env:NAME") && !error.contains("sk-live"),
+            "{error}"
+        );
+        assert!(
+            check_headers(&headers(r#"{"Idempotency-Key": "x"}"#)).unwrap_err().contains("Turnstone itself")
+        );
         assert!(check_headers(&headers(r#"{"a b": "x"}"#)).is_err());
         assert!(check_headers(&headers(r#"{"Accept": "x\ny"}"#)).is_err());
         assert!(check_headers(&headers(r#"{"Accept": "text/plain", "X-Key": {"secret": "env:K"}}"#)).is_ok());
@@ -94,10 +105,13 @@ mod tests {
 
     #[test]
     fn a_secret_is_marked_sensitive_and_carries_its_prefix() {
-        let resolved = resolve_headers(&headers(r#"{"Authorization": {"secret": "env:PATH", "prefix": "Bearer "}}"#)).unwrap();
+        let resolved =
+            resolve_headers(&headers(r#"{"Authorization": {"secret": "env:PATH", "prefix": "Bearer "}}"#))
+                .unwrap();
         let value = &resolved["authorization"];
         assert!(value.is_sensitive() && value.to_str().unwrap().starts_with("Bearer /"));
-        let error = resolve_headers(&headers(r#"{"X-Key": {"secret": "env:TURNSTONE_SURELY_UNSET"}}"#)).unwrap_err();
+        let error =
+            resolve_headers(&headers(r#"{"X-Key": {"secret": "env:TURNSTONE_SURELY_UNSET"}}"#)).unwrap_err();
         assert!(error.contains("X-Key") && error.contains("TURNSTONE_SURELY_UNSET"), "{error}");
     }
 }

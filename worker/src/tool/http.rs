@@ -40,7 +40,9 @@ impl HttpTool {
         look(url.base()).map_err(|problem| format!("url: {problem}"))?;
         for argument in url.arguments() {
             if !is_required(&input_schema, argument) {
-                return Err(format!("url: {{{argument}}} stands in the path but is not among the required properties of input_schema"));
+                return Err(format!(
+                    "url: {{{argument}}} stands in the path but is not among the required properties of input_schema"
+                ));
             }
         }
         check_headers(&config.headers)?;
@@ -68,7 +70,9 @@ impl HttpTool {
         }
         if !self.config.method.has_body() {
             if other.is_some() {
-                return Err(refused("the arguments must be an object, since they go into the query".to_owned()));
+                return Err(refused(
+                    "the arguments must be an object, since they go into the query".to_owned(),
+                ));
             }
             add_query(&mut url, &arguments);
         }
@@ -89,7 +93,8 @@ impl HttpTool {
 
     async fn send(&self, request: Request) -> Result<Value, ToolError> {
         let failed = |problem: String| ToolError::Failed(format!("tool {}: {problem}", self.spec.name));
-        let response = self.client.execute(request).await.map_err(|error| failed(outbound::describe(&error)))?;
+        let response =
+            self.client.execute(request).await.map_err(|error| failed(outbound::describe(&error)))?;
         let status = response.status();
         if !status.is_success() {
             let told = match outbound::read_start(response, 4 * EXCERPT).await {
@@ -159,11 +164,13 @@ async fn read_output(response: Response, limit: usize) -> Result<Value, String> 
     if body.is_empty() {
         return Ok(Value::Null);
     }
-    let text = String::from_utf8(body).map_err(|_| format!("answered with {media_type:?}, which is neither JSON nor text"))?;
+    let text = String::from_utf8(body)
+        .map_err(|_| format!("answered with {media_type:?}, which is neither JSON nor text"))?;
     // A tool that echoes our credentials must not carry them into the conversation.
     let text = redact(&text);
     if media_type == "application/json" || media_type.ends_with("+json") {
-        return serde_json::from_str(&text).map_err(|error| format!("answered with {media_type} that is not JSON: {error}"));
+        return serde_json::from_str(&text)
+            .map_err(|error| format!("answered with {media_type} that is not JSON: {error}"));
     }
     if media_type.is_empty()
         && let Ok(value) = serde_json::from_str(&text)

@@ -29,10 +29,16 @@ async fn serve() -> (String, tokio::task::JoinHandle<()>) {
         .route("/large", get(|| async { "x".repeat(2000) }))
         .route("/broken", get(|| async { ([("content-type", "application/json")], "{") }))
         .route("/moved", get(|| async { (StatusCode::FOUND, [("location", "/text")]) }))
-        .route("/status/{code}", any(|Path(code): Path<u16>, headers: HeaderMap| async move {
-            let token = headers.get("x-token").map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default();
-            (StatusCode::from_u16(code).unwrap(), format!("no\nluck with {token} {}", "y".repeat(1000)))
-        }))
+        .route(
+            "/status/{code}",
+            any(|Path(code): Path<u16>, headers: HeaderMap| async move {
+                let token = headers
+                    .get("x-token")
+                    .map(|value| value.to_str().unwrap().to_owned())
+                    .unwrap_or_default();
+                (StatusCode::from_u16(code).unwrap(), format!("no\nluck with {token} {}", "y".repeat(1000)))
+            }),
+        )
         .route("/never", any(|| async { std::future::pending::<()>().await }));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -54,7 +60,8 @@ async fn call(tool: &HttpTool, input: Value) -> Result<Value, ToolError> {
 async fn a_body_carries_the_arguments_and_a_header_the_call_id() {
     let (base, server) = serve().await;
     let headers = json!({"headers": {"Accept-Language": "en"}});
-    let out = call(&tool("POST", &format!("{base}/echo"), headers).unwrap(), json!({"query": "x"})).await.unwrap();
+    let out =
+        call(&tool("POST", &format!("{base}/echo"), headers).unwrap(), json!({"query": "x"})).await.unwrap();
     assert_eq!(out["body"], json!({"query": "x"}));
     assert_eq!((&out["key"], &out["accept_language"]), (&json!("call-7"), &json!("en")));
     let out = call(&tool("PUT", &format!("{base}/echo"), json!({})).unwrap(), json!([1, 2])).await.unwrap();
@@ -68,7 +75,8 @@ async fn a_query_carries_what_the_path_does_not() {
     let schema = json!({"input_schema": {"type": "object", "required": ["id"]}});
     let get = tool("GET", &format!("{base}/items/{{id}}?fixed=1"), schema.clone()).unwrap();
     assert!(get.spec().idempotent);
-    let out = call(&get, json!({"id": "a/b", "q": "x y&z", "n": 2, "list": [1, "b"], "none": null})).await.unwrap();
+    let out =
+        call(&get, json!({"id": "a/b", "q": "x y&z", "n": 2, "list": [1, "b"], "none": null})).await.unwrap();
     assert_eq!(out["uri"], "/items/a%2Fb?fixed=1&q=x+y%26z&n=2&list=1&list=b");
     assert_eq!(out["body"], Value::Null);
     let put = tool("PUT", &format!("{base}/items/{{id}}"), schema).unwrap();
@@ -83,10 +91,16 @@ async fn a_query_carries_what_the_path_does_not() {
 #[tokio::test]
 async fn answers_are_json_text_or_nothing() {
     let (base, server) = serve().await;
-    let get = |path: &str| tool("GET", &format!("{base}{path}"), json!({"max_response_bytes": 1000})).unwrap();
+    let get =
+        |path: &str| tool("GET", &format!("{base}{path}"), json!({"max_response_bytes": 1000})).unwrap();
     assert_eq!(call(&get("/text"), json!({})).await, Ok(json!("plain")));
-    assert_eq!(call(&tool("POST", &format!("{base}/none"), json!({})).unwrap(), json!({})).await, Ok(Value::Null));
-    for (path, word) in [("/large", "max_response_bytes"), ("/broken", "not JSON"), ("/moved", "302"), ("/absent", "404")] {
+    assert_eq!(
+        call(&tool("POST", &format!("{base}/none"), json!({})).unwrap(), json!({})).await,
+        Ok(Value::Null)
+    );
+    for (path, word) in
+        [("/large", "max_response_bytes"), ("/broken", "not JSON"), ("/moved", "302"), ("/absent", "404")]
+    {
         let error = call(&get(path), json!({})).await.unwrap_err();
         assert!(matches!(&error, ToolError::Failed(text) if text.contains(word)), "{path}: {error:?}");
     }
@@ -100,9 +114,14 @@ async fn failures_tell_the_status_and_no_secret() {
     let file = dir.path().join("token");
     std::fs::write(&file, "wren-4711-secret").unwrap();
     let headers = json!({"headers": {"X-Token": {"secret": format!("file:{}", file.display())}}});
-    let error = call(&tool("POST", &format!("{base}/status/503"), headers.clone()).unwrap(), json!({})).await.unwrap_err();
+    let error = call(&tool("POST", &format!("{base}/status/503"), headers.clone()).unwrap(), json!({}))
+        .await
+        .unwrap_err();
     let ToolError::Failed(text) = &error else { panic!("{error:?}") };
-    assert!(text.contains("503") && text.contains("no luck with ***") && text.chars().count() < 400, "{text}");
+    assert!(
+        text.contains("503") && text.contains("no luck with ***") && text.chars().count() < 400,
+        "{text}"
+    );
     // A tool that echoes the credential does not bring it into the conversation either.
     let echo = tool("POST", &format!("{base}/echo"), headers.clone()).unwrap();
     assert_eq!(call(&echo, json!({})).await.unwrap()["token"], "***");
@@ -125,7 +144,9 @@ async fn a_slow_tool_times_out_and_an_absent_one_fails() {
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = closed.local_addr().unwrap().port();
     drop(closed);
-    let error = call(&tool("GET", &format!("http://127.0.0.1:{port}/"), json!({})).unwrap(), json!({})).await.unwrap_err();
+    let error = call(&tool("GET", &format!("http://127.0.0.1:{port}/"), json!({})).unwrap(), json!({}))
+        .await
+        .unwrap_err();
     assert!(matches!(&error, ToolError::Failed(text) if text.contains("cannot connect")), "{error:?}");
 }
 
@@ -137,7 +158,9 @@ async fn the_guard_stands_unless_it_is_turned_off() {
     assert!(error.contains("allow_private"), "{error}");
     // A name passes the look at the URL; the guarded client's resolver refuses it when it leads home.
     let config = json!({"description": "d", "method": "GET", "url": format!("http://turnstone-home.localdomain:{port}/text")});
-    let guarded = HttpTool::new("t", serde_json::from_value(config).unwrap(), outbound::guarded_client().unwrap()).unwrap();
+    let guarded =
+        HttpTool::new("t", serde_json::from_value(config).unwrap(), outbound::guarded_client().unwrap())
+            .unwrap();
     assert!(matches!(call(&guarded, json!({})).await, Err(ToolError::Failed(_))));
     server.abort();
 }

@@ -52,7 +52,10 @@ fn build(builder: impl Fn() -> ClientBuilder) -> Result<Client, String> {
             error = describe(&error),
             "no root certificates: calls to https URLs will fail; install the package ca-certificates"
         );
-        builder().tls_certs_only([]).build().map_err(|error| format!("the HTTP client cannot be built: {}", describe(&error)))
+        builder()
+            .tls_certs_only([])
+            .build()
+            .map_err(|error| format!("the HTTP client cannot be built: {}", describe(&error)))
     })
 }
 

@@ -21,7 +21,10 @@ impl Toolbox {
     ///
     /// # Errors
     /// A sentence that names the tool and the key that is wrong.
-    pub fn from_config(configs: &BTreeMap<String, ToolConfig>, clock: Arc<dyn Clock>) -> Result<Self, String> {
+    pub fn from_config(
+        configs: &BTreeMap<String, ToolConfig>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, String> {
         let open = outbound::open_client()?;
         let guarded = outbound::guarded_client()?;
         let mut toolbox = Self::default();
@@ -46,7 +49,9 @@ impl Toolbox {
             return Err("a tool's name has 1 to 253 characters of a-z, A-Z, 0-9, `_`, `.`, `-` and begins with a letter or digit".to_owned());
         }
         if self.tools.contains_key(&name) {
-            return Err(format!("the name `{name}` is taken, for example by a built-in tool; choose another"));
+            return Err(format!(
+                "the name `{name}` is taken, for example by a built-in tool; choose another"
+            ));
         }
         self.tools.insert(name, tool);
         Ok(())
@@ -90,7 +95,8 @@ mod tests {
 
     #[test]
     fn builtins_are_always_there() {
-        let toolbox = toolbox(r#"{"web_search": {"description": "d", "url": "https://a.example/s"}}"#).unwrap();
+        let toolbox =
+            toolbox(r#"{"web_search": {"description": "d", "url": "https://a.example/s"}}"#).unwrap();
         let names: Vec<String> = toolbox.specs().into_iter().map(|spec| spec.name).collect();
         assert_eq!(names, ["clock", "http_get", "web_search"]);
         assert!(toolbox.get("web_search").is_some() && toolbox.get("rm").is_none());
@@ -105,12 +111,27 @@ mod tests {
             (r#"{"x": {"description": "d", "url": "nowhere"}}"#, ["[tools.x]", "url:"]),
             (r#"{"x": {"description": "d", "url": "http://127.0.0.1/"}}"#, ["[tools.x]", "allow_private"]),
             (r#"{"x": {"description": "d", "url": "http://localhost:1/"}}"#, ["[tools.x]", "allow_private"]),
-            (r#"{"x": {"description": "d", "url": "https://u:p@a.example/", "allow_private": true}}"#, ["[tools.x]", "password"]),
-            (r#"{"x": {"description": "d", "url": "https://a.example/", "input_schema": "{"}}"#, ["[tools.x]", "input_schema"]),
-            (r#"{"x": {"description": "d", "url": "https://a.example/", "input_schema": {"type": "strin"}}}"#, ["[tools.x]", "input_schema"]),
+            (
+                r#"{"x": {"description": "d", "url": "https://u:p@a.example/", "allow_private": true}}"#,
+                ["[tools.x]", "password"],
+            ),
+            (
+                r#"{"x": {"description": "d", "url": "https://a.example/", "input_schema": "{"}}"#,
+                ["[tools.x]", "input_schema"],
+            ),
+            (
+                r#"{"x": {"description": "d", "url": "https://a.example/", "input_schema": {"type": "strin"}}}"#,
+                ["[tools.x]", "input_schema"],
+            ),
             (r#"{"x": {"description": "d", "url": "https://a.example/{id}"}}"#, ["[tools.x]", "{id}"]),
-            (r#"{"x": {"description": "d", "url": "https://a.example/", "timeout_ms": 0}}"#, ["[tools.x]", "timeout_ms"]),
-            (r#"{"x": {"description": "d", "url": "https://a.example/", "headers": {"Host": "b"}}}"#, ["[tools.x]", "headers.Host"]),
+            (
+                r#"{"x": {"description": "d", "url": "https://a.example/", "timeout_ms": 0}}"#,
+                ["[tools.x]", "timeout_ms"],
+            ),
+            (
+                r#"{"x": {"description": "d", "url": "https://a.example/", "headers": {"Host": "b"}}}"#,
+                ["[tools.x]", "headers.Host"],
+            ),
         ] {
             let problem = toolbox(json).unwrap_err();
             assert!(words.iter().all(|word| problem.contains(word)), "{json}: {problem}");

@@ -35,7 +35,8 @@ impl UrlTemplate {
             return Err("a placeholder such as {id} may stand in the path only; other arguments go into the query or the body".to_owned());
         }
         let base = Url::parse(&format!("{}/{}", &text[..path], &text[end..])).map_err(not_a_url)?;
-        let segments = text[path..end].trim_start_matches('/').split('/').map(parts).collect::<Result<_, _>>()?;
+        let segments =
+            text[path..end].trim_start_matches('/').split('/').map(parts).collect::<Result<_, _>>()?;
         Ok(Self { base, segments: Some(segments) })
     }
 
@@ -69,7 +70,9 @@ impl UrlTemplate {
                 }
             }
             // `.` and `..` are resolved away by every URL parser, even percent-encoded.
-            if matches!(text.as_str(), "" | "." | "..") && segment.iter().any(|part| matches!(part, Part::Argument(_))) {
+            if matches!(text.as_str(), "" | "." | "..")
+                && segment.iter().any(|part| matches!(part, Part::Argument(_)))
+            {
                 return Err("an argument that is empty, `.` or `..` cannot stand in the path".to_owned());
             }
             path.push('/');
@@ -109,7 +112,9 @@ fn plain(arguments: &Map<String, Value>, name: &str) -> Result<String, String> {
     match arguments.get(name) {
         Some(Value::String(text)) => Ok(text.clone()),
         Some(value @ (Value::Number(_) | Value::Bool(_))) => Ok(value.to_string()),
-        Some(_) => Err(format!("the argument `{name}` stands in the URL's path and must be a string, a number or a boolean")),
+        Some(_) => Err(format!(
+            "the argument `{name}` stands in the URL's path and must be a string, a number or a boolean"
+        )),
         None => Err(format!("the argument `{name}` is missing; it stands in the URL's path")),
     }
 }
@@ -139,7 +144,9 @@ mod tests {
 
     #[test]
     fn arguments_are_encoded_and_taken_out() {
-        let (url, left) = fill("https://a.example/v1/{kind}/x-{id}?k=1", json!({"kind": "a/b ü", "id": 7, "q": "z"})).unwrap();
+        let (url, left) =
+            fill("https://a.example/v1/{kind}/x-{id}?k=1", json!({"kind": "a/b ü", "id": 7, "q": "z"}))
+                .unwrap();
         assert_eq!(url, "https://a.example/v1/a%2Fb%20%C3%BC/x-7?k=1");
         assert_eq!(left, json!({"q": "z"}));
         assert_eq!(fill("https://a.example/x?y=1", json!({"q": 1})).unwrap().0, "https://a.example/x?y=1");
@@ -155,14 +162,25 @@ mod tests {
             let (url, _) = fill("https://a.example/v1/{id}", json!({"id": odd})).unwrap();
             let url = Url::parse(&url).unwrap();
             assert_eq!(url.host_str(), Some("a.example"), "{odd}");
-            assert!(url.path().starts_with("/v1/") && url.path().matches('/').count() == 2, "{odd} became {url}");
+            assert!(
+                url.path().starts_with("/v1/") && url.path().matches('/').count() == 2,
+                "{odd} became {url}"
+            );
             assert_eq!(url.query(), None, "{odd}");
         }
     }
 
     #[test]
     fn placeholders_stand_in_the_path_only() {
-        for bad in ["https://{host}/x", "{scheme}://a.example/", "https://a.example/?q={q}", "https://a.example/{a", "https://a.example/a}", "https://a.example/{}", "not a url"] {
+        for bad in [
+            "https://{host}/x",
+            "{scheme}://a.example/",
+            "https://a.example/?q={q}",
+            "https://a.example/{a",
+            "https://a.example/a}",
+            "https://a.example/{}",
+            "not a url",
+        ] {
             assert!(UrlTemplate::parse(bad).is_err(), "{bad}");
         }
     }

@@ -158,7 +158,8 @@ fn line(event: &SeenEvent, words: &Words, elapsed_ms: i64, columns: Option<usize
         Tone::Bad => "31",
     };
     let numbers = format!("  {:>NUMBER$}  {:>NUMBER$}", number(words.tokens), number(words.left));
-    let line = [paint("2", &time), format!("{turn:<TURN$}"), paint("36", &step), paint(code, &happened)].join("  ");
+    let line =
+        [paint("2", &time), format!("{turn:<TURN$}"), paint("36", &step), paint(code, &happened)].join("  ");
     (line + &numbers).trim_end().to_owned()
 }
 
@@ -196,9 +197,11 @@ mod tests {
     use serde_json::json;
 
     fn infer(text: &str) -> SeenEvent {
-        SeenEvent::read(&json!({ "seq": 9, "name": "phase.completed", "turn": 2, "at": "2026-01-01T00:00:01.500Z",
+        SeenEvent::read(
+            &json!({ "seq": 9, "name": "phase.completed", "turn": 2, "at": "2026-01-01T00:00:01.500Z",
             "data": { "phase": "infer", "duration_ms": 812, "model": "m", "tokens_in": 2000, "tokens_out": 314,
-            "finish_reason": "stop", "budget_left": 47686, "text": text } }))
+            "finish_reason": "stop", "budget_left": 47686, "text": text } }),
+        )
     }
 
     fn printed(event: &SeenEvent, columns: Option<usize>, color: bool) -> String {
@@ -208,7 +211,10 @@ mod tests {
     #[test]
     fn the_columns_stand_below_their_headings() {
         let (heading, line) = (headings(None), printed(&infer("hi"), None, false));
-        assert_eq!(line, "   1.500s  2     infer         m answered in 812 ms (stop): hi                                 2,314       47,686");
+        assert_eq!(
+            line,
+            "   1.500s  2     infer         m answered in 812 ms (stop): hi                                 2,314       47,686"
+        );
         assert_eq!(heading.len(), line.len());
         assert_eq!(heading.find("STEP"), line.find("infer"));
         assert_eq!(heading.find("WHAT"), line.find("m answered"));
@@ -226,21 +232,33 @@ mod tests {
     fn colours_only_when_asked_for_and_never_the_servers_own() {
         let event = infer("\u{1b}[31mred\u{1b}[0m\u{202e}\nsecond line\u{7}");
         let plain = printed(&event, None, false);
-        assert!(plain.contains("(stop): red second line ") && !plain.contains(['\u{1b}', '\n', '\u{202e}', '\u{7}']), "{plain:?}");
+        assert!(
+            plain.contains("(stop): red second line ")
+                && !plain.contains(['\u{1b}', '\n', '\u{202e}', '\u{7}']),
+            "{plain:?}"
+        );
         assert!(printed(&event, None, true).starts_with("\u{1b}[2m   1.500s\u{1b}[0m"));
     }
 
     #[test]
     fn a_tools_name_is_not_trusted_either() {
-        let event = SeenEvent::read(&json!({ "name": "tool.called", "turn": 1, "at": 0, "data": { "name": "x\u{1b}]0;t\u{7}y", "input": {} } }));
+        let event = SeenEvent::read(
+            &json!({ "name": "tool.called", "turn": 1, "at": 0, "data": { "name": "x\u{1b}]0;t\u{7}y", "input": {} } }),
+        );
         let line = printed(&event, None, false);
         assert!(line.contains("  xy  ") && line.contains("called with {}"), "{line:?}");
     }
 
     #[test]
     fn times_and_numbers_read_well() {
-        assert_eq!([0, 59_123, 62_150, 7_384_000, -5].map(elapsed), ["0.000s", "59.123s", "1m02.1s", "2h03m04s", "0.000s"]);
-        assert_eq!([0, 999, 1_000, 1_234_567, -1_000].map(grouped), ["0", "999", "1,000", "1,234,567", "-1,000"]);
+        assert_eq!(
+            [0, 59_123, 62_150, 7_384_000, -5].map(elapsed),
+            ["0.000s", "59.123s", "1m02.1s", "2h03m04s", "0.000s"]
+        );
+        assert_eq!(
+            [0, 999, 1_000, 1_234_567, -1_000].map(grouped),
+            ["0", "999", "1,000", "1,234,567", "-1,000"]
+        );
         assert_eq!(grouped(i64::MIN), "-9,223,372,036,854,775,808");
     }
 

@@ -49,7 +49,9 @@ impl Words {
 pub fn of(event: &SeenEvent) -> Words {
     let data = Fields(&event.data);
     match EventName::parse(&event.name) {
-        Some(name) if event.name.starts_with("job.") || name == EventName::LeaseExpired => of_job(name, &data),
+        Some(name) if event.name.starts_with("job.") || name == EventName::LeaseExpired => {
+            of_job(name, &data)
+        }
         Some(EventName::PhaseCompleted) => of_phase(&data),
         Some(name) => of_step(name, &data),
         None => Words::new(&event.name, event.data.to_string(), Tone::Plain, "running"),
@@ -61,23 +63,47 @@ fn of_job(name: EventName, data: &Fields<'_>) -> Words {
     use Tone as T;
     let failure = || format!("{}: {}", data.text("code"), data.text("message"));
     let (happened, tone, running) = match name {
-        E::JobEnqueued => (format!("{} is queued in {}", data.text("job_type"), data.text("queue")), T::Plain, "waits for a worker"),
-        E::JobStarted => (format!("attempt {} on worker {}", data.text("attempt"), data.text("worker_id")), T::Plain, "a turn begins"),
+        E::JobEnqueued => (
+            format!("{} is queued in {}", data.text("job_type"), data.text("queue")),
+            T::Plain,
+            "waits for a worker",
+        ),
+        E::JobStarted => (
+            format!("attempt {} on worker {}", data.text("attempt"), data.text("worker_id")),
+            T::Plain,
+            "a turn begins",
+        ),
         E::JobCompleted => {
-            let by = data.has("model_used").then(|| format!(" by {}", data.text("model_used"))).unwrap_or_default();
+            let by = data
+                .has("model_used")
+                .then(|| format!(" by {}", data.text("model_used")))
+                .unwrap_or_default();
             let mut words = Words::new("job", format!("completed{by}"), T::Good, "");
             words.tokens = data.number("tokens_used");
             return words;
         }
-        E::JobRetrying => (format!("tried again in {}: {}", data.duration("retry_delay_ms"), failure()), T::Warning, "waits for the next attempt"),
+        E::JobRetrying => (
+            format!("tried again in {}: {}", data.duration("retry_delay_ms"), failure()),
+            T::Warning,
+            "waits for the next attempt",
+        ),
         E::JobDiscarded => (format!("discarded: {}", failure()), T::Bad, ""),
         E::JobCancelled => ("cancelled".to_owned(), T::Bad, ""),
         E::JobExpired => ("expired before it ended".to_owned(), T::Bad, ""),
         E::JobParked => return parked(data),
-        E::JobAvailable => (format!("available again: {}", data.text("reason")), T::Plain, "waits for a worker"),
-        E::JobYielded => (format!("given back between two phases: {}", data.text("reason")), T::Plain, "waits for a worker"),
+        E::JobAvailable => {
+            (format!("available again: {}", data.text("reason")), T::Plain, "waits for a worker")
+        }
+        E::JobYielded => (
+            format!("given back between two phases: {}", data.text("reason")),
+            T::Plain,
+            "waits for a worker",
+        ),
         E::LeaseExpired => {
-            let what = format!("worker {} fell silent; another one goes on from the last checkpoint", data.text("worker_id"));
+            let what = format!(
+                "worker {} fell silent; another one goes on from the last checkpoint",
+                data.text("worker_id")
+            );
             (what, T::Warning, "waits for a worker")
         }
         other => (other.meaning().trim().to_owned(), T::Plain, "running"),
@@ -104,14 +130,18 @@ fn of_phase(data: &Fields<'_>) -> Words {
         return Words::new(&phase, format!("done in {took}"), Tone::Quiet, running);
     }
     let provider = data.has("provider").then(|| format!(" at {}", data.text("provider"))).unwrap_or_default();
-    let mut happened = format!("{}{provider} answered in {took} ({})", data.text("model"), data.text("finish_reason"));
+    let mut happened =
+        format!("{}{provider} answered in {took} ({})", data.text("model"), data.text("finish_reason"));
     if data.has("text") {
         happened.push_str(": ");
         happened.push_str(&data.text("text"));
     }
     let mut words = Words::new(&phase, happened, Tone::Plain, running);
     let tokens = [data.number("tokens_in"), data.number("tokens_out")];
-    words.tokens = tokens.iter().any(Option::is_some).then(|| tokens.iter().flatten().fold(0, |sum: i64, n| sum.saturating_add(*n)));
+    words.tokens = tokens
+        .iter()
+        .any(Option::is_some)
+        .then(|| tokens.iter().flatten().fold(0, |sum: i64, n| sum.saturating_add(*n)));
     words.left = data.number("budget_left");
     words
 }
@@ -122,37 +152,73 @@ fn of_step(name: EventName, data: &Fields<'_>) -> Words {
     let tool = data.text("name");
     match name {
         E::ModelFailed => {
-            let what = format!("{} at {} did not answer: {}", data.text("model"), data.text("provider"), data.text("message"));
+            let what = format!(
+                "{} at {} did not answer: {}",
+                data.text("model"),
+                data.text("provider"),
+                data.text("message")
+            );
             Words::new("infer", what, T::Warning, "infer: the next model is asked")
         }
-        E::ToolUnavailable => Words::new(&tool, format!("not available: {}", data.text("message")), T::Warning, "resol"),
-        E::ToolCalled => Words::new(&tool, format!("called with {}", data.text("input")), T::Plain, &format!("{tool} is called")),
+        E::ToolUnavailable => {
+            Words::new(&tool, format!("not available: {}", data.text("message")), T::Warning, "resol")
+        }
+        E::ToolCalled => Words::new(
+            &tool,
+            format!("called with {}", data.text("input")),
+            T::Plain,
+            &format!("{tool} is called"),
+        ),
         E::ToolCompleted => {
             let output = data.has("output").then(|| format!(": {}", data.text("output"))).unwrap_or_default();
-            Words::new(&tool, format!("answered in {}{output}", data.duration("duration_ms")), T::Plain, "exec")
+            Words::new(
+                &tool,
+                format!("answered in {}{output}", data.duration("duration_ms")),
+                T::Plain,
+                "exec",
+            )
         }
-        E::ToolFailed => Words::new(&tool, format!("{}: {}", data.text("code"), data.text("message")), T::Warning, "exec"),
+        E::ToolFailed => {
+            Words::new(&tool, format!("{}: {}", data.text("code"), data.text("message")), T::Warning, "exec")
+        }
         E::ReviewOpened => {
-            let what = format!("asks {} about {tool}: review {}", data.text("reviewer"), data.text("review_id"));
+            let what =
+                format!("asks {} about {tool}: review {}", data.text("reviewer"), data.text("review_id"));
             Words::new("review", what, T::Warning, "waits for an answer")
         }
         E::ReviewDecided => {
             let reason = data.has("reason").then(|| format!(": {}", data.text("reason"))).unwrap_or_default();
             let tone = if data.text("state") == "approved" { T::Good } else { T::Warning };
-            Words::new("review", format!("{} by {}{reason}", data.text("state"), data.text("decided_by")), tone, "waits for a worker")
+            Words::new(
+                "review",
+                format!("{} by {}{reason}", data.text("state"), data.text("decided_by")),
+                tone,
+                "waits for a worker",
+            )
         }
         E::UsageClamped => {
-            let what = format!("the provider reported {} tokens; {} were booked", data.text("reported"), data.text("booked"));
+            let what = format!(
+                "the provider reported {} tokens; {} were booked",
+                data.text("reported"),
+                data.text("booked")
+            );
             Words::new("budget", what, T::Warning, "infer")
         }
         E::BudgetExceeded => {
             let what = format!(
                 "the call needs {} tokens; {} of {} are spent",
-                data.text("needed"), data.text("settled"), data.text("limit")
+                data.text("needed"),
+                data.text("settled"),
+                data.text("limit")
             );
             Words::new("budget", what, T::Bad, "infer")
         }
-        E::OutputRejected => Words::new("infer", format!("the answer is refused, asked once more: {}", data.text("message")), T::Warning, "infer: the model is asked once more"),
+        E::OutputRejected => Words::new(
+            "infer",
+            format!("the answer is refused, asked once more: {}", data.text("message")),
+            T::Warning,
+            "infer: the model is asked once more",
+        ),
         other => Words::new(other.as_str(), other.meaning().trim(), T::Plain, "running"),
     }
 }

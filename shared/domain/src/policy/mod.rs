@@ -130,12 +130,14 @@ impl Expression {
             return Err(PolicyError::GivenUp("it has been dropped"));
         };
         let variables = value::variables(engagement, &self.inner.needs)?;
+        let source = self.inner.source.clone();
         thread::run(move || {
             let mut context = Context::with_env(environment());
             for (name, value) in variables {
                 context.add_variable_from_value(name, value);
             }
-            let result = program.execute(&context).map_err(|e| PolicyError::Evaluation(reason(&e)))?;
+            let result =
+                program.execute(&context).map_err(|e| PolicyError::Evaluation(reason(&e, &source)))?;
             value::to_json(&result)
         })?
     }
@@ -166,7 +168,9 @@ fn parse(text: &str, as_written: bool) -> Result<(Arc<Program>, Needs), PolicyEr
         let Some(first) = errors.errors.first() else {
             return PolicyError::Syntax("it cannot be parsed".to_owned());
         };
-        let mut message: String = first.msg.chars().take(200).collect();
+        // The parser goes on to list every token that it would have taken instead.
+        let told = first.msg.split(" expecting {").next().unwrap_or_default();
+        let mut message: String = told.chars().take(200).collect();
         if as_written && first.pos.0 > 0 {
             message.push_str(&format!(" (line {}, column {} of the expression)", first.pos.0, first.pos.1));
         }
@@ -185,8 +189,10 @@ fn environment() -> Arc<Env> {
 }
 
 /// What went wrong, without the values: they may be withheld from whoever reads the message (OAS-35).
-fn reason(error: &ExecutionError) -> String {
+fn reason(error: &ExecutionError, source: &str) -> String {
     match error {
+        // A key that is not in the source was computed from values.
+        ExecutionError::NoSuchKey(key) if !source.contains(key.as_str()) => "there is no such key".to_owned(),
         ExecutionError::NoSuchKey(key) => {
             format!("there is no `{key}`; test for it first, as in `\"{key}\" in recent`")
         }

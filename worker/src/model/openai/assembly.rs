@@ -84,7 +84,8 @@ impl Assembly {
             None if id.is_empty() && name.is_empty() => self.calls.len().checked_sub(1),
             None => None,
         };
-        let same = |at: &usize| self.calls.get(*at).is_some_and(|p| id.is_empty() || p.id.is_empty() || p.id == id);
+        let same =
+            |at: &usize| self.calls.get(*at).is_some_and(|p| id.is_empty() || p.id.is_empty() || p.id == id);
         if let Some(at) = known.filter(same) {
             return Ok(at);
         }
@@ -122,10 +123,10 @@ impl Assembly {
             _ => FinishReason::Stop,
         };
         let content = if refused { self.refusal } else { self.content };
-        let tool_calls = self.calls.into_iter().map(|call| AskedCall {
-            name: names.own(&call.name),
-            arguments: arguments(call.arguments),
-        });
+        let tool_calls = self
+            .calls
+            .into_iter()
+            .map(|call| AskedCall { name: names.own(&call.name), arguments: arguments(call.arguments) });
         Ok(ModelAnswer {
             content: (!content.is_empty()).then_some(content),
             tool_calls: tool_calls.collect(),
@@ -147,7 +148,9 @@ fn arguments(text: String) -> Value {
 fn add_text(into: &mut String, said: &Value) {
     match said {
         Value::String(text) => into.push_str(text),
-        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).for_each(|text| into.push_str(text)),
+        Value::Array(parts) => {
+            parts.iter().filter_map(|part| part["text"].as_str()).for_each(|text| into.push_str(text))
+        }
         _ => {}
     }
 }
@@ -196,7 +199,10 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(calls(&answer), [("f", "{\"x\":1}".to_owned()), ("g", "\"oops\"".to_owned())]);
-        assert_eq!((answer.finish_reason, answer.content, answer.model.as_str()), (FinishReason::ToolUse, None, "asked"));
+        assert_eq!(
+            (answer.finish_reason, answer.content, answer.model.as_str()),
+            (FinishReason::ToolUse, None, "asked")
+        );
     }
 
     #[test]
@@ -219,29 +225,53 @@ mod tests {
 
     #[test]
     fn odd_usage_is_passed_on_and_nonsense_is_none() {
-        let of = |usage: Value| answer(&[json!({"choices": [{"message": {"content": "x"}}], "usage": usage})]).unwrap().usage;
-        assert_eq!(of(json!({"prompt_tokens": 3, "completion_tokens": -4})), Some(Usage { input: 3, output: -4 }));
-        assert_eq!(of(json!({"prompt_tokens": 1.2, "completion_tokens": 1e300})), Some(Usage { input: 2, output: i64::MAX }));
-        assert_eq!(of(json!({"prompt_tokens": u64::MAX, "completion_tokens": 0})), Some(Usage { input: i64::MAX, output: 0 }));
+        let of = |usage: Value| {
+            answer(&[json!({"choices": [{"message": {"content": "x"}}], "usage": usage})]).unwrap().usage
+        };
+        assert_eq!(
+            of(json!({"prompt_tokens": 3, "completion_tokens": -4})),
+            Some(Usage { input: 3, output: -4 })
+        );
+        assert_eq!(
+            of(json!({"prompt_tokens": 1.2, "completion_tokens": 1e300})),
+            Some(Usage { input: 2, output: i64::MAX })
+        );
+        assert_eq!(
+            of(json!({"prompt_tokens": u64::MAX, "completion_tokens": 0})),
+            Some(Usage { input: i64::MAX, output: 0 })
+        );
         assert_eq!(of(json!({"prompt_tokens": "3", "completion_tokens": 4})), None);
         assert_eq!(of(Value::Null), None);
     }
 
     #[test]
     fn refusals_and_truncations_are_told_apart() {
-        let of = |message: Value, reason: &str| answer(&[json!({"choices": [{"message": message, "finish_reason": reason}]})]).unwrap();
+        let of = |message: Value, reason: &str| {
+            answer(&[json!({"choices": [{"message": message, "finish_reason": reason}]})]).unwrap()
+        };
         let refused = of(json!({"content": null, "refusal": "I will not"}), "stop");
-        assert_eq!((refused.finish_reason, refused.content.as_deref()), (FinishReason::ContentFilter, Some("I will not")));
+        assert_eq!(
+            (refused.finish_reason, refused.content.as_deref()),
+            (FinishReason::ContentFilter, Some("I will not"))
+        );
         assert_eq!(of(json!({"content": "ab"}), "length").finish_reason, FinishReason::Length);
-        assert_eq!(of(json!({"content": [{"type": "text", "text": "ab"}]}), "stop").content.as_deref(), Some("ab"));
+        assert_eq!(
+            of(json!({"content": [{"type": "text", "text": "ab"}]}), "stop").content.as_deref(),
+            Some("ab")
+        );
         assert_eq!(of(json!({"content": "ab"}), "novel_reason").finish_reason, FinishReason::Stop);
     }
 
     #[test]
     fn an_answer_without_substance_is_an_error() {
         assert!(answer(&[json!({"object": "list"})]).unwrap_err().contains("no choice"));
-        assert!(answer(&[delta(json!([{"index": 0, "function": {"arguments": "{}"}}]))]).unwrap_err().contains("naming"));
-        let many: Vec<Value> = (0..200).map(|index| json!({"index": index, "function": {"name": "f"}})).collect();
+        assert!(
+            answer(&[delta(json!([{"index": 0, "function": {"arguments": "{}"}}]))])
+                .unwrap_err()
+                .contains("naming")
+        );
+        let many: Vec<Value> =
+            (0..200).map(|index| json!({"index": index, "function": {"name": "f"}})).collect();
         assert!(answer(&[delta(Value::Array(many))]).unwrap_err().contains("128"));
     }
 }

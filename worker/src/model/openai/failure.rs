@@ -25,24 +25,45 @@ pub(super) async fn of_response(response: Response, told: &(impl Fn(&str) -> Str
 }
 
 /// The error that stands in a document with a status of 200: in the middle of a stream, or from a careless gateway.
-pub(super) fn in_document(document: &Value, is_error: bool, told: &impl Fn(&str) -> String) -> Option<ModelError> {
+pub(super) fn in_document(
+    document: &Value,
+    is_error: bool,
+    told: &impl Fn(&str) -> String,
+) -> Option<ModelError> {
     let error = match &document["error"] {
         Value::Null if is_error => document,
         Value::Null => return None,
         error => error,
     };
-    let code = error["code"].as_u64().or_else(|| error["code"].as_str()?.parse().ok()).or_else(|| error["status"].as_u64());
-    let status = code.and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code)).unwrap_or(500);
+    let code = error["code"]
+        .as_u64()
+        .or_else(|| error["code"].as_str()?.parse().ok())
+        .or_else(|| error["status"].as_u64());
+    let status = code
+        .and_then(|code| u16::try_from(code).ok())
+        .filter(|code| (400..600).contains(code))
+        .unwrap_or(500);
     Some(of_status(status, &message_in(error).unwrap_or_else(|| "no message".to_owned()), None, told))
 }
 
-fn of_status(status: u16, said: &str, retry_after_ms: Option<u64>, told: &impl Fn(&str) -> String) -> ModelError {
-    let sentence = if said.is_empty() { format!("status {status}") } else { format!("status {status}: {}", excerpt(said, TOLD)) };
+fn of_status(
+    status: u16,
+    said: &str,
+    retry_after_ms: Option<u64>,
+    told: &impl Fn(&str) -> String,
+) -> ModelError {
+    let sentence = if said.is_empty() {
+        format!("status {status}")
+    } else {
+        format!("status {status}: {}", excerpt(said, TOLD))
+    };
     match status {
         429 => ModelError::RateLimited { message: told(&sentence), retry_after_ms },
         // 404 is a model that this provider does not have; 408, 409 and 425 ask for another try.
         404 | 408 | 409 | 425 | 500.. => ModelError::Unavailable(told(&sentence)),
-        300..=399 => ModelError::Refused(told(&format!("{sentence} (a redirect, which is not followed; correct base_url)"))),
+        300..=399 => ModelError::Refused(told(&format!(
+            "{sentence} (a redirect, which is not followed; correct base_url)"
+        ))),
         _ => ModelError::Refused(told(&sentence)),
     }
 }
@@ -91,13 +112,25 @@ mod tests {
         for status in [301, 400, 401, 402, 403, 413, 422] {
             assert!(matches!(of_status(status, "x", None, &told), ModelError::Refused(_)), "{status}");
         }
-        assert!(matches!(of_status(429, "x", Some(5), &told), ModelError::RateLimited { retry_after_ms: Some(5), .. }));
-        assert_eq!(of_status(400, &"y".repeat(1000), None, &told).to_string().chars().count(), "status 400: …".chars().count() + 300);
+        assert!(matches!(
+            of_status(429, "x", Some(5), &told),
+            ModelError::RateLimited { retry_after_ms: Some(5), .. }
+        ));
+        assert_eq!(
+            of_status(400, &"y".repeat(1000), None, &told).to_string().chars().count(),
+            "status 400: …".chars().count() + 300
+        );
     }
 
     #[test]
     fn a_providers_message_is_found_wherever_it_stands() {
-        for body in [r#"{"error": {"message": "m", "code": 400}}"#, r#"{"error": "m"}"#, r#"{"message": "m"}"#, r#"{"detail": "m"}"#, "m"] {
+        for body in [
+            r#"{"error": {"message": "m", "code": 400}}"#,
+            r#"{"error": "m"}"#,
+            r#"{"message": "m"}"#,
+            r#"{"detail": "m"}"#,
+            "m",
+        ] {
             assert_eq!(message(body.as_bytes()), "m", "{body}");
         }
     }
@@ -108,14 +141,20 @@ mod tests {
         assert_eq!(found(json!({"choices": [], "error": null}), false), None);
         let limited = found(json!({"error": {"code": 429, "message": "slow down"}}), false);
         assert!(matches!(limited, Some(ModelError::RateLimited { .. })));
-        assert!(matches!(found(json!({"code": 500, "message": "m"}), true), Some(ModelError::Unavailable(text)) if text.contains('m')));
-        assert!(matches!(found(json!({"error": {"code": "invalid_api_key"}}), false), Some(ModelError::Unavailable(_))));
+        assert!(
+            matches!(found(json!({"code": 500, "message": "m"}), true), Some(ModelError::Unavailable(text)) if text.contains('m'))
+        );
+        assert!(matches!(
+            found(json!({"error": {"code": "invalid_api_key"}}), false),
+            Some(ModelError::Unavailable(_))
+        ));
     }
 
     #[test]
     fn retry_after_is_read_in_all_three_forms() {
         let of = |pairs: &[(&'static str, &'static str)]| {
-            let headers = pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+            let headers =
+                pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
             retry_after_ms(&headers)
         };
         assert_eq!(of(&[("retry-after", "7")]), Some(7000));

@@ -43,7 +43,8 @@ impl OpenAiModel {
     /// # Errors
     /// A sentence that names the key of the configuration that is wrong.
     pub fn new(name: &str, config: OpenAiConfig, client: Client) -> Result<Self, String> {
-        let mut url = Url::parse(&config.base_url).map_err(|error| format!("base_url: not a URL: {error}"))?;
+        let mut url =
+            Url::parse(&config.base_url).map_err(|error| format!("base_url: not a URL: {error}"))?;
         address_guard::check_form(&url).map_err(|problem| format!("base_url: {problem}"))?;
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().extend(["chat", "completions"]);
@@ -71,7 +72,8 @@ impl OpenAiModel {
         let names = WireNames::of(request.tools.iter().map(|tool| tool.name.as_str()));
         let body = request::body(request, &self.config, &names);
         let sent = self.client.post(self.url.clone()).headers(headers).json(&body).send().await;
-        let response = sent.map_err(|error| ModelError::Unavailable(self.told(&outbound::describe(&error))))?;
+        let response =
+            sent.map_err(|error| ModelError::Unavailable(self.told(&outbound::describe(&error))))?;
         let assembly = self.read(response).await?;
         assembly.finish(&names, &request.model).map_err(|problem| ModelError::Malformed(self.told(&problem)))
     }

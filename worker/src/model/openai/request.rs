@@ -71,9 +71,12 @@ fn one(message: &Message, names: &WireNames) -> Value {
             let call_id = message.call_id.as_ref().map_or("", |id| id.as_str());
             json!({"role": "tool", "tool_call_id": call_id, "content": message.content})
         }
-        Role::Assistant if message.tool_calls.is_empty() => json!({"role": "assistant", "content": message.content}),
+        Role::Assistant if message.tool_calls.is_empty() => {
+            json!({"role": "assistant", "content": message.content})
+        }
         Role::Assistant => {
-            let content = if message.content.is_empty() { Value::Null } else { message.content.as_str().into() };
+            let content =
+                if message.content.is_empty() { Value::Null } else { message.content.as_str().into() };
             let calls: Value = message.tool_calls.iter().map(|call| asked(call, names)).collect();
             json!({"role": "assistant", "content": content, "tool_calls": calls})
         }
@@ -100,7 +103,8 @@ mod tests {
     use std::time::Duration;
 
     fn request() -> ModelRequest {
-        let call = |arguments: Value| RequestedCall { call_id: "c1".into(), name: "web.search".into(), arguments };
+        let call =
+            |arguments: Value| RequestedCall { call_id: "c1".into(), name: "web.search".into(), arguments };
         ModelRequest {
             model: "m".into(),
             system: "be brief".into(),
@@ -112,7 +116,11 @@ mod tests {
                 },
                 Message::tool("c1".into(), "18"),
             ],
-            tools: vec![ToolOffer { name: "web.search".into(), description: "d".into(), input_schema: json!({}) }],
+            tools: vec![ToolOffer {
+                name: "web.search".into(),
+                description: "d".into(),
+                input_schema: json!({}),
+            }],
             tool_choice: ToolChoice::Required,
             temperature: Some(0.5),
             max_tokens: 99,
@@ -132,7 +140,10 @@ mod tests {
         let asked = &body["messages"][2];
         assert_eq!(asked["content"], Value::Null);
         assert_eq!(asked["tool_calls"][0]["id"], "c1");
-        assert_eq!(asked["tool_calls"][0]["function"], json!({"name": "web_search", "arguments": "{\"q\":1}"}));
+        assert_eq!(
+            asked["tool_calls"][0]["function"],
+            json!({"name": "web_search", "arguments": "{\"q\":1}"})
+        );
         assert_eq!(asked["tool_calls"][1]["function"]["arguments"], r#"{"invalid_arguments":"not json"}"#);
         assert_eq!(body["messages"][3], json!({"role": "tool", "tool_call_id": "c1", "content": "18"}));
         assert_eq!((&body["tool_choice"], &body["max_tokens"]), (&json!("required"), &json!(99)));
@@ -142,7 +153,8 @@ mod tests {
     #[test]
     fn without_tools_nothing_is_said_about_them() {
         let request = ModelRequest { tools: Vec::new(), temperature: None, ..request() };
-        let config = OpenAiConfig { max_tokens_field: MaxTokensField::MaxCompletionTokens, ..OpenAiConfig::default() };
+        let config =
+            OpenAiConfig { max_tokens_field: MaxTokensField::MaxCompletionTokens, ..OpenAiConfig::default() };
         let body = body_of(&request, &config);
         for absent in ["tools", "tool_choice", "temperature", "max_tokens", "response_format"] {
             assert!(body.get(absent).is_none(), "{absent}");
@@ -153,7 +165,9 @@ mod tests {
     #[test]
     fn the_demanded_form_is_told_as_far_as_the_provider_offers_it() {
         let schema = json!({"type": "object"});
-        let with = |schema: Option<Value>, format, offered| response_format(&OutputContract { schema, format }, offered);
+        let with = |schema: Option<Value>, format, offered| {
+            response_format(&OutputContract { schema, format }, offered)
+        };
         let told = with(Some(schema.clone()), OutputFormat::Json, ResponseFormat::JsonSchema).unwrap();
         assert_eq!((&told["type"], &told["json_schema"]["schema"]), (&json!("json_schema"), &schema));
         assert!(told["json_schema"].get("strict").is_none());

@@ -10,24 +10,39 @@ use reqwest::Response;
 use serde_json::Value;
 
 /// Reads a streamed answer up to `[DONE]`.
-pub(super) async fn read(response: Response, cap: usize, told: &(impl Fn(&str) -> String + Sync)) -> Result<Assembly, ModelError> {
+pub(super) async fn read(
+    response: Response,
+    cap: usize,
+    told: &(impl Fn(&str) -> String + Sync),
+) -> Result<Assembly, ModelError> {
     let mut events = EventStream::new(Box::pin(capped(response, cap)));
     let mut assembly = Assembly::default();
     while let Some(event) = events.next().await {
         let event = match event {
             Ok(event) => event,
             // The answer is complete; only its usage may be missing.
-            Err(EventStreamError::Transport(BodyError::Lost(_))) if assembly.is_finished() => return Ok(assembly),
-            Err(EventStreamError::Transport(error @ BodyError::Lost(_))) => return Err(ModelError::Unavailable(told(&error.to_string()))),
-            Err(EventStreamError::Transport(error @ BodyError::TooLarge(_))) => return Err(ModelError::Malformed(told(&error.to_string()))),
-            Err(EventStreamError::Utf8(_)) => return Err(ModelError::Malformed(told("the stream is not UTF-8"))),
-            Err(EventStreamError::Parser(_)) => return Err(ModelError::Malformed(told("the stream is not one of server-sent events"))),
+            Err(EventStreamError::Transport(BodyError::Lost(_))) if assembly.is_finished() => {
+                return Ok(assembly);
+            }
+            Err(EventStreamError::Transport(error @ BodyError::Lost(_))) => {
+                return Err(ModelError::Unavailable(told(&error.to_string())));
+            }
+            Err(EventStreamError::Transport(error @ BodyError::TooLarge(_))) => {
+                return Err(ModelError::Malformed(told(&error.to_string())));
+            }
+            Err(EventStreamError::Utf8(_)) => {
+                return Err(ModelError::Malformed(told("the stream is not UTF-8")));
+            }
+            Err(EventStreamError::Parser(_)) => {
+                return Err(ModelError::Malformed(told("the stream is not one of server-sent events")));
+            }
         };
         if event.data.trim() == "[DONE]" {
             return Ok(assembly);
         }
-        let chunk: Value = serde_json::from_str(&event.data)
-            .map_err(|error| ModelError::Malformed(told(&format!("a piece of the stream is not JSON: {error}"))))?;
+        let chunk: Value = serde_json::from_str(&event.data).map_err(|error| {
+            ModelError::Malformed(told(&format!("a piece of the stream is not JSON: {error}")))
+        })?;
         if let Some(error) = failure::in_document(&chunk, event.event == "error", told) {
             return Err(error);
         }
@@ -40,14 +55,20 @@ pub(super) async fn read(response: Response, cap: usize, told: &(impl Fn(&str) -
 }
 
 /// Reads an answer that came in one piece.
-pub(super) async fn read_whole(response: Response, cap: usize, told: &(impl Fn(&str) -> String + Sync)) -> Result<Assembly, ModelError> {
+pub(super) async fn read_whole(
+    response: Response,
+    cap: usize,
+    told: &(impl Fn(&str) -> String + Sync),
+) -> Result<Assembly, ModelError> {
     let body = outbound::read_body(response, cap).await.map_err(|error| match error {
         BodyError::Lost(_) => ModelError::Unavailable(told(&error.to_string())),
         BodyError::TooLarge(_) => ModelError::Malformed(told(&error.to_string())),
     })?;
     let document: Value = serde_json::from_slice(&body).map_err(|error| {
         let begins = excerpt(&String::from_utf8_lossy(&body[..body.len().min(400)]), 100);
-        ModelError::Malformed(told(&format!("the answer is neither a stream nor JSON ({error}); it begins: {begins}")))
+        ModelError::Malformed(told(&format!(
+            "the answer is neither a stream nor JSON ({error}); it begins: {begins}"
+        )))
     })?;
     if let Some(error) = failure::in_document(&document, false, told) {
         return Err(error);

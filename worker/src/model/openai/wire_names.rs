@@ -14,8 +14,11 @@ pub(super) struct WireNames {
 impl WireNames {
     /// Names for the offered tools: the tool's own where the provider takes it, else the nearest free one.
     pub(super) fn of<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Self {
-        let mut by_own: BTreeMap<String, String> =
-            names.clone().filter(|name| tamed(name) == *name).map(|name| (name.to_owned(), name.to_owned())).collect();
+        let mut by_own: BTreeMap<String, String> = names
+            .clone()
+            .filter(|name| tamed(name) == *name)
+            .map(|name| (name.to_owned(), name.to_owned()))
+            .collect();
         for name in names.filter(|name| tamed(name) != *name) {
             let near = tamed(name);
             let taken = |wire: &String| by_own.values().any(|known| known == wire);
@@ -65,6 +68,9 @@ mod tests {
         wires.sort();
         wires.dedup();
         assert_eq!(wires.len(), own.len());
-        assert_eq!((names.own("unknown"), names.wire("gone.now")), ("unknown".to_owned(), "gone_now".to_owned()));
+        assert_eq!(
+            (names.own("unknown"), names.wire("gone.now")),
+            ("unknown".to_owned(), "gone_now".to_owned())
+        );
     }
 }

@@ -46,7 +46,9 @@ impl HttpGetTool {
         let status = response.status();
         if status.is_redirection() {
             return Err(failed(match target(&url, &response) {
-                Some(target) => format!("status {}: the page is at {target}; ask for that URL", status.as_u16()),
+                Some(target) => {
+                    format!("status {}: the page is at {target}; ask for that URL", status.as_u16())
+                }
                 None => format!("status {} without a usable Location", status.as_u16()),
             }));
         }
@@ -54,7 +56,8 @@ impl HttpGetTool {
             return Err(failed(format!("the server answered with status {}", status.as_u16())));
         }
         let media_type = outbound::media_type(&response);
-        let (body, whole) = outbound::read_start(response, TEXT_CAP).await.map_err(|error| failed(error.to_string()))?;
+        let (body, whole) =
+            outbound::read_start(response, TEXT_CAP).await.map_err(|error| failed(error.to_string()))?;
         if body.contains(&0) {
             return Err(failed(format!("the page is {media_type:?}, which is not text")));
         }
@@ -80,7 +83,9 @@ impl Tool for HttpGetTool {
 
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
         let refused = |problem: String| ToolError::Refused(format!("tool http_get: {problem}"));
-        let text = invocation.input["url"].as_str().ok_or_else(|| refused("the argument `url` is missing".to_owned()))?;
+        let text = invocation.input["url"]
+            .as_str()
+            .ok_or_else(|| refused("the argument `url` is missing".to_owned()))?;
         let url = Url::parse(text).map_err(|error| refused(format!("not a URL: {error}")))?;
         check_url(&url).map_err(refused)?;
         let fetch = self.fetch(url, invocation.call_id.as_str());
@@ -126,9 +131,13 @@ mod tests {
         let (port, server) = serve().await;
         // The guard stands in `call` and in the client; `fetch` with an open client shows the rest.
         let tool = HttpGetTool::new(outbound::open_client().unwrap());
-        let fetch = |path: &str| tool.fetch(Url::parse(&format!("http://127.0.0.1:{port}{path}")).unwrap(), "c");
+        let fetch =
+            |path: &str| tool.fetch(Url::parse(&format!("http://127.0.0.1:{port}{path}")).unwrap(), "c");
         let page = fetch("/page").await.unwrap();
-        assert_eq!((&page["text"], &page["truncated"], &page["status"]), (&json!("hello"), &json!(false), &json!(200)));
+        assert_eq!(
+            (&page["text"], &page["truncated"], &page["status"]),
+            (&json!("hello"), &json!(false), &json!(200))
+        );
         let large = fetch("/large").await.unwrap();
         assert_eq!((large["text"].as_str().unwrap().len(), &large["truncated"]), (TEXT_CAP, &json!(true)));
         let moved = fetch("/moved").await.unwrap_err().to_string();

@@ -1,0 +1,16 @@
+//! `GET /agents/{name}`: the document as it was written (OpenAgentSpec).
+
+use crate::api::Shared;
+use crate::reply::Answer;
+use crate::request::Segment;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use turnstone_ojs::OjsError;
+
+pub(crate) async fn document(State(app): State<Shared>, Segment(name): Segment) -> Answer {
+    match app.api.store.views.agent(&name).await? {
+        Some(record) => Ok(([(CONTENT_TYPE, "application/yaml")], record.source).into_response()),
+        None => Err(OjsError::not_found("agent", &name).into()),
+    }
+}

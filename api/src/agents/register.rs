@@ -1,0 +1,83 @@
+//! `POST /agents` with a YAML or JSON document: 201 for a new agent, 200 for a known one, 422 with every problem.
+//!
+//! Engagements that run keep the definition they began with.
+
+use crate::api::{App, Shared};
+use crate::reply::{self, Answer, Failure};
+use crate::request::Raw;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::{HeaderValue, LOCATION};
+use serde_json::{Value, json};
+use turnstone_domain::AgentDefinition;
+use turnstone_ojs::OjsError;
+use turnstone_specs::{Names, Problem, Severity};
+use turnstone_store::NewAgent;
+
+pub(crate) async fn register(State(app): State<Shared>, Raw(bytes): Raw) -> Answer {
+    let source = String::from_utf8(bytes.into()).map_err(|_| OjsError {
+        hint: "Send YAML or JSON in UTF-8.".to_owned(),
+        ..OjsError::invalid_payload("The document is not UTF-8.")
+    })?;
+    let known: Vec<String> =
+        app.api.store.views.agents().await?.into_iter().map(|record| record.definition.name).collect();
+    let (definition, warnings, source) = read(&app, source, known.clone()).await?;
+    let is_new = !known.contains(&definition.name);
+    let mut body = super::summary(&definition);
+    let location = HeaderValue::from_str(&format!("/agents/{}", definition.name));
+    let changed =
+        app.api.store.intake.register_agent(NewAgent { definition, source, at: app.api.clock.now() }).await?;
+    body["changed"] = changed.into();
+    body["warnings"] = warnings.iter().map(shown).collect();
+    let mut response = reply::json(if is_new { StatusCode::CREATED } else { StatusCode::OK }, &body);
+    if let Ok(location) = location {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    Ok(response)
+}
+
+/// Reads the document on a thread that may block: a hostile one can take a while.
+async fn read(
+    app: &App,
+    source: String,
+    agents: Vec<String>,
+) -> Result<(AgentDefinition, Vec<Problem>, String), Failure> {
+    let tools: Vec<String> = app.api.tools.iter().map(|tool| tool.name.clone()).collect();
+    let reading = tokio::task::spawn_blocking(move || {
+        let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
+        let agents: Vec<&str> = agents.iter().map(String::as_str).collect();
+        (turnstone_specs::read(&source, Some(&Names { tools: &tools, agents: &agents })), source)
+    });
+    match reading.await {
+        Ok((Ok((definition, warnings)), source)) => Ok((definition, warnings, source)),
+        Ok((Err(problems), _)) => Err(refusal(&problems).into()),
+        Err(_) => {
+            Err(OjsError::internal("The document could not be read to its end; nothing was stored.").into())
+        }
+    }
+}
+
+fn refusal(problems: &[Problem]) -> OjsError {
+    let first = problems.first().map(Problem::to_string).unwrap_or_default();
+    let message = match problems.len() {
+        0 | 1 => format!("The document is not a usable agent: {first}"),
+        count => format!("The document has {count} problems and was not stored. The first: {first}"),
+    };
+    let hint = "Correct the document; `turnstone agent lint FILE` shows the same problems.";
+    let problems: Value = problems.iter().map(shown).collect();
+    OjsError::new(422, "validation_error", message, hint).with("problems", problems)
+}
+
+fn shown(problem: &Problem) -> Value {
+    let severity = match problem.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    json!({
+        "line": problem.line,
+        "column": problem.column,
+        "rule": problem.rule,
+        "severity": severity,
+        "message": problem.message,
+    })
+}

@@ -1,0 +1,86 @@
+//! What the api needs, and the router made of it.
+
+use crate::{agents, auth, engagements, ojs, probes, reply, reviews, stamp};
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
+use turnstone_domain::agent::ToolSpec;
+use turnstone_domain::{Clock, Ids, Timestamp};
+use turnstone_store::Store;
+use turnstone_telemetry::Secret;
+
+/// Bodies may have this many bytes unless the configuration says otherwise (OJS HTTP binding §3: at least 1 MiB).
+pub const DEFAULT_MAX_BODY_BYTES: usize = 1024 * 1024;
+
+/// How the api is set up.
+#[derive(Clone, Debug)]
+pub struct ApiOptions {
+    /// Where it listens. An address that is not loopback needs a key: see [`crate::check_exposure`].
+    pub bind: SocketAddr,
+    /// Any of these opens the api; none means that everybody who can reach it may use it.
+    pub api_keys: Vec<Secret>,
+    /// Larger bodies are refused with 413.
+    pub max_body_bytes: usize,
+}
+
+impl Default for ApiOptions {
+    fn default() -> Self {
+        Self {
+            bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            api_keys: Vec::new(),
+            max_body_bytes: DEFAULT_MAX_BODY_BYTES,
+        }
+    }
+}
+
+/// Everything the endpoints need.
+#[derive(Clone)]
+pub struct Api {
+    /// Where jobs, agents and reviews are.
+    pub store: Store,
+    /// The source of the current time.
+    pub clock: Arc<dyn Clock>,
+    /// The source of new ids.
+    pub ids: Arc<dyn Ids>,
+    /// The tools that agents may refer to.
+    pub tools: Vec<ToolSpec>,
+    /// The kind of store, as health and manifest name it: `sqlite`.
+    pub backend: String,
+    /// Set-up.
+    pub options: ApiOptions,
+    /// Cancelled when the process drains: readiness ends, and so do event streams.
+    pub shutdown: CancellationToken,
+}
+
+/// What the endpoints share.
+pub(crate) struct App {
+    pub(crate) api: Api,
+    pub(crate) started_at: Timestamp,
+}
+
+pub(crate) type Shared = Arc<App>;
+
+impl Api {
+    /// The router with all endpoints; every answer of it, errors and panics included, has the headers and the error
+    /// shape of the OJS HTTP binding.
+    pub fn router(self) -> Router {
+        let started_at = self.clock.now();
+        let app = Arc::new(App { api: self, started_at });
+        Router::new()
+            .merge(ojs::routes())
+            .merge(agents::routes())
+            .merge(engagements::routes())
+            .merge(reviews::routes())
+            .merge(probes::routes())
+            .fallback(reply::unknown_route)
+            .method_not_allowed_fallback(reply::wrong_method)
+            .with_state(app.clone())
+            .layer(from_fn_with_state(app.clone(), auth::guard))
+            .layer(from_fn(stamp::check_version))
+            .layer(CatchPanicLayer::custom(reply::panicked))
+            .layer(from_fn_with_state(app, stamp::stamp))
+    }
+}

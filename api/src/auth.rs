@@ -1,0 +1,90 @@
+//! Who may come in.
+
+use crate::api::{App, Shared};
+use crate::reply::{Answer, Failure};
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::middleware::Next;
+use axum::response::IntoResponse;
+use turnstone_domain::digest;
+use turnstone_ojs::OjsError;
+
+/// Probes and the manifest answer without a key.
+const OPEN_PATHS: [&str; 4] = ["/livez", "/readyz", "/health", "/ojs/manifest"];
+
+/// Lets a request pass that carries a key or needs none.
+pub(crate) async fn guard(State(app): State<Shared>, request: Request, next: Next) -> Answer {
+    if !OPEN_PATHS.contains(&request.uri().path()) {
+        if app.api.options.api_keys.is_empty() {
+            refuse_other_sites(request.headers())?;
+        } else if !carries_key(&app, request.headers()) {
+            let mut refusal = Failure(OjsError::unauthorized()).into_response();
+            refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            return Ok(refusal);
+        }
+    }
+    Ok(next.run(request).await)
+}
+
+fn carries_key(app: &App, headers: &HeaderMap) -> bool {
+    let Some(header) = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()) else { return false };
+    let Some((scheme, key)) = header.split_once(' ') else { return false };
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return false;
+    }
+    let presented = digest::of_text(key.trim());
+    // Every key is compared, and digests are compared in full, so the time says nothing about any key.
+    app.api
+        .options
+        .api_keys
+        .iter()
+        .fold(false, |found, key| found | equal(&presented, &digest::of_text(key.expose())))
+}
+
+/// Compares two texts of equal length in constant time.
+fn equal(a: &str, b: &str) -> bool {
+    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |different, (a, b)| different | (a ^ b)) == 0
+}
+
+/// Without a key, a web page that the operator happens to visit could enqueue jobs on loopback. Browsers name the
+/// page's site in `Origin`; other clients do not send it.
+fn refuse_other_sites(headers: &HeaderMap) -> Result<(), Failure> {
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
+    let site = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, site)| site);
+    if site.is_some() && site == text(HOST) {
+        return Ok(());
+    }
+    let hint = "Use the page of this server itself, or configure an API key and send it.";
+    Err(Failure(OjsError::new(403, "forbidden", "The request comes from a web page of another site.", hint)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_servers_own_pages_may_call_without_a_key() {
+        let allowed = |origin: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, HeaderValue::from_static("127.0.0.1:8080"));
+            if let Some(origin) = origin {
+                headers.insert(ORIGIN, HeaderValue::from_str(origin).unwrap());
+            }
+            refuse_other_sites(&headers).is_ok()
+        };
+        assert!(allowed(None) && allowed(Some("http://127.0.0.1:8080")));
+        assert!(
+            !allowed(Some("https://example.com"))
+                && !allowed(Some("null"))
+                && !allowed(Some("http://127.0.0.1"))
+        );
+    }
+
+    #[test]
+    fn comparison_needs_every_character() {
+        assert!(equal("abc", "abc"));
+        assert!(!equal("abc", "abd") && !equal("abc", "ab") && !equal("", "a"));
+    }
+}

@@ -1,0 +1,42 @@
+//! `GET /engagements/{id}/messages?after=&limit=`: the conversation, oldest first.
+
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{Params, Segment};
+use crate::show;
+use axum::extract::State;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use turnstone_domain::CallId;
+use turnstone_domain::message::{Role, StoredMessage};
+use turnstone_domain::tool_call::ToolCall;
+
+/// Stands for a tool's output that is withheld (OAS-24, OAS-35).
+const WITHHELD: &str = "(withheld)";
+
+pub(crate) async fn messages(State(app): State<Shared>, Segment(id): Segment, params: Params) -> Answer {
+    let (engagement, _, _) = super::find(&app, &id).await?;
+    let after: i64 = params.number("after", 0, 0, i64::MAX)?;
+    let limit: u32 = params.number("limit", 100, 1, 1000)?;
+    let views = &app.api.store.views;
+    let mut messages = views.messages(&engagement.id, after, limit + 1).await?;
+    let has_more = messages.len() > limit as usize;
+    messages.truncate(limit as usize);
+    if messages.iter().any(|stored| stored.message.role == Role::Tool) {
+        withhold(&mut messages, &views.tool_calls(&engagement.id).await?);
+    }
+    let cursor = messages.last().map_or(after, |stored| stored.seq);
+    let messages: Vec<Value> = messages.iter().map(show::message).collect();
+    Ok(reply::ok(&json!({"messages": messages, "cursor": cursor, "has_more": has_more})))
+}
+
+/// The model has read these outputs; nobody outside may.
+fn withhold(messages: &mut [StoredMessage], calls: &[ToolCall]) {
+    let withheld: HashSet<&CallId> =
+        calls.iter().filter(|call| call.withheld).map(|call| &call.call_id).collect();
+    for stored in messages {
+        if stored.message.call_id.as_ref().is_some_and(|call| withheld.contains(call)) {
+            stored.message.content = WITHHELD.to_owned();
+        }
+    }
+}

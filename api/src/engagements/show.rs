@@ -1,0 +1,29 @@
+//! `GET /engagements/{id}`: the state that the caller may see (OpenAgentSpec, §Engagement).
+
+use super::state;
+use crate::api::{App, Shared};
+use crate::reply::{self, Answer, Failure};
+use crate::request::Segment;
+use axum::extract::State;
+use turnstone_domain::JobState;
+use turnstone_domain::review::{Review, ReviewState};
+use turnstone_domain::tool_call::ToolCall;
+use turnstone_ojs::OjsError;
+
+pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment) -> Answer {
+    let (engagement, _, job_id) = super::find(&app, &id).await?;
+    let views = &app.api.store.views;
+    let job = views.job(&job_id).await?.ok_or_else(|| OjsError::not_found("job", job_id.as_str()))?;
+    let budget = views.budget(&engagement.id).await?;
+    let review = match job.state {
+        JobState::Pending => open_review(&app, &views.tool_calls(&engagement.id).await?).await?,
+        _ => None,
+    };
+    Ok(reply::ok(&state::of(&engagement, &job, &budget, review.as_ref())))
+}
+
+/// The review that the job waits for: it is about the newest call that has one.
+async fn open_review(app: &App, calls: &[ToolCall]) -> Result<Option<Review>, Failure> {
+    let Some(id) = calls.iter().rev().find_map(|call| call.review_id.as_ref()) else { return Ok(None) };
+    Ok(app.api.store.views.review(id).await?.filter(|review| review.state == ReviewState::Open))
+}

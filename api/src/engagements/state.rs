@@ -1,0 +1,101 @@
+//! What a caller sees of an engagement: never `recent` or `history`, only what the agent exposes.
+
+use serde_json::{Value, json};
+use turnstone_domain::budget::Budget;
+use turnstone_domain::engagement::Engagement;
+use turnstone_domain::review::Review;
+use turnstone_domain::{Job, JobState, Timestamp};
+
+pub(crate) fn of(engagement: &Engagement, job: &Job, budget: &Budget, review: Option<&Review>) -> Value {
+    let failed = job.errors.last().filter(|_| matches!(job.state, JobState::Retryable | JobState::Discarded));
+    json!({
+        "engagement_id": engagement.id,
+        "agent": engagement.agent,
+        "user": engagement.user,
+        "status": status(job.state, review),
+        "started_at": engagement.started_at.to_rfc3339(),
+        "updated_at": last_known_change(job, review).to_rfc3339(),
+        "awaiting": review.map(|review| json!({
+            "kind": "review",
+            "review_id": review.id,
+            "reviewer": review.reviewer,
+            "prompt": review.question,
+        })),
+        "results": job.result.as_ref().map(results),
+        "error": failed.map(|failed| json!({"code": failed.error.kind.code(), "message": failed.error.message})),
+        "job_id": job.id,
+        "turns": engagement.turns,
+        "tokens": {
+            "used": budget.settled,
+            "reserved": budget.reserved,
+            "limit": budget.limit,
+            "left": budget.left(),
+        },
+    })
+}
+
+fn status(state: JobState, review: Option<&Review>) -> &'static str {
+    match state {
+        JobState::Scheduled | JobState::Available | JobState::Retryable => "queued",
+        JobState::Pending if review.is_some() => "waiting-for-review",
+        JobState::Pending => "waiting-for-input",
+        JobState::Active => "running",
+        JobState::Completed => "completed",
+        JobState::Discarded => "failed",
+        JobState::Cancelled => "cancelled",
+    }
+}
+
+fn last_known_change(job: &Job, review: Option<&Review>) -> Timestamp {
+    let failed_at = job.errors.last().map(|failed| failed.at);
+    let times = [
+        Some(job.created_at),
+        job.started_at,
+        failed_at,
+        review.map(|review| review.created_at),
+        job.ended_at,
+    ];
+    times.into_iter().flatten().max().unwrap_or(job.created_at)
+}
+
+/// The answer as `text`, beside it what the agent exposes (OAS-47). A demanded JSON answer stands in `output` too.
+fn results(result: &Value) -> Value {
+    match result {
+        Value::String(text) => json!({"text": text}),
+        Value::Object(fields) if fields.get("text").is_some_and(Value::is_string) => result.clone(),
+        other => json!({"text": other.to_string(), "output": other}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_always_have_a_text() {
+        assert_eq!(results(&json!("hi")), json!({"text": "hi"}));
+        assert_eq!(results(&json!({"text": "hi", "mood": 1})), json!({"text": "hi", "mood": 1}));
+        assert_eq!(
+            results(&json!({"summary": 1})),
+            json!({"text": "{\"summary\":1}", "output": {"summary": 1}})
+        );
+    }
+
+    #[test]
+    fn every_state_has_a_word_of_the_closed_set() {
+        let words = JobState::ALL.map(|state| status(state, None));
+        assert_eq!(
+            words,
+            [
+                "queued",
+                "queued",
+                "waiting-for-input",
+                "running",
+                "completed",
+                "queued",
+                "cancelled",
+                "failed"
+            ]
+        );
+    }
+}

@@ -1,0 +1,28 @@
+//! `DELETE /ojs/v1/jobs/{id}` and `POST /ojs/v1/jobs/{id}/cancel` (OJS HTTP binding §5.3): 409 once a job has ended.
+
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::Segment;
+use axum::extract::State;
+use serde_json::Value;
+use turnstone_domain::JobId;
+use turnstone_ojs::{OjsError, job_reply};
+use turnstone_store::CancelOutcome;
+
+pub(crate) async fn cancel_job(State(app): State<Shared>, Segment(id): Segment) -> Answer {
+    let job_id = JobId::from(id.as_str());
+    let missing = || OjsError::not_found("job", &id);
+    match app.api.store.intake.cancel(&job_id, app.api.clock.now()).await? {
+        CancelOutcome::Cancelled { previous } => {
+            let job = app.api.store.views.job(&job_id).await?.ok_or_else(missing)?;
+            let mut reply = job_reply(&job);
+            reply.insert("previous_state".to_owned(), previous.as_str().into());
+            Ok(reply::ok(&Value::Object(reply)))
+        }
+        CancelOutcome::AlreadyEnded(state) => {
+            let message = format!("Job {id} cannot be cancelled: it is {state} already.");
+            Err(OjsError::conflict(message).with("state", state.as_str()).into())
+        }
+        CancelOutcome::NotFound => Err(missing().into()),
+    }
+}

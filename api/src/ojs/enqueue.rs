@@ -1,0 +1,28 @@
+//! `POST /ojs/v1/jobs`: accept a job. 201 is answered only after it is durable (OJS HTTP binding §5.1).
+
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::JsonBytes;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::{HeaderValue, LOCATION};
+use serde_json::Value;
+use turnstone_domain::JobState;
+use turnstone_ojs::{EnqueueRequest, accepted, job_reply};
+
+pub(crate) async fn enqueue(State(app): State<Shared>, JsonBytes(body): JsonBytes) -> Answer {
+    let request = EnqueueRequest::read(&body, app.api.clock.now())?;
+    let registered = match request.agent_name() {
+        Some(name) => app.api.store.views.agent(name).await?.map(|record| record.definition),
+        None => None,
+    };
+    let job = request.into_new_job(registered, app.api.ids.as_ref())?;
+    let pushed = app.api.store.intake.push(vec![job.clone()]).await?;
+    let state = pushed.first().map_or(JobState::Available, |pushed| pushed.state);
+    let location = HeaderValue::from_str(&format!("/ojs/v1/jobs/{}", job.id));
+    let mut response = reply::json(StatusCode::CREATED, &Value::Object(job_reply(&accepted(job, state))));
+    if let Ok(location) = location {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    Ok(response)
+}

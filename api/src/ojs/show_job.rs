@@ -1,0 +1,16 @@
+//! `GET /ojs/v1/jobs/{id}` (OJS HTTP binding §5.2). Has no effect: two reads of an unchanged job are equal.
+
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::Segment;
+use axum::extract::State;
+use serde_json::Value;
+use turnstone_domain::JobId;
+use turnstone_ojs::{OjsError, job_reply};
+
+pub(crate) async fn show_job(State(app): State<Shared>, Segment(id): Segment) -> Answer {
+    match app.api.store.views.job(&JobId::from(id.as_str())).await? {
+        Some(job) => Ok(reply::ok(&Value::Object(job_reply(&job)))),
+        None => Err(OjsError::not_found("job", &id).into()),
+    }
+}

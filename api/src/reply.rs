@@ -1,0 +1,98 @@
+//! Answers: JSON bodies, and errors in the one shape of OJS.
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+use std::any::Any;
+use turnstone_ojs::OjsError;
+use turnstone_store::StoreError;
+use turnstone_telemetry::redact;
+
+/// What an endpoint returns.
+pub(crate) type Answer = Result<Response, Failure>;
+
+/// The media type of every JSON body until [`crate::stamp`] makes it the one of OJS where that is spoken.
+pub(crate) const JSON: &str = "application/json";
+
+/// An error on its way to the client. The body is written by [`crate::stamp`], which knows the request's id.
+#[derive(Debug)]
+pub(crate) struct Failure(pub(crate) OjsError);
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = status.into_response();
+        if self.0.retryable && matches!(self.0.status, 429 | 503) {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response.extensions_mut().insert(self.0);
+        response
+    }
+}
+
+impl From<OjsError> for Failure {
+    fn from(error: OjsError) -> Self {
+        Self(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match &error {
+            StoreError::DuplicateJob(id) => Self(OjsError::duplicate(id.as_str())),
+            StoreError::Database { .. } | StoreError::Closed => {
+                tracing::error!(error = %redact(&error.to_string()), "the store failed");
+                Self(OjsError::backend("The store did not answer; nothing was written."))
+            }
+            StoreError::Inconsistent { table, row, .. } => {
+                tracing::error!(error = %redact(&error.to_string()), "a stored row cannot be read");
+                let message = format!("Row {row} of table {table} cannot be read by this version.");
+                Self(OjsError { retryable: false, ..OjsError::internal(message) })
+            }
+        }
+    }
+}
+
+/// 200 with a JSON body.
+pub(crate) fn ok(body: &Value) -> Response {
+    json(StatusCode::OK, body)
+}
+
+/// A JSON body with another status.
+pub(crate) fn json(status: StatusCode, body: &Value) -> Response {
+    (status, [(CONTENT_TYPE, JSON)], body.to_string()).into_response()
+}
+
+/// 404 for a path that does not exist.
+pub(crate) async fn unknown_route(uri: Uri) -> Failure {
+    let hint = "GET /ojs/manifest says what this server offers.";
+    Failure(OjsError::new(404, "not_found", format!("There is nothing at {}.", path_of(&uri)), hint))
+}
+
+/// 405 for a path that exists, with another method.
+pub(crate) async fn wrong_method(method: Method, uri: Uri) -> Failure {
+    let message = format!("{} does not understand {method}.", path_of(&uri));
+    Failure(OjsError::new(
+        405,
+        "method_not_allowed",
+        message,
+        "The header Allow names the methods that it understands.",
+    ))
+}
+
+fn path_of(uri: &Uri) -> String {
+    uri.path().chars().take(200).collect()
+}
+
+/// 500 for an endpoint that panicked.
+pub(crate) fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response<Body> {
+    let words = panic.downcast_ref::<String>().map(String::as_str);
+    let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    tracing::error!(panic = %redact(words), "an endpoint panicked");
+    Failure(OjsError::internal(
+        "The server made a mistake while it answered; the request may or may not have had its effect.",
+    ))
+    .into_response()
+}

@@ -1,0 +1,154 @@
+//! What comes in: path segments, query parameters and bodies, with errors in the one shape.
+
+use crate::api::{App, Shared};
+use crate::reply::Failure;
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Uri};
+use futures::StreamExt;
+use std::collections::HashMap;
+use std::str::FromStr;
+use turnstone_ojs::OjsError;
+use turnstone_store::Page;
+
+/// A body that is too large is read to its end up to this many bytes, so that the client reads the answer instead of
+/// meeting a closed connection while it still writes.
+const DRAINED_BYTES: usize = 8 * 1024 * 1024;
+
+/// The one variable segment of the path, decoded.
+pub(crate) struct Segment(pub(crate) String);
+
+impl FromRequestParts<Shared> for Segment {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Failure> {
+        match Path::<String>::from_request_parts(parts, app).await {
+            Ok(Path(segment)) => Ok(Self(segment)),
+            Err(_) => Err(OjsError::invalid_request("the path", "is not UTF-8 after decoding").into()),
+        }
+    }
+}
+
+/// The query parameters.
+pub(crate) struct Params(HashMap<String, String>);
+
+impl FromRequestParts<Shared> for Params {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Failure> {
+        Self::read(&parts.uri)
+    }
+}
+
+impl Params {
+    fn read(uri: &Uri) -> Result<Self, Failure> {
+        match Query::try_from_uri(uri) {
+            Ok(Query(map)) => Ok(Self(map)),
+            Err(error) => {
+                Err(OjsError::invalid_request("the query", format!("cannot be read: {}", error.body_text()))
+                    .into())
+            }
+        }
+    }
+
+    /// A parameter that is given and not empty.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|text| !text.is_empty())
+    }
+
+    /// A parameter that is one of a closed set of words.
+    pub(crate) fn word<T>(
+        &self,
+        name: &str,
+        read: impl Fn(&str) -> Option<T>,
+        words: &str,
+    ) -> Result<Option<T>, Failure> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        match read(text) {
+            Some(value) => Ok(Some(value)),
+            None => Err(OjsError::invalid_request(name, format!("must be one of {words}")).into()),
+        }
+    }
+
+    /// A whole number within bounds, or `default` when it is not given.
+    pub(crate) fn number<T>(&self, name: &str, default: T, least: T, most: T) -> Result<T, Failure>
+    where
+        T: FromStr + PartialOrd + std::fmt::Display,
+    {
+        let Some(text) = self.text(name) else { return Ok(default) };
+        match text.parse::<T>() {
+            Ok(number) if number >= least && number <= most => Ok(number),
+            _ => {
+                Err(OjsError::invalid_request(name, format!("must be a whole number from {least} to {most}"))
+                    .into())
+            }
+        }
+    }
+
+    /// `page` (from 1) and `per_page` (default 20, at most 100), as admin lists have them.
+    pub(crate) fn page(&self) -> Result<(u32, Page), Failure> {
+        let page: u32 = self.number("page", 1, 1, u32::MAX)?;
+        let limit: u32 = self.number("per_page", 20, 1, 100)?;
+        Ok((page, Page { limit, offset: (page - 1).saturating_mul(limit) }))
+    }
+}
+
+/// The whole body, of any media type.
+pub(crate) struct Raw(pub(crate) Bytes);
+
+impl FromRequest<Shared> for Raw {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, app: &Shared) -> Result<Self, Failure> {
+        read_body(request, app).await.map(Self)
+    }
+}
+
+/// The whole body, which claims to be JSON or claims nothing.
+pub(crate) struct JsonBytes(pub(crate) Bytes);
+
+impl FromRequest<Shared> for JsonBytes {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, app: &Shared) -> Result<Self, Failure> {
+        check_media_type(request.headers())?;
+        read_body(request, app).await.map(Self)
+    }
+}
+
+fn check_media_type(headers: &HeaderMap) -> Result<(), Failure> {
+    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+    let kind = value.to_str().unwrap_or("").split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    if kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json")) {
+        return Ok(());
+    }
+    let why = "must be application/openjobspec+json or application/json";
+    Err(OjsError::invalid_request("the header Content-Type", why).into())
+}
+
+async fn read_body(request: Request, app: &App) -> Result<Bytes, Failure> {
+    let limit = app.api.options.max_body_bytes;
+    let headers = request.headers();
+    let announced =
+        headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
+    if announced
+        .is_some_and(|bytes: usize| bytes > DRAINED_BYTES || (bytes > limit && headers.contains_key(EXPECT)))
+    {
+        return Err(OjsError::too_large(limit).into());
+    }
+    let mut body = Vec::with_capacity(announced.unwrap_or(0).min(limit));
+    let mut seen = 0_usize;
+    let mut chunks = request.into_body().into_data_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|_| OjsError::invalid_payload("The body ended before it was complete."))?;
+        seen = seen.saturating_add(chunk.len());
+        match seen {
+            fits if fits <= limit => body.extend_from_slice(&chunk),
+            endless if endless > DRAINED_BYTES => break,
+            _ => body = Vec::new(),
+        }
+    }
+    if seen > limit { Err(OjsError::too_large(limit).into()) } else { Ok(body.into()) }
+}

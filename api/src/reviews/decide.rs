@@ -1,0 +1,73 @@
+//! `POST /reviews/{id}/approve` and `/reject` with `{"by"?, "reason"?}` (OAS-30 … OAS-32): the first answer counts.
+
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Segment};
+use crate::show;
+use axum::extract::State;
+use serde_json::Value;
+use turnstone_domain::{ReviewId, Timestamp};
+use turnstone_ojs::{OjsError, body};
+use turnstone_store::{Decision, DecisionOutcome};
+
+/// Who answers when the request does not say.
+const NOBODY_NAMED: &str = "anonymous";
+
+pub(crate) async fn approve(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    decide(&app, &id, decision(true, &body, app.api.clock.now())?).await
+}
+
+pub(crate) async fn reject(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    decide(&app, &id, decision(false, &body, app.api.clock.now())?).await
+}
+
+async fn decide(app: &Shared, id: &str, decision: Decision) -> Answer {
+    match app.api.store.intake.decide_review(&ReviewId::from(id), decision).await? {
+        DecisionOutcome::Decided(review) => Ok(reply::ok(&show::review(&review))),
+        DecisionOutcome::TooLate(state) => {
+            let message =
+                format!("Review {id} can no longer be answered; its state is `{}`.", state.as_str());
+            Err(OjsError::conflict(message).with("state", state.as_str()).into())
+        }
+        DecisionOutcome::NotFound => Err(OjsError::not_found("review", id).into()),
+    }
+}
+
+fn decision(approve: bool, bytes: &[u8], at: Timestamp) -> Result<Decision, OjsError> {
+    let mut fields = if bytes.is_empty() { serde_json::Map::new() } else { body::read_object(bytes)? };
+    let mut text = |name: &str| match fields.shift_remove(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(OjsError::invalid_request(name, "must be a string")),
+    };
+    let (by, reason) = (text("by")?, text("reason")?);
+    if let Some(unknown) = fields.keys().next() {
+        return Err(OjsError::invalid_request(unknown, "is not known here; an answer has `by` and `reason`"));
+    }
+    let by = by.filter(|by| !by.is_empty()).unwrap_or_else(|| NOBODY_NAMED.to_owned());
+    Ok(Decision { approve, by, reason, at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_read_strictly() {
+        let read = |text: &str| decision(true, text.as_bytes(), Timestamp(5));
+        assert_eq!(read("").unwrap().by, "anonymous");
+        let full = read(r#"{"by":"ann","reason":"fine"}"#).unwrap();
+        assert_eq!((full.by.as_str(), full.reason.as_deref(), full.at), ("ann", Some("fine"), Timestamp(5)));
+        for bad in [r#"{"by":1}"#, r#"{"who":"ann"}"#, "[]", "{"] {
+            assert_eq!(read(bad).unwrap_err().status, 400, "{bad}");
+        }
+    }
+}

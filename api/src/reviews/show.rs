@@ -1,0 +1,16 @@
+//! `GET /reviews/{id}`.
+
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::Segment;
+use crate::show;
+use axum::extract::State;
+use turnstone_domain::ReviewId;
+use turnstone_ojs::OjsError;
+
+pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment) -> Answer {
+    match app.api.store.views.review(&ReviewId::from(id.as_str())).await? {
+        Some(review) => Ok(reply::ok(&show::review(&review))),
+        None => Err(OjsError::not_found("review", &id).into()),
+    }
+}

@@ -1,0 +1,84 @@
+//! Rows as clients see them: the domain's own fields, with times in RFC 3339.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use turnstone_domain::Timestamp;
+use turnstone_domain::event::Event;
+use turnstone_domain::message::StoredMessage;
+use turnstone_domain::review::Review;
+use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
+use turnstone_store::CheckpointRow;
+
+/// Serialises a row and writes the named times, which are milliseconds in the domain, in RFC 3339.
+fn with_times(row: &impl Serialize, times: &[&str]) -> Value {
+    let mut value = serde_json::to_value(row).unwrap_or_default();
+    for name in times {
+        if let Some(time) = value.get_mut(*name) {
+            if let Some(ms) = time.as_i64() {
+                *time = Timestamp(ms).to_rfc3339().into();
+            }
+        }
+    }
+    value
+}
+
+pub(crate) fn event(event: &Event) -> Value {
+    with_times(event, &["at"])
+}
+
+pub(crate) fn message(message: &StoredMessage) -> Value {
+    with_times(message, &["created_at"])
+}
+
+/// A checkpoint. Its body may hold what a restriction withholds, so it is shown only to those who ask for it.
+pub(crate) fn checkpoint(row: &CheckpointRow, with_body: bool) -> Value {
+    let mut value = with_times(row, &["at"]);
+    if let (Some(fields), false) = (value.as_object_mut(), with_body) {
+        fields.shift_remove("body");
+    }
+    value
+}
+
+pub(crate) fn review(review: &Review) -> Value {
+    with_times(review, &["created_at", "deadline_at", "decided_at"])
+}
+
+/// A call; an output that is withheld is not shown (OAS-24, OAS-35).
+pub(crate) fn tool_call(call: &ToolCall) -> Value {
+    let mut value = with_times(call, &["created_at"]);
+    if call.withheld && matches!(call.outcome, Some(ToolOutcome::Success { .. })) {
+        value["outcome"] = json!({"status": "success"});
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnstone_domain::tool_call::ToolCallState;
+
+    #[test]
+    fn a_withheld_output_is_not_shown_and_times_are_text() {
+        let mut call = ToolCall {
+            call_id: "c".into(),
+            turn: 1,
+            position: 0,
+            name: "search".into(),
+            input: json!({}),
+            idempotent: true,
+            state: ToolCallState::Settled,
+            outcome: Some(ToolOutcome::Success { output: json!("secret") }),
+            withheld: false,
+            duration_ms: Some(3),
+            created_at: Timestamp(0),
+            review_id: None,
+        };
+        let shown = tool_call(&call);
+        assert_eq!(
+            (&shown["outcome"]["output"], &shown["created_at"]),
+            (&json!("secret"), &json!("1970-01-01T00:00:00.000Z"))
+        );
+        call.withheld = true;
+        assert!(!tool_call(&call).to_string().contains("secret"));
+    }
+}

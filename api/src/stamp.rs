@@ -1,0 +1,63 @@
+//! What every answer carries: the request's id, the OJS version, the media type, and the one error shape.
+
+use crate::api::Shared;
+use crate::reply::{Answer, JSON};
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+use std::time::Instant;
+use turnstone_ojs::{MEDIA_TYPE, OjsError, SPEC_VERSION, speaks};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const OJS_VERSION: HeaderName = HeaderName::from_static("ojs-version");
+
+/// The outermost layer: ids, headers, error bodies, and one line in the log.
+pub(crate) async fn stamp(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let request_id = sent_id(request.headers()).unwrap_or_else(|| format!("req_{}", app.api.ids.next()));
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let mut response = next.run(request).await;
+    if let Some(error) = response.extensions_mut().remove::<OjsError>() {
+        *response.body_mut() = Body::from(error.to_json(&request_id).to_string());
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    }
+    let headers = response.headers_mut();
+    if speaks_ojs(&path) && headers.get(CONTENT_TYPE).is_some_and(|kind| kind == JSON) {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+    }
+    headers.insert(OJS_VERSION, HeaderValue::from_static(SPEC_VERSION));
+    if let Ok(value) = HeaderValue::from_str(&request_id) {
+        headers.insert(REQUEST_ID, value);
+    }
+    let status = response.status().as_u16();
+    let duration_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+    tracing::debug!(%method, path, status, duration_us, request_id, "answered");
+    response
+}
+
+/// Refuses a client that speaks another version of OJS.
+pub(crate) async fn check_version(request: Request, next: Next) -> Answer {
+    if let Some(version) = request.headers().get(OJS_VERSION).filter(|_| speaks_ojs(request.uri().path())) {
+        let version = version.to_str().unwrap_or("?").trim();
+        if !speaks(version) {
+            let shown: String = version.chars().take(40).collect();
+            let message =
+                format!("OJS-Version `{shown}` is not spoken here; this server speaks {SPEC_VERSION}.");
+            return Err(OjsError::unsupported(message).into());
+        }
+    }
+    Ok(next.run(request).await)
+}
+
+fn speaks_ojs(path: &str) -> bool {
+    path == "/health" || path == "/ojs" || path.starts_with("/ojs/")
+}
+
+/// The client's own id, when it is short and visible ASCII.
+fn sent_id(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get(REQUEST_ID)?.to_str().ok()?;
+    ((1..=200).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())).then(|| id.to_owned())
+}

@@ -1,0 +1,132 @@
+//! The command line.
+
+use crate::commands::{agent, bench, completions, config, dev, job, review};
+use crate::output::Format;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  turnstone dev --demo                      serve on this machine and run the example job
+  turnstone job push job.json --watch       enqueue a job and follow it to its end
+  turnstone job list --state active -o ids | turnstone job cancel -
+  turnstone agent lint agents/*.yaml        check agent files without a server
+
+Exit codes: 0 ok, 1 failed, 2 usage, 3 auth, 4 not found, 5 conflict, 130 interrupted.
+Values come from: flag, then TURNSTONE_SECTION__KEY, then turnstone.toml, then the default.";
+
+/// A durable worker fleet for AI agents.
+#[derive(Debug, Parser)]
+#[command(name = "turnstone", version, about, after_help = EXAMPLES, max_term_width = 110)]
+pub struct Cli {
+    /// What holds for every command.
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags that every command takes.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct GlobalArgs {
+    /// The server's address [env: TURNSTONE_URL] [default: http://127.0.0.1:8080]
+    #[arg(long, global = true, value_name = "URL")]
+    pub url: Option<String>,
+    /// Where the API key is: env:NAME or file:/path [default: env:TURNSTONE_API_KEY, if it is set]
+    #[arg(long, global = true, value_name = "REF")]
+    pub api_key_ref: Option<String>,
+    /// The form of what is printed
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "FORM",
+        hide_possible_values = true,
+        help = "The form of what is printed: table, json or ids"
+    )]
+    pub output: Format,
+    /// The configuration file [default: ./turnstone.toml, if it is there]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// No colours; NO_COLOR does the same
+    #[arg(long, global = true)]
+    pub no_color: bool,
+    /// No remarks, only results and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Tell every request to the server
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+}
+
+impl GlobalArgs {
+    /// What the flags say, by configuration key.
+    #[must_use]
+    pub fn overrides(&self) -> Vec<(&'static str, String)> {
+        let url = self.url.as_ref().map(|url| ("client.url", url.clone()));
+        let key = self.api_key_ref.as_ref().map(|key| ("client.api_key", key.clone()));
+        url.into_iter().chain(key).collect()
+    }
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve everything on this machine: API, scheduler and worker in one process on an SQLite file
+    Dev(dev::DevArgs),
+    /// Enqueue, read, watch and cancel jobs
+    #[command(subcommand)]
+    Job(job::JobCommand),
+    /// Check, register and list agents
+    #[command(subcommand)]
+    Agent(agent::AgentCommand),
+    /// Answer what agents ask
+    #[command(subcommand)]
+    Review(review::ReviewCommand),
+    /// Show and check the configuration
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Measure what this machine can do
+    Bench(bench::BenchArgs),
+    /// Print a completion script for a shell
+    #[command(
+        after_help = "Example: turnstone completions bash > ~/.local/share/bash-completion/completions/turnstone"
+    )]
+    Completions(completions::CompletionsArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn global_flags_may_stand_behind_the_command() {
+        let cli = Cli::try_parse_from(["turnstone", "job", "get", "x", "-o", "json", "--url", "http://h:1"])
+            .unwrap();
+        assert_eq!(cli.global.output, Format::Json);
+        assert_eq!(cli.global.overrides(), [("client.url", "http://h:1".to_owned())]);
+    }
+
+    #[test]
+    fn the_flags_of_dev_become_configuration() {
+        let cli =
+            Cli::try_parse_from(["turnstone", "dev", "--demo", "--slots", "3", "--bind", "127.0.0.1:0"])
+                .unwrap();
+        let Command::Dev(dev) = cli.command else { panic!("not dev") };
+        assert!(dev.demo);
+        assert_eq!(
+            dev.overrides(),
+            [("server.bind", "127.0.0.1:0".to_owned()), ("worker.slots", "3".to_owned())]
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! `turnstone agent`: check, register and list agents.
+
+mod apply;
+mod lint;
+mod list;
+mod problem;
+
+use super::Session;
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+/// `turnstone agent`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum AgentCommand {
+    /// Print every problem of agent files with file, line, column and rule; needs no server
+    Lint(FilesArgs),
+    /// Register agents from files, or replace them
+    Apply(FilesArgs),
+    /// List the registered agents
+    List,
+}
+
+/// Files of agents.
+#[derive(Clone, Debug, Args)]
+pub struct FilesArgs {
+    /// OpenAgentSpec or OSSA documents; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<String>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Why it failed.
+pub async fn run(command: AgentCommand, session: &Session) -> anyhow::Result<ExitCode> {
+    match command {
+        AgentCommand::Lint(args) => lint::run(&args, session),
+        AgentCommand::Apply(args) => apply::run(&args, session).await,
+        AgentCommand::List => list::run(session).await,
+    }
+}
+
+/// The text of a file and the name it is reported under.
+fn read(file: &str) -> Result<(String, String), crate::failure::Failure> {
+    use std::io::Read as _;
+    let (name, text) = if file == "-" {
+        let mut text = String::new();
+        ("standard input", std::io::stdin().lock().read_to_string(&mut text).map(|_| text))
+    } else {
+        (file, std::fs::read_to_string(file))
+    };
+    let text =
+        text.map_err(|error| crate::failure::Failure::usage(format!("{name} cannot be read: {error}")))?;
+    Ok((name.to_owned(), text))
+}

@@ -1,0 +1,83 @@
+//! A problem of an agent file, wherever it was found.
+
+use crate::output::{Output, text};
+use serde::Serialize;
+use serde_json::Value;
+use std::fmt;
+
+/// A problem of an agent file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct FoundProblem {
+    /// The file.
+    pub file: String,
+    /// 1-based.
+    pub line: u64,
+    /// 1-based.
+    pub column: u64,
+    /// The rule's stable name.
+    pub rule: String,
+    /// `error` or `warning`.
+    pub severity: String,
+    /// What is wrong, and how it would be right.
+    pub message: String,
+}
+
+impl FoundProblem {
+    /// Reads the problems of a server's 422 answer.
+    #[must_use]
+    pub fn of_details(file: &str, details: &Value) -> Vec<Self> {
+        let word = |problem: &Value, name: &str, otherwise: &str| {
+            problem[name].as_str().unwrap_or(otherwise).to_owned()
+        };
+        let problems = details["problems"].as_array().into_iter().flatten();
+        problems
+            .map(|problem| Self {
+                file: file.to_owned(),
+                line: problem["line"].as_u64().unwrap_or(1),
+                column: problem["column"].as_u64().unwrap_or(1),
+                rule: word(problem, "rule", "?"),
+                severity: word(problem, "severity", "error").to_ascii_lowercase(),
+                message: word(problem, "message", ""),
+            })
+            .collect()
+    }
+
+    /// Prints the problem in colour where colours are wanted.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn print(&self, output: &Output) -> std::io::Result<()> {
+        let line = text::line(&self.to_string());
+        let code = if self.severity == "error" { "31" } else { "33" };
+        let word = format!(": {}[", self.severity);
+        let painted = format!(": \u{1b}[{code}m{}\u{1b}[0m[", self.severity);
+        output.line(&if output.color { line.replacen(&word, &painted, 1) } else { line })
+    }
+}
+
+impl fmt::Display for FoundProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}:{}:{}: {}[{}] {}",
+            self.file, self.line, self.column, self.severity, self.rule, self.message
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_problem_reads_as_compilers_write_it() {
+        let details = json!({ "problems": [{ "line": 3, "column": 5, "rule": "OAS-12", "severity": "Error", "message": "No." }] });
+        let problems = FoundProblem::of_details("a.yaml", &details);
+        assert_eq!(
+            problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["a.yaml:3:5: error[OAS-12] No."]
+        );
+        assert_eq!(FoundProblem::of_details("a.yaml", &Value::Null), []);
+    }
+}

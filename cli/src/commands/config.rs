@@ -1,0 +1,73 @@
+//! `turnstone config`: the effective configuration, and whether it can work.
+
+use super::Session;
+use crate::config::{Loaded, shown};
+use crate::failure::Exit;
+use crate::output::{Format, table, text};
+use clap::Subcommand;
+use std::process::ExitCode;
+
+/// `turnstone config`.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print every value and where it came from; secrets by reference only
+    Show,
+    /// Check the file, the environment, and that every secret and directory named is there
+    Check,
+}
+
+/// Shows or checks.
+///
+/// # Errors
+/// The configuration cannot be read, or standard output cannot be written.
+pub fn run(command: &ConfigCommand, session: &Session) -> anyhow::Result<ExitCode> {
+    let loaded = session.config(Vec::new())?;
+    match command {
+        ConfigCommand::Show => show(&loaded, session),
+        ConfigCommand::Check => check(&loaded, session),
+    }
+}
+
+fn show(loaded: &Loaded, session: &Session) -> anyhow::Result<ExitCode> {
+    let list = shown(loaded);
+    let output = &session.output;
+    match output.format {
+        Format::Json => output.json(&list)?,
+        Format::Ids => list.iter().try_for_each(|shown| output.line(&shown.key))?,
+        Format::Table => {
+            let cell = |text: String| text::line(&text);
+            let rows = list
+                .into_iter()
+                .map(|s| vec![cell(s.key), cell(table::plain(&s.value)), cell(s.source)])
+                .collect();
+            output.line(&table::ruled(vec!["KEY", "VALUE", "SOURCE"], rows, output.tty))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(loaded: &Loaded, session: &Session) -> anyhow::Result<ExitCode> {
+    let config = &loaded.config;
+    let mut problems: Vec<String> = Vec::new();
+    let keys = config.server.api_keys.iter().map(|key| ("server.api_keys", key));
+    for (name, reference) in keys.chain(config.client.api_key.iter().map(|key| ("client.api_key", key))) {
+        if let Err(problem) = reference.resolve() {
+            problems.push(format!("`{name}`: {problem}"));
+        }
+    }
+    if let Some(dir) = config.agents.dir.as_ref().filter(|dir| !dir.is_dir()) {
+        problems.push(format!("`agents.dir`: {} is not a directory", dir.display()));
+    }
+    if session.output.format == Format::Json {
+        session.output.json(&serde_json::json!({ "ok": problems.is_empty(), "problems": problems }))?;
+    } else {
+        problems
+            .iter()
+            .try_for_each(|problem| session.output.line(&format!("error: {}", text::line(problem))))?;
+    }
+    if problems.is_empty() {
+        session.output.remark("the configuration is in order");
+        return Ok(ExitCode::SUCCESS);
+    }
+    Ok(Exit::Failed.into())
+}

@@ -1,0 +1,40 @@
+//! `turnstone job`: enqueue, read, watch and cancel jobs.
+
+mod cancel;
+mod get;
+mod list;
+mod push;
+mod watch;
+
+use super::Session;
+use clap::Subcommand;
+use std::process::ExitCode;
+
+/// `turnstone job`.
+#[derive(Debug, Subcommand)]
+pub enum JobCommand {
+    /// Enqueue jobs from a file, standard input or flags, and print their ids
+    Push(push::PushArgs),
+    /// Print a job with its result and errors
+    Get(get::GetArgs),
+    /// Follow a job until it ends: exit code 0 when it completed, 1 when it did not
+    Watch(watch::WatchArgs),
+    /// Cancel jobs; what they are doing stops within a second
+    Cancel(cancel::CancelArgs),
+    /// List jobs, newest first
+    List(list::ListArgs),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Why it failed.
+pub async fn run(command: JobCommand, session: &Session) -> anyhow::Result<ExitCode> {
+    match command {
+        JobCommand::Push(args) => push::run(args, session).await,
+        JobCommand::Get(args) => get::run(&args, session).await,
+        JobCommand::Watch(args) => watch::run(&args.id, &session.client()?, session).await,
+        JobCommand::Cancel(args) => cancel::run(args, session).await,
+        JobCommand::List(args) => list::run(&args, session).await,
+    }
+}

@@ -1,0 +1,84 @@
+//! The commands, one file each.
+
+pub mod agent;
+pub mod bench;
+pub mod completions;
+pub mod config;
+pub mod dev;
+pub mod job;
+pub mod review;
+mod several;
+
+use crate::args::{Cli, Command, GlobalArgs};
+use crate::client::Client;
+use crate::config::{Layers, Loaded};
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use anyhow::Context as _;
+use std::future::Future;
+use std::process::ExitCode;
+
+/// What every command has at hand.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Where and how it prints.
+    pub output: Output,
+    global: GlobalArgs,
+}
+
+impl Session {
+    /// The configuration, with what the command's own flags say above everything else.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn config(&self, flags: Vec<(&'static str, String)>) -> Result<Loaded, Failure> {
+        Layers::of_process(self.global.config.clone(), [self.global.overrides(), flags].concat()).load()
+    }
+
+    /// A client for the configured server.
+    ///
+    /// # Errors
+    /// The configuration or the API key cannot be used.
+    pub fn client(&self) -> Result<Client, Failure> {
+        Client::new(&self.config(Vec::new())?.config.client, self.output)
+    }
+}
+
+/// Runs the command and says how the program ends.
+///
+/// # Errors
+/// Why the command failed; [`crate::failure::report`] prints it.
+pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
+    let GlobalArgs { output, no_color, quiet, verbose, .. } = cli.global;
+    let session = Session { output: Output::detect(output, no_color, quiet, verbose), global: cli.global };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("the asynchronous runtime cannot be started")?;
+    runtime.block_on(async {
+        match cli.command {
+            // These two answer Ctrl-C themselves.
+            Command::Dev(args) => {
+                let config = session.config(args.overrides())?.config;
+                Box::pin(dev::run(args, config)).await
+            }
+            Command::Bench(args) => {
+                let config = session.config(Vec::new())?.config;
+                Box::pin(bench::run(args, config)).await
+            }
+            Command::Job(command) => until_interrupted(job::run(command, &session)).await,
+            Command::Agent(command) => until_interrupted(agent::run(command, &session)).await,
+            Command::Review(command) => until_interrupted(review::run(command, &session)).await,
+            Command::Config(command) => config::run(&command, &session),
+            Command::Completions(args) => completions::run(&args),
+        }
+    })
+}
+
+async fn until_interrupted(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    let work = Box::pin(work);
+    tokio::select! {
+        done = work => done,
+        _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted.into()),
+    }
+}

@@ -1,0 +1,59 @@
+//! `turnstone review approve` and `reject`: answer a review.
+
+use crate::client::unwrapped;
+use crate::commands::{Session, several};
+use crate::output::{Format, text};
+use clap::Args;
+use serde_json::json;
+use std::process::ExitCode;
+
+/// The answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// Yes.
+    Approve,
+    /// No.
+    Reject,
+}
+
+/// `turnstone review approve` and `reject`.
+#[derive(Clone, Debug, Args)]
+pub struct DecideArgs {
+    /// The reviews' ids; `-` reads them from standard input, one per line
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<String>,
+    /// Why; it is kept with the answer
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// Who answers
+    #[arg(long, env = "USER", value_name = "NAME", default_value = "operator", hide_env_values = true)]
+    pub by: String,
+}
+
+/// Answers one after the other. One that cannot be answered does not keep the others from it.
+///
+/// # Errors
+/// The server cannot be asked, or a review could not be answered.
+pub async fn run(answer: Answer, args: DecideArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    let (verb, done) = match answer {
+        Answer::Approve => ("approve", "approved"),
+        Answer::Reject => ("reject", "rejected"),
+    };
+    let client = session.client()?;
+    let output = session.output;
+    let body = json!({ "by": args.by, "reason": args.reason });
+    let mut outcome = several::Outcome::new(output);
+    for id in several::ids(args.ids)? {
+        match client.post(&["reviews", &id, verb], &body).await {
+            Ok(review) => match output.format {
+                Format::Json => output.ndjson(&unwrapped(review, "review"))?,
+                Format::Ids => output.line(&text::line(&id))?,
+                Format::Table => {
+                    output.line(&format!("{} {done} by {}", text::line(&id), text::line(&args.by)))?
+                }
+            },
+            Err(failure) => outcome.failed(&id, failure)?,
+        }
+    }
+    outcome.finish(&format!("could not be {done}"))
+}

@@ -1,0 +1,36 @@
+//! A tiny tool server: a search, a travel desk and an answered-questions desk, all from built-in data. It logs every
+//! call it sees, so that one can count how often an agent really called.
+
+mod calls;
+mod faqs;
+mod flights;
+mod overlap;
+mod search;
+
+use axum::Router;
+use axum::routing::{get, post};
+use calls::Calls;
+use flights::Bookings;
+use std::sync::Arc;
+
+/// Everything the server remembers, for as long as it runs.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    calls: Calls,
+    bookings: Bookings,
+}
+
+/// The server: `POST /search`, `/flights/search`, `/flights/book`, `/faqs/search`, and `GET /log`.
+#[must_use]
+pub fn tool_server() -> Router {
+    Router::new()
+        .route("/search", post(search::search))
+        .route("/flights/search", post(flights::search))
+        .route("/flights/book", post(flights::book))
+        .route("/faqs/search", post(faqs::search))
+        .route("/log", get(calls::log))
+        .with_state(Arc::new(Memory::default()))
+}
+
+#[cfg(test)]
+mod tests;

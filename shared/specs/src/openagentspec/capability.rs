@@ -1,0 +1,110 @@
+//! Capabilities and their restrictions (OAS-21 … OAS-36).
+
+use super::shape::CAPABILITY;
+use crate::Names;
+use crate::name::{self, Reference};
+use crate::problem::Problems;
+use crate::shape::{Shape, check};
+use crate::tree::{Entry, Node};
+use crate::{expression, suggest};
+use turnstone_domain::agent::{Capability, Restriction};
+
+/// Reads the capabilities in document order.
+pub(super) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Problems) -> Vec<Capability> {
+    let entries = root.get("capabilities").map(Node::entries).unwrap_or_default();
+    let own: Vec<&str> = entries.iter().map(|entry| Reference::parse(&entry.key).name()).collect();
+    let mut capabilities = Vec::with_capacity(entries.len());
+    for entry in entries {
+        resolve(entry, names, problems);
+        let what = format!("capabilities.{}", entry.key);
+        if !entry.value.is_null() {
+            check(&entry.value, &Shape::Object(&CAPABILITY), &what, "OAS-15", problems);
+        }
+        let flag = |key: &str| entry.value.get(key).and_then(Node::flag).unwrap_or(true);
+        let mut restriction = |key: &str| restriction(&entry.value, key, &what, (&own, names), problems);
+        capabilities.push(Capability {
+            input_restriction: restriction("input_restriction"),
+            output_restriction: restriction("output_restriction"),
+            collect_results: flag("collect_results"),
+            user_identity: flag("user_identity"),
+            static_identity: entry.value.get("static_identity").and_then(Node::text).map(str::to_owned),
+            ..Capability::named(entry.key.clone())
+        });
+    }
+    capabilities
+}
+
+/// Checks that the key refers to a tool. A name that is both a tool and an agent means the tool (OAS-12).
+fn resolve(entry: &Entry, names: Option<&Names<'_>>, problems: &mut Problems) {
+    let key = crate::shape::shortened(&entry.key);
+    let reference = Reference::parse(&entry.key);
+    if let Err((rule, message)) = name::check(reference.name()) {
+        problems.error(entry.at, rule, format!("`capabilities.{key}`: {message}"));
+        return;
+    }
+    let delegation = "delegation is not in this version; use tools only";
+    match (reference, names) {
+        (Reference::Remote(_), _) => {
+            problems.error(
+                entry.at,
+                "OAS-11",
+                format!("`{key}` is an agent on another server, and {delegation}"),
+            );
+        }
+        (Reference::Local(_), _) => {
+            problems.error(entry.at, "OAS-10", format!("`{key}` is an agent, and {delegation}"));
+        }
+        (Reference::Bare(_), None) => {}
+        (Reference::Bare(name), Some(names)) if names.tools.contains(&name) => {}
+        (Reference::Bare(name), Some(names)) if names.agents.contains(&name) => {
+            problems.error(entry.at, "OAS-09", format!("`{key}` is an agent, and {delegation}"));
+        }
+        (Reference::Bare(name), Some(names)) => {
+            let hint = suggest::hint(name, names.tools.iter().copied());
+            let message = format!(
+                "there is no tool `{key}` on this server{hint}; add it to the tool registry, or remove it here"
+            );
+            problems.error(entry.at, "OAS-21", message);
+        }
+    }
+}
+
+fn restriction(
+    capability: &Node,
+    key: &str,
+    what: &str,
+    (own, names): (&[&str], Option<&Names<'_>>),
+    problems: &mut Problems,
+) -> Restriction {
+    let Some(node) = capability.get(key).filter(|node| !node.is_null()) else {
+        return Restriction::default();
+    };
+    let what = format!("{what}.{key}");
+    let given = |name: &str| node.get(name).filter(|value| !value.is_null());
+    let reviewer = given("require_review");
+    let assertion = given("assertion");
+    if reviewer.is_none() && assertion.is_none() {
+        let rule = if key == "input_restriction" { "OAS-28" } else { "OAS-29" };
+        problems.warning(
+            node.at,
+            rule,
+            format!("`{what}` restricts nothing: it has no `assertion` and no `require_review`"),
+        );
+    }
+    if let Some((node, reviewer)) = reviewer.and_then(|node| Some((node, node.text()?))) {
+        let is_agent = names.is_some_and(|names| names.agents.contains(&reviewer));
+        if reviewer.starts_with("oagent://") || is_agent {
+            let message = format!(
+                "`{what}.require_review`: `{reviewer}` is an agent, and agents cannot review in this version; name a user"
+            );
+            problems.error(node.at, "OAS-30", message);
+        }
+    }
+    let compile = |node: &Node| {
+        expression::over_engagement(node, own, &format!("{what}.assertion"), "OAS-33", problems)
+    };
+    Restriction {
+        require_review: reviewer.and_then(Node::text).map(str::to_owned),
+        assertion: assertion.and_then(compile),
+    }
+}

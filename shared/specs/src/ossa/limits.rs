@@ -1,0 +1,69 @@
+//! Turn and token limits, times, and what of the conversation the model sees (OSSA runtime semantics §4, §6).
+
+use crate::problem::Problems;
+use crate::tree::Node;
+use turnstone_domain::agent::{Limits, Memory};
+
+const MAX_TURNS: u32 = 50;
+const MAX_TOOL_TURNS: u32 = 10;
+const WINDOW_SIZE: u32 = 20;
+const MAX_HISTORY_TOKENS: i64 = 4000;
+
+/// `constraints`, with the paths that the schema knows beside those that the runtime semantics name. Where a limit is
+/// given twice, the narrower one counts.
+pub(super) fn limits(root: &Node, problems: &mut Problems) -> Limits {
+    let integers = |paths: &[&[&str]]| paths.iter().filter_map(|path| spec(root, path)?.integer()).min();
+    let turns = integers(&[&["constraints", "max_turns"], &["autonomy", "max_turns"]]);
+    let tokens = integers(&[&["constraints", "max_tokens"], &["constraints", "cost", "maxTokensPerRequest"]]);
+    let mut timeout: Option<f64> = None;
+    for path in [&["constraints", "timeout_seconds"][..], &["constraints", "performance", "timeoutSeconds"]] {
+        let Some((node, seconds)) = spec(root, path).and_then(|node| Some((node, node.number()?))) else {
+            continue;
+        };
+        if seconds <= 0.0 {
+            let message = format!(
+                "`spec.{}` must be more than 0: no model call could ever end in time",
+                path.join(".")
+            );
+            problems.error(node.at, "OSSA-constraints", message);
+        }
+        timeout = Some(timeout.map_or(seconds, |other| other.min(seconds)));
+    }
+    Limits {
+        max_turns: short(turns).unwrap_or(MAX_TURNS),
+        max_tool_turns: Some(
+            short(spec(root, &["turn_chain", "max_tool_turns"]).and_then(Node::integer))
+                .unwrap_or(MAX_TOOL_TURNS),
+        ),
+        token_budget: tokens,
+        model_timeout_ms: timeout.map(milliseconds),
+        ..Limits::default()
+    }
+}
+
+/// `conversation_memory`, which `state.context_window` overrides.
+pub(super) fn memory(root: &Node) -> Memory {
+    let first = |paths: &[&[&str]]| paths.iter().find_map(|path| spec(root, path)?.integer());
+    let window =
+        first(&[&["state", "context_window", "max_messages"], &["conversation_memory", "window_size"]]);
+    let tokens =
+        first(&[&["state", "context_window", "max_tokens"], &["conversation_memory", "max_history_tokens"]]);
+    Memory {
+        window_size: short(window).unwrap_or(WINDOW_SIZE),
+        max_history_tokens: Some(tokens.unwrap_or(MAX_HISTORY_TOKENS)),
+    }
+}
+
+/// Seconds as milliseconds, at least one.
+pub(super) fn milliseconds(seconds: f64) -> u64 {
+    // `as` saturates, and the shape allows no negative number.
+    ((seconds * 1000.0) as u64).max(1)
+}
+
+fn spec<'a>(root: &'a Node, path: &[&str]) -> Option<&'a Node> {
+    root.get("spec")?.at_path(path)
+}
+
+fn short(number: Option<i64>) -> Option<u32> {
+    number.and_then(|number| u32::try_from(number).ok())
+}

@@ -1,0 +1,58 @@
+//! OSSA 0.2.9 manifests.
+//!
+//! The shape is the published schema plus the fields that its own runtime semantics need and the schema forgets, such
+//! as `constraints.max_turns`. Fields that this version does not run are accepted silently when ignoring them is
+//! harmless, with a warning when somebody may rely on them, and refused when the agent would do something else.
+
+mod form;
+mod limits;
+mod shape;
+mod tools;
+mod unenforced;
+
+use crate::Names;
+use crate::problem::Problems;
+use crate::shape::{Shape, check};
+use crate::tree::Node;
+use turnstone_domain::AgentDefinition;
+use turnstone_domain::agent::{AgentFormat, ModelChoice, ModelRef};
+
+/// Reads a manifest; the definition is only of use when no error was found.
+pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Problems) -> AgentDefinition {
+    check(root, &Shape::Object(&shape::MANIFEST), "", "OSSA-manifest", problems);
+    unenforced::report(root, problems);
+    let text =
+        |path: &[&str]| root.at_path(path).and_then(Node::text).unwrap_or_default().trim_end().to_owned();
+    AgentDefinition {
+        name: text(&["metadata", "name"]),
+        format: AgentFormat::Ossa,
+        description: text(&["metadata", "description"]),
+        instructions: text(&["spec", "role"]),
+        model: root.at_path(&["spec", "llm"]).map(model).unwrap_or_default(),
+        capabilities: tools::read(root, names, problems),
+        limits: limits::limits(root, problems),
+        memory: limits::memory(root),
+        ..AgentDefinition::default()
+    }
+}
+
+fn model(llm: &Node) -> ModelChoice {
+    let one = |node: &Node| {
+        let provider = node.get("provider").and_then(Node::text).map(str::to_owned);
+        Some(ModelRef { provider, model: node.get("model").and_then(Node::text)?.to_owned() })
+    };
+    let fallbacks = llm.get("fallback_models").map(Node::items).unwrap_or_default();
+    let first = |paths: &[&[&str]]| paths.iter().find_map(|path| llm.at_path(path)).cloned();
+    ModelChoice {
+        models: std::iter::once(llm).chain(fallbacks).filter_map(one).collect(),
+        temperature: first(&[&["temperature"], &["parameters", "temperature"]])
+            .and_then(|node| node.number()),
+        max_tokens: first(&[
+            &["maxTokens"],
+            &["max_tokens"],
+            &["parameters", "maxTokens"],
+            &["parameters", "max_tokens"],
+        ])
+        .and_then(|node| node.integer()),
+    }
+}

@@ -1,0 +1,452 @@
+//! The shape of an OSSA 0.2.9 manifest: the published schema, and the fields marked "runtime" that the runtime
+//! semantics name although the schema would refuse them.
+
+use super::form;
+use crate::shape::Others::{Ignored, Refused, Warned};
+use crate::shape::{Field, Object, Others, Shape};
+
+const ANY_SIZE: i64 = i64::MAX;
+const PROVIDERS: Shape = Shape::OneOf(&["openai", "anthropic", "google", "azure", "ollama", "custom"]);
+const TEXTS: Shape = Shape::List(&Shape::Text);
+const SECTION: Shape = Shape::Table(&Shape::Any);
+const COUNT: Shape = Shape::Integer(1, ANY_SIZE);
+const TURNS: Shape = Shape::Integer(1, u32::MAX as i64);
+const AMOUNT: Shape = Shape::Number(0.0, f64::MAX);
+
+const fn object(rule: &'static str, others: Others, fields: &'static [Field]) -> Object {
+    Object { rule, others, fields }
+}
+
+pub(super) static MANIFEST: Object = object(
+    "OSSA-manifest",
+    Refused,
+    &[
+        Field::new("apiVersion", Shape::Checked(form::api_version)).required().rule("OSSA-apiVersion"),
+        Field::new("kind", Shape::OneOf(&["Agent"])).required().rule("OSSA-kind"),
+        Field::new("metadata", Shape::Object(&METADATA)).required().rule("OSSA-metadata"),
+        Field::new("spec", Shape::Object(&SPEC)).required().rule("OSSA-spec"),
+        Field::new("extensions", SECTION),
+    ],
+);
+
+static METADATA: Object = object(
+    "OSSA-metadata",
+    Refused,
+    &[
+        Field::new("name", Shape::Checked(form::agent_name)).required(),
+        Field::new("version", Shape::Checked(form::semver)),
+        Field::new("description", Shape::Checked(form::description)),
+        Field::new("labels", Shape::Table(&Shape::Checked(form::label))),
+        Field::new("annotations", Shape::Table(&Shape::Text)),
+    ],
+);
+
+static SPEC: Object = object(
+    "OSSA-spec",
+    Warned,
+    &[
+        Field::new("role", Shape::Filled).required().rule("OSSA-role"),
+        Field::new("llm", Shape::Object(&LLM)).rule("OSSA-llm"),
+        Field::new("tools", Shape::List(&Shape::Object(&TOOL))).rule("OSSA-tools"),
+        Field::new("constraints", Shape::Object(&CONSTRAINTS)).rule("OSSA-constraints"),
+        Field::new("autonomy", Shape::Object(&AUTONOMY)).rule("OSSA-autonomy"),
+        Field::new("state", Shape::Object(&STATE)).rule("OSSA-state"),
+        Field::new("taxonomy", Shape::Object(&TAXONOMY)),
+        Field::new("observability", Shape::Object(&OBSERVABILITY)),
+        Field::new("security", Shape::Object(&SECURITY)).rule("OSSA-security"),
+        Field::new("reliability", Shape::Object(&RELIABILITY)),
+        Field::new("collaboration", Shape::Object(&COLLABORATION)).rule("OSSA-collaboration"),
+        Field::new("safety", Shape::Object(&SAFETY)).rule("OSSA-safety"),
+        Field::new("deployment", Shape::Object(&DEPLOYMENT)),
+        Field::new("reasoning", Shape::Object(&REASONING)),
+        Field::new("prompts", Shape::Object(&PROMPTS)).rule("OSSA-prompts"),
+        Field::new("knowledge_graph", Shape::Object(&KNOWLEDGE_GRAPH)),
+        Field::new("identity", Shape::Object(&IDENTITY)),
+        Field::new("runtimes", SECTION),
+        // Runtime: the schema leaves `spec` open.
+        Field::new("turn_chain", Shape::Object(&TURN_CHAIN)).rule("OSSA-turn_chain"),
+        Field::new("conversation_memory", Shape::Object(&CONVERSATION_MEMORY))
+            .rule("OSSA-conversation_memory"),
+        Field::new("capabilities", Shape::Any),
+        Field::new("compliance", Shape::Any),
+        Field::new("triggers", Shape::Any),
+        Field::new("delegation", Shape::Any),
+        Field::new("messaging", Shape::Any),
+    ],
+);
+
+static LLM: Object = object(
+    "OSSA-llm",
+    Refused,
+    &[
+        Field::new("provider", PROVIDERS).required(),
+        Field::new("model", Shape::Filled).required(),
+        Field::new("temperature", Shape::Number(0.0, 2.0)),
+        Field::new("maxTokens", COUNT),
+        Field::new("topP", Shape::Number(0.0, 1.0)),
+        Field::new("frequencyPenalty", Shape::Number(-2.0, 2.0)),
+        Field::new("presencePenalty", Shape::Number(-2.0, 2.0)),
+        Field::new("fallback_models", Shape::List(&Shape::Object(&FALLBACK_MODEL))),
+        Field::new("retry_config", SECTION),
+        Field::new("cost_tracking", SECTION),
+        // Runtime.
+        Field::new("max_tokens", COUNT),
+        Field::new("parameters", Shape::Object(&PARAMETERS)),
+    ],
+);
+
+static FALLBACK_MODEL: Object = object(
+    "OSSA-llm",
+    Ignored,
+    &[Field::new("provider", PROVIDERS).required(), Field::new("model", Shape::Filled).required()],
+);
+
+static PARAMETERS: Object = object(
+    "OSSA-llm",
+    Ignored,
+    &[
+        Field::new("temperature", Shape::Number(0.0, 2.0)),
+        Field::new("maxTokens", COUNT),
+        Field::new("max_tokens", COUNT),
+    ],
+);
+
+static TOOL: Object = object(
+    "OSSA-tools",
+    Refused,
+    &[
+        Field::new("type", Shape::OneOf(&["mcp", "kubernetes", "http", "grpc", "function", "a2a", "custom"])),
+        Field::new("name", Shape::Text),
+        Field::new("server", Shape::Text),
+        Field::new("namespace", Shape::Text),
+        Field::new("endpoint", Shape::Text),
+        Field::new("capabilities", Shape::List(&Shape::TextOr(&CAPABILITY))),
+        Field::new("config", SECTION),
+        Field::new("auth", SECTION),
+        Field::new("transport", Shape::Object(&TRANSPORT)),
+        Field::new("compliance_tags", TEXTS),
+        Field::new("health_check", SECTION),
+        Field::new("circuit_breaker", SECTION),
+        // Runtime.
+        Field::new("description", Shape::Text),
+        Field::new("input_schema", SECTION),
+        Field::new("parallel", Shape::Flag),
+        Field::new("source", Shape::Any),
+        Field::new("timeout_ms", COUNT),
+        Field::new("retry_policy", SECTION),
+        Field::new("approval_required", Shape::Flag),
+    ],
+);
+
+static CAPABILITY: Object = object(
+    "OSSA-tools",
+    Refused,
+    &[
+        Field::new("name", Shape::Text).required(),
+        Field::new("description", Shape::Text),
+        Field::new("version", Shape::Checked(form::short_version)),
+        Field::new("deprecated", Shape::Flag),
+        Field::new("deprecation_message", Shape::Text),
+        Field::new("input_schema", SECTION),
+        Field::new("output_schema", SECTION),
+        Field::new("examples", Shape::List(&SECTION)),
+        Field::new("transport", Shape::Object(&TRANSPORT)),
+        Field::new("scopes", TEXTS),
+        Field::new("compliance_tags", TEXTS),
+        Field::new("timeout", Shape::Object(&TIMEOUT)),
+        Field::new("retry_policy", SECTION),
+        Field::new("error_handling", SECTION),
+        Field::new("caching", SECTION),
+        Field::new("idempotency", SECTION),
+    ],
+);
+
+static TIMEOUT: Object = object(
+    "OSSA-tools",
+    Ignored,
+    &[Field::new("execution_seconds", AMOUNT), Field::new("connection_seconds", AMOUNT)],
+);
+
+static TRANSPORT: Object = object(
+    "OSSA-tools",
+    Refused,
+    &[
+        Field::new("protocol", Shape::OneOf(&["http", "grpc", "a2a", "mcp", "websocket", "custom"])),
+        Field::new("streaming", Shape::OneOf(&["none", "request", "response", "bidirectional"])),
+        Field::new("binding", Shape::Text),
+        Field::new("content_type", Shape::Text),
+        Field::new("rateLimit", SECTION),
+    ],
+);
+
+static CONSTRAINTS: Object = object(
+    "OSSA-constraints",
+    Refused,
+    &[
+        Field::new("cost", Shape::Object(&COST)),
+        Field::new("performance", Shape::Object(&PERFORMANCE)),
+        Field::new("resources", SECTION),
+        // Runtime.
+        Field::new("max_turns", TURNS),
+        Field::new("max_tokens", Shape::Integer(0, ANY_SIZE)),
+        Field::new("timeout_seconds", AMOUNT),
+        Field::new("max_tokens_per_turn", COUNT),
+    ],
+);
+
+static COST: Object = object(
+    "OSSA-constraints",
+    Ignored,
+    &[
+        Field::new("maxTokensPerDay", Shape::Integer(0, ANY_SIZE)),
+        Field::new("maxTokensPerRequest", Shape::Integer(0, ANY_SIZE)),
+        Field::new("maxCostPerDay", AMOUNT),
+        Field::new("currency", Shape::Checked(form::currency)),
+    ],
+);
+
+static PERFORMANCE: Object = object(
+    "OSSA-constraints",
+    Ignored,
+    &[
+        Field::new("maxLatencySeconds", AMOUNT),
+        Field::new("maxConcurrentRequests", COUNT),
+        Field::new("timeoutSeconds", AMOUNT),
+    ],
+);
+
+static AUTONOMY: Object = object(
+    "OSSA-autonomy",
+    Refused,
+    &[
+        Field::new("level", Shape::OneOf(&["supervised", "autonomous", "fully_autonomous"])),
+        Field::new("approval_required", Shape::Flag),
+        Field::new("allowed_actions", TEXTS),
+        Field::new("blocked_actions", TEXTS),
+        Field::new("escalation_policy", SECTION),
+        // Runtime.
+        Field::new("max_turns", TURNS),
+    ],
+);
+
+static STATE: Object = object(
+    "OSSA-state",
+    Refused,
+    &[
+        Field::new("mode", Shape::OneOf(&["stateless", "session", "long_running", "none", "persistent"])),
+        Field::new("storage", Shape::Object(&STORAGE)),
+        Field::new("context_window", Shape::Object(&CONTEXT_WINDOW)),
+        // Runtime.
+        Field::new("isolation_level", Shape::Text),
+        Field::new("enabled", Shape::Flag),
+        Field::new("ttl", Shape::Any),
+        Field::new("ttl_seconds", AMOUNT),
+        Field::new("encryption", Shape::Any),
+    ],
+);
+
+static STORAGE: Object = object(
+    "OSSA-state",
+    Refused,
+    &[
+        Field::new("type", Shape::OneOf(&["memory", "vector-db", "kv", "rdbms", "custom"])),
+        Field::new("retention", Shape::Text),
+        Field::new("config", SECTION),
+        Field::new("encryption", SECTION),
+        // Runtime.
+        Field::new("backend", Shape::Text),
+        Field::new("uri", Shape::Text),
+        Field::new("key_prefix", Shape::Text),
+    ],
+);
+
+static CONTEXT_WINDOW: Object = object(
+    "OSSA-state",
+    Refused,
+    &[
+        Field::new("max_messages", TURNS),
+        Field::new("max_tokens", COUNT),
+        Field::new("strategy", Shape::OneOf(&["sliding_window", "summarization", "importance_weighted"])),
+    ],
+);
+
+static TURN_CHAIN: Object = object(
+    "OSSA-turn_chain",
+    Warned,
+    &[
+        Field::new("continue_on_tool_use", Shape::Flag),
+        Field::new("max_tool_turns", TURNS),
+        Field::new("confirm_between_turns", Shape::Flag),
+    ],
+);
+
+static CONVERSATION_MEMORY: Object = object(
+    "OSSA-conversation_memory",
+    Warned,
+    &[
+        Field::new("window_size", TURNS),
+        Field::new("max_history_tokens", COUNT),
+        Field::new("summarization", Shape::Any),
+    ],
+);
+
+static TAXONOMY: Object = object(
+    "OSSA-taxonomy",
+    Refused,
+    &[
+        Field::new("domain", Shape::Text).required(),
+        Field::new("subdomain", Shape::Text),
+        Field::new("capability", Shape::Text),
+    ],
+);
+
+/// A closed map whose values are sections of their own.
+const fn sections(rule: &'static str, fields: &'static [Field]) -> Object {
+    object(rule, Refused, fields)
+}
+
+static OBSERVABILITY: Object = sections(
+    "OSSA-observability",
+    &[
+        Field::new("tracing", SECTION),
+        Field::new("metrics", SECTION),
+        Field::new("logging", SECTION),
+        Field::new("alerting", SECTION),
+        Field::new("slo", SECTION),
+    ],
+);
+
+static SECURITY: Object = sections(
+    "OSSA-security",
+    &[
+        Field::new("authentication", SECTION),
+        Field::new("authorization", SECTION),
+        Field::new("encryption", SECTION),
+        Field::new("secrets", SECTION),
+        Field::new("audit", SECTION),
+        Field::new("compliance", SECTION),
+        // Runtime.
+        Field::new("output_filtering", Shape::Any),
+    ],
+);
+
+static RELIABILITY: Object = sections(
+    "OSSA-reliability",
+    &[
+        Field::new("sla", SECTION),
+        Field::new("circuit_breaker", SECTION),
+        Field::new("health_check", SECTION),
+        Field::new("failover", SECTION),
+        Field::new("disaster_recovery", SECTION),
+        // Runtime.
+        Field::new("retry", SECTION),
+        Field::new("fallback", SECTION),
+    ],
+);
+
+static COLLABORATION: Object = sections(
+    "OSSA-collaboration",
+    &[
+        Field::new("mode", Shape::OneOf(&["standalone", "collaborative", "orchestrated"])),
+        Field::new("handoffs", Shape::List(&SECTION)),
+        Field::new("delegation", SECTION),
+        Field::new("communication", SECTION),
+        Field::new("orchestration", SECTION),
+    ],
+);
+
+static SAFETY: Object = sections(
+    "OSSA-safety",
+    &[
+        Field::new("content_filtering", SECTION),
+        Field::new("pii_detection", SECTION),
+        Field::new("rate_limiting", SECTION),
+        Field::new("guardrails", SECTION),
+        Field::new("human_in_loop", SECTION),
+    ],
+);
+
+static DEPLOYMENT: Object = sections(
+    "OSSA-deployment",
+    &[
+        Field::new("strategy", Shape::OneOf(&["rolling", "blue-green", "canary", "recreate"])),
+        Field::new("canary", SECTION),
+        Field::new("rollback", SECTION),
+        Field::new("versioning", SECTION),
+        Field::new("testing", SECTION),
+        Field::new("lifecycle", SECTION),
+    ],
+);
+
+static REASONING: Object = sections(
+    "OSSA-reasoning",
+    &[
+        Field::new("strategy", Shape::OneOf(&["react", "cot", "tree_of_thought", "custom"])),
+        Field::new("max_steps", Shape::Integer(1, 100)),
+        Field::new("max_depth", Shape::Integer(1, 20)),
+        Field::new("trace_enabled", Shape::Flag),
+        Field::new("export_format", Shape::OneOf(&["otel", "json", "markdown"])),
+        Field::new("self_reflection", SECTION),
+    ],
+);
+
+static PROMPTS: Object = sections(
+    "OSSA-prompts",
+    &[
+        Field::new("system", Shape::Object(&SYSTEM_PROMPT)),
+        Field::new("user", SECTION),
+        Field::new("few_shot_examples", Shape::List(&Shape::Object(&EXAMPLE))),
+        Field::new("registry", SECTION),
+    ],
+);
+
+static SYSTEM_PROMPT: Object = object(
+    "OSSA-prompts",
+    Ignored,
+    &[
+        Field::new("template", Shape::Text),
+        Field::new("version", Shape::Checked(form::plain_version)),
+        Field::new("variables", Shape::Table(&Shape::Text)),
+    ],
+);
+
+static EXAMPLE: Object = object(
+    "OSSA-prompts",
+    Ignored,
+    &[
+        Field::new("input", Shape::Text).required(),
+        Field::new("output", Shape::Text).required(),
+        Field::new("context", Shape::Text),
+    ],
+);
+
+static KNOWLEDGE_GRAPH: Object = sections(
+    "OSSA-knowledge_graph",
+    &[
+        Field::new("enabled", Shape::Flag),
+        Field::new("provider", Shape::OneOf(&["neo4j", "neptune", "dgraph", "memgraph", "custom"])),
+        Field::new("connection", SECTION),
+        Field::new("schema", SECTION),
+        Field::new("sync", Shape::Object(&SYNC)),
+    ],
+);
+
+static SYNC: Object = object(
+    "OSSA-knowledge_graph",
+    Ignored,
+    &[
+        Field::new("mode", Shape::OneOf(&["real_time", "batch", "on_demand"])),
+        Field::new("batch_size", COUNT),
+        Field::new("interval", Shape::Checked(form::interval)),
+    ],
+);
+
+static IDENTITY: Object = sections(
+    "OSSA-identity",
+    &[
+        Field::new("instance_id", SECTION).required(),
+        Field::new("session_id", SECTION),
+        Field::new("interaction_id", SECTION).required(),
+        Field::new("propagation", SECTION),
+    ],
+);

@@ -1,0 +1,107 @@
+//! What a manifest may demand and this version does not do.
+
+use crate::problem::Problems;
+use crate::tree::{Content, Node};
+
+/// Reports what is not enforced: a warning where the agent still does its work, an error where it would do another.
+pub(super) fn report(root: &Node, problems: &mut Problems) {
+    let Some(spec) = root.get("spec") else { return };
+    for entry in spec.get("safety").map(Node::entries).unwrap_or_default() {
+        if !is_off(&entry.value) {
+            let message = format!("`spec.safety.{}` is not enforced yet; do not rely on it", entry.key);
+            problems.warning(entry.at, "OSSA-safety", message);
+        }
+    }
+    for (path, rule, effect) in UNENFORCED {
+        if let Some(node) = spec.at_path(path).filter(|node| !is_off(node)) {
+            problems.warning(node.at, rule, format!("`spec.{}` {effect}", path.join(".")));
+        }
+    }
+    report_words(spec, problems);
+    report_delegation(spec, problems);
+}
+
+/// Settings whose default is harmless and whose other words are not.
+fn report_words(spec: &Node, problems: &mut Problems) {
+    if let Some(node) =
+        spec.at_path(&["turn_chain", "continue_on_tool_use"]).filter(|node| node.flag() == Some(false))
+    {
+        let message = "`spec.turn_chain.continue_on_tool_use: false` is not in this version: after a tool call the next turn always follows";
+        problems.warning(node.at, "OSSA-turn_chain", message);
+    }
+    if let Some(node) = spec.at_path(&["autonomy", "level"]).filter(|node| node.text() == Some("supervised"))
+    {
+        let message = "`spec.autonomy.level: supervised` is not enforced yet: calls run without asking anybody; an OpenAgentSpec \
+                       document can ask for a review";
+        problems.warning(node.at, "OSSA-autonomy", message);
+    }
+    if let Some(node) = spec.at_path(&["reliability", "failover"]).filter(|node| is_on(node)) {
+        problems.warning(
+            node.at,
+            "OSSA-reliability",
+            "`spec.reliability.failover` to other agents has no effect in this version",
+        );
+    }
+}
+
+/// An agent that counts on other agents would do another job without them.
+fn report_delegation(spec: &Node, problems: &mut Problems) {
+    let Some(collaboration) = spec.get("collaboration") else { return };
+    let leads = |node: &Node| matches!(node.get("role").and_then(Node::text), Some("orchestrator" | "both"));
+    let asked = [
+        ("handoffs", collaboration.get("handoffs").filter(|node| !is_off(node))),
+        ("delegation", collaboration.get("delegation").filter(|node| is_on(node))),
+        ("orchestration", collaboration.get("orchestration").filter(|node| leads(node))),
+    ];
+    for (key, node) in asked {
+        if let Some(node) = node {
+            let message = format!(
+                "`spec.collaboration.{key}`: delegation is not in this version; remove it and use tools only"
+            );
+            problems.error(node.at, "OSSA-collaboration", message);
+        }
+    }
+}
+
+const NOT_ENFORCED: &str = "is not enforced yet; do not rely on it";
+const NO_EFFECT: &str = "has no effect in this version";
+
+const UNENFORCED: [(&[&str], &str, &str); 20] = [
+    (&["autonomy", "approval_required"], "OSSA-autonomy", NOT_ENFORCED),
+    (&["autonomy", "allowed_actions"], "OSSA-autonomy", NOT_ENFORCED),
+    (&["autonomy", "blocked_actions"], "OSSA-autonomy", NOT_ENFORCED),
+    (&["autonomy", "escalation_policy"], "OSSA-autonomy", NOT_ENFORCED),
+    (&["constraints", "max_tokens_per_turn"], "OSSA-constraints", NOT_ENFORCED),
+    (&["constraints", "cost", "maxTokensPerDay"], "OSSA-constraints", NOT_ENFORCED),
+    (&["constraints", "cost", "maxCostPerDay"], "OSSA-constraints", NOT_ENFORCED),
+    (&["constraints", "performance", "maxConcurrentRequests"], "OSSA-constraints", NOT_ENFORCED),
+    (&["security", "authentication"], "OSSA-security", NOT_ENFORCED),
+    (&["security", "authorization"], "OSSA-security", NOT_ENFORCED),
+    (&["security", "encryption"], "OSSA-security", NOT_ENFORCED),
+    (&["security", "audit"], "OSSA-security", NOT_ENFORCED),
+    (&["security", "compliance"], "OSSA-security", NOT_ENFORCED),
+    (&["security", "output_filtering"], "OSSA-security", NOT_ENFORCED),
+    (&["state", "encryption"], "OSSA-state", NOT_ENFORCED),
+    (&["state", "storage", "encryption"], "OSSA-state", NOT_ENFORCED),
+    (&["turn_chain", "confirm_between_turns"], "OSSA-turn_chain", NOT_ENFORCED),
+    (&["prompts", "system"], "OSSA-prompts", NO_EFFECT),
+    (&["prompts", "few_shot_examples"], "OSSA-prompts", NO_EFFECT),
+    (&["knowledge_graph"], "OSSA-knowledge_graph", NO_EFFECT),
+];
+
+/// Whether a value asks for nothing: `false`, an empty list or map, or a section that says `enabled: false`.
+fn is_off(node: &Node) -> bool {
+    match &node.content {
+        Content::Null | Content::Flag(false) => true,
+        Content::List(items) => items.is_empty(),
+        Content::Map(entries) => {
+            entries.is_empty() || node.get("enabled").and_then(Node::flag) == Some(false)
+        }
+        _ => false,
+    }
+}
+
+/// For sections that are off unless they say otherwise.
+fn is_on(node: &Node) -> bool {
+    node.get("enabled").and_then(Node::flag) == Some(true)
+}

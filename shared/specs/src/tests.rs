@@ -1,0 +1,331 @@
+use crate::{Format, Names, Severity, detect, read};
+use turnstone_domain::AgentDefinition;
+use turnstone_domain::agent::{AgentFormat, Memory, ModelRef};
+
+const HEAD: &str = "kind: \"openagentspec:v1/agent\"\nname: desk\ndescription: Finds things.\nintent: You find things.\nowner: u-1\n";
+const MANIFEST: &str =
+    "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: desk}\nspec:\n  role: You find things.\n";
+const NAMES: Names<'static> =
+    Names { tools: &["find", "book-flight", "both", "web_search"], agents: &["helper", "both"] };
+
+/// `rule@line:column` of every problem, errors only.
+fn errors(source: &str, names: Option<&Names<'_>>) -> Vec<String> {
+    told(read(source, names).map_or_else(|problems| problems, |(_, warnings)| warnings), Severity::Error)
+}
+
+fn warnings(source: &str) -> Vec<String> {
+    told(read(source, None).map_or_else(|problems| problems, |(_, warnings)| warnings), Severity::Warning)
+}
+
+fn told(problems: Vec<crate::Problem>, severity: Severity) -> Vec<String> {
+    let shown = problems.into_iter().filter(|p| p.severity == severity);
+    shown.map(|p| format!("{}@{}:{}", p.rule, p.line, p.column)).collect()
+}
+
+fn agent(source: &str) -> AgentDefinition {
+    read(source, Some(&NAMES)).unwrap_or_else(|problems| panic!("{source}\n{problems:?}")).0
+}
+
+#[test]
+fn a_whole_openagentspec_document() {
+    let agent = agent(&format!(
+        "{HEAD}capabilities:
+  find:
+  book-flight:
+    collect_results: False
+    user_identity: false
+    static_identity: desk-key
+    input_restriction:
+      assertion: recent.book-flight.inputs.price <= 800
+      require_review: boss
+    output_restriction: {{assertion: 'true'}}
+exposes:
+  reference: recent.book-flight.outputs.reference
+lifespan: {{retain_memory: True, short_circuit: 3}}
+guardrails: null
+"
+    ));
+    assert_eq!((agent.name.as_str(), agent.format), ("desk", AgentFormat::OpenAgentSpec));
+    assert_eq!(
+        (agent.description.as_str(), agent.instructions.as_str()),
+        ("Finds things.", "You find things.")
+    );
+    assert_eq!(agent.short_circuit, Some(3));
+    assert_eq!(agent.exposes, [("reference".to_owned(), "recent.book-flight.outputs.reference".to_owned())]);
+    let [find, book] = agent.capabilities.as_slice() else { panic!("{:?}", agent.capabilities) };
+    assert!(find.name == "find" && find.collect_results && find.user_identity);
+    assert!(!book.collect_results && !book.user_identity);
+    assert_eq!(book.static_identity.as_deref(), Some("desk-key"));
+    assert_eq!(book.input_restriction.require_review.as_deref(), Some("boss"));
+    assert_eq!(book.input_restriction.assertion.as_deref(), Some("recent.book-flight.inputs.price <= 800"));
+    assert_eq!(book.output_restriction.assertion.as_deref(), Some("true"));
+}
+
+#[test]
+fn each_rule_of_openagentspec() {
+    let long = format!("name: {}", "a".repeat(254));
+    for (head, replaced, rule) in [
+        ("kind: \"openagentspec:v1/agent\"", "kind: openagentspec:v2/agent", "OAS-16@1:7"),
+        ("kind: \"openagentspec:v1/agent\"\n", "", "OAS-16@1:1"),
+        ("name: desk\n", "", "OAS-17@1:1"),
+        ("name: desk", "name: 7", "OAS-17@2:7"),
+        ("name: desk", long.as_str(), "OAS-03@2:7"),
+        ("name: desk", "name: De_sk", "OAS-04@2:7"),
+        ("name: desk", "name: '-desk'", "OAS-05@2:7"),
+        ("name: desk", "name: desk.", "OAS-06@2:7"),
+        ("name: desk", "name: d..k", "OAS-07@2:7"),
+        ("description: Finds things.", "description: ' '", "OAS-18@3:14"),
+        ("intent: You find things.\n", "", "OAS-19@1:1"),
+        ("owner: u-1", "owner: 12", "OAS-20@5:8"),
+        ("owner: u-1", "owner: u-1\nowners: u-2", "OAS-15@6:1"),
+        ("owner: u-1", "owner: u-1\nowner: u-2", "OAS-A19@6:1"),
+        ("owner: u-1", "owner: u-1\n---\nname: b", "OAS-A19@7:1"),
+    ] {
+        let source = HEAD.replace(head, replaced);
+        assert_ne!(source, HEAD);
+        assert_eq!(errors(&source, None), [rule], "{source}");
+    }
+    for (rest, rule) in [
+        ("capabilities: {nothing: {}}", "OAS-21@6:16"),
+        ("capabilities: {helper: {}}", "OAS-09@6:16"),
+        ("capabilities: {\"oagent://find\": {}}", "OAS-10@6:16"),
+        ("capabilities: {\"oagent://example.org/agents/find\": {}}", "OAS-11@6:16"),
+        ("capabilities: {web_search: {}}", "OAS-04@6:16"),
+        ("capabilities: [find]", "OAS-15@6:15"),
+        ("capabilities: {find: {user_identity: 'no'}}", "OAS-15@6:38"),
+        ("capabilities: {find: {user_identity: no}}", "OAS-15@6:38"),
+        ("capabilities: {find: {input_restrictions: {}}}", "OAS-15@6:23"),
+        ("capabilities: {find: {}, find: {}}", "OAS-A19@6:26"),
+        ("capabilities: {find: {input_restriction: {require_review: 3}}}", "OAS-30@6:59"),
+        ("capabilities: {find: {input_restriction: {require_review: helper}}}", "OAS-30@6:59"),
+        ("capabilities: {find: {input_restriction: {require_review: 'oagent://x'}}}", "OAS-30@6:59"),
+        ("capabilities: {find: {input_restriction: {assertion: '1 +'}}}", "OAS-33@6:54"),
+        ("capabilities: {find: {output_restriction: {assertion: now > 1}}}", "OAS-33@6:55"),
+        ("capabilities: {find: {output_restriction: {assertion: true}}}", "OAS-33@6:55"),
+        ("guardrails: {input: {tool_name: find, assertion: passed}}", "OAS-37@6:14"),
+        ("exposes: {text: history._total}", "OAS-47@6:11"),
+        ("exposes: {n: history._}total}", "YAML@6:29"),
+        ("exposes: {n: 'nothing'}", "OAS-48@6:14"),
+        ("exposes: {n: 3}", "OAS-48@6:14"),
+        ("lifespan: {short_circuit: 0}", "OAS-52@6:27"),
+        ("lifespan: {short_circuit: '3'}", "OAS-52@6:27"),
+        ("lifespan: {short_circuit: 2.5}", "OAS-52@6:27"),
+        ("lifespan: {retain_memory: maybe}", "OAS-15@6:27"),
+    ] {
+        assert_eq!(errors(&format!("{HEAD}{rest}\n"), Some(&NAMES)), [rule], "{rest}");
+    }
+    for (rest, rules) in [
+        ("guardrails: {input: {assertion: '1 +'}}", vec!["OAS-37@6:14", "OAS-38@6:21", "OAS-40@6:33"]),
+        ("guardrails: {output: {tool_name: helper, assertion: 'ok'}}", vec!["OAS-37@6:14", "OAS-39@6:34"]),
+    ] {
+        assert_eq!(errors(&format!("{HEAD}{rest}\n"), Some(&NAMES)), rules, "{rest}");
+    }
+}
+
+#[test]
+fn what_is_legal_and_odd_is_a_warning() {
+    assert_eq!(warnings(&HEAD.replace("Finds things", "You find things")), ["OAS-18@3:14"]);
+    assert_eq!(warnings(&HEAD.replace("You find", "I find")), ["OAS-19@4:9"]);
+    assert_eq!(
+        warnings(&format!("{HEAD}capabilities: {{find: {{input_restriction: {{}}}}}}\n")),
+        ["OAS-28@6:42"]
+    );
+    assert_eq!(warnings(HEAD), Vec::<String>::new());
+}
+
+#[test]
+fn references_are_resolved_only_when_the_server_is_known() {
+    let unknown = format!("{HEAD}capabilities: {{anything-at-all: {{}}}}\n");
+    assert_eq!(errors(&unknown, None), Vec::<String>::new());
+    // A name that is both means the tool (OAS-12).
+    assert_eq!(agent(&format!("{HEAD}capabilities: {{both: {{}}}}\n")).capabilities.len(), 1);
+    let problems = read(&format!("{HEAD}capabilities: {{book-fligth: {{}}}}\n"), Some(&NAMES)).unwrap_err();
+    assert!(problems[0].message.contains("did you mean `book-flight`"), "{problems:?}");
+}
+
+#[test]
+fn every_problem_is_found_in_one_pass() {
+    let source = "kind: agent\nname: A\nowner: [x]\ncapabilities:\n  find: {colect_results: true}\n  'oagent://a': {}\nlifespan: {short_circuit: 0}\n";
+    let expected = [
+        "OAS-18@1:1",
+        "OAS-19@1:1",
+        "OAS-16@1:7",
+        "OAS-04@2:7",
+        "OAS-20@3:8",
+        "OAS-15@5:10",
+        "OAS-10@6:3",
+        "OAS-52@7:27",
+    ];
+    assert_eq!(errors(source, None), expected);
+}
+
+#[test]
+fn a_whole_ossa_manifest() {
+    let agent = agent(&format!(
+        "{MANIFEST}  llm: {{provider: openai, model: m, temperature: 1, maxTokens: 900, fallback_models: [{{provider: ollama, model: n}}]}}
+  tools:
+    - {{type: http, name: find, description: Finds., input_schema: {{type: object}}, timeout_ms: 1500}}
+    - {{type: function, capabilities: [web_search, {{name: book-flight, timeout: {{execution_seconds: 0.5}}}}]}}
+  constraints: {{max_turns: 9, max_tokens: 5000, timeout_seconds: 90, cost: {{maxTokensPerRequest: 4000}}, performance: {{timeoutSeconds: 2.5}}}}
+  turn_chain: {{max_tool_turns: 4}}
+  conversation_memory: {{window_size: 5, max_history_tokens: 700}}
+  state: {{context_window: {{max_messages: 6}}}}
+"
+    ));
+    assert_eq!((agent.name.as_str(), agent.format), ("desk", AgentFormat::Ossa));
+    assert_eq!(agent.instructions, "You find things.");
+    let model =
+        |provider: &str, model: &str| ModelRef { provider: Some(provider.into()), model: model.into() };
+    assert_eq!(agent.model.models, [model("openai", "m"), model("ollama", "n")]);
+    assert_eq!((agent.model.temperature, agent.model.max_tokens), (Some(1.0), Some(900)));
+    let names: Vec<_> = agent.capabilities.iter().map(|c| (c.name.as_str(), c.timeout_ms)).collect();
+    assert_eq!(names, [("find", Some(1500)), ("web_search", None), ("book-flight", Some(500))]);
+    assert_eq!(agent.capabilities[0].description.as_deref(), Some("Finds."));
+    assert_eq!(agent.capabilities[0].input_schema, Some(serde_json::json!({"type": "object"})));
+    assert_eq!((agent.limits.max_turns, agent.limits.max_tool_turns), (9, Some(4)));
+    assert_eq!((agent.limits.token_budget, agent.limits.model_timeout_ms), (Some(4000), Some(2500)));
+    assert_eq!(agent.memory, Memory { window_size: 6, max_history_tokens: Some(700) });
+}
+
+#[test]
+fn ossa_defaults_are_those_of_the_runtime_semantics() {
+    let agent = agent(MANIFEST);
+    assert_eq!(
+        (agent.limits.max_turns, agent.limits.max_tool_turns, agent.limits.token_budget),
+        (50, Some(10), None)
+    );
+    assert_eq!(agent.memory, Memory { window_size: 20, max_history_tokens: Some(4000) });
+    let json = r#"{"apiVersion": "ossa/v0.2.9", "kind": "Agent", "metadata": {"name": "a"}, "spec": {"role": "r\u00e9\/"}}"#;
+    assert_eq!(read(json, None).unwrap().0.instructions, "ré/");
+}
+
+#[test]
+fn each_rule_of_ossa() {
+    for (head, replaced, rule) in [
+        ("apiVersion: ossa/v0.2.9", "apiVersion: ossa/v2", "OSSA-apiVersion@1:13"),
+        ("kind: Agent", "kind: Workflow", "OSSA-kind@2:7"),
+        ("{name: desk}", "{name: de.sk}", "OSSA-metadata@3:18"),
+        ("{name: desk}", "{name: desk, version: v1}", "OSSA-metadata@3:33"),
+        ("{name: desk}", "{name: desk, version: 1.0}", "OSSA-metadata@3:33"),
+        ("{name: desk}", "{name: desk, author: me}", "OSSA-metadata@3:24"),
+        ("  role: You find things.", "  llm: {provider: openai, model: m}", "OSSA-role@5:3"),
+        ("role: You find things.", "role: ''", "OSSA-role@5:9"),
+        ("kind: Agent", "kind: Agent\nspecs: {}", "OSSA-manifest@3:1"),
+    ] {
+        let source = MANIFEST.replace(head, replaced);
+        assert_ne!(source, MANIFEST);
+        assert_eq!(errors(&source, None), [rule], "{source}");
+    }
+    for (rest, rule) in [
+        ("llm: {model: m}", "OSSA-llm@6:8"),
+        ("llm: {provider: acme, model: m}", "OSSA-llm@6:19"),
+        ("llm: {provider: openai, model: m, temperature: 3}", "OSSA-llm@6:50"),
+        ("llm: {provider: openai, model: m, max_token: 3}", "OSSA-llm@6:37"),
+        ("llm: {provider: openai, model: m, maxTokens: '5'}", "OSSA-llm@6:48"),
+        ("tools: [{name: find}]", "OSSA-tools@6:11"),
+        ("tools: [{type: http}]", "OSSA-tools@6:11"),
+        ("tools: [{type: http, name: nothing}]", "OSSA-tools@6:30"),
+        ("tools: [{type: http, name: helper}]", "OAS-09@6:30"),
+        ("tools: [{type: http, name: 'oagent://x'}]", "OAS-10@6:30"),
+        ("tools: [{type: a2a, name: find}]", "OAS-10@6:11"),
+        ("tools: [{type: http, name: 'f d'}]", "OSSA-tools@6:30"),
+        ("tools: [{type: http, name: find, input_schema: {type: strin}}]", "OSSA-tools@6:50"),
+        ("tools: [{type: http, name: find}, {type: mcp, name: find}]", "OSSA-tools@6:55"),
+        ("constraints: {max_turn: 3}", "OSSA-constraints@6:17"),
+        ("constraints: {max_turns: 0}", "OSSA-constraints@6:28"),
+        ("constraints: {max_tokens: -1}", "OSSA-constraints@6:29"),
+        ("constraints: {timeout_seconds: 0}", "OSSA-constraints@6:34"),
+        ("constraints: {cost: {maxTokenPerRequest: 5}}", "OSSA-constraints@6:24"),
+        ("constraint: {max_turns: 3}", "OSSA-spec@6:3"),
+        ("state: {mode: forever}", "OSSA-state@6:17"),
+        ("autonomy: {level: none}", "OSSA-autonomy@6:21"),
+        ("collaboration: {delegation: {enabled: true}}", "OSSA-collaboration@6:31"),
+        ("collaboration: {handoffs: [{target_agent: x}]}", "OSSA-collaboration@6:29"),
+    ] {
+        assert_eq!(errors(&format!("{MANIFEST}  {rest}\n"), Some(&NAMES)), [rule], "{rest}");
+    }
+}
+
+#[test]
+fn what_ossa_asks_and_nobody_enforces_is_a_warning() {
+    for (rest, rule) in [
+        ("safety: {pii_detection: {enabled: true}}", "OSSA-safety@6:12"),
+        ("safety: {human_in_loop: {triggers: [user_request]}}", "OSSA-safety@6:12"),
+        ("autonomy: {approval_required: true}", "OSSA-autonomy@6:33"),
+        ("autonomy: {blocked_actions: [delete]}", "OSSA-autonomy@6:31"),
+        ("autonomy: {level: supervised}", "OSSA-autonomy@6:21"),
+        ("security: {authentication: {required: true}}", "OSSA-security@6:30"),
+        ("constraints: {cost: {maxCostPerDay: 5}}", "OSSA-constraints@6:39"),
+        ("tools: [{type: http, name: find, approval_required: true}]", "OSSA-tools@6:55"),
+        ("tools: [{type: http, name: find, auth: {type: bearer}}]", "OSSA-tools@6:42"),
+        ("something_else: 1", "OSSA-spec@6:3"),
+    ] {
+        assert_eq!(warnings(&format!("{MANIFEST}  {rest}\n")), [rule], "{rest}");
+        assert_eq!(errors(&format!("{MANIFEST}  {rest}\n"), None), Vec::<String>::new(), "{rest}");
+    }
+    for quiet in [
+        "safety: {pii_detection: {enabled: false}}",
+        "autonomy: {approval_required: false, blocked_actions: []}",
+        "observability: {tracing: {enabled: true}}",
+        "collaboration: {mode: standalone, delegation: {max_depth: 2}}",
+        "reasoning: {strategy: react}",
+    ] {
+        assert_eq!(warnings(&format!("{MANIFEST}  {quiet}\n")), Vec::<String>::new(), "{quiet}");
+    }
+}
+
+#[test]
+fn hostile_documents_are_refused_quickly() {
+    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..10 {
+        let items = vec![format!("*a{}", level - 1); 9].join(", ");
+        bomb.push_str(&format!("a{level}: &a{level} [{items}]\n"));
+    }
+    let deep_json = format!("{}1{}", "{\"a\":".repeat(10_000), "}".repeat(10_000));
+    let deep_yaml: String = (0..200).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
+    let wide = format!("a: [{}]", "1,".repeat(30_000));
+    let large = format!("a: {}", "x".repeat(2 * 1024 * 1024));
+    for source in [bomb, deep_json, deep_yaml, wide, large] {
+        let problems = read(&source, None).unwrap_err();
+        assert_eq!(problems.len(), 1);
+        assert_eq!(problems[0].rule, "OAS-A19", "{}", problems[0]);
+    }
+    let sum = format!("{HEAD}exposes: {{n: '1{}'}}\n", "+1".repeat(2048));
+    assert_eq!(errors(&sum, None), ["OAS-48@6:14"]);
+    for (broken, rule) in [
+        ("a: [1, 2", "YAML"),
+        ("a: *nope", "YAML"),
+        ("a: !!python/object x", "YAML"),
+        ("", "OAS-16"),
+        ("hello", "OAS-16"),
+        ("[1]", "OAS-16"),
+        ("openapi: 3.1.0", "OAS-16"),
+    ] {
+        let problems = read(broken, None).unwrap_err();
+        assert_eq!(problems[0].rule, rule, "{broken}: {}", problems[0]);
+    }
+}
+
+#[test]
+fn formats_are_told_apart() {
+    assert_eq!(detect(HEAD), Ok(Format::OpenAgentSpec));
+    assert_eq!(detect(MANIFEST), Ok(Format::Ossa));
+    assert!(detect("kind: Deployment").is_err());
+}
+
+#[test]
+fn the_example_agents_read_without_a_problem() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/agents");
+    let tools = ["web_search", "search-flights", "book-flight", "search-faqs", "clock", "http_get"];
+    let names = Names { tools: &tools, agents: &[] };
+    let mut read_files = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        let (agent, warnings) = read(&std::fs::read_to_string(&path).unwrap(), Some(&names))
+            .unwrap_or_else(|problems| panic!("{}: {problems:?}", path.display()));
+        assert!(warnings.is_empty(), "{}: {warnings:?}", path.display());
+        assert!(!agent.capabilities.is_empty(), "{}", path.display());
+        read_files += 1;
+    }
+    assert!(read_files >= 3, "only {read_files} files in {folder}");
+}

@@ -1,0 +1,92 @@
+//! What every turn of this worker shares.
+
+use crate::model::Providers;
+use crate::options::WorkerOptions;
+use crate::tool::Toolbox;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use turnstone_domain::policy::Expression;
+use turnstone_domain::schema::Schema;
+use turnstone_domain::{AgentDefinition, Clock, Ids};
+use turnstone_store::{Doorbell, Ledger};
+
+/// Compiled things beyond this number are thrown away together and compiled again.
+const KEPT: usize = 1024;
+
+/// What every turn of this worker shares.
+pub struct Deps {
+    /// Where turns are made durable.
+    pub ledger: Arc<dyn Ledger>,
+    /// Hints.
+    pub doorbell: Doorbell,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Ids.
+    pub ids: Arc<dyn Ids>,
+    /// Models.
+    pub providers: Providers,
+    /// Tools.
+    pub toolbox: Toolbox,
+    /// Settings.
+    pub options: WorkerOptions,
+    compiled: Compiled,
+}
+
+#[derive(Default)]
+struct Compiled {
+    schemas: Mutex<HashMap<String, Result<Arc<Schema>, String>>>,
+    expressions: Mutex<HashMap<String, Expression>>,
+}
+
+impl Deps {
+    /// Puts the parts together.
+    pub fn new(
+        store: (Arc<dyn Ledger>, Doorbell),
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn Ids>,
+        providers: Providers,
+        toolbox: Toolbox,
+        options: WorkerOptions,
+    ) -> Self {
+        let (ledger, doorbell) = store;
+        Self { ledger, doorbell, clock, ids, providers, toolbox, options, compiled: Compiled::default() }
+    }
+
+    /// A compiled schema.
+    ///
+    /// # Errors
+    /// A sentence that says why it is not a JSON Schema.
+    pub fn schema(&self, schema: &Value) -> Result<Arc<Schema>, String> {
+        let key = schema.to_string();
+        let mut known = self.compiled.schemas.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(&key) {
+            return known.clone();
+        }
+        if known.len() >= KEPT {
+            known.clear();
+        }
+        let compiled = Schema::compile(schema).map(Arc::new);
+        known.insert(key, compiled.clone());
+        compiled
+    }
+
+    /// A compiled expression of an agent.
+    ///
+    /// # Errors
+    /// A sentence that says why it is not an expression.
+    pub fn expression(&self, agent: &AgentDefinition, source: &str) -> Result<Expression, String> {
+        let names: Vec<&str> = agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
+        let key = format!("{}\n{source}", names.join(","));
+        let mut known = self.compiled.expressions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(&key) {
+            return Ok(known.clone());
+        }
+        if known.len() >= KEPT {
+            known.clear();
+        }
+        let compiled = Expression::compile(source, &names).map_err(|e| e.to_string())?;
+        known.insert(key, compiled.clone());
+        Ok(compiled)
+    }
+}

@@ -1,0 +1,313 @@
+//! The provider against a real server.
+
+use super::*;
+use crate::model::{FinishReason, ToolOffer, Usage};
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap as Headers, StatusCode};
+use axum::response::{IntoResponse, Response as Answer};
+use axum::routing::post;
+use axum::{Json, Router};
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use turnstone_domain::agent::{OutputContract, ToolChoice};
+use turnstone_domain::message::{Message, Role};
+
+type Seen = Arc<Mutex<Vec<(Headers, Value)>>>;
+
+/// A server that answers every request with what `answer` makes, and a provider that calls it.
+struct Server {
+    base_url: String,
+    seen: Seen,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve<A, F>(answer: A) -> Server
+where
+    A: Fn() -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Answer> + Send,
+{
+    let seen = Seen::default();
+    let respond = move |State(seen): State<Seen>, headers: Headers, body: Bytes| async move {
+        seen.lock().unwrap().push((headers, serde_json::from_slice(&body).unwrap()));
+        answer().await
+    };
+    let app = Router::new().route("/v1/chat/completions", post(respond)).with_state(seen.clone());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url = format!("http://{}/v1/", listener.local_addr().unwrap());
+    Server { base_url, seen, task: tokio::spawn(async move { axum::serve(listener, app).await.unwrap() }) }
+}
+
+fn provider(server: &Server) -> OpenAiModel {
+    let config = OpenAiConfig { base_url: server.base_url.clone(), ..OpenAiConfig::default() };
+    OpenAiModel::new("local", config, outbound::open_client().unwrap()).unwrap()
+}
+
+fn request() -> ModelRequest {
+    ModelRequest {
+        model: "m".into(),
+        system: String::new(),
+        messages: vec![Message::text(Role::User, "weather?")],
+        tools: vec![ToolOffer {
+            name: "get.weather".into(),
+            description: "d".into(),
+            input_schema: json!({"type": "object"}),
+        }],
+        tool_choice: ToolChoice::Auto,
+        temperature: None,
+        max_tokens: 100,
+        output: OutputContract::default(),
+        timeout: Duration::from_secs(20),
+    }
+}
+
+fn events(body: Body) -> Answer {
+    ([("content-type", "text/event-stream; charset=utf-8")], body).into_response()
+}
+
+fn chunk(delta: Value, finish: Option<&str>) -> String {
+    let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+    format!("data: {}\n\n", json!({"model": "served", "choices": [choice]}))
+}
+
+fn usage_chunk(input: i64, output: i64) -> String {
+    format!(
+        "data: {}\n\n",
+        json!({"choices": [], "usage": {"prompt_tokens": input, "completion_tokens": output}})
+    )
+}
+
+/// A body that sends `text` in pieces of `size` bytes, whatever they cut through.
+fn pieces(text: String, size: usize) -> Body {
+    let bytes = text.into_bytes();
+    let chunks: Vec<Result<Bytes, io::Error>> =
+        bytes.chunks(size).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    Body::from_stream(stream::iter(chunks))
+}
+
+/// A body that breaks off after `text`.
+fn broken(text: String) -> Body {
+    let lost = stream::once(async { Err(io::Error::from(io::ErrorKind::ConnectionReset)) });
+    Body::from_stream(stream::iter([Ok(Bytes::from(text))]).chain(lost))
+}
+
+#[tokio::test]
+async fn a_streamed_text_is_joined_and_its_usage_read() {
+    let server = serve(|| async {
+        let text = [
+            chunk(json!({"role": "assistant", "content": null}), None),
+            ": a comment\n\n".to_owned(),
+            chunk(json!({"content": "18 °C "}), None),
+            chunk(json!({"content": "in Zürich"}), None),
+            chunk(json!({}), Some("stop")),
+            usage_chunk(146, 17),
+            "data: [DONE]\n\n".to_owned(),
+        ];
+        events(pieces(text.concat(), 7))
+    })
+    .await;
+    let answer = provider(&server).answer(&request()).await.unwrap();
+    assert_eq!(answer.content.as_deref(), Some("18 °C in Zürich"));
+    assert_eq!(
+        (answer.finish_reason, answer.usage),
+        (FinishReason::Stop, Some(Usage { input: 146, output: 17 }))
+    );
+    assert_eq!(answer.model, "served");
+    let seen = server.seen.lock().unwrap();
+    let (headers, body) = &seen[0];
+    assert!(headers.get("authorization").is_none());
+    assert_eq!(
+        (&body["stream"], &body["max_tokens"], &body["model"]),
+        (&json!(true), &json!(100), &json!("m"))
+    );
+}
+
+#[tokio::test]
+async fn streamed_tool_calls_are_assembled_and_named_as_ours() {
+    let server = serve(|| async {
+        let piece = |index: usize, id: Option<&str>, name: Option<&str>, arguments: &str| {
+            let call = json!({"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
+            chunk(json!({"tool_calls": [call]}), None)
+        };
+        let text = [
+            piece(0, Some("a"), Some("get_weather"), "{"),
+            piece(0, None, None, "\"city\":"),
+            piece(0, None, None, "\"Paris\"}"),
+            piece(1, Some("b"), Some("unknown"), "not json"),
+            chunk(json!({}), Some("tool_calls")),
+            usage_chunk(9, 8),
+            "data: [DONE]\n\n".to_owned(),
+        ];
+        events(pieces(text.concat(), 64))
+    })
+    .await;
+    let answer = provider(&server).answer(&request()).await.unwrap();
+    assert_eq!(answer.finish_reason, FinishReason::ToolUse);
+    let calls: Vec<_> =
+        answer.tool_calls.iter().map(|call| (call.name.as_str(), call.arguments.clone())).collect();
+    assert_eq!(calls, [("get.weather", json!({"city": "Paris"})), ("unknown", json!("not json"))]);
+    assert_eq!(server.seen.lock().unwrap()[0].1["tools"][0]["function"]["name"], "get_weather");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_stream_is_understood() {
+    let server = serve(|| async {
+        let call = json!({"id": "a", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}});
+        let choice = json!({"index": 0, "message": {"content": "", "tool_calls": [call]}, "finish_reason": "tool_calls"});
+        Json(json!({"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": 4}})).into_response()
+    })
+    .await;
+    let answer = provider(&server).answer(&request()).await.unwrap();
+    assert_eq!((answer.content, answer.tool_calls[0].name.as_str()), (None, "get.weather"));
+    assert_eq!((answer.usage, answer.model.as_str()), (Some(Usage { input: 3, output: 4 }), "m"));
+}
+
+#[tokio::test]
+async fn refusals_of_the_provider_say_what_the_turn_does_next() {
+    let busy = serve(|| async {
+        (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "2")], "{\"error\":{\"message\":\"slow down\"}}")
+            .into_response()
+    })
+    .await;
+    let error = provider(&busy).answer(&request()).await.unwrap_err();
+    assert_eq!(
+        error,
+        ModelError::RateLimited {
+            message: "provider local: status 429: slow down".into(),
+            retry_after_ms: Some(2000)
+        }
+    );
+    let down = serve(|| async { (StatusCode::INTERNAL_SERVER_ERROR, "oops").into_response() }).await;
+    let error = provider(&down).answer(&request()).await.unwrap_err();
+    assert_eq!(error, ModelError::Unavailable("provider local: status 500: oops".into()));
+    let strict = serve(|| async {
+        (StatusCode::BAD_REQUEST, Json(json!({"error": {"message": "bad schema"}}))).into_response()
+    })
+    .await;
+    let error = provider(&strict).answer(&request()).await.unwrap_err();
+    assert_eq!(error, ModelError::Refused("provider local: status 400: bad schema".into()));
+}
+
+#[tokio::test]
+async fn a_lost_stream_is_unavailable_unless_the_answer_was_complete() {
+    let half = serve(|| async { events(broken(chunk(json!({"content": "18"}), None))) }).await;
+    assert!(
+        matches!(provider(&half).answer(&request()).await, Err(ModelError::Unavailable(text)) if text.contains("lost"))
+    );
+    let ended = serve(|| async { events(Body::from(chunk(json!({"content": "18"}), None))) }).await;
+    assert!(
+        matches!(provider(&ended).answer(&request()).await, Err(ModelError::Unavailable(text)) if text.contains("ended"))
+    );
+    let complete = serve(|| async { events(broken(chunk(json!({"content": "18"}), Some("stop")))) }).await;
+    let answer = provider(&complete).answer(&request()).await.unwrap();
+    assert_eq!((answer.content.as_deref(), answer.usage), (Some("18"), None));
+    let failed = serve(|| async {
+        let error = "data: {\"error\":{\"code\":503,\"message\":\"overloaded\"}}\n\n";
+        events(Body::from(chunk(json!({"content": "18"}), None) + error))
+    })
+    .await;
+    assert!(
+        matches!(provider(&failed).answer(&request()).await, Err(ModelError::Unavailable(text)) if text.contains("overloaded"))
+    );
+}
+
+#[tokio::test]
+async fn a_slow_answer_times_out_even_when_it_trickles() {
+    let silent = serve(|| std::future::pending()).await;
+    let trickle = serve(|| async {
+        let first = stream::iter([Ok::<_, io::Error>(Bytes::from(chunk(json!({"content": "1"}), None)))]);
+        events(Body::from_stream(first.chain(stream::pending())))
+    })
+    .await;
+    for server in [&silent, &trickle] {
+        let request = ModelRequest { timeout: Duration::from_millis(100), ..request() };
+        let error = provider(server).answer(&request).await.unwrap_err();
+        assert!(matches!(&error, ModelError::Timeout(text) if text.contains("100 ms")), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn nonsense_is_malformed() {
+    let html = serve(|| async { "<html>welcome to the hotel network</html>".into_response() }).await;
+    let error = provider(&html).answer(&request()).await.unwrap_err();
+    assert!(matches!(&error, ModelError::Malformed(text) if text.contains("hotel")), "{error:?}");
+    let broken = serve(|| async { events(Body::from("data: {oops\n\n")) }).await;
+    assert!(matches!(provider(&broken).answer(&request()).await, Err(ModelError::Malformed(_))));
+    let empty = serve(|| async { Json(json!({"object": "list"})).into_response() }).await;
+    assert!(matches!(provider(&empty).answer(&request()).await, Err(ModelError::Malformed(_))));
+    let binary = serve(|| async { events(Body::from(vec![b'd', 0xff, 0xfe, b'\n', b'\n'])) }).await;
+    assert!(matches!(provider(&binary).answer(&request()).await, Err(ModelError::Malformed(_))));
+    let endless = serve(|| async {
+        let line = Bytes::from(vec![b'x'; 64 * 1024]);
+        events(Body::from_stream(stream::repeat_with(move || Ok::<_, io::Error>(line.clone()))))
+    })
+    .await;
+    assert!(
+        matches!(provider(&endless).answer(&request()).await, Err(ModelError::Malformed(text)) if text.contains("larger"))
+    );
+}
+
+#[tokio::test]
+async fn a_byte_order_mark_does_no_harm() {
+    for size in [1, 2, 4096] {
+        let server = serve(move || async move {
+            let text = format!(
+                "\u{feff}{}{}",
+                chunk(json!({"content": "a"}), None),
+                chunk(json!({"content": "b"}), Some("stop"))
+            );
+            events(pieces(text, size))
+        })
+        .await;
+        let answer = provider(&server).answer(&request()).await.unwrap();
+        assert!(answer.content.unwrap_or_default().ends_with('b'), "pieces of {size}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_sent_as_a_header_and_shown_nowhere() {
+    let server = serve(|| async {
+        (StatusCode::UNAUTHORIZED, Json(json!({"error": {"message": "no such key: kestrel-9000-key"}})))
+            .into_response()
+    })
+    .await;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("key");
+    std::fs::write(&file, "kestrel-9000-key\n").unwrap();
+    let config: OpenAiConfig = serde_json::from_value(
+        json!({"base_url": server.base_url, "api_key": format!("file:{}", file.display())}),
+    )
+    .unwrap();
+    let model = OpenAiModel::new("paid", config.clone(), outbound::open_client().unwrap()).unwrap();
+    let error = model.answer(&request()).await.unwrap_err();
+    assert_eq!(error, ModelError::Refused("provider paid: status 401: no such key: ***".into()));
+    assert_eq!(server.seen.lock().unwrap()[0].0["authorization"], "Bearer kestrel-9000-key");
+    assert!(!format!("{model:?}").contains("kestrel"));
+    std::fs::remove_file(&file).unwrap();
+    assert!(
+        matches!(model.answer(&request()).await, Err(ModelError::Refused(text)) if text.contains("api_key"))
+    );
+    assert!(
+        OpenAiModel::new("paid", config, outbound::open_client().unwrap()).unwrap_err().contains("api_key")
+    );
+}
+
+#[tokio::test]
+async fn an_absent_server_is_unavailable() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let config = OpenAiConfig { base_url, ..OpenAiConfig::default() };
+    let model = OpenAiModel::new("gone", config, outbound::open_client().unwrap()).unwrap();
+    let error = model.answer(&request()).await.unwrap_err();
+    assert!(matches!(&error, ModelError::Unavailable(text) if text.contains("cannot connect")), "{error:?}");
+}

@@ -1,0 +1,248 @@
+//! Which providers there are, and which of them serves a model.
+
+use crate::model::Model;
+use crate::model::openai::{OpenAiConfig, OpenAiModel};
+use crate::model::scripted::ScriptedModel;
+use crate::tool::outbound;
+use reqwest::Client;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use turnstone_domain::agent::ModelRef;
+
+/// A section `[providers.<name>]`.
+///
+/// ```toml
+/// [providers.openai]
+/// kind = "openai"
+/// api_key = "env:OPENAI_API_KEY"
+///
+/// [providers.local]
+/// kind = "openai"
+/// base_url = "http://127.0.0.1:11434/v1"
+/// response_format = "json_object"
+///
+/// [providers.rehearsal]
+/// kind = "scripted"
+/// script = "rehearsal.yaml"
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum ProviderConfig {
+    /// Chat completions over HTTP.
+    OpenAi(OpenAiConfig),
+    /// A script and no model.
+    Scripted(ScriptedConfig),
+}
+
+/// A section `[providers.<name>]` with `kind = "scripted"`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptedConfig {
+    /// The script's path, relative to the configuration file.
+    pub script: PathBuf,
+}
+
+/// Which provider and model serve an agent that names none.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ModelDefaults {
+    /// The provider of a model that names none. Left out: the only one there is.
+    pub provider: Option<String>,
+    /// The model of an agent that names none.
+    pub model: Option<String>,
+}
+
+/// Providers by name.
+#[derive(Clone, Default)]
+pub struct Providers {
+    by_name: BTreeMap<String, Arc<dyn Model>>,
+    catch_all: Option<(String, Arc<dyn Model>)>,
+    defaults: ModelDefaults,
+}
+
+impl Providers {
+    /// The providers of the configuration. Paths of scripts are relative to `base`.
+    ///
+    /// # Errors
+    /// A sentence that names the provider and the key that is wrong.
+    pub fn from_config(
+        configs: &BTreeMap<String, ProviderConfig>,
+        defaults: ModelDefaults,
+        base: &Path,
+    ) -> Result<Self, String> {
+        let client = outbound::open_client()?;
+        let mut providers = Self::default();
+        for (name, config) in configs {
+            let model = build(name, config, &client, base)
+                .map_err(|problem| format!("[providers.{name}] {problem}"))?;
+            providers.insert(name, model);
+        }
+        if let Some(name) = &defaults.provider
+            && !configs.contains_key(name)
+        {
+            return Err(format!("the default provider `{name}` is not configured; add [providers.{name}]"));
+        }
+        providers.defaults = defaults;
+        Ok(providers)
+    }
+
+    /// Adds a provider, or replaces the one of this name.
+    pub fn insert(&mut self, name: &str, model: Arc<dyn Model>) {
+        self.by_name.insert(name.to_owned(), model);
+    }
+
+    /// Lets `model`, called `name`, serve every provider that is not configured.
+    pub fn set_catch_all(&mut self, name: &str, model: Arc<dyn Model>) {
+        self.catch_all = Some((name.to_owned(), model));
+    }
+
+    /// Says which provider and model serve an agent that names none.
+    pub fn set_defaults(&mut self, defaults: ModelDefaults) {
+        self.defaults = defaults;
+    }
+
+    /// The model of an agent that names none.
+    #[must_use]
+    pub fn default_model(&self) -> Option<ModelRef> {
+        let model = self.defaults.model.clone()?;
+        Some(ModelRef { provider: self.defaults.provider.clone(), model })
+    }
+
+    /// The provider that serves `model`, with its name. A model that names no provider is served by the default one,
+    /// else by the only one, else by the catch-all. `None` when nobody serves it.
+    #[must_use]
+    pub fn resolve(&self, model: &ModelRef) -> Option<(&str, Arc<dyn Model>)> {
+        let named = model.provider.as_ref().or(self.defaults.provider.as_ref());
+        let found = match named {
+            Some(name) => self.by_name.get_key_value(name),
+            None if self.by_name.len() == 1 => self.by_name.first_key_value(),
+            None => None,
+        };
+        found
+            .or(self.catch_all.as_ref().map(|(name, model)| (name, model)))
+            .map(|(name, model)| (name.as_str(), model.clone()))
+    }
+
+    /// The names of the configured providers, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+}
+
+impl fmt::Debug for Providers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Providers")
+            .field("names", &self.by_name.keys().collect::<Vec<_>>())
+            .field("catch_all", &self.catch_all.as_ref().map(|(name, _)| name))
+            .field("defaults", &self.defaults)
+            .finish()
+    }
+}
+
+fn build(
+    name: &str,
+    config: &ProviderConfig,
+    client: &Client,
+    base: &Path,
+) -> Result<Arc<dyn Model>, String> {
+    match config {
+        ProviderConfig::OpenAi(config) => {
+            Ok(Arc::new(OpenAiModel::new(name, config.clone(), client.clone())?))
+        }
+        ProviderConfig::Scripted(ScriptedConfig { script }) => {
+            let path = base.join(script);
+            let text = std::fs::read_to_string(&path)
+                .map_err(|error| format!("script: {} cannot be read: {error}", path.display()))?;
+            let model = ScriptedModel::from_yaml(&text)
+                .map_err(|problem| format!("script: {}: {problem}", path.display()))?;
+            Ok(Arc::new(model))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::scripted::NoopModel;
+
+    fn from_json(json: &str, provider: Option<&str>, base: &Path) -> Result<Providers, String> {
+        let configs = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        Providers::from_config(
+            &configs,
+            ModelDefaults { provider: provider.map(Into::into), model: None },
+            base,
+        )
+    }
+
+    fn served(providers: &Providers, provider: Option<&str>) -> Option<String> {
+        let model = ModelRef { provider: provider.map(Into::into), model: "m".into() };
+        providers.resolve(&model).map(|(name, _)| name.to_owned())
+    }
+
+    #[test]
+    fn a_model_is_served_by_the_named_the_default_or_the_only_provider() {
+        let two =
+            r#"{"a": {"kind": "openai"}, "b": {"kind": "openai", "base_url": "http://127.0.0.1:1/v1"}}"#;
+        let here = Path::new(".");
+        let providers = from_json(two, Some("b"), here).unwrap();
+        assert_eq!(served(&providers, Some("a")).as_deref(), Some("a"));
+        assert_eq!(served(&providers, None).as_deref(), Some("b"));
+        assert_eq!(served(&providers, Some("c")), None);
+        assert_eq!(served(&from_json(two, None, here).unwrap(), None), None);
+        assert_eq!(
+            served(&from_json(r#"{"a": {"kind": "openai"}}"#, None, here).unwrap(), None).as_deref(),
+            Some("a")
+        );
+    }
+
+    #[test]
+    fn the_catch_all_serves_every_name_that_is_not_configured() {
+        let mut providers = Providers::default();
+        assert_eq!(served(&providers, Some("openai")), None);
+        providers.set_catch_all("scripted", Arc::new(NoopModel::default()));
+        assert_eq!(served(&providers, Some("openai")).as_deref(), Some("scripted"));
+        assert_eq!(served(&providers, None).as_deref(), Some("scripted"));
+        providers.insert("openai", Arc::new(NoopModel::default()));
+        assert_eq!(served(&providers, Some("openai")).as_deref(), Some("openai"));
+        assert_eq!(served(&providers, Some("anthropic")).as_deref(), Some("scripted"));
+    }
+
+    #[test]
+    fn problems_name_the_provider_and_the_key() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("bad.yaml"), "rules: [{answer: {}}]").unwrap();
+        for (json, words) in [
+            (r#"{"p": {"kind": "openai", "base_url": "nowhere"}}"#, ["[providers.p]", "base_url"]),
+            (
+                r#"{"p": {"kind": "openai", "base_url": "https://u:p@a.example"}}"#,
+                ["[providers.p]", "base_url"],
+            ),
+            (
+                r#"{"p": {"kind": "openai", "api_key": "env:TURNSTONE_SURELY_UNSET"}}"#,
+                ["[providers.p]", "api_key"],
+            ),
+            (r#"{"p": {"kind": "openai", "headers": {"Cookie": "x"}}}"#, ["[providers.p]", "headers.Cookie"]),
+            (r#"{"p": {"kind": "scripted", "script": "absent.yaml"}}"#, ["[providers.p]", "absent.yaml"]),
+            (r#"{"p": {"kind": "scripted", "script": "bad.yaml"}}"#, ["[providers.p]", "rule 1"]),
+            (r#"{"p": {"kind": "openai", "api_key": "sk-live-1"}}"#, ["by reference", "env:NAME"]),
+            (r#"{"p": {"kind": "openai", "base": "x"}}"#, ["base", "base_url"]),
+            (r#"{"p": {"kind": "scripted"}}"#, ["script", ""]),
+            (r#"{"p": {"kind": "oracle"}}"#, ["oracle", "openai"]),
+        ] {
+            let problem = from_json(json, None, dir.path()).unwrap_err();
+            assert!(words.iter().all(|word| problem.contains(word)), "{json}: {problem}");
+        }
+        let problem = from_json("{}", Some("openai"), dir.path()).unwrap_err();
+        assert!(problem.contains("[providers.openai]"), "{problem}");
+    }
+
+    #[test]
+    fn a_base_url_keeps_its_path_and_query() {
+        let config: OpenAiConfig =
+            serde_json::from_str(r#"{"base_url": "https://a.example/openai/v1/?api-version=1"}"#).unwrap();
+        let model = OpenAiModel::new("azure", config, outbound::open_client().unwrap()).unwrap();
+        assert!(format!("{model:?}").contains("/openai/v1/chat/completions"), "{model:?}");
+    }
+}

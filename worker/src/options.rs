@@ -1,0 +1,30 @@
+//! What an operator may set about a worker.
+
+use std::time::Duration;
+
+/// Settings of one worker process.
+#[derive(Clone, Debug)]
+pub struct WorkerOptions {
+    /// Stable for the life of the process; OSSA's instance id.
+    pub worker_id: String,
+    /// Queues in order of preference; `*` stands for all.
+    pub queues: Vec<String>,
+    /// Turns in flight at once.
+    pub slots: usize,
+    /// How long a lease lasts without a sign of life.
+    pub lease: Duration,
+    /// How long a drain may take before turns in flight are let go.
+    pub drain_grace: Duration,
+    /// The longest one model call may take unless the agent says less.
+    pub model_timeout: Duration,
+    /// The most tokens one answer may have unless agent or job say otherwise.
+    pub max_tokens: i64,
+}
+
+impl WorkerOptions {
+    /// The lease in milliseconds, as the ledger takes it.
+    #[must_use]
+    pub fn lease_ms(&self) -> i64 {
+        i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX)
+    }
+}

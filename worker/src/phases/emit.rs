@@ -1,0 +1,45 @@
+//! EMIT: what the turn tells about itself (OSSA §1.7).
+
+use super::infer::{self, InferBody};
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use turnstone_domain::Phase;
+
+const VERSION: i64 = 1;
+
+/// What EMIT leaves: the turn's figures, for the audit.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct EmitBody {
+    /// Prompt tokens.
+    pub tokens_input: i64,
+    /// Completion tokens.
+    pub tokens_output: i64,
+    /// Tool calls that the model asked for.
+    pub tool_calls: usize,
+}
+
+/// Runs EMIT: one log line per turn, and the checkpoint that completes the turn.
+///
+/// # Errors
+/// [`Stop::Fail`] when INFER's checkpoint cannot be read.
+pub fn run(turn: &mut Turn) -> Result<(), Stop> {
+    let inferred: InferBody = turn.body(Phase::Infer, infer::VERSIONS)?;
+    let body = EmitBody {
+        tokens_input: inferred.tokens_in,
+        tokens_output: inferred.tokens_out,
+        tool_calls: turn.conversation.answer().map_or(0, |answer| answer.tool_calls.len()),
+    };
+    tracing::debug!(
+        job = %turn.job.id,
+        engagement = %turn.engagement.id,
+        turn = turn.position.turn,
+        model = inferred.model,
+        tokens_in = body.tokens_input,
+        tokens_out = body.tokens_output,
+        tool_calls = body.tool_calls,
+        "turn complete"
+    );
+    turn.complete_phase(Phase::Emit, VERSION, &body, (0, 0), Value::Null)
+}

@@ -1,0 +1,42 @@
+//! EXEC: the tool calls the model asked for, one after the other in request order (OSSA §1.5).
+//!
+//! Around every call stands a barrier: the intent is durable before the request leaves, the outcome before anything
+//! is built on it. After a crash, a call that was sent and has no outcome is called again only if it is idempotent;
+//! otherwise a reviewer is asked. Never a blind retry.
+
+mod call;
+mod restriction;
+
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use turnstone_domain::{CallId, Phase};
+
+const VERSION: i64 = 1;
+
+/// Calls of one answer that are run; a model that asks for more is told so.
+const MAX_CALLS: usize = 32;
+
+/// What EXEC leaves; inputs and outcomes are rows of the journal.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ExecBody {
+    /// The calls of the turn, in order.
+    pub calls: Vec<CallId>,
+}
+
+/// Runs EXEC.
+///
+/// # Errors
+/// [`Stop::Park`] when a reviewer has to be asked, [`Stop::Fail`] when the short circuit trips or a reviewer said no.
+pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
+    let asked = turn.conversation.answer().map(|answer| answer.tool_calls.clone()).unwrap_or_default();
+    let body = ExecBody { calls: asked.iter().map(|call| call.call_id.clone()).collect() };
+    for (position, asked) in asked.into_iter().enumerate() {
+        if turn.conversation.has_outcome(&asked.call_id) {
+            continue;
+        }
+        call::run(turn, position, asked, position < MAX_CALLS).await?;
+    }
+    turn.complete_phase(Phase::Exec, VERSION, &body, (0, 0), Value::Null)
+}

@@ -1,0 +1,125 @@
+//! Restrictions of a capability: the assertion first, then the review; both must pass (OAS-28 … OAS-36).
+
+use super::call::{Call, intend};
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use serde_json::{Value, json};
+use turnstone_domain::agent::Capability;
+use turnstone_domain::digest;
+use turnstone_domain::engagement::outputs_of;
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::review::{NewReview, ReviewKind, ReviewState};
+use turnstone_domain::tool_call::ToolOutcome;
+use turnstone_domain::{JobError, ReviewId};
+
+/// What a restriction says.
+pub enum Checked {
+    /// The call may go on.
+    Passed,
+    /// It may not; the model is told.
+    Denied(ToolOutcome),
+}
+
+/// The input restriction, before the call (OAS-28, OAS-34).
+pub fn before(turn: &mut Turn, call: &Call, capability: &Capability, idempotent: bool) -> Result<Checked, Stop> {
+    let restriction = &capability.input_restriction;
+    if restriction.assertion.is_none() && restriction.require_review.is_none() {
+        return Ok(Checked::Passed);
+    }
+    let view = turn.object.as_ref().map(|object| object.with_pending(&call.asked.name, &call.asked.arguments).to_json());
+    let view = view.unwrap_or_default();
+    if let Some(why) = restriction.assertion.as_deref().and_then(|source| violated(turn, source, &view)) {
+        let text = format!("the input restriction of `{}` does not allow this call: {why}", call.asked.name);
+        return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
+    }
+    if let Some(reviewer) = restriction.require_review.clone() {
+        if call.journalled.is_none() {
+            // Planned: nothing leaves before the answer.
+            let intent = intend(turn, call, idempotent, false);
+            turn.pending().tool_calls.push(intent);
+        }
+        let question = question(call, None, view);
+        if !asked(turn, call, ReviewKind::Input, &reviewer, question)? {
+            return Err(rejected(turn, call, ReviewKind::Input));
+        }
+    }
+    Ok(Checked::Passed)
+}
+
+/// The output assertion, after the call and before any other use of the result (OAS-29, OAS-35).
+pub fn after(turn: &Turn, call: &Call, capability: &Capability, outcome: &ToolOutcome) -> Option<ToolOutcome> {
+    let source = capability.output_restriction.assertion.as_deref()?;
+    if !outcome.was_invoked() {
+        return None;
+    }
+    let view = candidate(turn, call, outcome);
+    let why = violated(turn, source, &view)?;
+    let text = format!("the output restriction of `{}` does not allow its result to be used: {why}", call.asked.name);
+    Some(ToolOutcome::failed(FailureKind::Policy.code(), text))
+}
+
+/// The output review; returns once the reviewer has said yes.
+pub fn review_output(turn: &mut Turn, call: &Call, capability: &Capability, outcome: &ToolOutcome) -> Result<(), Stop> {
+    let Some(reviewer) = capability.output_restriction.require_review.clone() else { return Ok(()) };
+    let question = question(call, Some(outputs_of(outcome)), candidate(turn, call, outcome));
+    if asked(turn, call, ReviewKind::Output, &reviewer, question)? {
+        return Ok(());
+    }
+    Err(rejected(turn, call, ReviewKind::Output))
+}
+
+/// What a reviewer said about this call and these arguments: `Ok(true)` yes, `Ok(false)` no, [`Stop::Park`] nothing
+/// yet.
+pub fn asked(turn: &mut Turn, call: &Call, kind: ReviewKind, reviewer: &str, question: Value) -> Result<bool, Stop> {
+    let arguments_hash = digest::of_json(&call.asked.arguments);
+    let answer = turn.reviews.iter().rev().find(|review| {
+        review.call_id == call.asked.call_id && review.kind == kind && review.arguments_hash == arguments_hash
+    });
+    match answer.map(|review| review.state) {
+        Some(ReviewState::Approved) => Ok(true),
+        Some(ReviewState::Rejected | ReviewState::Expired) => Ok(false),
+        Some(ReviewState::Open) | None => Err(Stop::Park(Box::new(NewReview {
+            id: ReviewId(turn.deps.ids.next()),
+            turn: turn.position.turn,
+            call_id: call.asked.call_id.clone(),
+            kind,
+            reviewer: reviewer.to_owned(),
+            question,
+            arguments_hash,
+            deadline_at: None,
+        }))),
+    }
+}
+
+/// A no ends the engagement: the flow may not continue without confirmation (OAS-32).
+fn rejected(turn: &Turn, call: &Call, kind: ReviewKind) -> Stop {
+    let answer = turn.reviews.iter().rev().find(|review| review.call_id == call.asked.call_id && review.kind == kind);
+    let by = answer.and_then(|review| review.decided_by.clone()).unwrap_or_else(|| "nobody in time".to_owned());
+    let reason = answer.and_then(|review| review.reason.clone()).map(|why| format!(": {why}")).unwrap_or_default();
+    let message = format!("the call of `{}` was rejected by {by}{reason}", call.asked.name);
+    JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-32").into()
+}
+
+fn question(call: &Call, outputs: Option<Value>, engagement: Value) -> Value {
+    let mut question = json!({"name": call.asked.name, "call_id": call.asked.call_id,
+                              "inputs": call.asked.arguments, "engagement": engagement});
+    if let Some(outputs) = outputs {
+        question["outputs"] = outputs;
+    }
+    question
+}
+
+/// The Engagement object as if the invocation were already part of it.
+fn candidate(turn: &Turn, call: &Call, outcome: &ToolOutcome) -> Value {
+    let Some(mut object) = turn.object.clone() else { return Value::Null };
+    object.record(&call.asked.name, call.asked.arguments.clone(), outputs_of(outcome));
+    object.to_json()
+}
+
+/// Why an assertion does not hold; anything but `true` does not (OAS-36).
+fn violated(turn: &Turn, source: &str, view: &Value) -> Option<String> {
+    match turn.deps.expression(&turn.agent, source) {
+        Ok(expression) => expression.assert(view).err().map(|denial| denial.to_string()),
+        Err(why) => Some(why),
+    }
+}

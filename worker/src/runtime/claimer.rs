@@ -1,0 +1,101 @@
+//! The one claimer of this process: claims as many jobs as there are free slots.
+
+use super::backend::Assignment;
+use super::leases::LeaseKeeper;
+use crate::Deps;
+use backon::{BackoffBuilder, ExponentialBuilder};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use turnstone_store::{ClaimRequest, JobKind, Ring};
+
+/// How often an idle worker looks for work that no doorbell told it about.
+const POLL: Duration = Duration::from_secs(2);
+
+/// Claims until the worker drains. A store that fails is asked again with growing delays; it never ends the loop.
+pub async fn run(
+    deps: Arc<Deps>,
+    keeper: Arc<LeaseKeeper>,
+    assignments: mpsc::Sender<Assignment>,
+    draining: CancellationToken,
+) {
+    let slots = Arc::new(Semaphore::new(deps.options.slots));
+    let patience = ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(50))
+        .with_max_delay(Duration::from_secs(5))
+        .without_max_times()
+        .with_jitter();
+    let mut delays = patience.build();
+    while !draining.is_cancelled() {
+        // Registered before the query: a ring in between is heard.
+        let mut bell = deps.doorbell.listen();
+        let Some(free) = free_slots(&slots, &draining).await else { break };
+        let request = ClaimRequest {
+            kind: JobKind::Agent,
+            queues: deps.options.queues.clone(),
+            limit: free,
+            worker_id: deps.options.worker_id.clone(),
+            lease_ms: deps.options.lease_ms(),
+            now: deps.clock.now(),
+        };
+        match deps.ledger.claim(request).await {
+            Ok(claims) if claims.is_empty() => {
+                delays = patience.build();
+                wait(&mut bell, &draining).await;
+            }
+            Ok(claims) => {
+                delays = patience.build();
+                for claim in claims {
+                    let Ok(permit) = Arc::clone(&slots).try_acquire_owned() else { break };
+                    let slot = keeper.keep(claim.lease.clone(), permit);
+                    if assignments.send(Assignment::new(claim, slot)).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            Err(error) => {
+                let delay = delays.next().unwrap_or(POLL);
+                tracing::warn!(%error, ?delay, "jobs cannot be claimed; trying again");
+                tokio::select! {
+                    () = tokio::time::sleep(delay) => {}
+                    () = draining.cancelled() => {}
+                }
+            }
+        }
+    }
+}
+
+/// Waits for a free slot and tells how many there are; `None` when the worker drains.
+async fn free_slots(slots: &Semaphore, draining: &CancellationToken) -> Option<usize> {
+    tokio::select! {
+        biased;
+        () = draining.cancelled() => None,
+        permit = slots.acquire() => permit.ok().map(|permit| {
+            drop(permit);
+            slots.available_permits()
+        }),
+    }
+}
+
+/// Waits for a ring that may mean work, or for the next poll.
+async fn wait(bell: &mut Receiver<Ring>, draining: &CancellationToken) {
+    let rung = async {
+        loop {
+            match bell.recv().await {
+                Ok(Ring::Available) | Err(RecvError::Lagged(_)) => return,
+                Ok(_) => {}
+                Err(RecvError::Closed) => std::future::pending().await,
+            }
+        }
+    };
+    tokio::select! {
+        () = rung => {}
+        () = tokio::time::sleep(POLL) => {}
+        () = draining.cancelled() => {}
+    }
+    // Rings that came together are one.
+    while !matches!(bell.try_recv(), Err(TryRecvError::Empty | TryRecvError::Closed)) {}
+}

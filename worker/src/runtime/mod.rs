@@ -1,0 +1,85 @@
+//! The worker process: apalis runs what the claimer brings.
+//!
+//! apalis gives the loop, the layers and the graceful stop. Leases, retries and acknowledgements are not its: they
+//! are transactions of the ledger, so a restart of anything in here loses nothing (docs/adr/0001).
+
+mod backend;
+mod claimer;
+mod leases;
+
+use crate::Deps;
+use crate::turn;
+use apalis::layers::WorkerBuilderExt;
+use apalis_core::error::BoxDynError;
+use apalis_core::monitor::Monitor;
+use apalis_core::task::data::Data;
+use apalis_core::worker::builder::WorkerBuilder;
+use apalis_core::worker::ext::parallelize::ParallelizeExt;
+use backend::{Assignment, LedgerBackend};
+use leases::LeaseKeeper;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+/// A worker, ready to run.
+pub struct Worker {
+    deps: Arc<Deps>,
+}
+
+impl Worker {
+    /// A worker over these parts.
+    #[must_use]
+    pub fn new(deps: Deps) -> Self {
+        Self { deps: Arc::new(deps) }
+    }
+
+    /// Claims and runs jobs until `shutdown`, then drains: nothing new is claimed, turns in flight yield after their
+    /// phase, and what has not ended within the grace time is given back with its last checkpoint.
+    ///
+    /// # Errors
+    /// When apalis could not run the worker; every lease is given back before.
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), BoxDynError> {
+        let options = self.deps.options.clone();
+        let draining = shutdown.child_token();
+        let keeper = LeaseKeeper::start(Arc::clone(&self.deps), draining.clone());
+        let (sender, receiver) = tokio::sync::mpsc::channel(options.slots.max(1));
+        let claimer =
+            AbortOnDropHandle::new(tokio::spawn(claimer::run(Arc::clone(&self.deps), Arc::clone(&keeper), sender, draining.clone())));
+        // A restart by the monitor goes on with the same channel: what was claimed is not lost in between.
+        let assignments = Arc::new(Mutex::new(receiver));
+        let deps = Arc::clone(&self.deps);
+        let name = options.worker_id.clone();
+        let monitor = Monitor::new()
+            .register(move |_restarts| {
+                WorkerBuilder::new(name.as_str())
+                    .backend(LedgerBackend::new(Arc::clone(&assignments)))
+                    .data(Arc::clone(&deps))
+                    .catch_panic()
+                    .parallelize(|run| AbortOnDropHandle::new(tokio::spawn(run)))
+                    .build(assigned)
+            })
+            .should_restart(|_, error| {
+                tracing::error!(%error, "the worker loop stopped; it is started again");
+                true
+            })
+            .with_terminator(async move { tokio::time::sleep(options.drain_grace).await });
+        let ended = monitor
+            .run_with_signal(async move {
+                shutdown.cancelled().await;
+                Ok(())
+            })
+            .await;
+        let _ = claimer.await;
+        keeper.give_back().await;
+        ended.map_err(Into::into)
+    }
+}
+
+/// The apalis handler: one claimed job.
+async fn assigned(assignment: Assignment, deps: Data<Arc<Deps>>) -> Result<(), BoxDynError> {
+    let Some((claim, slot)) = assignment.take() else { return Ok(()) };
+    turn::run_job(Arc::clone(&deps), claim, slot.signals()).await;
+    drop(slot);
+    Ok(())
+}

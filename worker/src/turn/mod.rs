@@ -1,0 +1,148 @@
+//! The heart: a claimed job runs turn after turn, each through the seven phases, until it settles.
+
+pub mod conversation;
+pub mod state;
+pub mod stop;
+mod verdict;
+
+use crate::deps::Deps;
+use crate::phases;
+use futures::FutureExt;
+use serde_json::json;
+use state::Turn;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use stop::Stop;
+use tokio_util::sync::CancellationToken;
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::retry::Decision;
+use turnstone_domain::{EventName, JobError, Phase, Settlement};
+use turnstone_store::{Claim, LedgerError};
+use verdict::Verdict;
+
+/// What ends a turn from outside.
+#[derive(Clone, Debug)]
+pub struct Signals {
+    /// The lease was ended from outside: stop at once, touch nothing.
+    pub revoked: CancellationToken,
+    /// The worker drains: stop after the current phase.
+    pub draining: CancellationToken,
+}
+
+/// Runs a claimed job until its lease ends.
+pub async fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) {
+    let timeout = claim.timeout_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
+    let id = claim.job.clone();
+    let mut turn = match Turn::begin(Arc::clone(&deps), claim).await {
+        Ok(Some(turn)) => turn,
+        Ok(None) => return tracing::error!(job = %id, "a plain job was claimed by an agent worker"),
+        Err(stop) => return tracing::warn!(job = %id, ?stop, "the job could not be recalled; its lease will run out"),
+    };
+    let end = tokio::select! {
+        biased;
+        () = signals.revoked.cancelled() => return tracing::info!(job = %id, "stopped: the lease was ended from outside"),
+        end = AssertUnwindSafe(drive(&mut turn, &signals.draining)).catch_unwind() => end.unwrap_or_else(|_| Err(Stop::Fail(panicked()))),
+        error = expired(timeout) => Err(Stop::Fail(error)),
+    };
+    if let Err(stop) = conclude(&mut turn, end).await {
+        match stop {
+            Stop::LeaseLost(job) => tracing::warn!(%job, "the lease is lost; this worker writes nothing more"),
+            Stop::Store(error) => tracing::error!(job = %id, %error, "the job could not be settled; its lease will run out"),
+            other => tracing::error!(job = %id, stop = ?other, "the job could not be settled; its lease will run out"),
+        }
+    }
+}
+
+fn panicked() -> JobError {
+    JobError::new(FailureKind::Internal, "the worker hit a defect of its own (a panic) in this turn; its log has the place")
+}
+
+async fn expired(timeout: Option<Duration>) -> JobError {
+    let Some(timeout) = timeout else { return std::future::pending().await };
+    tokio::time::sleep(timeout).await;
+    let message = format!("the attempt took longer than the job's timeout_ms of {}", timeout.as_millis());
+    JobError::new(FailureKind::Timeout, message)
+}
+
+/// Turn after turn until there is a result or a reason to stop.
+async fn drive(turn: &mut Turn, draining: &CancellationToken) -> Result<Settlement, Stop> {
+    loop {
+        while let Some(phase) = turn.next_phase() {
+            if draining.is_cancelled() {
+                return Err(Stop::Drain);
+            }
+            turn.enter_phase();
+            match phase {
+                Phase::Init => phases::init::run(turn)?,
+                Phase::Norm => phases::norm::run(turn)?,
+                Phase::Resol => phases::resol::run(turn)?,
+                Phase::Infer => Box::pin(phases::infer::run(turn)).await?,
+                Phase::Exec => Box::pin(phases::exec::run(turn)).await?,
+                Phase::Persist => phases::persist::run(turn)?,
+                Phase::Emit => phases::emit::run(turn)?,
+            }
+        }
+        let infer = turn.body(Phase::Infer, phases::infer::VERSIONS)?;
+        match verdict::verdict(turn, &infer)? {
+            Verdict::Complete(result) => return Ok(Settlement::Complete { result }),
+            Verdict::Continue(position) => turn.advance(position),
+            Verdict::Reask(position, why) => {
+                verdict::reask(turn, &why);
+                turn.advance(position);
+            }
+        }
+    }
+}
+
+/// The one place that decides what the end of a lease means for the job.
+async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), Stop> {
+    let settlement = match end {
+        Ok(settlement) => settlement,
+        Err(Stop::Fail(error)) => failure(turn, error),
+        Err(Stop::Park(review)) => Settlement::Park { review: *review },
+        Err(Stop::Drain) => Settlement::Yield,
+        Err(stop @ (Stop::LeaseLost(_) | Stop::Store(_))) => return Err(stop),
+    };
+    let write = turn.take_pending();
+    match turn.deps.ledger.settle(&turn.lease, write, settlement, turn.deps.clock.now()).await {
+        Ok(()) => Ok(()),
+        Err(LedgerError::BudgetExceeded { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn failure(turn: &mut Turn, error: JobError) -> Settlement {
+    if error.kind == FailureKind::TokenBudget {
+        let data = json!({"limit": turn.budget.limit, "settled": turn.budget.settled,
+                          "needed": error.details.get("needed")});
+        turn.event(EventName::BudgetExceeded, data);
+    }
+    let failures = u32::try_from(turn.job.failures + 1).unwrap_or(u32::MAX);
+    match turn.job.retry.decide(failures, &error, random(&turn.lease.token)) {
+        Decision::Exhausted => Settlement::Discard { error },
+        Decision::After { delay_ms } => {
+            Settlement::Retry { error, run_at: turn.deps.clock.now().plus_ms(delay_ms), delay_ms }
+        }
+    }
+}
+
+/// Uniform in `[0, 1)`, from the random part of the lease token.
+fn random(token: &str) -> f64 {
+    let digits: String = token.chars().filter(char::is_ascii_hexdigit).collect();
+    let tail = digits.get(digits.len().saturating_sub(8)..).unwrap_or_default();
+    u32::from_str_radix(tail, 16).map_or(0.5, |n| f64::from(n) / (f64::from(u32::MAX) + 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::random;
+
+    #[test]
+    fn the_random_part_of_a_token_spreads_over_the_unit_interval() {
+        assert!(random("01890000-0000-7000-8000-000000000000") < 0.001);
+        let high = random("01890000-0000-7000-8000-ffffffffffff");
+        assert!((0.999..1.0).contains(&high));
+        assert!((0.0..1.0).contains(&random("")));
+    }
+}

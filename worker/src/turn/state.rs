@@ -1,0 +1,260 @@
+//! A turn in flight: what was claimed, what is done, and what is not durable yet.
+
+use super::conversation::Conversation;
+use super::stop::Stop;
+use crate::deps::Deps;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Instant;
+use turnstone_domain::budget::{Budget, BudgetMove};
+use turnstone_domain::engagement::{Engagement, EngagementObject};
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::job::Envelope;
+use turnstone_domain::message::Message;
+use turnstone_domain::retry::RetryPolicy;
+use turnstone_domain::short_circuit::ShortCircuit;
+use turnstone_domain::tool_call::ToolCall;
+use turnstone_domain::turn_write::Position;
+use turnstone_domain::{
+    AgentDefinition, Checkpoint, EventName, JobError, JobId, Lease, NewEvent, Phase, TurnWrite,
+};
+use turnstone_store::{Claim, ReviewAnswer};
+
+/// Messages recalled on resume, at least: every call of one turn and its answer fit in.
+const RECALLED: u32 = 80;
+
+/// What of the claim does not change.
+pub struct JobFacts {
+    /// The job.
+    pub id: JobId,
+    /// How often it failed before.
+    pub failures: i64,
+    /// When and how often it is tried again.
+    pub retry: RetryPolicy,
+    /// What the client sent.
+    pub envelope: Envelope,
+}
+
+/// A turn in flight, and the turns that follow it under the same lease.
+pub struct Turn {
+    /// What every turn of this worker shares.
+    pub deps: Arc<Deps>,
+    /// What of the claim does not change.
+    pub job: JobFacts,
+    /// The right to write.
+    pub lease: Lease,
+    /// The engagement.
+    pub engagement: Engagement,
+    /// The agent as the engagement began with it.
+    pub agent: Arc<AgentDefinition>,
+    /// Where the job stands.
+    pub position: Position,
+    /// The budget, as of the last write.
+    pub budget: Budget,
+    /// What the model sees.
+    pub conversation: Conversation,
+    /// Journal rows of the current turn that were there when the job was claimed.
+    pub recalled_calls: Vec<ToolCall>,
+    /// Reviews about calls of the current turn.
+    pub reviews: Vec<ReviewAnswer>,
+    /// The Engagement object, when an expression of the agent reads it.
+    pub object: Option<EngagementObject>,
+    /// The watch over repetitions, when the agent has one.
+    pub short_circuit: Option<ShortCircuit>,
+    /// Bodies of the phases that are done in the current turn.
+    bodies: Vec<(i64, Value)>,
+    /// What is not durable yet.
+    pending: TurnWrite,
+    phase_began: Instant,
+}
+
+impl Turn {
+    /// Takes a claim and recalls what its engagement knows.
+    ///
+    /// # Errors
+    /// [`Stop::Store`].
+    pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Self>, Stop> {
+        let Some(side) = claim.engagement else { return Ok(None) };
+        let mut turn = Self {
+            job: JobFacts {
+                id: claim.job,
+                failures: claim.failures,
+                retry: claim.retry,
+                envelope: claim.envelope,
+            },
+            lease: claim.lease,
+            object: side.agent.reads_engagement().then(|| EngagementObject::begin(&side.engagement, &side.agent)),
+            short_circuit: side.agent.short_circuit.map(ShortCircuit::new),
+            engagement: side.engagement,
+            agent: side.agent,
+            position: side.position,
+            budget: side.budget,
+            conversation: Conversation::default(),
+            recalled_calls: Vec::new(),
+            reviews: Vec::new(),
+            bodies: side.checkpoints.into_iter().map(|done| (done.version, done.body)).collect(),
+            pending: TurnWrite::default(),
+            phase_began: Instant::now(),
+            deps,
+        };
+        if side.has_past {
+            turn.recall().await?;
+        }
+        Ok(Some(turn))
+    }
+
+    async fn recall(&mut self) -> Result<(), Stop> {
+        let window = self.agent.memory.window_size.max(RECALLED);
+        let whole = self.object.is_some() || self.short_circuit.is_some();
+        let recall = self.deps.ledger.recall(&self.job.id, self.position.turn, window, whole).await?;
+        self.conversation = Conversation::recalled(&recall);
+        if let Some(object) = &mut self.object {
+            object.replay(&recall.tool_calls);
+        }
+        if let Some(watch) = &mut self.short_circuit {
+            for call in &recall.tool_calls {
+                watch.attempt(&call.name);
+            }
+        }
+        self.reviews = recall.reviews;
+        self.recalled_calls = recall.tool_calls;
+        let turn = self.position.turn;
+        self.recalled_calls.retain(|call| call.turn == turn);
+        Ok(())
+    }
+
+    /// The phase that runs next; `None` when the turn is complete.
+    #[must_use]
+    pub fn next_phase(&self) -> Option<Phase> {
+        Phase::resume_after(self.bodies.len())
+    }
+
+    /// Marks the beginning of a phase.
+    pub fn enter_phase(&mut self) {
+        self.phase_began = Instant::now();
+    }
+
+    /// Milliseconds since the phase began.
+    #[must_use]
+    pub fn phase_ms(&self) -> i64 {
+        i64::try_from(self.phase_began.elapsed().as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// What a phase of this turn left for later ones.
+    ///
+    /// # Errors
+    /// When it was written by a version that this worker does not know: the attempt fails and may be retried by a
+    /// newer worker.
+    pub fn body<T: DeserializeOwned>(&self, phase: Phase, versions: &[i64]) -> Result<T, Stop> {
+        let unreadable = |why: String| {
+            let message = format!(
+                "the checkpoint of phase {phase} of turn {} cannot be read by this worker ({why}); \
+                 upgrade the workers and retry the job",
+                self.position.turn
+            );
+            Stop::Fail(JobError::new(FailureKind::Internal, message))
+        };
+        let (version, body) =
+            self.bodies.get(phase.index()).ok_or_else(|| unreadable("it is missing".to_owned()))?;
+        if !versions.contains(version) {
+            return Err(unreadable(format!("its version is {version}")));
+        }
+        serde_json::from_value(body.clone()).map_err(|e| unreadable(e.to_string()))
+    }
+
+    /// Completes a phase: its checkpoint becomes durable with the next barrier.
+    ///
+    /// # Errors
+    /// When the body cannot be written as JSON.
+    pub fn complete_phase<T: Serialize>(
+        &mut self,
+        phase: Phase,
+        version: i64,
+        body: &T,
+        tokens: (i64, i64),
+        facts: Value,
+    ) -> Result<(), Stop> {
+        let body = serde_json::to_value(body)
+            .map_err(|e| JobError::new(FailureKind::Internal, format!("phase {phase} left no JSON: {e}")))?;
+        let now = self.deps.clock.now();
+        let duration_ms = self.phase_ms();
+        let mut data = serde_json::json!({"phase": phase, "duration_ms": duration_ms});
+        if let (Value::Object(data), Value::Object(facts)) = (&mut data, facts) {
+            data.extend(facts);
+        }
+        self.pending.checkpoints.push(Checkpoint {
+            turn: self.position.turn,
+            phase,
+            version,
+            body: body.clone(),
+            duration_ms,
+            tokens_in: tokens.0,
+            tokens_out: tokens.1,
+            at: now,
+        });
+        self.event(EventName::PhaseCompleted, data);
+        self.bodies.push((version, body));
+        Ok(())
+    }
+
+    /// Notes an event; it becomes durable with the next barrier.
+    pub fn event(&mut self, name: EventName, data: Value) {
+        let at = self.deps.clock.now();
+        self.pending.events.push(NewEvent { name, turn: self.position.turn, data, at });
+    }
+
+    /// Says something in the conversation; it becomes durable with the next barrier.
+    pub fn say(&mut self, message: Message) {
+        self.pending.messages.push((self.position.turn, message.clone()));
+        self.conversation.push(message, &self.agent.memory);
+    }
+
+    /// What is not durable yet.
+    pub fn pending(&mut self) -> &mut TurnWrite {
+        &mut self.pending
+    }
+
+    /// Takes what is not durable yet, for the settlement.
+    pub fn take_pending(&mut self) -> TurnWrite {
+        std::mem::take(&mut self.pending)
+    }
+
+    /// A barrier: waits until everything noted so far is durable.
+    ///
+    /// # Errors
+    /// [`Stop::LeaseLost`], [`Stop::Store`], or [`Stop::Fail`] when a reservation does not fit; then everything but
+    /// the reservation is still pending.
+    pub async fn barrier(&mut self) -> Result<(), Stop> {
+        let write = self.take_pending();
+        // Only a reservation can be refused with the lease still held; then the rest must not be lost.
+        let kept = match write.budget {
+            Some(BudgetMove::Reserve { .. }) if self.budget.limit.is_some() => {
+                Some(TurnWrite { budget: None, ..write.clone() })
+            }
+            _ => None,
+        };
+        let (now, lease_ms) = (self.deps.clock.now(), self.deps.options.lease_ms());
+        match self.deps.ledger.checkpoint(&self.lease, write, now, lease_ms).await {
+            Ok(budget) => {
+                self.budget = budget;
+                self.lease.expires_at = now.plus_ms(lease_ms);
+                Ok(())
+            }
+            Err(error) => {
+                self.pending = kept.unwrap_or_default();
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Goes on with the next turn under the same lease.
+    pub fn advance(&mut self, position: Position) {
+        self.pending.position = Some(position.clone());
+        self.position = position;
+        self.bodies.clear();
+        self.recalled_calls.clear();
+        self.reviews.clear();
+    }
+}

@@ -1,0 +1,52 @@
+//! Why a turn stops before its end.
+
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::review::NewReview;
+use turnstone_domain::{JobError, JobId};
+use turnstone_store::{LedgerError, StoreError};
+
+/// Why a turn stops. `turn/mod.rs` decides in one place what each means for the job.
+#[derive(Debug)]
+pub enum Stop {
+    /// The attempt failed.
+    Fail(JobError),
+    /// A reviewer has to be asked.
+    Park(Box<NewReview>),
+    /// The worker drains; the job goes on elsewhere from the last checkpoint.
+    Drain,
+    /// Somebody else owns the job now. Touch nothing.
+    LeaseLost(JobId),
+    /// The store failed. The lease runs out by itself and the job goes on from its last checkpoint.
+    Store(StoreError),
+}
+
+impl From<LedgerError> for Stop {
+    fn from(error: LedgerError) -> Self {
+        match error {
+            LedgerError::LeaseLost(job) => Self::LeaseLost(job),
+            LedgerError::Store(error) => Self::Store(error),
+            LedgerError::BudgetExceeded { left, needed } => Self::Fail(budget_exceeded(left, needed)),
+        }
+    }
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<JobError> for Stop {
+    fn from(error: JobError) -> Self {
+        Self::Fail(error)
+    }
+}
+
+/// The error of an exhausted budget (agent extension §3).
+pub fn budget_exceeded(left: i64, needed: i64) -> JobError {
+    let message = format!(
+        "the next model call may need up to {needed} tokens, but {left} are left of the budget; \
+         enqueue the work again with a larger ext_agent_token_budget"
+    );
+    JobError::new(FailureKind::TokenBudget, message).with("left", left).with("needed", needed)
+}

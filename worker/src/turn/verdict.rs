@@ -1,0 +1,123 @@
+//! What follows a complete turn: another turn, the result, or a failure.
+
+use super::state::Turn;
+use super::stop::Stop;
+use crate::model::FinishReason;
+use crate::phases::infer::InferBody;
+use serde_json::{Map, Value};
+use turnstone_domain::agent::{OutputFormat, ToolChoice};
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::turn_write::Position;
+use turnstone_domain::{EventName, JobError};
+
+/// How often the model is asked to give its answer in the demanded form.
+const MAX_REASKS: u32 = 1;
+
+/// What follows a complete turn.
+pub enum Verdict {
+    /// Another turn.
+    Continue(Position),
+    /// Another turn, after telling the model what was wrong with its answer.
+    Reask(Position, String),
+    /// The job's result.
+    Complete(Value),
+}
+
+/// Decides what follows. A pure function of what the turn left, so that it can be repeated after a crash.
+///
+/// # Errors
+/// [`Stop::Fail`] when the engagement has used up its turns or the model cannot be made to answer in form.
+pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
+    let asked_for_tools = turn.conversation.answer().is_some_and(|answer| !answer.tool_calls.is_empty());
+    let next = |tool_turns, reasks| Position {
+        turn: turn.position.turn + 1,
+        tool_turns,
+        reasks,
+        model_used: turn.position.model_used.clone(),
+    };
+    if asked_for_tools {
+        enough_turns(turn)?;
+        return Ok(Verdict::Continue(next(turn.position.tool_turns + 1, turn.position.reasks)));
+    }
+    match answer(turn, infer) {
+        Ok(result) => Ok(Verdict::Complete(with_exposes(turn, result)?)),
+        Err(why) if turn.position.reasks < MAX_REASKS => {
+            enough_turns(turn)?;
+            Ok(Verdict::Reask(next(turn.position.tool_turns, turn.position.reasks + 1), why))
+        }
+        Err(why) => {
+            let message = format!("the model's answer has not the demanded form, also when asked again: {why}");
+            Err(JobError::new(FailureKind::OutputSchema, message).into())
+        }
+    }
+}
+
+/// Exactly `max_turns` turns may run (OSSA §6): wanting one more fails without a model call.
+fn enough_turns(turn: &Turn) -> Result<(), Stop> {
+    let limit = i64::from(turn.agent.limits.max_turns);
+    if turn.position.turn < limit {
+        return Ok(());
+    }
+    let message = format!("the agent wants another turn after {limit} turns, which is its max_turns");
+    Err(JobError::new(FailureKind::MaxTurns, message).with("max_turns", limit).into())
+}
+
+fn answer(turn: &Turn, infer: &InferBody) -> Result<Value, String> {
+    if infer.finish_reason == FinishReason::ContentFilter {
+        return Err("the provider withheld the answer (content filter)".to_owned());
+    }
+    if turn.agent.tool_choice == ToolChoice::Required && turn.position.tool_turns == 0 {
+        return Err("the job demands a tool call before the answer, and none was made".to_owned());
+    }
+    let text = turn.conversation.answer().map(|answer| answer.content.as_str()).unwrap_or_default();
+    if turn.agent.output.format != OutputFormat::Json && turn.agent.output.schema.is_none() {
+        return Ok(text.into());
+    }
+    let value: Value = serde_json::from_str(unfenced(text)).map_err(|e| format!("it is not one JSON value: {e}"))?;
+    if let Some(schema) = &turn.agent.output.schema {
+        turn.deps.schema(schema)?.check(&value)?;
+    }
+    Ok(value)
+}
+
+/// Models like to wrap JSON into a Markdown fence; the fence is not part of the answer.
+fn unfenced(text: &str) -> &str {
+    let text = text.trim();
+    text.strip_prefix("```")
+        .and_then(|rest| rest.strip_suffix("```"))
+        .map_or(text, |inner| inner.strip_prefix("json").unwrap_or(inner).trim())
+}
+
+/// Adds what the agent exposes of the Engagement object (OAS-47); an expression that fails yields `null`.
+fn with_exposes(turn: &Turn, result: Value) -> Result<Value, Stop> {
+    let Some(object) = turn.object.as_ref().filter(|_| !turn.agent.exposes.is_empty()) else { return Ok(result) };
+    let object = object.to_json();
+    let mut shown = Map::new();
+    shown.insert("text".to_owned(), result);
+    for (key, source) in &turn.agent.exposes {
+        let expression = turn.deps.expression(&turn.agent, source);
+        let value = expression.ok().and_then(|expression| expression.evaluate(&object).ok());
+        shown.insert(key.clone(), value.unwrap_or_default());
+    }
+    Ok(Value::Object(shown))
+}
+
+/// Tells the model what was wrong.
+pub fn reask(turn: &mut Turn, why: &str) {
+    use turnstone_domain::message::{Message, Role};
+    turn.event(EventName::OutputRejected, serde_json::json!({"message": why}));
+    let text = format!("Your answer was not accepted: {why}. Give the whole answer again, in the demanded form only.");
+    turn.say(Message::text(Role::System, text));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unfenced;
+
+    #[test]
+    fn a_fence_is_not_part_of_the_answer() {
+        assert_eq!(unfenced("```json\n{\"a\": 1}\n```"), "{\"a\": 1}");
+        assert_eq!(unfenced(" {\"a\": 1} "), "{\"a\": 1}");
+        assert_eq!(unfenced("Here: {\"a\": 1}"), "Here: {\"a\": 1}");
+    }
+}
