@@ -37,7 +37,7 @@ pub struct GlobalArgs {
     /// Where the API key is: env:NAME or file:/path [default: env:TURNSTONE_API_KEY, if it is set]
     #[arg(long, global = true, value_name = "REF")]
     pub api_key_ref: Option<String>,
-    /// The form of what is printed
+    /// The form of what is printed: table, json or ids
     #[arg(
         short,
         long,
@@ -45,8 +45,7 @@ pub struct GlobalArgs {
         value_enum,
         default_value_t,
         value_name = "FORM",
-        hide_possible_values = true,
-        help = "The form of what is printed: table, json or ids"
+        hide_possible_values = true
     )]
     pub output: Format,
     /// The configuration file [default: ./turnstone.toml, if it is there]

@@ -69,13 +69,20 @@ pub struct Failure {
     pub message: String,
     /// What to do next.
     pub hint: Option<String>,
-    /// The HTTP status, when a server answered.
-    pub status: Option<u16>,
-    /// The server's stable code.
+    /// What the server said, when one answered.
+    pub refusal: Option<Box<Refusal>>,
+}
+
+/// The facts of a server's error answer.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Refusal {
+    /// The HTTP status.
+    pub status: u16,
+    /// The stable code.
     pub code: Option<String>,
-    /// The server's id of the request, for its logs.
+    /// The id of the request, for the server's logs.
     pub request_id: Option<String>,
-    /// The server's facts for programs.
+    /// Facts for programs.
     pub details: Value,
 }
 
@@ -83,15 +90,7 @@ impl Failure {
     /// A failure with this exit.
     #[must_use]
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self {
-            exit,
-            message: message.into(),
-            hint: None,
-            status: None,
-            code: None,
-            request_id: None,
-            details: Value::Null,
-        }
+        Self { exit, message: message.into(), hint: None, refusal: None }
     }
 
     /// Something that failed.
@@ -116,26 +115,28 @@ impl Failure {
     /// Reads a server's error answer. Anything that has not the shape `{"error":{…}}` is reported by its status.
     #[must_use]
     pub fn of_answer(status: u16, body: &str) -> Self {
-        let mut failure = Self::failed(format!("the server answered {status}"));
-        failure.exit = Exit::of_status(status);
-        failure.status = Some(status);
-        let parsed: Value = serde_json::from_str(body).unwrap_or_default();
-        let error = &parsed["error"];
+        let exit = Exit::of_status(status);
+        let mut parsed: Value = serde_json::from_str(body).unwrap_or_default();
+        let error = parsed.get_mut("error").map(Value::take).unwrap_or_default();
         let word = |name: &str| error[name].as_str().filter(|word| !word.is_empty()).map(str::to_owned);
-        if let Some(message) = word("message") {
-            failure.message = message;
+        let details = error["details"].clone();
+        Self {
+            exit,
+            message: word("message").unwrap_or_else(|| format!("the server answered {status}")),
+            hint: word("hint").or_else(|| hint_for(exit, status)),
+            refusal: Some(Box::new(Refusal {
+                status,
+                code: word("code"),
+                request_id: word("request_id"),
+                details,
+            })),
         }
-        failure.code = word("code");
-        failure.request_id = word("request_id");
-        failure.details = error["details"].clone();
-        failure.hint = word("hint").or_else(|| hint_for(failure.exit, status));
-        failure
     }
 
     /// Whether asking again may help: nobody answered, or the server says that it is busy or broken.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        self.status.is_none_or(|status| status == 429 || status >= 500)
+        self.refusal.as_ref().is_none_or(|refusal| refusal.status == 429 || refusal.status >= 500)
     }
 }
 
@@ -155,8 +156,9 @@ fn hint_for(exit: Exit, status: u16) -> Option<String> {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.message.trim_end_matches('.'))?;
-        let request = self.request_id.as_ref().map(|id| format!("request {id}"));
-        let facts: Vec<&str> = self.code.as_deref().into_iter().chain(request.as_deref()).collect();
+        let Some(refusal) = &self.refusal else { return Ok(()) };
+        let request = refusal.request_id.as_ref().map(|id| format!("request {id}"));
+        let facts: Vec<&str> = refusal.code.as_deref().into_iter().chain(request.as_deref()).collect();
         if facts.is_empty() { Ok(()) } else { write!(f, " ({})", facts.join(", ")) }
     }
 }
@@ -181,11 +183,6 @@ pub fn report(error: &anyhow::Error, out: &mut dyn Write) -> Exit {
 fn print(error: &anyhow::Error, failure: Option<&Failure>, out: &mut dyn Write) -> io::Result<()> {
     let said = |text: &str| text::block(&redact(text)).into_owned();
     writeln!(out, "error: {}", said(&format!("{error:#}")))?;
-    for problem in failure.and_then(|f| f.details["problems"].as_array()).into_iter().flatten() {
-        if let Some(message) = problem["message"].as_str() {
-            writeln!(out, "  {}", said(message))?;
-        }
-    }
     match failure.and_then(|failure| failure.hint.as_deref()) {
         Some(hint) => writeln!(out, "hint: {}", said(hint)),
         None => Ok(()),

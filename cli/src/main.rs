@@ -12,5 +12,6 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = args::Cli::parse();
+    client::install_tls();
     commands::start(cli).unwrap_or_else(|error| failure::report(&error, &mut std::io::stderr().lock()).into())
 }

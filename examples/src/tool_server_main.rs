@@ -27,5 +27,7 @@ async fn serve(port: u16) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
     let address = listener.local_addr()?;
     println!("example tools on http://{address} - the calls they saw: http://{address}/log");
-    axum::serve(listener, tool_server()).with_graceful_shutdown(async { drop(tokio::signal::ctrl_c().await) }).await
+    axum::serve(listener, tool_server())
+        .with_graceful_shutdown(async { drop(tokio::signal::ctrl_c().await) })
+        .await
 }

@@ -1,1 +1,17 @@
-//! .
+//! The test harness: a fleet with a real database, real HTTP, a model server and a tool server of its own.
+//!
+//! Everything the product meets is outside of it: the model and the tools are HTTP servers that keep a log, faults
+//! come from a decorating ledger ([`crash::CrashLedger`]) or from SIGKILL, and time from a clock that tests move.
+
+pub mod binaries;
+pub mod clock;
+pub mod crash;
+pub mod fleet;
+pub mod model_server;
+pub mod sse;
+pub mod tool_server;
+pub mod worker;
+
+pub use fleet::{Fleet, FleetBuilder};
+pub use model_server::{ModelServer, Reply};
+pub use tool_server::ToolServer;

@@ -16,7 +16,7 @@ use turnstone_store::NewAgent;
 
 pub(crate) async fn register(State(app): State<Shared>, Raw(bytes): Raw) -> Answer {
     let source = String::from_utf8(bytes.into()).map_err(|_| OjsError {
-        hint: "Send YAML or JSON in UTF-8.".to_owned(),
+        hint: "Send YAML or JSON in UTF-8.",
         ..OjsError::invalid_payload("The document is not UTF-8.")
     })?;
     let known: Vec<String> =

@@ -1,1 +1,8 @@
+//! The router over a real store in a temporary folder.
 
+mod access;
+mod agents;
+mod engagements;
+mod events;
+mod jobs;
+mod server;

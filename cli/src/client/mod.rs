@@ -20,6 +20,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a stream may be silent before it counts as broken.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(90);
 
+/// The most elements of a list that the server gives at once.
+const PAGE: usize = 100;
+
 /// A connection to one server.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -38,8 +41,7 @@ impl Client {
             Failure::usage(format!("the server address cannot be used: {error}"))
                 .hint("--url http://127.0.0.1:8080")
         })?;
-        // A second installation in the same process keeps the first provider, which is the same one.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        install_tls();
         let http = reqwest::Client::builder()
             .user_agent(concat!("turnstone/", env!("CARGO_PKG_VERSION")))
             .default_headers(key_header(config.api_key.as_ref())?)
@@ -66,6 +68,34 @@ impl Client {
     /// What the server, or the way to it, says.
     pub async fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value, Failure> {
         self.answer(self.request(Method::GET, path, query)).await
+    }
+
+    /// Reads the first `limit` elements of a list that comes in pages, and how many there are in all, if the server
+    /// says so.
+    ///
+    /// # Errors
+    /// What the server, or the way to it, says.
+    pub async fn list(
+        &self,
+        path: &[&str],
+        filters: &[(&str, String)],
+        limit: usize,
+    ) -> Result<(Vec<Value>, Option<u64>), Failure> {
+        let per_page = limit.clamp(1, PAGE);
+        let (mut list, mut total) = (Vec::new(), None);
+        for page in 1.. {
+            let part = [("page", page.to_string()), ("per_page", per_page.to_string())];
+            let answer = self.get(path, &[filters, &part].concat()).await?;
+            total = answer["pagination"]["total"].as_u64();
+            let found = elements(answer, "items");
+            let is_last = found.len() < per_page;
+            list.extend(found);
+            if is_last || list.len() >= limit {
+                break;
+            }
+        }
+        list.truncate(limit);
+        Ok((list, total))
     }
 
     /// Sends JSON.
@@ -151,6 +181,12 @@ impl Client {
         Failure::failed(what)
             .hint("start one with `turnstone dev`, or name another with --url or TURNSTONE_URL")
     }
+}
+
+/// Says who does the cryptography of TLS, for every HTTP client of this process.
+pub fn install_tls() {
+    // A second installation keeps the first provider, which is the same one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 /// The header that shows the API key, if there is one.

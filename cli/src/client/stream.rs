@@ -74,7 +74,10 @@ impl Client {
             let arrived_before = progress.arrived;
             let ending = match self.follow(job_id, &mut progress, &mut seen).await {
                 Ok(Some(ending)) => Some(ending),
-                Ok(None) => self.ended(job_id).await?,
+                // Only when nothing more comes does the job's state decide: a server that was stopped in an orderly
+                // way ends its streams too, and the rest of the events follows.
+                Ok(None) if progress.arrived == arrived_before => self.ended(job_id).await?,
+                Ok(None) => None,
                 Err(error) => {
                     self.passing(error, &progress)?;
                     None
@@ -232,6 +235,14 @@ mod tests {
         let job = r#"{"job":{"id":"j","state":"discarded"}}"#;
         let (client, _asked) = server(vec![complete("200 OK", ""), complete("200 OK", job)]).await;
         assert_eq!(client.watch("j", |_| Ok(())).await.unwrap(), Ending::Unsuccessful);
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_ends_early_is_read_to_its_end_although_the_job_has_ended() {
+        let first = complete("200 OK", &event(1, "job.started"));
+        let (client, asked) = server(vec![first, complete("200 OK", &event(2, "job.cancelled"))]).await;
+        assert_eq!(client.watch("j", |_| Ok(())).await.unwrap(), Ending::Unsuccessful);
+        assert!(asked.await.unwrap()[1].contains("last-event-id: 1\r\n"));
     }
 
     #[tokio::test]

@@ -1,11 +1,15 @@
 //! `turnstone config`: the effective configuration, and whether it can work.
 
 use super::Session;
-use crate::config::{Loaded, shown};
+use crate::config::{Config, Loaded, ModelsConfig, shown};
 use crate::failure::Exit;
 use crate::output::{Format, table, text};
 use clap::Subcommand;
 use std::process::ExitCode;
+use std::sync::Arc;
+use turnstone_domain::SystemClock;
+use turnstone_worker::model::{ModelDefaults, Providers};
+use turnstone_worker::tool::Toolbox;
 
 /// `turnstone config`.
 #[derive(Clone, Copy, Debug, Subcommand)]
@@ -58,6 +62,7 @@ fn check(loaded: &Loaded, session: &Session) -> anyhow::Result<ExitCode> {
     if let Some(dir) = config.agents.dir.as_ref().filter(|dir| !dir.is_dir()) {
         problems.push(format!("`agents.dir`: {} is not a directory", dir.display()));
     }
+    problems.extend(from_worker(config));
     if session.output.format == Format::Json {
         session.output.json(&serde_json::json!({ "ok": problems.is_empty(), "problems": problems }))?;
     } else {
@@ -70,4 +75,13 @@ fn check(loaded: &Loaded, session: &Session) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     Ok(Exit::Failed.into())
+}
+
+/// Sets the providers and tools up as a worker does, without calling any of them; gives what is wrong.
+fn from_worker(config: &Config) -> Vec<String> {
+    let ModelsConfig { default_provider, default_model } = config.models.clone();
+    let defaults = ModelDefaults { provider: default_provider, model: default_model };
+    let providers = Providers::from_config(&config.providers, defaults, &config.base).err();
+    let tools = Toolbox::from_config(&config.tools, Arc::new(SystemClock)).err();
+    providers.into_iter().chain(tools).collect()
 }

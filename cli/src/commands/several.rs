@@ -44,7 +44,7 @@ impl Outcome {
     /// # Errors
     /// The failure itself, when no server answered or it refused the key.
     pub fn failed(&mut self, what: &str, failure: Failure) -> Result<(), Failure> {
-        if failure.status.is_none() || failure.exit == Exit::Auth {
+        if failure.refusal.is_none() || failure.exit == Exit::Auth {
             return Err(failure);
         }
         self.first.get_or_insert(failure.exit);

@@ -93,6 +93,7 @@ impl Layers {
         let mut loaded = Loaded { config: Config::default(), merged, file, short: short.collect() };
         let typed: Result<Config, _> = loaded.merged.clone().try_deserialize();
         loaded.config = typed.map_err(|error| problem::explain(&error, &loaded))?;
+        loaded.anchor_paths();
         loaded.config.check()?;
         Ok(loaded)
     }
@@ -145,6 +146,20 @@ impl Layers {
 }
 
 impl Loaded {
+    /// Makes what the file says about paths relative to the file's directory.
+    fn anchor_paths(&mut self) {
+        let Some(base) = self.file.as_ref().and_then(|file| file.path.parent()).map(Path::to_owned) else {
+            return;
+        };
+        if matches!(self.origin(&["server", "data"]), Origin::File(_)) {
+            self.config.server.data = base.join(&self.config.server.data);
+        }
+        if matches!(self.origin(&["agents", "dir"]), Origin::File(_)) {
+            self.config.agents.dir = self.config.agents.dir.as_ref().map(|dir| base.join(dir));
+        }
+        self.config.base = base;
+    }
+
     /// Where the value of this key came from.
     #[must_use]
     pub fn origin(&self, key: &[&str]) -> Origin {
@@ -257,16 +272,30 @@ mod tests {
 
     #[test]
     fn names_below_providers_and_tools_keep_their_case_and_order() {
-        let toml = "[tools.T.input_schema]\ntype = 'object'\nadditionalProperties = false\n[tools.T.input_schema.properties]\nzebra = {}\nApple = {}\nmango = {}";
-        let (_dir, layers) = layers(toml, &[], &[]);
-        let merged = layers.merge(layers.read_file().unwrap().as_ref()).unwrap();
-        let value: serde_json::Value = merged.try_deserialize().unwrap();
-        let schema = &value["tools"]["T"]["input_schema"];
+        let toml = "[tools.Search]\ndescription = 'd'\nurl = 'https://a.example/'\n[tools.Search.headers]\nX-Me = 'a'\n\
+            [tools.Search.input_schema]\ntype = 'object'\nadditionalProperties = false\n\
+            [tools.Search.input_schema.properties]\nzebra = {}\nApple = {}\nmango = {}";
+        let config = load(toml, &[("TURNSTONE_PROVIDERS__LOCAL__KIND", "openai")], &[]).unwrap().config;
+        let schema = config.tools["Search"].input_schema.to_value().unwrap();
         assert_eq!(schema["additionalProperties"], false);
         assert_eq!(
             schema["properties"].as_object().unwrap().keys().collect::<Vec<_>>(),
             ["zebra", "Apple", "mango"]
         );
+        assert!(config.tools["Search"].headers.contains_key("X-Me"));
+        assert!(config.providers.contains_key("local"));
+    }
+
+    #[test]
+    fn paths_in_the_file_are_relative_to_it_and_all_others_to_where_we_stand() {
+        let (dir, layers) = layers("[server]\ndata = 'd'\n[agents]\ndir = '/abs'", &[], &[]);
+        let config = layers.load().unwrap().config;
+        assert_eq!((config.base.as_path(), config.server.data), (dir.path(), dir.path().join("d")));
+        assert_eq!(config.agents.dir, Some(PathBuf::from("/abs")));
+        let config = load("[server]\ndata = 'd'", &[("TURNSTONE_AGENTS__DIR", "a")], &[("server.data", "x")])
+            .unwrap()
+            .config;
+        assert_eq!((config.server.data, config.agents.dir), (PathBuf::from("x"), Some(PathBuf::from("a"))));
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod sections;
 mod shown;
 
 pub use layers::{Layers, Loaded};
-pub use sections::{ClientConfig, Config};
+pub use sections::{ClientConfig, Config, ModelsConfig};
 pub use shown::shown;
 
 use crate::failure::Failure;
@@ -45,6 +45,13 @@ impl Config {
                 "is empty; name the queues, or use \"*\" for every queue".to_owned(),
             );
         }
+        if let Some(name) = worker.named_queues().unwrap_or_default().iter().find(|name| !is_queue_name(name))
+        {
+            return wrong(
+                "worker.queues",
+                format!("names `{name}`; a queue is written with a-z, 0-9, `-` and `.`"),
+            );
+        }
         let is_url =
             reqwest::Url::parse(&self.client.url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
         if !is_url {
@@ -52,6 +59,14 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// OJS core §3: `^[a-z0-9][a-z0-9\-.]*$`, at most 128 characters.
+fn is_queue_name(name: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    name.len() <= 128
+        && name.starts_with(is_word)
+        && name.chars().all(|c| is_word(c) || matches!(c, '-' | '.'))
 }
 
 #[cfg(test)]
@@ -70,10 +85,12 @@ mod tests {
 
     #[test]
     fn values_that_cannot_work_are_named() {
-        let broken: [(&str, fn(&mut Config)); 4] = [
+        type Spoil = fn(&mut Config);
+        let broken: [(&str, Spoil); 5] = [
             ("worker.slots", |c| c.worker.slots = 0),
             ("worker.lease_ms", |c| c.worker.lease_ms = 10),
             ("worker.queues", |c| c.worker.queues.clear()),
+            ("worker.queues", |c| c.worker.queues = vec!["a".into(), "No Such".into()]),
             ("client.url", |c| c.client.url = "localhost:8080".into()),
         ];
         for (key, spoil) in broken {

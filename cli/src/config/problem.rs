@@ -159,6 +159,17 @@ mod tests {
     }
 
     #[test]
+    fn providers_and_tools_are_as_strict() {
+        let (message, hint) = refusal("[providers.openai]\nkind = 'openai'\nbase_ur = 'x'\n", &[]);
+        assert_eq!(message, "t.toml:3:1: unknown key `base_ur` in [providers.openai]");
+        assert!(hint.starts_with("did you mean `base_url`?"), "{hint}");
+        let (message, _) = refusal("[tools.a]\ndescription = 'd'\n", &[]);
+        assert_eq!(message, "t.toml:1:8: `tools.a`: `url` is missing");
+        let (message, _) = refusal("[providers.x]\nkind = 'opnai'\n", &[]);
+        assert!(message.starts_with("t.toml:2:1: `providers.x.kind`: unknown variant `opnai`"), "{message}");
+    }
+
+    #[test]
     fn an_unknown_variable_is_named_as_it_was_set() {
         let (message, hint) = refusal("", &[("TURNSTONE_SERVER__BINDD", "x")]);
         assert_eq!(message, "environment variable TURNSTONE_SERVER__BINDD: unknown key `bindd` in [server]");

@@ -5,11 +5,8 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use turnstone_telemetry::SecretRef;
-
-/// How a model provider is reached; the worker checks what is inside.
-pub type ProviderConfig = serde_json::Value;
-/// How a tool is called; the worker checks what is inside.
-pub type ToolConfig = serde_json::Value;
+use turnstone_worker::model::ProviderConfig;
+use turnstone_worker::tool::ToolConfig;
 
 /// The effective configuration.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -29,6 +26,9 @@ pub struct Config {
     pub providers: BTreeMap<String, ProviderConfig>,
     /// `[tools.<name>]`: the tools that agents may name.
     pub tools: BTreeMap<String, ToolConfig>,
+    /// The directory of the configuration file, which paths in it are relative to; empty is the current directory.
+    #[serde(skip)]
+    pub base: PathBuf,
 }
 
 /// `[client]`: which server the commands talk to.
@@ -51,7 +51,7 @@ impl Default for ClientConfig {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerConfig {
-    /// Where the data is kept.
+    /// Where the data is kept; in the file relative to the file.
     pub data: PathBuf,
     /// The address and port to listen on.
     pub bind: SocketAddr,
@@ -111,6 +111,6 @@ pub struct ModelsConfig {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentsConfig {
-    /// The directory of their files.
+    /// The directory of their files; in the file relative to the file.
     pub dir: Option<PathBuf>,
 }

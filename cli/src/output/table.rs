@@ -1,8 +1,9 @@
 //! Tables: ruled and fitted to the window on a terminal, plain aligned columns everywhere else.
 
 use super::text;
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle};
 use serde_json::Value;
+use turnstone_domain::Timestamp;
 
 /// A column of a table.
 pub struct Column {
@@ -32,15 +33,21 @@ pub fn ruled(headings: Vec<&str>, rows: Vec<Vec<String>>, tty: bool) -> String {
     let mut table = Table::new();
     table.set_header(headings).add_rows(rows);
     if tty {
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+        let below_headings = LineStyle::none().fill('─').junction('─');
+        table.load_style(TableStyle::new().header_separator(below_headings));
+        table.set_content_arrangement(ContentArrangement::Dynamic);
     } else {
         table
-            .load_style(presets::NOTHING)
+            .load_style(TableStyle::new())
             .force_no_tty()
             .set_content_arrangement(ContentArrangement::Disabled);
-        for column in table.column_iter_mut() {
-            column.set_padding((0, 2));
-        }
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    // The first column is what people copy: it is never broken over two lines.
+    if let Some(first) = table.column_mut(0) {
+        first.set_constraint(ColumnConstraint::ContentWidth);
     }
     table.trim_fmt()
 }
@@ -55,10 +62,13 @@ pub fn plain(value: &Value) -> String {
     }
 }
 
-/// A point in time, given as RFC 3339 or as milliseconds since the epoch, as RFC 3339.
+/// A point in time, given as RFC 3339 or as milliseconds since the epoch, as RFC 3339 in UTC without fractions.
 #[must_use]
 pub fn time(value: &Value) -> String {
-    value.as_i64().map_or_else(|| plain(value), |ms| turnstone_domain::Timestamp(ms).to_rfc3339())
+    let time = value.as_i64().map(Timestamp).or_else(|| value.as_str().and_then(Timestamp::parse_rfc3339));
+    let Some(time) = time else { return plain(value) };
+    let text = time.to_rfc3339();
+    text.split_once('.').map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
 }
 
 #[cfg(test)]
@@ -83,7 +93,8 @@ mod tests {
 
     #[test]
     fn times_read_the_same_whether_numbers_or_words() {
-        assert_eq!(time(&json!(0)), "1970-01-01T00:00:00.000Z");
-        assert_eq!(time(&json!("2026-01-01T00:00:00Z")), "2026-01-01T00:00:00Z");
+        assert_eq!(time(&json!(0)), "1970-01-01T00:00:00Z");
+        assert_eq!(time(&json!("2026-01-01T01:00:00.123+01:00")), "2026-01-01T00:00:00Z");
+        assert_eq!((time(&json!("soon")), time(&json!(null))), ("soon".to_owned(), String::new()));
     }
 }

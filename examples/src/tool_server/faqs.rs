@@ -56,7 +56,11 @@ const FAQ: [Page; 7] = [
 ];
 
 /// `POST /faqs/search` with `{"query": "…"}`, and `{"path": "public/"}` to look at the pages below a path only.
-pub(crate) async fn search(State(memory): State<Arc<Memory>>, headers: HeaderMap, Json(body): Json<Value>) -> (StatusCode, Json<Value>) {
+pub(crate) async fn search(
+    State(memory): State<Arc<Memory>>,
+    headers: HeaderMap,
+    Json(body): Json<Value>,
+) -> (StatusCode, Json<Value>) {
     memory.calls.note("/faqs/search", &headers, &body);
     let Some(query) = body["query"].as_str() else {
         return (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({"error": "`query` must be a string"})));

@@ -37,7 +37,12 @@ struct Booking {
 impl Bookings {
     /// Every booking, oldest first.
     pub(crate) fn list(&self) -> Vec<Value> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|booking| booking.answer.clone()).collect()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .map(|booking| booking.answer.clone())
+            .collect()
     }
 
     /// Books, unless this key has booked before: then it is answered again. `None` when it asked for something else then.
@@ -54,7 +59,11 @@ impl Bookings {
 }
 
 /// `POST /flights/search` with `{"from", "to", "date"}`: the same three flights between any two places.
-pub(crate) async fn search(State(memory): State<Arc<Memory>>, headers: HeaderMap, Json(body): Json<Value>) -> (StatusCode, Json<Value>) {
+pub(crate) async fn search(
+    State(memory): State<Arc<Memory>>,
+    headers: HeaderMap,
+    Json(body): Json<Value>,
+) -> (StatusCode, Json<Value>) {
     memory.calls.note("/flights/search", &headers, &body);
     let (Some(from), Some(to)) = (body["from"].as_str(), body["to"].as_str()) else {
         return (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({"error": "`from` and `to` must be strings"})));
@@ -76,7 +85,11 @@ pub(crate) async fn search(State(memory): State<Arc<Memory>>, headers: HeaderMap
 }
 
 /// `POST /flights/book` with at least `{"flight": "TS204"}`.
-pub(crate) async fn book(State(memory): State<Arc<Memory>>, headers: HeaderMap, Json(body): Json<Value>) -> (StatusCode, Json<Value>) {
+pub(crate) async fn book(
+    State(memory): State<Arc<Memory>>,
+    headers: HeaderMap,
+    Json(body): Json<Value>,
+) -> (StatusCode, Json<Value>) {
     let key = memory.calls.note("/flights/book", &headers, &body);
     let number = body["flight"].as_str().unwrap_or_default();
     if !FLIGHTS.iter().any(|flight| flight.number == number) {

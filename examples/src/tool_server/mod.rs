@@ -21,7 +21,6 @@ pub(crate) struct Memory {
 }
 
 /// The server: `POST /search`, `/flights/search`, `/flights/book`, `/faqs/search`, and `GET /log`.
-#[must_use]
 pub fn tool_server() -> Router {
     Router::new()
         .route("/search", post(search::search))

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 /// Words that say nothing about what a text is about.
 const FILLER: [&str; 24] = [
-    "a", "about", "and", "are", "by", "do", "does", "for", "how", "i", "in", "is", "it", "my", "of", "on", "or", "the", "to", "up",
-    "what", "when", "with", "you",
+    "a", "about", "and", "are", "by", "do", "does", "for", "how", "i", "in", "is", "it", "my", "of", "on",
+    "or", "the", "to", "up", "what", "when", "with", "you",
 ];
 
 /// How well a text answers a question: shared words of the title count twice.
@@ -15,7 +15,12 @@ pub(crate) fn score(question: &str, title: &str, text: &str) -> usize {
 }
 
 /// The best matches first, at most `limit`, none without a shared word.
-pub(crate) fn best<'a, T>(question: &str, entries: &'a [T], parts: impl Fn(&T) -> (&str, &str), limit: usize) -> Vec<(usize, &'a T)> {
+pub(crate) fn best<'a, T>(
+    question: &str,
+    entries: &'a [T],
+    parts: impl Fn(&T) -> (&str, &str),
+    limit: usize,
+) -> Vec<(usize, &'a T)> {
     let mut found: Vec<(usize, &T)> = entries
         .iter()
         .map(|entry| {
@@ -24,7 +29,7 @@ pub(crate) fn best<'a, T>(question: &str, entries: &'a [T], parts: impl Fn(&T) -
         })
         .filter(|(score, _)| *score > 0)
         .collect();
-    found.sort_by(|a, b| b.0.cmp(&a.0));
+    found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     found.truncate(limit);
     found
 }

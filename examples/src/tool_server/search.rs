@@ -93,7 +93,11 @@ const ARTICLES: [Article; 12] = [
 ];
 
 /// `POST /search` with `{"query": "…"}`.
-pub(crate) async fn search(State(memory): State<Arc<Memory>>, headers: HeaderMap, Json(body): Json<Value>) -> (StatusCode, Json<Value>) {
+pub(crate) async fn search(
+    State(memory): State<Arc<Memory>>,
+    headers: HeaderMap,
+    Json(body): Json<Value>,
+) -> (StatusCode, Json<Value>) {
     memory.calls.note("/search", &headers, &body);
     let Some(query) = body["query"].as_str() else {
         return (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({"error": "`query` must be a string"})));

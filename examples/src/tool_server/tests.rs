@@ -12,7 +12,13 @@ async fn serve() -> std::net::SocketAddr {
     address
 }
 
-async fn send(address: std::net::SocketAddr, method: &str, path: &str, key: &str, body: Value) -> (u16, Value) {
+async fn send(
+    address: std::net::SocketAddr,
+    method: &str,
+    path: &str,
+    key: &str,
+    body: Value,
+) -> (u16, Value) {
     let body = if method == "GET" { String::new() } else { body.to_string() };
     let request = format!(
         "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
@@ -30,9 +36,17 @@ async fn send(address: std::net::SocketAddr, method: &str, path: &str, key: &str
 #[tokio::test]
 async fn search_ranks_by_shared_words() {
     let address = serve().await;
-    let (status, found) = send(address, "POST", "/search", "k", json!({"query": "Summarize recent developments in quantum computing"})).await;
+    let (status, found) = send(
+        address,
+        "POST",
+        "/search",
+        "k",
+        json!({"query": "Summarize recent developments in quantum computing"}),
+    )
+    .await;
     assert_eq!(status, 200);
-    let scores: Vec<u64> = found["results"].as_array().unwrap().iter().map(|result| result["score"].as_u64().unwrap()).collect();
+    let scores: Vec<u64> =
+        found["results"].as_array().unwrap().iter().map(|result| result["score"].as_u64().unwrap()).collect();
     assert!(scores.len() == 4 && scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
     assert_eq!(found["results"][0]["url"], "https://quantum.example/2025/12/year-in-review");
     let (_, nothing) = send(address, "POST", "/search", "k", json!({"query": "sourdough"})).await;
@@ -52,17 +66,34 @@ async fn the_same_key_books_once_and_the_log_shows_every_call() {
     assert_eq!(send(address, "POST", "/flights/book", "k3", json!({"flight": "XX1"})).await.0, 404);
     let (_, log) = send(address, "GET", "/log", "", Value::Null).await;
     assert_eq!((&log["total"], log["bookings"].as_array().unwrap().len()), (&json!(5), 2));
-    assert_eq!((&log["calls"][1]["idempotency_key"], &log["calls"][1]["path"]), (&json!("k1"), &json!("/flights/book")));
+    assert_eq!(
+        (&log["calls"][1]["idempotency_key"], &log["calls"][1]["path"]),
+        (&json!("k1"), &json!("/flights/book"))
+    );
 }
 
 #[tokio::test]
 async fn flights_and_answers_are_found() {
     let address = serve().await;
-    let (_, found) = send(address, "POST", "/flights/search", "k", json!({"from": "Berlin", "to": "Lisbon", "date": "2026-03-02"})).await;
+    let (_, found) = send(
+        address,
+        "POST",
+        "/flights/search",
+        "k",
+        json!({"from": "Berlin", "to": "Lisbon", "date": "2026-03-02"}),
+    )
+    .await;
     assert_eq!((&found["flights"][0]["price"], &found["flights"][0]["to"]), (&json!(640), &json!("Lisbon")));
     let (_, all) = send(address, "POST", "/faqs/search", "k", json!({"query": "refund"})).await;
     assert!(all["pages"].as_array().unwrap().iter().any(|page| page["path"] == "internal/refund-limits"));
-    let (_, public) = send(address, "POST", "/faqs/search", "k", json!({"query": "refund", "path": "public/"})).await;
+    let (_, public) =
+        send(address, "POST", "/faqs/search", "k", json!({"query": "refund", "path": "public/"})).await;
     assert_eq!(public["pages"][0]["path"], "public/refunds");
-    assert!(public["pages"].as_array().unwrap().iter().all(|page| page["path"].as_str().unwrap().starts_with("public/")));
+    assert!(
+        public["pages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|page| page["path"].as_str().unwrap().starts_with("public/"))
+    );
 }

@@ -174,11 +174,7 @@ mod tests {
             ("ext_agent_output_format", json!("xml")),
         ] {
             let error = read_json(json!({ name: value })).unwrap_err();
-            assert_eq!(
-                (error.status, error.code.as_str()),
-                (400, "AGENT_INVALID_PARAMETER"),
-                "{name}: {error}"
-            );
+            assert_eq!((error.status, error.code), (400, "AGENT_INVALID_PARAMETER"), "{name}: {error}");
             assert_eq!(error.details["field"], name, "{error}");
             assert!(error.message.starts_with(name) && error.message.len() < 500, "{error}");
         }
@@ -192,7 +188,7 @@ mod tests {
             json!({"ext_agent_delegation_depth": 1, "ext_agent_max_delegation_depth": 0}),
         ] {
             let error = read_json(fields).unwrap_err();
-            assert_eq!((error.status, error.code.as_str()), (422, "AGENT_MAX_DELEGATION_DEPTH"));
+            assert_eq!((error.status, error.code), (422, "AGENT_MAX_DELEGATION_DEPTH"));
         }
     }
 

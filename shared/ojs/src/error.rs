@@ -11,35 +11,38 @@ pub struct OjsError {
     /// The HTTP status.
     pub status: u16,
     /// Stable; programs decide by it.
-    pub code: String,
+    pub code: &'static str,
     /// What happened and where, in one or two sentences.
     pub message: String,
     /// Whether the same request may succeed later without being changed.
     pub retryable: bool,
     /// The class of the error; the code itself for errors of the protocol.
-    pub error_type: String,
+    pub error_type: &'static str,
     /// What to do next.
-    pub hint: String,
-    /// Where the code is explained.
-    pub docs_url: String,
+    pub hint: &'static str,
     /// Facts for programs, such as the field.
-    pub details: Map<String, Value>,
+    pub details: Box<Map<String, Value>>,
 }
 
 impl OjsError {
     /// An error that the same request will meet again.
     #[must_use]
-    pub fn new(status: u16, code: &str, message: impl Into<String>, hint: &str) -> Self {
+    pub fn new(status: u16, code: &'static str, message: impl Into<String>, hint: &'static str) -> Self {
         Self {
             status,
-            code: code.to_owned(),
+            code,
             message: message.into(),
             retryable: false,
-            error_type: code.to_owned(),
-            hint: hint.to_owned(),
-            docs_url: format!("https://openjobspec.org/errors/{}", code.to_uppercase()),
-            details: Map::new(),
+            error_type: code,
+            hint,
+            details: Box::default(),
         }
+    }
+
+    /// Where the code is explained.
+    #[must_use]
+    pub fn docs_url(&self) -> String {
+        format!("https://openjobspec.org/errors/{}", self.code.to_uppercase())
     }
 
     /// Adds a fact for programs.
@@ -78,8 +81,8 @@ impl OjsError {
     /// 404: there is no `what` with this id.
     #[must_use]
     pub fn not_found(what: &str, id: &str) -> Self {
-        let hint = format!("Check the id; a {what} is only known to the server that it was made on.");
-        Self::new(404, "not_found", format!("There is no {what} `{id}`."), &hint).with("id", id)
+        let hint = "Check the id; it is known only to the server that it was made on.";
+        Self::new(404, "not_found", format!("There is no {what} `{id}`."), hint).with("id", id)
     }
 
     /// 409: the thing is not in a state in which this can be done.
@@ -133,7 +136,7 @@ impl OjsError {
         let hint = "Correct the field that the message names and send the job again.";
         let error =
             Self::new(400, kind.code(), format!("{field} {}", why.as_ref()), hint).with("field", field);
-        Self { error_type: kind.ojs_type().to_owned(), ..error }
+        Self { error_type: kind.ojs_type(), ..error }
     }
 
     /// A failure of an agent job that is known before the job is stored (agent extension §3): 400 for a wrong
@@ -143,8 +146,8 @@ impl OjsError {
         let status = if error.kind == FailureKind::Validation { 400 } else { 422 };
         let hint = "Change the job's ext_agent_* fields, or the agent it names, and send the job again.";
         Self {
-            error_type: error.kind.ojs_type().to_owned(),
-            details: error.details,
+            error_type: error.kind.ojs_type(),
+            details: Box::new(error.details),
             ..Self::new(status, error.kind.code(), error.message, hint)
         }
     }
@@ -158,7 +161,7 @@ impl OjsError {
             "retryable": self.retryable,
             "type": self.error_type,
             "hint": self.hint,
-            "docs_url": self.docs_url,
+            "docs_url": self.docs_url(),
             "details": self.details,
             "request_id": request_id,
         }})
@@ -187,7 +190,7 @@ mod tests {
     fn failures_known_in_advance_keep_their_code() {
         let error =
             OjsError::agent(JobError::new(FailureKind::DelegationDepth, "too deep").with("depth", 11));
-        assert_eq!((error.status, error.code.as_str()), (422, "AGENT_MAX_DELEGATION_DEPTH"));
+        assert_eq!((error.status, error.code), (422, "AGENT_MAX_DELEGATION_DEPTH"));
         assert_eq!(error.error_type, "agent.delegation_depth");
         assert_eq!(error.details["depth"], 11);
     }

@@ -159,7 +159,7 @@ mod tests {
             (json!(3), "retry"),
         ] {
             let error = read(json!({"retry": retry})).unwrap_err();
-            assert_eq!((error.status, error.error_type.as_str()), (422, "validation_error"), "{error}");
+            assert_eq!((error.status, error.error_type), (422, "validation_error"), "{error}");
             assert!(error.message.contains(field), "{error}");
         }
     }
@@ -184,7 +184,7 @@ mod tests {
             (json!({"tags": "x"}), "tags"),
         ] {
             let error = read(options).unwrap_err();
-            assert_eq!((error.status, error.code.as_str()), (400, "invalid_request"), "{error}");
+            assert_eq!((error.status, error.code), (400, "invalid_request"), "{error}");
             assert_eq!(error.details["field"], format!("options.{field}"), "{error}");
         }
     }

@@ -19,7 +19,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// # Errors
 /// A sentence that says why the client cannot be built.
 pub fn open_client() -> Result<Client, String> {
-    build(|| base())
+    build(base)
 }
 
 /// A client that resolves names to public addresses only. URLs must pass
@@ -68,8 +68,10 @@ pub fn describe(error: &reqwest::Error) -> String {
         "cannot connect".to_owned()
     } else if error.is_body() || error.is_decode() {
         "the connection was lost while the answer was read".to_owned()
+    } else if error.is_builder() {
+        "the request cannot be built".to_owned()
     } else {
-        "the request could not be sent".to_owned()
+        "the connection was lost before an answer came".to_owned()
     };
     let mut last = String::new();
     let mut cause = error.source();

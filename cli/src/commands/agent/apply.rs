@@ -3,8 +3,9 @@
 use super::FilesArgs;
 use super::problem::FoundProblem;
 use crate::commands::{Session, several};
-use crate::output::{Format, table, text};
+use crate::output::{Format, Output, table, text};
 use serde_json::Value;
+use std::io;
 use std::process::ExitCode;
 
 /// Sends the files one after the other. One that is refused does not keep the others out.
@@ -19,17 +20,11 @@ pub async fn run(args: &FilesArgs, session: &Session) -> anyhow::Result<ExitCode
     let mut outcome = several::Outcome::new(output);
     for (name, source) in documents {
         match client.post_text(&["agents"], "application/yaml", source).await {
-            Ok(answer) => match output.format {
-                Format::Json => output.ndjson(&answer)?,
-                Format::Ids => output.line(&agent_name(&answer))?,
-                Format::Table => {
-                    output.line(&format!("{name}: agent {} is registered", agent_name(&answer)))?
-                }
-            },
-            Err(mut failure) => {
-                let problems = FoundProblem::of_details(&name, &failure.details);
+            Ok(answer) => show(&name, &answer, &output)?,
+            Err(failure) => {
+                let details = failure.refusal.as_ref().map(|refusal| &refusal.details["problems"]);
+                let problems = FoundProblem::of_list(&name, details.unwrap_or(&Value::Null));
                 problems.iter().try_for_each(|problem| problem.print(&output))?;
-                failure.details = Value::Null;
                 outcome.failed(&name, failure)?;
             }
         }
@@ -37,7 +32,21 @@ pub async fn run(args: &FilesArgs, session: &Session) -> anyhow::Result<ExitCode
     outcome.finish("files were refused")
 }
 
-fn agent_name(answer: &Value) -> String {
-    let agent = if answer["agent"].is_object() { &answer["agent"] } else { answer };
-    text::line(&table::plain(&agent["name"]))
+fn show(file: &str, answer: &Value, output: &Output) -> io::Result<()> {
+    let agent = text::line(&table::plain(&answer["name"]));
+    match output.format {
+        Format::Json => output.ndjson(answer),
+        Format::Ids => output.line(&agent),
+        Format::Table => {
+            FoundProblem::of_list(file, &answer["warnings"])
+                .iter()
+                .try_for_each(|problem| problem.print(output))?;
+            let what = if answer["changed"] == false {
+                "is registered already and unchanged"
+            } else {
+                "is registered"
+            };
+            output.line(&format!("{file}: agent {agent} {what}"))
+        }
+    }
 }

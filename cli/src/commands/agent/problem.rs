@@ -10,9 +10,9 @@ use std::fmt;
 pub struct FoundProblem {
     /// The file.
     pub file: String,
-    /// 1-based.
+    /// From 1; 0 when the whole document is meant.
     pub line: u64,
-    /// 1-based.
+    /// From 1; 0 when the whole document is meant.
     pub column: u64,
     /// The rule's stable name.
     pub rule: String,
@@ -23,18 +23,18 @@ pub struct FoundProblem {
 }
 
 impl FoundProblem {
-    /// Reads the problems of a server's 422 answer.
+    /// Reads problems as the server lists them.
     #[must_use]
-    pub fn of_details(file: &str, details: &Value) -> Vec<Self> {
+    pub fn of_list(file: &str, problems: &Value) -> Vec<Self> {
         let word = |problem: &Value, name: &str, otherwise: &str| {
             problem[name].as_str().unwrap_or(otherwise).to_owned()
         };
-        let problems = details["problems"].as_array().into_iter().flatten();
+        let problems = problems.as_array().into_iter().flatten();
         problems
             .map(|problem| Self {
                 file: file.to_owned(),
-                line: problem["line"].as_u64().unwrap_or(1),
-                column: problem["column"].as_u64().unwrap_or(1),
+                line: problem["line"].as_u64().unwrap_or_default(),
+                column: problem["column"].as_u64().unwrap_or_default(),
                 rule: word(problem, "rule", "?"),
                 severity: word(problem, "severity", "error").to_ascii_lowercase(),
                 message: word(problem, "message", ""),
@@ -57,11 +57,11 @@ impl FoundProblem {
 
 impl fmt::Display for FoundProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}:{}:{}: {}[{}] {}",
-            self.file, self.line, self.column, self.severity, self.rule, self.message
-        )
+        f.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}:{}", self.line, self.column)?;
+        }
+        write!(f, ": {}[{}] {}", self.severity, self.rule, self.message)
     }
 }
 
@@ -72,12 +72,15 @@ mod tests {
 
     #[test]
     fn a_problem_reads_as_compilers_write_it() {
-        let details = json!({ "problems": [{ "line": 3, "column": 5, "rule": "OAS-12", "severity": "Error", "message": "No." }] });
-        let problems = FoundProblem::of_details("a.yaml", &details);
+        let list =
+            json!([{ "line": 3, "column": 5, "rule": "OAS-12", "severity": "Error", "message": "No." }]);
+        let problems = FoundProblem::of_list("a.yaml", &list);
         assert_eq!(
             problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
             ["a.yaml:3:5: error[OAS-12] No."]
         );
-        assert_eq!(FoundProblem::of_details("a.yaml", &Value::Null), []);
+        let list = json!([{ "rule": "YAML", "severity": "warning", "message": "Odd." }]);
+        assert_eq!(FoundProblem::of_list("a.yaml", &list)[0].to_string(), "a.yaml: warning[YAML] Odd.");
+        assert_eq!(FoundProblem::of_list("a.yaml", &Value::Null), []);
     }
 }

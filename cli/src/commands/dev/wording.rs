@@ -74,10 +74,7 @@ fn of_job(name: EventName, data: &Fields<'_>) -> Words {
             "a turn begins",
         ),
         E::JobCompleted => {
-            let by = data
-                .has("model_used")
-                .then(|| format!(" by {}", data.text("model_used")))
-                .unwrap_or_default();
+            let by = data.after(" by ", "model_used");
             let mut words = Words::new("job", format!("completed{by}"), T::Good, "");
             words.tokens = data.number("tokens_used");
             return words;
@@ -129,13 +126,10 @@ fn of_phase(data: &Fields<'_>) -> Words {
     if known != Some(Phase::Infer) {
         return Words::new(&phase, format!("done in {took}"), Tone::Quiet, running);
     }
-    let provider = data.has("provider").then(|| format!(" at {}", data.text("provider"))).unwrap_or_default();
+    let provider = data.after(" at ", "provider");
     let mut happened =
         format!("{}{provider} answered in {took} ({})", data.text("model"), data.text("finish_reason"));
-    if data.has("text") {
-        happened.push_str(": ");
-        happened.push_str(&data.text("text"));
-    }
+    happened.push_str(&data.after(": ", "text"));
     let mut words = Words::new(&phase, happened, Tone::Plain, running);
     let tokens = [data.number("tokens_in"), data.number("tokens_out")];
     words.tokens = tokens
@@ -170,7 +164,7 @@ fn of_step(name: EventName, data: &Fields<'_>) -> Words {
             &format!("{tool} is called"),
         ),
         E::ToolCompleted => {
-            let output = data.has("output").then(|| format!(": {}", data.text("output"))).unwrap_or_default();
+            let output = data.after(": ", "output");
             Words::new(
                 &tool,
                 format!("answered in {}{output}", data.duration("duration_ms")),
@@ -187,7 +181,7 @@ fn of_step(name: EventName, data: &Fields<'_>) -> Words {
             Words::new("review", what, T::Warning, "waits for an answer")
         }
         E::ReviewDecided => {
-            let reason = data.has("reason").then(|| format!(": {}", data.text("reason"))).unwrap_or_default();
+            let reason = data.after(": ", "reason");
             let tone = if data.text("state") == "approved" { T::Good } else { T::Warning };
             Words::new(
                 "review",
@@ -237,6 +231,11 @@ impl Fields<'_> {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         }
+    }
+
+    /// The field after `lead`; nothing when the event has not the field.
+    fn after(&self, lead: &str, name: &str) -> String {
+        if self.has(name) { format!("{lead}{}", self.text(name)) } else { String::new() }
     }
 
     fn number(&self, name: &str) -> Option<i64> {

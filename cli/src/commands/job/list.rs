@@ -1,16 +1,11 @@
 //! `turnstone job list`: jobs, newest first.
 
-use crate::client::elements;
 use crate::commands::Session;
-use crate::output::Format;
 use crate::output::table::{Column, column, plain, time};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use std::process::ExitCode;
 use turnstone_domain::JobState;
-
-/// The most jobs that the server gives at once.
-const PAGE: usize = 100;
 
 const COLUMNS: &[Column] = &[
     column("ID", |job| plain(&job["id"])),
@@ -47,26 +42,10 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
     let filters = [("state", &args.state), ("queue", &args.queue), ("type", &args.job_type)];
     let filters: Vec<(&str, String)> =
         filters.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
-    let per_page = args.limit.clamp(1, PAGE);
-    let mut jobs = Vec::new();
-    let mut total = 0;
-    while jobs.len() < args.limit {
-        let page = jobs.len() / per_page + 1;
-        let query =
-            [filters.clone(), vec![("page", page.to_string()), ("per_page", per_page.to_string())]].concat();
-        let answer = client.get(&["ojs", "v1", "admin", "jobs"], &query).await?;
-        total = answer["pagination"]["total"].as_u64().unwrap_or_default();
-        let found = elements(answer, "jobs");
-        let last = found.len() < per_page;
-        jobs.extend(found);
-        if last {
-            break;
-        }
-    }
-    jobs.truncate(args.limit);
+    let (jobs, total) = client.list(&["ojs", "v1", "admin", "jobs"], &filters, args.limit).await?;
     session.output.list(&jobs, "id", COLUMNS)?;
-    let shown = u64::try_from(jobs.len()).unwrap_or(u64::MAX);
-    if session.output.format == Format::Table && total > shown {
+    let shown = jobs.len();
+    if let Some(total) = total.filter(|total| usize::try_from(*total).is_ok_and(|total| total > shown)) {
         session.output.remark(&format!("{shown} of {total} jobs; --limit shows more"));
     }
     Ok(ExitCode::SUCCESS)

@@ -128,7 +128,8 @@ fn jobs_in(text: &str, source: &str) -> Result<Vec<Value>, Failure> {
         return Err(Failure::usage(format!("job {} in {source} is not a JSON object", at + 1)));
     }
     if jobs.is_empty() {
-        return Err(Failure::usage(format!("there is no job in {source}")));
+        return Err(Failure::usage(format!("there is no job in {source}"))
+            .hint("a job is a JSON object such as {\"type\": \"agent.research\", \"args\": []}"));
     }
     Ok(jobs)
 }

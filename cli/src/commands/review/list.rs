@@ -1,6 +1,5 @@
 //! `turnstone review list`: what agents ask.
 
-use crate::client::elements;
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain, time};
 use crate::output::text;
@@ -41,6 +40,9 @@ pub struct ListArgs {
     /// Only reviews in this state
     #[arg(long, value_enum, default_value = "open")]
     pub state: Which,
+    /// At most this many
+    #[arg(long, short = 'n', default_value_t = 50, value_name = "N")]
+    pub limit: usize,
 }
 
 /// Prints the list.
@@ -57,7 +59,7 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
     };
     let query: Vec<(&str, String)> =
         if state.is_empty() { Vec::new() } else { vec![("state", state.to_owned())] };
-    let reviews = elements(session.client()?.get(&["reviews"], &query).await?, "reviews");
+    let (reviews, _) = session.client()?.list(&["reviews"], &query, args.limit).await?;
     session.output.list(&reviews, "id", COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }

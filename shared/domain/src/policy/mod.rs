@@ -3,7 +3,7 @@
 //! An expression sees `started_at`, `user`, `recent` and `history` and nothing else. It comes from a document that
 //! somebody wrote and reads what a model and its tools said, so it is guarded: short source, few loops, known
 //! functions, bounded input and output, and every step runs on a thread with a stack that its recursion cannot
-//! exhaust ([`thread`]).
+//! exhaust.
 
 mod rewrite;
 mod thread;

@@ -40,15 +40,16 @@ pub(super) fn addressable(source: &str, names: &[&str]) -> String {
             continue;
         }
         out.push_str(text);
-        if matches!(text, "recent" | "history") && before != '.' {
-            if let Some(name) = longest_name(rest, names) {
-                rest = &rest[1 + name.len()..];
-                if is_plain(name) {
-                    out.push('.');
-                    out.push_str(name);
-                } else {
-                    out.push_str(&format!("[\"{name}\"]"));
-                }
+        if matches!(text, "recent" | "history")
+            && before != '.'
+            && let Some(name) = longest_name(rest, names)
+        {
+            rest = &rest[1 + name.len()..];
+            if is_plain(name) {
+                out.push('.');
+                out.push_str(name);
+            } else {
+                out.push_str(&format!("[\"{name}\"]"));
             }
         }
         if !first.is_whitespace() {

@@ -148,7 +148,7 @@ fn json(value: &Cel, depth: usize, left: &mut Left) -> Result<Value, PolicyError
             let depth = deeper(depth)?;
             // A hash map has no order of its own; sorted keys make the result the same every time.
             let mut entries: Vec<_> = map.map.iter().collect();
-            entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+            entries.sort_by_key(|(key, _)| *key);
             let mut object = Map::new();
             for (key, value) in entries {
                 let key = match key {

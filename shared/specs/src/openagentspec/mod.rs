@@ -14,10 +14,10 @@ use turnstone_domain::agent::AgentFormat;
 /// Reads a document; the definition is only of use when no error was found.
 pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Problems) -> AgentDefinition {
     check(root, &Shape::Object(&shape::AGENT), "", "OAS-15", problems);
-    if let Some(node) = root.get("name") {
-        if let Some(Err((rule, message))) = node.text().map(name::check) {
-            problems.error(node.at, rule, message);
-        }
+    if let Some(node) = root.get("name")
+        && let Some(Err((rule, message))) = node.text().map(name::check)
+    {
+        problems.error(node.at, rule, message);
     }
     check_person(root, problems);
     let guardrails = root.get("guardrails");
@@ -90,15 +90,12 @@ fn refuse_guardrails(guardrails: &Node, names: Option<&Names<'_>>, problems: &mu
         if let Some(tool) = side.value.get("tool_name") {
             if let Some(Err((_, message))) = tool.text().map(name::check) {
                 problems.error(tool.at, "OAS-39", format!("`{what}.tool_name`: {message}"));
-            } else if let (Some(name), Some(names)) = (tool.text(), names) {
-                if !names.tools.contains(&name) {
-                    let hint = crate::suggest::hint(name, names.tools.iter().copied());
-                    problems.error(
-                        tool.at,
-                        "OAS-39",
-                        format!("`{what}.tool_name`: there is no tool `{name}`{hint}"),
-                    );
-                }
+            } else if let (Some(name), Some(names)) = (tool.text(), names)
+                && !names.tools.contains(&name)
+            {
+                let hint = crate::suggest::hint(name, names.tools.iter().copied());
+                let message = format!("`{what}.tool_name`: there is no tool `{name}`{hint}");
+                problems.error(tool.at, "OAS-39", message);
             }
         }
         if let Some(assertion) = side.value.get("assertion") {

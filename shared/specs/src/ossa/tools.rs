@@ -40,12 +40,10 @@ fn check_tool(tool: &Node, problems: &mut Problems) {
     if !has("type") && !has("source") {
         problems.error(tool.at, RULE, "a tool needs a `type`, for example `type: http`");
     }
-    if tool.get("type").and_then(Node::text) == Some("a2a") {
-        problems.error(
-            tool.at,
-            "OAS-10",
-            "a tool of type `a2a` is another agent, and delegation is not in this version; use tools only",
-        );
+    let delegates = tool.at_path(&["source", "type"]).and_then(Node::text) == Some("delegation");
+    if delegates || tool.get("type").and_then(Node::text) == Some("a2a") {
+        let message = "this tool is another agent, and delegation is not in this version; use tools only";
+        problems.error(tool.at, "OAS-10", message);
     }
     for key in ["auth", "endpoint", "server"] {
         if let Some(node) = tool.get(key) {
@@ -99,10 +97,10 @@ fn offered(tool: &Node, problems: &mut Problems) -> Vec<(Place, Capability)> {
 
 fn capability(name: &str, node: &Node, timeout_ms: Option<i64>, problems: &mut Problems) -> Capability {
     let schema = node.get("input_schema").map(|schema| (schema.at, schema.to_json()));
-    if let Some((at, schema)) = &schema {
-        if let Err(e) = Schema::compile(schema) {
-            problems.error(*at, RULE, format!("`input_schema` of `{name}`: {e}"));
-        }
+    if let Some((at, schema)) = &schema
+        && let Err(e) = Schema::compile(schema)
+    {
+        problems.error(*at, RULE, format!("`input_schema` of `{name}`: {e}"));
     }
     Capability {
         description: node.get("description").and_then(Node::text).map(str::to_owned),

@@ -46,18 +46,18 @@ fn report_words(spec: &Node, problems: &mut Problems) {
 
 /// An agent that counts on other agents would do another job without them.
 fn report_delegation(spec: &Node, problems: &mut Problems) {
-    let Some(collaboration) = spec.get("collaboration") else { return };
     let leads = |node: &Node| matches!(node.get("role").and_then(Node::text), Some("orchestrator" | "both"));
+    let part = |key: &str| spec.at_path(&["collaboration", key]);
     let asked = [
-        ("handoffs", collaboration.get("handoffs").filter(|node| !is_off(node))),
-        ("delegation", collaboration.get("delegation").filter(|node| is_on(node))),
-        ("orchestration", collaboration.get("orchestration").filter(|node| leads(node))),
+        ("collaboration.handoffs", part("handoffs").filter(|node| !is_off(node))),
+        ("collaboration.delegation", part("delegation").filter(|node| is_on(node))),
+        ("collaboration.orchestration", part("orchestration").filter(|node| leads(node))),
+        ("delegation", spec.get("delegation").filter(|node| is_on(node))),
     ];
     for (key, node) in asked {
         if let Some(node) = node {
-            let message = format!(
-                "`spec.collaboration.{key}`: delegation is not in this version; remove it and use tools only"
-            );
+            let message =
+                format!("`spec.{key}`: delegation is not in this version; remove it and use tools only");
             problems.error(node.at, "OSSA-collaboration", message);
         }
     }

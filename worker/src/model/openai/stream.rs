@@ -15,7 +15,7 @@ pub(super) async fn read(
     cap: usize,
     told: &(impl Fn(&str) -> String + Sync),
 ) -> Result<Assembly, ModelError> {
-    let mut events = EventStream::new(Box::pin(capped(response, cap)));
+    let mut events = EventStream::new(Box::pin(lines(response, cap)));
     let mut assembly = Assembly::default();
     while let Some(event) = events.next().await {
         let event = match event {
@@ -78,19 +78,42 @@ pub(super) async fn read_whole(
     Ok(assembly)
 }
 
-/// The bytes of a body, up to `cap`. An empty comment goes first, because the event parser cannot take a byte order
-/// mark as the first character of a stream.
-fn capped(response: Response, cap: usize) -> impl Stream<Item = Result<Vec<u8>, BodyError>> {
+/// The lines of a body, up to `cap` bytes in all. The event parser gets one whole line at a time: it looks at what it
+/// holds again for every piece, and it cannot take a byte order mark as the first character of a stream.
+fn lines(response: Response, cap: usize) -> impl Stream<Item = Result<Vec<u8>, BodyError>> {
     let mut seen = 0_usize;
-    let bytes = response.bytes_stream().map(move |chunk| {
-        let chunk = chunk.map_err(|error| BodyError::Lost(outbound::describe(&error)))?;
-        let first = seen == 0;
-        seen = seen.saturating_add(chunk.len());
-        if seen > cap {
-            return Err(BodyError::TooLarge(cap));
+    let mut begun = Vec::new();
+    let mut at_start = true;
+    response.bytes_stream().flat_map(move |chunk| {
+        let lines = chunk.map_err(|error| BodyError::Lost(outbound::describe(&error))).and_then(|chunk| {
+            seen = seen.saturating_add(chunk.len());
+            if seen > cap {
+                return Err(BodyError::TooLarge(cap));
+            }
+            let mut lines = cut(&mut begun, &chunk);
+            if let Some(first) = lines.first_mut().filter(|_| at_start) {
+                at_start = false;
+                if let Some(rest) = first.strip_prefix(b"\xef\xbb\xbf") {
+                    *first = rest.to_vec();
+                }
+            }
+            Ok(lines)
+        });
+        stream::iter(match lines {
+            Ok(lines) => lines.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        })
+    })
+}
+
+/// The lines that `chunk` completes; what is left over stays in `begun`.
+fn cut(begun: &mut Vec<u8>, chunk: &[u8]) -> Vec<Vec<u8>> {
+    let mut lines = Vec::new();
+    for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
+        begun.extend_from_slice(piece);
+        if piece.ends_with(b"\n") {
+            lines.push(std::mem::take(begun));
         }
-        let mark = first.then(|| chunk.strip_prefix(b"\xef\xbb\xbf".as_slice())).flatten();
-        Ok(mark.unwrap_or(&chunk).to_vec())
-    });
-    stream::once(async { Ok(b":\n".to_vec()) }).chain(bytes)
+    }
+    lines
 }

@@ -1,0 +1,95 @@
+//! A budget is never exceeded, whatever a provider reports.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use turnstone_domain::JobState;
+use turnstone_tests::fleet::sqlite;
+use turnstone_tests::{Fleet, Reply};
+
+fn job(budget: i64, tools: bool) -> Value {
+    let mut job = json!({"type": "agent.spend", "args": ["go"], "ext_agent_model": "m", "ext_agent_max_tokens": 200,
+                         "ext_agent_token_budget": budget, "options": {"retry": {"max_attempts": 2, "jitter": false}}});
+    if tools {
+        job["ext_agent_tools"] = json!([{"name": "search"}]);
+    }
+    job
+}
+
+#[tokio::test]
+async fn an_exhausted_budget_spends_nothing_more_and_ends_discarded() {
+    let fleet = Fleet::builder().model(|_| Reply::call("search", json!({"n": 1}))).start().await;
+    let id = fleet.push(&job(400, true)).await;
+    let waiting = fleet.wait_for(&id, &[JobState::Retryable]).await;
+    assert_eq!(waiting["error"]["code"], "AGENT_TOKEN_BUDGET_EXCEEDED");
+    let (calls, used) = (fleet.models.calls().len(), waiting["ext_agent_tokens_used"].as_i64().unwrap());
+    assert!(calls > 0 && used <= 400, "{calls} calls, {used} tokens");
+    fleet.clock.advance_ms(60_000);
+    fleet.tick().await;
+    let done = fleet.wait_for(&id, &[JobState::Discarded]).await;
+    assert_eq!(fleet.models.calls().len(), calls, "the later attempt asked no model");
+    assert_eq!(done["ext_agent_tokens_used"], used);
+    fleet.end().await;
+}
+
+#[tokio::test]
+async fn a_budget_of_nothing_asks_no_model() {
+    let fleet = Fleet::builder().start().await;
+    let mut job = job(0, false);
+    job["options"]["retry"]["max_attempts"] = json!(1);
+    let id = fleet.push(&job).await;
+    assert_eq!(fleet.settled(&id).await["state"], "discarded");
+    assert!(fleet.models.calls().is_empty());
+    fleet.end().await;
+}
+
+/// What a hostile provider may put into `usage`.
+fn odd_usage() -> impl Strategy<Value = Value> {
+    let number = prop_oneof![
+        Just(json!(-1)),
+        Just(json!(i64::MAX)),
+        Just(json!(i64::MIN)),
+        Just(json!(1e300)),
+        Just(json!("12")),
+        Just(Value::Null),
+        (0_i64..5000).prop_map(|n| json!(n)),
+    ];
+    prop_oneof![
+        Just(Value::Null),
+        Just(json!({})),
+        Just(json!([])),
+        Just(json!("much")),
+        (number.clone(), number.clone(), number)
+            .prop_map(|(p, c, t)| json!({"prompt_tokens": p, "completion_tokens": c, "total_tokens": t})),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_hostile_provider_never_breaks_the_limit(usages in prop::collection::vec(odd_usage(), 1..6), budget in 0_i64..4000) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            let at = std::sync::atomic::AtomicUsize::new(0);
+            let fleet = Fleet::builder()
+                .model(move |_| {
+                    let n = at.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    Reply::Odd("{}".to_owned(), usages[n % usages.len()].clone())
+                })
+                .start()
+                .await;
+            let mut ids = Vec::new();
+            for _ in 0..4 {
+                ids.push(fleet.push(&job(budget, false)).await);
+            }
+            for id in &ids {
+                let done = fleet.settled(id).await;
+                let used = done["ext_agent_tokens_used"].as_i64().unwrap_or(0);
+                assert!((0..=budget).contains(&used), "{used} of {budget}: {done:#}");
+            }
+            let broken = "SELECT count(*) FROM budgets WHERE settled + reserved > token_limit OR settled < 0";
+            assert_eq!(sqlite(&fleet.path, broken).await, 0);
+            fleet.end().await;
+        });
+    }
+}

@@ -1,0 +1,126 @@
+//! A worker process is killed with SIGKILL before and after the commit of each phase, and around a tool call.
+
+use serde_json::{Value, json};
+use std::process::Stdio;
+use tokio::process::{Child, Command};
+use turnstone_domain::{JobState, Phase};
+use turnstone_tests::fleet::{check, sqlite};
+use turnstone_tests::{Fleet, Reply, binaries, model_server};
+
+/// Starts a worker process over the fleet's database; it dies at `point`.
+pub fn spawn(fleet: &Fleet, slots: usize, point: Option<&str>) -> Child {
+    Command::new(binaries::crash_worker())
+        .arg(&fleet.path)
+        .args([&fleet.models.url, &fleet.tools.url])
+        .arg(slots.to_string())
+        .args(point)
+        .stdin(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the worker process starts")
+}
+
+/// First a call of `tool`, then the result.
+fn script(tool: &'static str) -> impl Fn(&Value) -> Reply + Send + Sync {
+    move |request| match model_server::outcomes(request) {
+        0 => Reply::call(tool, json!({"n": 1})),
+        _ => Reply::text("done"),
+    }
+}
+
+fn job(tool: &str) -> Value {
+    json!({"type": "agent.crash", "args": ["go"], "ext_agent_model": "m", "ext_agent_token_budget": 100_000,
+           "ext_agent_tools": [{"name": tool}]})
+}
+
+/// Runs one job with a crash at `point` and returns the fleet and the job's id, after it has settled elsewhere.
+async fn crash_at(point: &str, tool: &'static str) -> (Fleet, String) {
+    let fleet = Fleet::builder().workers(0).model(script(tool)).start().await;
+    let id = fleet.push(&job(tool)).await;
+    let status = spawn(&fleet, 4, Some(point)).wait().await.expect("the worker process");
+    assert!(!status.success(), "the worker at {point} was to be killed, and ended with {status}");
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9), "at {point}");
+    // The dead worker's lease would run out; nobody else lives, so it can be ended now.
+    fleet.store.upkeep.release_all(fleet.now()).await.unwrap();
+    let second = spawn(&fleet, 4, None);
+    fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded, JobState::Pending]).await;
+    drop(second);
+    (fleet, id)
+}
+
+/// What must hold wherever the worker died.
+async fn assert_paid_once(fleet: &Fleet, id: &str, point: &str) {
+    let done = fleet.job(id).await;
+    let checkpointed = sqlite(&fleet.path, "SELECT count(*) FROM checkpoints WHERE phase = 3").await;
+    let calls = fleet.models.calls();
+    // Only a call whose answer never became durable may be seen twice: the crash before INFER's commit.
+    let lost = usize::from(point.ends_with("infer:before"));
+    assert_eq!(calls.len(), usize::try_from(checkpointed).unwrap() + lost, "model calls at {point}");
+    let reported: i64 = calls.iter().map(|call| call.reported).sum();
+    let unheard: i64 = calls.iter().take(lost).map(|call| call.reported).sum();
+    assert_eq!(done["ext_agent_tokens_used"], reported - unheard, "tokens at {point}");
+    let twice = "SELECT count(*) FROM (SELECT 1 FROM checkpoints GROUP BY job_seq, turn, phase HAVING count(*) > 1)";
+    assert_eq!(sqlite(&fleet.path, twice).await, 0, "a phase was committed twice at {point}");
+    check(&fleet.path).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_worker_goes_on_after_each_of_the_fourteen_points() {
+    for phase in Phase::ALL {
+        for when in ["before", "after"] {
+            let point = format!("1:{phase}:{when}");
+            let (fleet, id) = crash_at(&point, "book").await;
+            let done = fleet.job(&id).await;
+            assert_eq!(done["state"], "completed", "at {point}: {done:#}");
+            assert_eq!(fleet.tools.calls().len(), 1, "a call that is not idempotent, at {point}");
+            assert_paid_once(&fleet, &id, &point).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_worker_goes_on_in_the_last_turn_too() {
+    for phase in Phase::ALL {
+        for when in ["before", "after"] {
+            let point = format!("2:{phase}:{when}");
+            // After the settlement nobody needs to go on; the worker dies all the same.
+            let (fleet, id) = crash_at(&point, "book").await;
+            assert_eq!(fleet.job(&id).await["state"], "completed", "at {point}");
+            assert_eq!(fleet.tools.calls().len(), 1, "at {point}");
+            assert_paid_once(&fleet, &id, &point).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unknown_outcome_of_a_call_that_is_not_idempotent_becomes_a_review() {
+    for (point, reached) in [("1:intent:after", 0), ("1:outcome:before", 1)] {
+        let (fleet, id) = crash_at(point, "book").await;
+        assert_eq!(fleet.job(&id).await["state"], "pending", "at {point}");
+        assert_eq!(fleet.tools.calls().len(), reached, "at {point}: no blind retry");
+        let reviews = fleet.get("/reviews?state=open").await;
+        let review = &reviews["reviews"][0];
+        assert_eq!(review["kind"], "unknown_outcome", "{reviews:#}");
+        let path = format!("/reviews/{}/reject", review["id"].as_str().unwrap());
+        let (status, body) = fleet.post(&path, &json!({"by": "ann", "reason": "I looked: it was booked"})).await;
+        assert!(status.is_success(), "{body}");
+        let third = spawn(&fleet, 4, None);
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+        drop(third);
+        assert_eq!(done["state"], "completed");
+        assert_eq!(fleet.tools.calls().len(), reached, "at {point}: a rejected repetition is not made");
+        let told = &fleet.models.calls()[1].request["messages"];
+        assert!(told.to_string().contains("outcome of this call is unknown"), "{told:#}");
+        assert_paid_once(&fleet, &id, point).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idempotent_call_is_made_again_with_the_same_key() {
+    let (fleet, id) = crash_at("1:outcome:before", "search").await;
+    assert_eq!(fleet.job(&id).await["state"], "completed");
+    let calls = fleet.tools.calls();
+    assert_eq!(calls.len(), 2);
+    assert_eq!(calls[0].key, calls[1].key);
+    assert_paid_once(&fleet, &id, "1:outcome:before").await;
+}

@@ -1,0 +1,114 @@
+//! A restriction with a reviewer parks the job; the answer settles it, in another process if need be.
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use turnstone_domain::JobState;
+use turnstone_tests::{Fleet, Reply, model_server};
+
+const AGENT: &str = r#"
+kind: "openagentspec:v1/agent"
+name: booker
+description: An agent that books.
+intent: You book what you are asked to book.
+owner: tests
+capabilities:
+  book:
+    input_restriction:
+      assertion: recent["book"].inputs.price <= 800
+      require_review: manager
+"#;
+
+fn script(price: i64) -> impl Fn(&Value) -> Reply + Send + Sync {
+    move |request| match model_server::outcomes(request) {
+        0 => Reply::call("book", json!({"price": price})),
+        _ => Reply::text("booked"),
+    }
+}
+
+async fn parked(workers: usize, price: i64) -> (Fleet, String) {
+    let fleet = Fleet::builder().workers(workers).model(script(price)).start().await;
+    let (status, body) = fleet.send(Method::POST, "/agents", AGENT).await;
+    assert!(status.is_success(), "{body:#}");
+    let id = fleet.push(&json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}})).await;
+    (fleet, id)
+}
+
+async fn review_of(fleet: &Fleet) -> Value {
+    let reviews = fleet.get("/reviews?state=open").await;
+    assert_eq!(reviews["reviews"].as_array().unwrap().len(), 1, "{reviews:#}");
+    reviews["reviews"][0].clone()
+}
+
+async fn answer(fleet: &Fleet, review: &Value, verb: &str) -> (StatusCode, Value) {
+    let path = format!("/reviews/{}/{verb}", review["id"].as_str().unwrap());
+    fleet.post(&path, &json!({"by": "manager", "reason": "because"})).await
+}
+
+#[tokio::test]
+async fn a_parked_job_goes_on_after_approval_in_another_process() {
+    let (mut fleet, id) = parked(1, 640).await;
+    assert_eq!(fleet.settled(&id).await["state"], "pending");
+    let review = review_of(&fleet).await;
+    assert_eq!((&review["reviewer"], &review["kind"]), (&json!("manager"), &json!("input")));
+    assert_eq!(review["question"]["inputs"]["price"], 640);
+    assert_eq!(review["question"]["engagement"]["recent"]["book"]["inputs"]["price"], 640);
+    assert!(fleet.tools.calls().is_empty(), "nothing leaves before the answer");
+    fleet.stop_workers().await;
+    let (status, body) = answer(&fleet, &review, "approve").await;
+    assert_eq!(status, StatusCode::OK, "{body}");
+    let other = crate::crash::spawn(&fleet, 1, None);
+    let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+    drop(other);
+    assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!("booked")), "{done:#}");
+    assert_eq!(fleet.tools.calls().len(), 1);
+    assert_eq!(fleet.models.calls().len(), 2, "the paid answer before the park was not bought again");
+    assert!(done["errors"].as_array().is_none_or(Vec::is_empty), "parking is no failure");
+    fleet.end().await;
+}
+
+#[tokio::test]
+async fn a_rejection_ends_the_engagement_without_the_call() {
+    let (fleet, id) = parked(1, 640).await;
+    fleet.settled(&id).await;
+    let review = review_of(&fleet).await;
+    assert_eq!(answer(&fleet, &review, "reject").await.0, StatusCode::OK);
+    let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+    assert_eq!((&done["state"], &done["error"]["code"]), (&json!("discarded"), &json!("OSSA_POLICY_VIOLATION")));
+    assert!(done["error"]["message"].as_str().unwrap().contains("because"));
+    assert!(fleet.tools.calls().is_empty());
+    fleet.end().await;
+}
+
+#[tokio::test]
+async fn a_second_answer_is_too_late_and_changes_nothing() {
+    let (fleet, id) = parked(1, 640).await;
+    fleet.settled(&id).await;
+    let review = review_of(&fleet).await;
+    let (first, second) = tokio::join!(answer(&fleet, &review, "approve"), answer(&fleet, &review, "reject"));
+    let statuses = [first.0, second.0];
+    assert!(statuses.contains(&StatusCode::OK) && statuses.contains(&StatusCode::CONFLICT), "{statuses:?}");
+    fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+    fleet.end().await;
+}
+
+#[tokio::test]
+async fn a_denied_assertion_asks_nobody_and_tells_the_model() {
+    let (fleet, id) = parked(1, 900).await;
+    let done = fleet.settled(&id).await;
+    assert_eq!(done["state"], "completed", "a denied call is not the end (OAS-A4)");
+    assert!(fleet.tools.calls().is_empty());
+    assert_eq!(done["ext_agent_tool_results"][0]["error"]["code"], "OSSA_POLICY_VIOLATION");
+    fleet.end().await;
+}
+
+#[tokio::test]
+async fn a_parked_job_can_be_cancelled() {
+    let (fleet, id) = parked(1, 640).await;
+    fleet.settled(&id).await;
+    let review = review_of(&fleet).await;
+    let (status, _) = fleet.send(Method::DELETE, &format!("/ojs/v1/jobs/{id}"), "").await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(answer(&fleet, &review, "approve").await.0, StatusCode::CONFLICT);
+    assert_eq!(fleet.job(&id).await["state"], "cancelled");
+    fleet.end().await;
+}

@@ -1,0 +1,163 @@
+//! A model provider for tests: speaks OpenAI's chat completions over real HTTP and keeps a log.
+
+use axum::Json;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
+
+/// What the server answers.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// A text, and what it cost: prompt and completion tokens.
+    Text(String, (i64, i64)),
+    /// Tool calls, and what they cost.
+    Calls(Vec<(String, Value)>, (i64, i64)),
+    /// A text with a `usage` of the test's own making; `Null` leaves it out.
+    Odd(String, Value),
+    /// An HTTP error.
+    Status(u16),
+    /// Nothing, for ever.
+    Hang,
+}
+
+impl Reply {
+    /// A text that costs 10 + 5 tokens.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into(), (10, 5))
+    }
+
+    /// One tool call that costs 12 + 7 tokens.
+    pub fn call(name: &str, arguments: Value) -> Self {
+        Self::Calls(vec![(name.to_owned(), arguments)], (12, 7))
+    }
+}
+
+/// One request and what was reported for it.
+#[derive(Clone, Debug)]
+pub struct ModelCall {
+    /// The request body.
+    pub request: Value,
+    /// Tokens reported with the answer; 0 when none was.
+    pub reported: i64,
+}
+
+impl ModelCall {
+    /// The text of the first user message.
+    pub fn input(&self) -> &str {
+        let messages = self.request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+        messages.iter().find(|m| m["role"] == "user").and_then(|m| m["content"].as_str()).unwrap_or_default()
+    }
+
+    /// How many tool outcomes the request tells.
+    pub fn outcomes(&self) -> usize {
+        outcomes(&self.request)
+    }
+}
+
+/// How many tool outcomes a request tells.
+pub fn outcomes(request: &Value) -> usize {
+    let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    messages.iter().filter(|message| message["role"] == "tool").count()
+}
+
+type Script = dyn Fn(&Value) -> Reply + Send + Sync;
+
+struct Shared {
+    script: Box<Script>,
+    log: Mutex<Vec<ModelCall>>,
+    count: watch::Sender<usize>,
+}
+
+/// The server. It stops when it is dropped.
+pub struct ModelServer {
+    /// The base URL to configure: `http://127.0.0.1:…/v1`.
+    pub url: String,
+    shared: Arc<Shared>,
+    _serving: AbortOnDropHandle<()>,
+}
+
+impl ModelServer {
+    /// Starts a server that answers each request as `script` says.
+    pub async fn start(script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
+        let shared =
+            Arc::new(Shared { script: Box::new(script), log: Mutex::default(), count: watch::channel(0).0 });
+        let router =
+            Router::new().route("/v1/chat/completions", post(complete)).with_state(Arc::clone(&shared));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
+        let serving = tokio::spawn(async move { axum::serve(listener, router).await.expect("the model server") });
+        Self { url, shared, _serving: AbortOnDropHandle::new(serving) }
+    }
+
+    /// Every request so far.
+    pub fn calls(&self) -> Vec<ModelCall> {
+        self.log().clone()
+    }
+
+    /// Waits until the server has seen `count` requests.
+    pub async fn seen(&self, count: usize) {
+        let mut counter = self.shared.count.subscribe();
+        counter.wait_for(|seen| *seen >= count).await.expect("the model server lives");
+    }
+
+    fn log(&self) -> MutexGuard<'_, Vec<ModelCall>> {
+        self.shared.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn complete(State(shared): State<Arc<Shared>>, Json(request): Json<Value>) -> Response {
+    let reply = (shared.script)(&request);
+    let reported = match &reply {
+        Reply::Text(_, (input, output)) | Reply::Calls(_, (input, output)) => input + output,
+        _ => 0,
+    };
+    {
+        let mut log = shared.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.push(ModelCall { request: request.clone(), reported });
+        shared.count.send_replace(log.len());
+    }
+    let usage = |(input, output): (i64, i64)| json!({"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output});
+    match reply {
+        Reply::Hang => std::future::pending().await,
+        Reply::Status(status) => {
+            let status = StatusCode::from_u16(status).expect("a status");
+            (status, Json(json!({"error": {"message": "the script says so"}}))).into_response()
+        }
+        Reply::Text(text, tokens) => stream(&request, json!({"role": "assistant", "content": text}), "stop", &usage(tokens)),
+        Reply::Odd(text, usage) => stream(&request, json!({"role": "assistant", "content": text}), "stop", &usage),
+        Reply::Calls(calls, tokens) => {
+            let calls: Vec<Value> = calls
+                .iter()
+                .enumerate()
+                .map(|(index, (name, arguments))| {
+                    json!({"index": index, "id": format!("c{index}"), "type": "function",
+                           "function": {"name": name, "arguments": arguments.to_string()}})
+                })
+                .collect();
+            stream(&request, json!({"role": "assistant", "tool_calls": calls}), "tool_calls", &usage(tokens))
+        }
+    }
+}
+
+fn stream(request: &Value, delta: Value, finish: &str, usage: &Value) -> Response {
+    let model = &request["model"];
+    let chunk = |choices: Value, usage: &Value| {
+        let chunk = json!({"id": "x", "object": "chat.completion.chunk", "created": 0, "model": model,
+                           "choices": choices, "usage": usage});
+        format!("data: {chunk}\n\n")
+    };
+    let mut text = chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}]), &Value::Null);
+    text += &chunk(json!([{"index": 0, "delta": {}, "finish_reason": finish}]), &Value::Null);
+    if !usage.is_null() {
+        text += &chunk(json!([]), usage);
+    }
+    text += "data: [DONE]\n\n";
+    ([(header::CONTENT_TYPE, "text/event-stream")], Body::from(text)).into_response()
+}

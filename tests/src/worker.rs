@@ -1,0 +1,66 @@
+//! Workers for tests: the product's own, over the test's model and tool servers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use turnstone_domain::ids::SystemIds;
+use turnstone_domain::{Clock, Ids};
+use turnstone_store::{Doorbell, Ledger};
+use turnstone_worker::model::{ModelDefaults, ProviderConfig, Providers};
+use turnstone_worker::tool::{ToolConfig, Toolbox};
+use turnstone_worker::{Deps, WorkerOptions};
+
+/// The tools of the test's tool server: name, and whether it is idempotent.
+pub const TOOLS: &[(&str, bool)] =
+    &[("search", true), ("book", false), ("hang", true), ("broken", false), ("web_search", true)];
+
+/// The parts of a worker.
+pub fn deps(
+    worker_id: &str,
+    store: (Arc<dyn Ledger>, Doorbell),
+    clock: Arc<dyn Clock>,
+    model_url: &str,
+    tool_url: &str,
+    slots: usize,
+) -> Deps {
+    let options = WorkerOptions {
+        worker_id: worker_id.to_owned(),
+        queues: vec!["*".to_owned()],
+        slots,
+        lease: Duration::from_secs(15),
+        drain_grace: Duration::from_secs(10),
+        model_timeout: Duration::from_secs(30),
+        max_tokens: 1024,
+    };
+    let ids: Arc<dyn Ids> = Arc::new(SystemIds);
+    Deps::new(store, Arc::clone(&clock), ids, providers(model_url), toolbox(tool_url, clock), options)
+}
+
+/// One provider, `test`, which also serves every other name.
+fn providers(model_url: &str) -> Providers {
+    let config: ProviderConfig =
+        serde_json::from_value(serde_json::json!({"kind": "openai", "base_url": model_url})).expect("a provider");
+    let configs = BTreeMap::from([("test".to_owned(), config)]);
+    let defaults = ModelDefaults { provider: Some("test".to_owned()), model: Some("test-model".to_owned()) };
+    Providers::from_config(&configs, defaults, std::path::Path::new(".")).expect("providers")
+}
+
+/// The tools of [`TOOLS`] at the tool server.
+pub fn toolbox(tool_url: &str, clock: Arc<dyn Clock>) -> Toolbox {
+    let configs: BTreeMap<String, ToolConfig> = TOOLS
+        .iter()
+        .map(|(name, idempotent)| {
+            let config = serde_json::json!({
+                "description": format!("the test tool {name}"),
+                "input_schema": {"type": "object"},
+                "method": "POST",
+                "url": format!("{tool_url}/{name}"),
+                "idempotent": idempotent,
+                "allow_private": true,
+                "timeout_ms": 60000,
+            });
+            ((*name).to_owned(), serde_json::from_value(config).expect("a tool"))
+        })
+        .collect();
+    Toolbox::from_config(&configs, clock).expect("a toolbox")
+}
