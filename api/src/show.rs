@@ -13,10 +13,10 @@ use turnstone_store::CheckpointRow;
 fn with_times(row: &impl Serialize, times: &[&str]) -> Value {
     let mut value = serde_json::to_value(row).unwrap_or_default();
     for name in times {
-        if let Some(time) = value.get_mut(*name) {
-            if let Some(ms) = time.as_i64() {
-                *time = Timestamp(ms).to_rfc3339().into();
-            }
+        if let Some(time) = value.get_mut(*name)
+            && let Some(ms) = time.as_i64()
+        {
+            *time = Timestamp(ms).to_rfc3339().into();
         }
     }
     value

@@ -35,8 +35,8 @@ async fn parked(workers: usize, price: i64) -> (Fleet, String) {
 
 async fn review_of(fleet: &Fleet) -> Value {
     let reviews = fleet.get("/reviews?state=open").await;
-    assert_eq!(reviews["reviews"].as_array().unwrap().len(), 1, "{reviews:#}");
-    reviews["reviews"][0].clone()
+    assert_eq!(reviews["items"].as_array().unwrap().len(), 1, "{reviews:#}");
+    reviews["items"][0].clone()
 }
 
 async fn answer(fleet: &Fleet, review: &Value, verb: &str) -> (StatusCode, Value) {

@@ -13,32 +13,32 @@ fn profile_dir() -> PathBuf {
     if deps.ends_with("deps") { deps.parent().expect("target/*").to_owned() } else { deps.to_owned() }
 }
 
-/// The `turnstone` program, built if need be.
+/// The `turnstone` program.
 pub fn turnstone() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| build(&["--package", "turnstone-cli", "--bin", "turnstone"], "turnstone")).clone()
+    built().join("turnstone")
 }
 
 /// The worker that kills itself at a chosen point.
 pub fn crash_worker() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT
-        .get_or_init(|| build(&["--package", "turnstone-tests", "--example", "crash-worker"], "examples/crash-worker"))
-        .clone()
+    built().join("examples/crash-worker")
 }
 
-fn build(what: &[&str], path: &str) -> PathBuf {
-    let dir = profile_dir();
-    eprintln!("building {} for the tests (quick when it is fresh)", what[3]);
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--locked"]).args(what);
-    if dir.ends_with("release") {
-        cargo.arg("--release");
-    }
-    let target = dir.parent().expect("target");
-    let status = cargo.env("CARGO_TARGET_DIR", target).status().expect("cargo runs");
-    assert!(status.success(), "{} does not build", what[3]);
-    dir.join(path)
+/// Builds the programs once, with the features of the whole workspace, so that what `cargo test` has built is fresh.
+fn built() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let dir = profile_dir();
+        eprintln!("building the programs that the tests run (quick when they are fresh)");
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--locked", "--workspace", "--bin", "turnstone", "--example", "crash-worker"]);
+        if dir.ends_with("release") {
+            cargo.arg("--release");
+        }
+        let target = dir.parent().expect("target");
+        let status = cargo.env("CARGO_TARGET_DIR", target).status().expect("cargo runs");
+        assert!(status.success(), "the programs that the tests run do not build");
+        dir
+    })
 }
 
 /// One number out of an SQLite file.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use turnstone_domain::agent::ModelRef;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Clock, Ids};
 use turnstone_store::{Doorbell, Ledger};
@@ -42,7 +43,12 @@ fn providers(model_url: &str) -> Providers {
         serde_json::from_value(serde_json::json!({"kind": "openai", "base_url": model_url})).expect("a provider");
     let configs = BTreeMap::from([("test".to_owned(), config)]);
     let defaults = ModelDefaults { provider: Some("test".to_owned()), model: Some("test-model".to_owned()) };
-    Providers::from_config(&configs, defaults, std::path::Path::new(".")).expect("providers")
+    let mut providers =
+        Providers::from_config(&configs, defaults.clone(), std::path::Path::new(".")).expect("providers");
+    let wanted = ModelRef { provider: defaults.provider, model: String::new() };
+    let (_, model) = providers.resolve(&wanted).expect("the provider");
+    providers.set_catch_all("test", model);
+    providers
 }
 
 /// The tools of [`TOOLS`] at the tool server.

@@ -6,6 +6,8 @@ use axum::body::Body;
 use axum::http::Request;
 use serde_json::json;
 use std::sync::atomic::Ordering;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use turnstone_telemetry::SecretRef;
 
 #[tokio::test]
@@ -128,4 +130,24 @@ async fn readiness_ends_with_the_drain() {
     server.shutdown.cancel();
     assert_eq!(server.get("/readyz").await.status, 503);
     assert_eq!(server.get("/livez").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_client_that_sends_too_much_reads_the_answer() {
+    let server = Server::start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let serving = tokio::spawn(crate::serve(listener, server.router.clone(), server.shutdown.clone()));
+    let body = "x".repeat(2 * 1024 * 1024);
+    let head = format!(
+        "POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    client.write_all(head.as_bytes()).await.unwrap();
+    client.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413") && answer.contains("payload_too_large"), "{answer}");
+    server.shutdown.cancel();
+    serving.await.unwrap().unwrap();
 }

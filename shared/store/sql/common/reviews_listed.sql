@@ -3,4 +3,6 @@ SELECT v.seq, v.id, e.id AS engagement_id, j.id AS job_id, v.turn, v.call_id, v.
 FROM reviews AS v
 JOIN engagements AS e ON e.seq = v.engagement_seq
 JOIN jobs AS j ON j.seq = v.job_seq
-WHERE ($1 IS NULL OR v.state = $1) AND ($2 IS NULL OR v.reviewer = $2)nORDER BY v.seqnLIMIT $3 OFFSET $4
+WHERE ($1 IS NULL OR v.state = $1) AND ($2 IS NULL OR v.reviewer = $2)
+ORDER BY v.seq
+LIMIT $3 OFFSET $4

@@ -3,4 +3,5 @@ SELECT v.seq, v.id, e.id AS engagement_id, j.id AS job_id, v.turn, v.call_id, v.
 FROM reviews AS v
 JOIN engagements AS e ON e.seq = v.engagement_seq
 JOIN jobs AS j ON j.seq = v.job_seq
-WHERE j.id = $1 AND v.turn = $2nORDER BY v.seq
+WHERE j.id = $1 AND v.turn = $2
+ORDER BY v.seq

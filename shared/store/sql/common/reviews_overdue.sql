@@ -3,4 +3,6 @@ SELECT v.seq, v.id, e.id AS engagement_id, j.id AS job_id, v.turn, v.call_id, v.
 FROM reviews AS v
 JOIN engagements AS e ON e.seq = v.engagement_seq
 JOIN jobs AS j ON j.seq = v.job_seq
-WHERE v.state = 'open' AND v.deadline_at <= $1nORDER BY v.seqnLIMIT $2
+WHERE v.state = 'open' AND v.deadline_at <= $1
+ORDER BY v.seq
+LIMIT $2
