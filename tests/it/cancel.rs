@@ -47,7 +47,8 @@ async fn an_ended_job_is_not_cancelled_again() {
     fleet.settled(&id).await;
     let (status, body) = fleet.send(Method::DELETE, &format!("/ojs/v1/jobs/{id}"), "").await;
     assert_eq!((status, &body["error"]["code"]), (StatusCode::CONFLICT, &json!("conflict")));
-    let (status, body) = fleet.send(Method::DELETE, "/ojs/v1/jobs/01890000-0000-7000-8000-000000000000", "").await;
+    let (status, body) =
+        fleet.send(Method::DELETE, "/ojs/v1/jobs/01890000-0000-7000-8000-000000000000", "").await;
     assert_eq!((status, &body["error"]["code"]), (StatusCode::NOT_FOUND, &json!("not_found")));
     fleet.end().await;
 }

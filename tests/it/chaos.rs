@@ -61,6 +61,9 @@ async fn fifty_jobs_survive_random_kills() {
         *keys.entry(call.key).or_default() += 1;
     }
     assert_eq!(keys.len(), JOBS * 2);
-    assert_eq!(sqlite(&fleet.path, "SELECT count(*) FROM checkpoints").await, i64::try_from(JOBS * 3 * 7).unwrap());
+    assert_eq!(
+        sqlite(&fleet.path, "SELECT count(*) FROM checkpoints").await,
+        i64::try_from(JOBS * 3 * 7).unwrap()
+    );
     check(&fleet.path).await;
 }

@@ -64,7 +64,8 @@ async fn assert_paid_once(fleet: &Fleet, id: &str, point: &str) {
     let turn: usize = point.split(':').next().unwrap().parse().unwrap();
     let unheard = if lost == 1 { calls[turn - 1].reported } else { 0 };
     assert_eq!(done["ext_agent_tokens_used"], reported - unheard, "tokens at {point}");
-    let twice = "SELECT count(*) FROM (SELECT 1 FROM checkpoints GROUP BY job_seq, turn, phase HAVING count(*) > 1)";
+    let twice =
+        "SELECT count(*) FROM (SELECT 1 FROM checkpoints GROUP BY job_seq, turn, phase HAVING count(*) > 1)";
     assert_eq!(sqlite(&fleet.path, twice).await, 0, "a phase was committed twice at {point}");
     check(&fleet.path).await;
 }
@@ -107,7 +108,8 @@ async fn an_unknown_outcome_of_a_call_that_is_not_idempotent_becomes_a_review() 
         let review = &reviews["items"][0];
         assert_eq!(review["kind"], "unknown_outcome", "{reviews:#}");
         let path = format!("/reviews/{}/reject", review["id"].as_str().unwrap());
-        let (status, body) = fleet.post(&path, &json!({"by": "ann", "reason": "I looked: it was booked"})).await;
+        let (status, body) =
+            fleet.post(&path, &json!({"by": "ann", "reason": "I looked: it was booked"})).await;
         assert!(status.is_success(), "{body}");
         let third = spawn(&fleet, 4, None);
         let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;

@@ -1,5 +1,7 @@
 //! The end-to-end suites, in one program so that the dependencies are linked once.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
 mod budget;
 mod cancel;
 mod chaos;

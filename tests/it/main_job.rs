@@ -110,7 +110,10 @@ async fn an_answer_out_of_form_is_asked_for_once_more() {
     job["options"] = json!({"retry": {"max_attempts": 1}});
     let id = fleet.push(&job).await;
     let done = fleet.settled(&id).await;
-    assert_eq!((&done["state"], &done["error"]["code"]), (&json!("discarded"), &json!("AGENT_OUTPUT_SCHEMA_VIOLATION")));
+    assert_eq!(
+        (&done["state"], &done["error"]["code"]),
+        (&json!("discarded"), &json!("AGENT_OUTPUT_SCHEMA_VIOLATION"))
+    );
     assert_eq!(fleet.models.calls().len(), 2, "asked once more, and only once");
     fleet.end().await;
 }
@@ -143,7 +146,8 @@ async fn arguments_are_checked_before_the_call() {
         })
         .start()
         .await;
-    let schema = json!({"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]});
+    let schema =
+        json!({"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]});
     let job = json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m",
                      "ext_agent_tools": [{"name": "search", "parameters": schema}]});
     let id = fleet.push(&job).await;

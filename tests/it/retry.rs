@@ -12,7 +12,8 @@ fn job(retry: &Value) -> Value {
 #[tokio::test]
 async fn failures_follow_the_retry_policy() {
     let fleet = Fleet::builder().model(|_| Reply::Status(503)).start().await;
-    let retry = json!({"max_attempts": 3, "initial_interval": "PT10S", "backoff_coefficient": 3.0, "jitter": false});
+    let retry =
+        json!({"max_attempts": 3, "initial_interval": "PT10S", "backoff_coefficient": 3.0, "jitter": false});
     let id = fleet.push(&job(&retry)).await;
     for (failures, delay) in [(1, 10_000), (2, 30_000)] {
         let waiting = fleet.wait_for(&id, &[JobState::Retryable]).await;
@@ -36,10 +37,13 @@ async fn failures_follow_the_retry_policy() {
 #[tokio::test]
 async fn a_later_attempt_may_succeed() {
     let tries = AtomicUsize::new(0);
-    let fleet = Fleet::builder()
-        .model(move |_| if tries.fetch_add(1, Ordering::SeqCst) == 0 { Reply::Status(500) } else { Reply::text("ok") })
-        .start()
-        .await;
+    let fleet =
+        Fleet::builder()
+            .model(move |_| {
+                if tries.fetch_add(1, Ordering::SeqCst) == 0 { Reply::Status(500) } else { Reply::text("ok") }
+            })
+            .start()
+            .await;
     let id = fleet.push(&job(&json!({"initial_interval": "PT1S"}))).await;
     fleet.wait_for(&id, &[JobState::Retryable]).await;
     fleet.clock.advance_ms(3_000);

@@ -29,7 +29,8 @@ async fn parked(workers: usize, price: i64) -> (Fleet, String) {
     let fleet = Fleet::builder().workers(workers).model(script(price)).start().await;
     let (status, body) = fleet.send(Method::POST, "/agents", AGENT).await;
     assert!(status.is_success(), "{body:#}");
-    let id = fleet.push(&json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}})).await;
+    let id =
+        fleet.push(&json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}})).await;
     (fleet, id)
 }
 
@@ -73,7 +74,10 @@ async fn a_rejection_ends_the_engagement_without_the_call() {
     let review = review_of(&fleet).await;
     assert_eq!(answer(&fleet, &review, "reject").await.0, StatusCode::OK);
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
-    assert_eq!((&done["state"], &done["error"]["code"]), (&json!("discarded"), &json!("OSSA_POLICY_VIOLATION")));
+    assert_eq!(
+        (&done["state"], &done["error"]["code"]),
+        (&json!("discarded"), &json!("OSSA_POLICY_VIOLATION"))
+    );
     assert!(done["error"]["message"].as_str().unwrap().contains("because"));
     assert!(fleet.tools.calls().is_empty());
     fleet.end().await;

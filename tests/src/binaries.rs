@@ -30,7 +30,16 @@ fn built() -> &'static Path {
         let dir = profile_dir();
         eprintln!("building the programs that the tests run (quick when they are fresh)");
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--locked", "--workspace", "--bin", "turnstone", "--example", "crash-worker"]);
+        cargo.args([
+            "build",
+            "--quiet",
+            "--locked",
+            "--workspace",
+            "--bin",
+            "turnstone",
+            "--example",
+            "crash-worker",
+        ]);
         if dir.ends_with("release") {
             cargo.arg("--release");
         }

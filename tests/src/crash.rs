@@ -66,7 +66,8 @@ impl CrashLedger {
             What::Phase(phase) => write.checkpoints.iter().any(|c| c.turn == point.turn && c.phase == phase),
             What::Intent => turn == point.turn && write.tool_calls.iter().any(sends),
             What::Outcome => {
-                turn == point.turn && write.tool_calls.iter().any(|step| matches!(step, ToolCallMove::Settle { .. }))
+                turn == point.turn
+                    && write.tool_calls.iter().any(|step| matches!(step, ToolCallMove::Settle { .. }))
             }
         };
         if here {
@@ -168,7 +169,12 @@ impl Ledger for CrashLedger {
         Ok(())
     }
 
-    async fn extend(&self, leases: &[Lease], now: Timestamp, lease_ms: i64) -> Result<Vec<JobId>, StoreError> {
+    async fn extend(
+        &self,
+        leases: &[Lease],
+        now: Timestamp,
+        lease_ms: i64,
+    ) -> Result<Vec<JobId>, StoreError> {
         self.inner.extend(leases, now, lease_ms).await
     }
 
@@ -180,7 +186,13 @@ impl Ledger for CrashLedger {
         self.inner.release(leases, now).await
     }
 
-    async fn recall(&self, job: &JobId, turn: i64, window: u32, whole_journal: bool) -> Result<Recall, StoreError> {
+    async fn recall(
+        &self,
+        job: &JobId,
+        turn: i64,
+        window: u32,
+        whole_journal: bool,
+    ) -> Result<Recall, StoreError> {
         self.inner.recall(job, turn, window, whole_journal).await
     }
 }

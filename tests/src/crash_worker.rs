@@ -2,6 +2,8 @@
 //!
 //! `crash-worker DATABASE MODEL_URL TOOL_URL SLOTS [TURN:WHAT:before|after]`. It ends when its standard input does.
 
+#![expect(clippy::expect_used, reason = "a program of the tests that cannot go on says so and fails")]
+
 use std::io::Read;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;

@@ -154,7 +154,12 @@ impl Fleet {
     }
 
     /// One request; the body may be anything.
-    pub async fn send(&self, method: Method, path: &str, body: impl Into<reqwest::Body>) -> (StatusCode, Value) {
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: impl Into<reqwest::Body>,
+    ) -> (StatusCode, Value) {
         let request = self.http.request(method, format!("{}{path}", self.url)).body(body);
         let answer = request.header("content-type", "application/json").send().await.expect("an answer");
         let status = answer.status();
@@ -194,7 +199,11 @@ impl Fleet {
             if states.iter().any(|state| job["state"] == state.as_str()) {
                 return job;
             }
-            assert!(began.elapsed() < PATIENCE, "job {id} is still {} after {PATIENCE:?}: {job:#}", job["state"]);
+            assert!(
+                began.elapsed() < PATIENCE,
+                "job {id} is still {} after {PATIENCE:?}: {job:#}",
+                job["state"]
+            );
             tokio::time::sleep(LOOK).await;
         }
     }
@@ -231,11 +240,26 @@ pub async fn check(path: &Path) {
     for (what, sql) in [
         ("jobs are active without a worker", "SELECT count(*) FROM jobs WHERE state = 'active'"),
         ("reservations are left behind", "SELECT count(*) FROM budgets WHERE reserved <> 0"),
-        ("budgets differ from what their jobs used", "SELECT count(*) FROM budgets b JOIN engagements e ON e.budget_seq = b.seq WHERE b.settled <> (SELECT sum(tokens_used) FROM jobs j WHERE j.engagement_seq = e.seq)"),
-        ("budgets differ from what their checkpoints say", "SELECT count(*) FROM budgets b JOIN engagements e ON e.budget_seq = b.seq WHERE b.settled <> (SELECT coalesce(sum(c.tokens_in + c.tokens_out), 0) FROM checkpoints c JOIN jobs j ON j.seq = c.job_seq WHERE j.engagement_seq = e.seq)"),
-        ("turns of completed jobs have not seven phases", "SELECT count(*) FROM (SELECT c.job_seq FROM checkpoints c JOIN jobs j ON j.seq = c.job_seq WHERE j.state = 'completed' GROUP BY c.job_seq, c.turn HAVING count(*) <> 7)"),
-        ("streams of events have gaps", "SELECT count(*) FROM (SELECT stream FROM events GROUP BY stream HAVING max(seq) <> count(*))"),
-        ("conversations have gaps", "SELECT count(*) FROM (SELECT engagement_seq FROM messages GROUP BY engagement_seq HAVING max(seq) <> count(*))"),
+        (
+            "budgets differ from what their jobs used",
+            "SELECT count(*) FROM budgets b JOIN engagements e ON e.budget_seq = b.seq WHERE b.settled <> (SELECT sum(tokens_used) FROM jobs j WHERE j.engagement_seq = e.seq)",
+        ),
+        (
+            "budgets differ from what their checkpoints say",
+            "SELECT count(*) FROM budgets b JOIN engagements e ON e.budget_seq = b.seq WHERE b.settled <> (SELECT coalesce(sum(c.tokens_in + c.tokens_out), 0) FROM checkpoints c JOIN jobs j ON j.seq = c.job_seq WHERE j.engagement_seq = e.seq)",
+        ),
+        (
+            "turns of completed jobs have not seven phases",
+            "SELECT count(*) FROM (SELECT c.job_seq FROM checkpoints c JOIN jobs j ON j.seq = c.job_seq WHERE j.state = 'completed' GROUP BY c.job_seq, c.turn HAVING count(*) <> 7)",
+        ),
+        (
+            "streams of events have gaps",
+            "SELECT count(*) FROM (SELECT stream FROM events GROUP BY stream HAVING max(seq) <> count(*))",
+        ),
+        (
+            "conversations have gaps",
+            "SELECT count(*) FROM (SELECT engagement_seq FROM messages GROUP BY engagement_seq HAVING max(seq) <> count(*))",
+        ),
     ] {
         let output = sqlite(path, sql).await;
         assert_eq!(output, 0, "{what}");

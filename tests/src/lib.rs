@@ -3,6 +3,8 @@
 //! Everything the product meets is outside of it: the model and the tools are HTTP servers that keep a log, faults
 //! come from a decorating ledger ([`crash::CrashLedger`]) or from SIGKILL, and time from a clock that tests move.
 
+#![expect(clippy::expect_used, reason = "a harness that cannot go on says so and fails")]
+
 pub mod binaries;
 pub mod clock;
 pub mod crash;

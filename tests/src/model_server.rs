@@ -92,7 +92,8 @@ impl ModelServer {
             Router::new().route("/v1/chat/completions", post(complete)).with_state(Arc::clone(&shared));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
-        let serving = tokio::spawn(async move { axum::serve(listener, router).await.expect("the model server") });
+        let serving =
+            tokio::spawn(async move { axum::serve(listener, router).await.expect("the model server") });
         Self { url, shared, _serving: AbortOnDropHandle::new(serving) }
     }
 
@@ -130,8 +131,12 @@ async fn complete(State(shared): State<Arc<Shared>>, Json(request): Json<Value>)
             let status = StatusCode::from_u16(status).expect("a status");
             (status, Json(json!({"error": {"message": "the script says so"}}))).into_response()
         }
-        Reply::Text(text, tokens) => stream(&request, json!({"role": "assistant", "content": text}), "stop", &usage(tokens)),
-        Reply::Odd(text, usage) => stream(&request, json!({"role": "assistant", "content": text}), "stop", &usage),
+        Reply::Text(text, tokens) => {
+            stream(&request, json!({"role": "assistant", "content": text}), "stop", &usage(tokens))
+        }
+        Reply::Odd(text, usage) => {
+            stream(&request, json!({"role": "assistant", "content": text}), "stop", &usage)
+        }
         Reply::Calls(calls, tokens) => {
             let calls: Vec<Value> = calls
                 .iter()

@@ -40,7 +40,8 @@ pub fn deps(
 /// One provider, `test`, which also serves every other name.
 fn providers(model_url: &str) -> Providers {
     let config: ProviderConfig =
-        serde_json::from_value(serde_json::json!({"kind": "openai", "base_url": model_url})).expect("a provider");
+        serde_json::from_value(serde_json::json!({"kind": "openai", "base_url": model_url}))
+            .expect("a provider");
     let configs = BTreeMap::from([("test".to_owned(), config)]);
     let defaults = ModelDefaults { provider: Some("test".to_owned()), model: Some("test-model".to_owned()) };
     let mut providers =

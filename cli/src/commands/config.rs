@@ -79,7 +79,7 @@ fn check(loaded: &Loaded, session: &Session) -> anyhow::Result<ExitCode> {
 
 /// Sets the providers and tools up as a worker does, without calling any of them; gives what is wrong.
 fn from_worker(config: &Config) -> Vec<String> {
-    let ModelsConfig { default_provider, default_model } = config.models.clone();
+    let ModelsConfig { default_provider, default_model, .. } = config.models.clone();
     let defaults = ModelDefaults { provider: default_provider, model: default_model };
     let providers = Providers::from_config(&config.providers, defaults, &config.base).err();
     let tools = Toolbox::from_config(&config.tools, Arc::new(SystemClock)).err();

@@ -11,11 +11,12 @@ mod several;
 
 use crate::args::{Cli, Command, GlobalArgs};
 use crate::client::Client;
-use crate::config::{Layers, Loaded};
+use crate::config::{Layers, Loaded, LogConfig};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use anyhow::Context as _;
 use std::future::Future;
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 /// What every command has at hand.
@@ -55,12 +56,14 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("the asynchronous runtime cannot be started")?;
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         match cli.command {
             // These two answer Ctrl-C themselves.
             Command::Dev(args) => {
                 let config = session.config(args.overrides())?.config;
-                Box::pin(dev::run(args, config)).await
+                // A timeline on a terminal stays readable.
+                start_log(&config.log, &session.output, args.demo && session.output.tty);
+                Box::pin(dev::run(args, config, &session)).await
             }
             Command::Bench(args) => {
                 let config = session.config(Vec::new())?.config;
@@ -72,7 +75,17 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Config(command) => config::run(&command, &session),
             Command::Completions(args) => completions::run(&args),
         }
-    })
+    });
+    // What blocks must not keep a program alive that was told to stop.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Starts the log on standard error; a `calm` one is only about what went wrong, unless the configuration says more.
+fn start_log(config: &LogConfig, output: &Output, calm: bool) {
+    let by_default = if calm { "warn" } else { "warn,turnstone=info" };
+    let filter = config.filter.as_deref().unwrap_or(by_default);
+    turnstone_telemetry::init(config.format.into(), Some(filter), output.color && std::io::stderr().is_terminal());
 }
 
 async fn until_interrupted(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {

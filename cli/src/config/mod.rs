@@ -6,7 +6,7 @@ mod sections;
 mod shown;
 
 pub use layers::{Layers, Loaded};
-pub use sections::{ClientConfig, Config, ModelsConfig};
+pub use sections::{AgentsConfig, ClientConfig, Config, LogConfig, ModelsConfig};
 pub use shown::shown;
 
 use crate::failure::Failure;
@@ -52,6 +52,17 @@ impl Config {
                 format!("names `{name}`; a queue is written with a-z, 0-9, `-` and `.`"),
             );
         }
+        let models = &self.models;
+        for (key, value) in
+            [("models.timeout_ms", models.timeout_ms), ("models.max_tokens", models.max_tokens.into())]
+        {
+            if value == 0 {
+                return wrong(key, "is 0; it must be at least 1".to_owned());
+            }
+        }
+        if let Some(Err(problem)) = self.log.filter.as_deref().map(turnstone_telemetry::check_filter) {
+            return wrong("log.filter", format!("cannot be used: {problem}"));
+        }
         let is_url =
             reqwest::Url::parse(&self.client.url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
         if !is_url {
@@ -86,12 +97,15 @@ mod tests {
     #[test]
     fn values_that_cannot_work_are_named() {
         type Spoil = fn(&mut Config);
-        let broken: [(&str, Spoil); 5] = [
+        let broken: [(&str, Spoil); 8] = [
             ("worker.slots", |c| c.worker.slots = 0),
             ("worker.lease_ms", |c| c.worker.lease_ms = 10),
             ("worker.queues", |c| c.worker.queues.clear()),
             ("worker.queues", |c| c.worker.queues = vec!["a".into(), "No Such".into()]),
             ("client.url", |c| c.client.url = "localhost:8080".into()),
+            ("models.timeout_ms", |c| c.models.timeout_ms = 0),
+            ("models.max_tokens", |c| c.models.max_tokens = 0),
+            ("log.filter", |c| c.log.filter = Some("worker=loudly".into())),
         ];
         for (key, spoil) in broken {
             let mut config = Config::default();

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use turnstone_telemetry::SecretRef;
+use turnstone_telemetry::{LogFormat, SecretRef};
 use turnstone_worker::model::ProviderConfig;
 use turnstone_worker::tool::ToolConfig;
 
@@ -18,10 +18,12 @@ pub struct Config {
     pub server: ServerConfig,
     /// `[worker]`: what the worker takes on.
     pub worker: WorkerConfig,
-    /// `[models]`: which model answers when nobody names one.
+    /// `[models]`: which model answers when nobody names one, and how much of it.
     pub models: ModelsConfig,
     /// `[agents]`: the agents that are registered at start-up.
     pub agents: AgentsConfig,
+    /// `[log]`: what is logged to standard error.
+    pub log: LogConfig,
     /// `[providers.<name>]`: the model providers.
     pub providers: BTreeMap<String, ProviderConfig>,
     /// `[tools.<name>]`: the tools that agents may name.
@@ -97,20 +99,62 @@ impl Default for WorkerConfig {
     }
 }
 
-/// `[models]`: which model answers when nobody names one.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+/// `[models]`: which model answers when nobody names one, and how much of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelsConfig {
     /// The provider of a model that is named without one.
     pub default_provider: Option<String>,
     /// The model of an agent that names none.
     pub default_model: Option<String>,
+    /// The longest that one model call may take, in milliseconds, unless the agent says less.
+    pub timeout_ms: u64,
+    /// The most tokens that one answer may have unless the agent or the job says otherwise.
+    pub max_tokens: u32,
+}
+
+impl Default for ModelsConfig {
+    fn default() -> Self {
+        Self { default_provider: None, default_model: None, timeout_ms: 120_000, max_tokens: 4_096 }
+    }
 }
 
 /// `[agents]`: the agents that are registered at start-up.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentsConfig {
-    /// The directory of their files; in the file relative to the file.
+    /// The directory of their files (`.yaml`, `.yml`, `.json`); in the file relative to the file. A file that is no
+    /// usable agent is reported with line and column and left out; the others are registered.
     pub dir: Option<PathBuf>,
+}
+
+/// `[log]`: what is logged to standard error.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LogConfig {
+    /// How a line looks: `pretty` or `json`.
+    pub format: LogForm,
+    /// What is logged, such as `info,turnstone_worker=debug`. Left out: `warn,turnstone=info`, and only warnings where
+    /// `dev` shows a timeline on a terminal.
+    pub filter: Option<String>,
+}
+
+/// How a line of the log looks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogForm {
+    /// For people.
+    #[default]
+    Pretty,
+    /// One JSON object per line.
+    Json,
+}
+
+impl From<LogForm> for LogFormat {
+    fn from(form: LogForm) -> Self {
+        match form {
+            LogForm::Pretty => Self::Pretty,
+            LogForm::Json => Self::Json,
+        }
+    }
 }

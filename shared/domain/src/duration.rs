@@ -6,7 +6,11 @@
 /// A sentence that says what is wrong: not ISO 8601, years or months (which have no fixed length), or too large.
 pub fn parse_iso8601_ms(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not an ISO 8601 duration such as PT30S or PT5M");
-    if !text.starts_with('P') || text.ends_with(['P', 'T']) {
+    // The parser takes a valid beginning for the whole; a duration ends with the letter of its last part.
+    if !text.starts_with('P')
+        || text.ends_with(['P', 'T'])
+        || !text.ends_with(|c: char| c.is_ascii_uppercase())
+    {
         return Err(wrong());
     }
     match iso8601::duration(text).map_err(|_| wrong())? {

@@ -97,7 +97,9 @@ impl EngagementObject {
         if let Some(entry) = self.recent.get_mut(name) {
             entry["outputs"] = outputs.clone();
         }
-        if let Some(entry) = self.history.get_mut(name).and_then(Value::as_array_mut).and_then(|calls| calls.last_mut()) {
+        if let Some(entry) =
+            self.history.get_mut(name).and_then(Value::as_array_mut).and_then(|calls| calls.last_mut())
+        {
             entry["outputs"] = outputs.clone();
         }
     }

@@ -56,7 +56,7 @@ pub struct Decision {
 #[derive(Clone, PartialEq, Debug)]
 pub enum DecisionOutcome {
     /// It counts; the job is `available` again.
-    Decided(Review),
+    Decided(Box<Review>),
     /// Somebody else was first, the deadline passed, or the job has ended; nothing changed.
     TooLate(ReviewState),
     /// There is no such review.

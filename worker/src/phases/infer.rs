@@ -11,11 +11,13 @@ use crate::turn::stop::{Stop, budget_exceeded};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
+use tracing::Instrument;
 use turnstone_domain::agent::{ModelRef, OutputFormat, ToolChoice};
 use turnstone_domain::budget::{self, Allowance, BudgetMove};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::{CallId, EventName, JobError, Phase};
+use turnstone_telemetry::names;
 
 const VERSION: i64 = 1;
 /// Versions of the body that this worker reads.
@@ -85,20 +87,32 @@ fn system_prompt(turn: &Turn) -> String {
     let output = &turn.agent.output;
     let form = match (&output.schema, output.format) {
         (Some(schema), _) => {
-            format!("Your final answer must be one JSON value, without any text around it, that matches this JSON Schema: {schema}")
+            format!(
+                "Your final answer must be one JSON value, without any text around it, that matches this JSON Schema: {schema}"
+            )
         }
-        (None, OutputFormat::Json) => "Your final answer must be one JSON value, without any text around it.".to_owned(),
+        (None, OutputFormat::Json) => {
+            "Your final answer must be one JSON value, without any text around it.".to_owned()
+        }
         (None, OutputFormat::Markdown) => "Write your final answer in Markdown.".to_owned(),
         (None, OutputFormat::Text) => String::new(),
     };
-    [turn.agent.instructions.as_str(), form.as_str()].iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("\n\n")
+    [turn.agent.instructions.as_str(), form.as_str()]
+        .iter()
+        .filter(|part| !part.is_empty())
+        .copied()
+        .collect::<Vec<_>>()
+        .join("\n\n")
 }
 
 /// Reserves the most that the call can use, with the barrier that follows.
 fn reserve(turn: &mut Turn, request: &ModelRequest) -> Result<Allowance, Stop> {
     let messages: usize = request.messages.iter().map(size).sum();
-    let tools: usize =
-        request.tools.iter().map(|tool| tool.name.len() + tool.description.len() + tool.input_schema.to_string().len()).sum();
+    let tools: usize = request
+        .tools
+        .iter()
+        .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema.to_string().len())
+        .sum();
     let schema = request.output.schema.as_ref().map_or(0, |schema| schema.to_string().len());
     let bytes = request.system.len() + messages + tools + schema;
     let bound = budget::prompt_upper_bound(bytes, request.messages.len() + request.tools.len() + 2);
@@ -126,8 +140,23 @@ async fn ask(turn: &mut Turn, mut request: ModelRequest) -> Result<(String, Mode
             continue;
         };
         request.model.clone_from(&wanted.model);
-        match model.answer(&request).await {
-            Ok(answer) => return Ok((provider, answer)),
+        let span = tracing::info_span!(
+            names::MODEL_CALL,
+            { names::REQUEST_MODEL } = request.model,
+            { names::REQUEST_MAX_TOKENS } = request.max_tokens,
+            { names::RESPONSE_MODEL } = tracing::field::Empty,
+            { names::INPUT_TOKENS } = tracing::field::Empty,
+            { names::OUTPUT_TOKENS } = tracing::field::Empty,
+        );
+        match model.answer(&request).instrument(span.clone()).await {
+            Ok(answer) => {
+                span.record(names::RESPONSE_MODEL, &answer.model);
+                if let Some(usage) = answer.usage {
+                    span.record(names::INPUT_TOKENS, usage.input);
+                    span.record(names::OUTPUT_TOKENS, usage.output);
+                }
+                return Ok((provider, answer));
+            }
             Err(error) => {
                 let data = json!({"model": wanted.model, "provider": provider, "message": error.to_string()});
                 turn.event(EventName::ModelFailed, data);
@@ -144,7 +173,8 @@ async fn ask(turn: &mut Turn, mut request: ModelRequest) -> Result<(String, Mode
 
 fn unknown_provider(turn: &mut Turn, wanted: &ModelRef) -> JobError {
     let name = wanted.provider.as_deref().unwrap_or("default");
-    let message = format!("no provider `{name}` is configured for model {}; add [providers.{name}]", wanted.model);
+    let message =
+        format!("no provider `{name}` is configured for model {}; add [providers.{name}]", wanted.model);
     turn.event(EventName::ModelFailed, json!({"model": wanted.model, "provider": name, "message": message}));
     JobError::new(FailureKind::ModelUnavailable, message)
 }

@@ -50,7 +50,10 @@ mod tests {
         let text = normalized(&[json!("hello")]);
         assert_eq!((text.content.as_str(), text.original_format.as_deref()), ("hello", Some("text/plain")));
         let object = normalized(&[json!({"a": 1})]);
-        assert_eq!((object.content.as_str(), object.original_format.as_deref()), ("{\"a\":1}", Some("application/json")));
+        assert_eq!(
+            (object.content.as_str(), object.original_format.as_deref()),
+            ("{\"a\":1}", Some("application/json"))
+        );
         assert_eq!(normalized(&[json!("a"), json!(2)]).content, "[\"a\",2]");
         assert_eq!(normalized(&[]).content, "");
     }

@@ -43,7 +43,8 @@ pub fn run(turn: &mut Turn) -> Result<(), Stop> {
 }
 
 fn usable(turn: &Turn, name: &str) -> Result<ToolOffer, String> {
-    let offer = offer(turn, name).ok_or("no tool of this name is registered on this worker; add it to [tools]")?;
+    let offer =
+        offer(turn, name).ok_or("no tool of this name is registered on this worker; add it to [tools]")?;
     turn.deps.schema(&offer.input_schema).map(|_| offer)
 }
 

@@ -63,7 +63,10 @@ impl LeaseKeeper {
         if leases.is_empty() {
             return;
         }
-        tracing::warn!(jobs = leases.len(), "the grace time is over; these jobs go back with their last checkpoint");
+        tracing::warn!(
+            jobs = leases.len(),
+            "these jobs were not finished in time and go back with their last checkpoint"
+        );
         if let Err(error) = self.deps.ledger.release(&leases, self.deps.clock.now()).await {
             tracing::error!(%error, "leases could not be given back; they will run out");
         }
@@ -138,7 +141,10 @@ async fn watch(keeper: Arc<LeaseKeeper>) {
     }
 }
 
-/// A slot of the worker with the lease of the job that runs in it. Dropping it frees both.
+/// A slot of the worker with the lease of the job that runs in it.
+///
+/// Dropping it frees the slot only: a turn that is torn down in its middle, at the end of a drain, still holds its
+/// lease, and [`LeaseKeeper::give_back`] has to find it.
 pub struct Slot {
     keeper: Arc<LeaseKeeper>,
     job: JobId,
@@ -151,10 +157,9 @@ impl Slot {
     pub fn signals(&self) -> Signals {
         self.signals.clone()
     }
-}
 
-impl Drop for Slot {
-    fn drop(&mut self) {
+    /// Ends the watch over the lease: the job was settled, or somebody else owns it.
+    pub fn done(self) {
         self.keeper.table().remove(&self.job);
     }
 }

@@ -44,10 +44,16 @@ impl Worker {
         let draining = shutdown.child_token();
         let keeper = LeaseKeeper::start(Arc::clone(&self.deps), draining.clone());
         let (sender, receiver) = tokio::sync::mpsc::channel(options.slots.max(1));
-        let claimer =
-            AbortOnDropHandle::new(tokio::spawn(claimer::run(Arc::clone(&self.deps), Arc::clone(&keeper), sender, draining.clone())));
+        let claimer = AbortOnDropHandle::new(tokio::spawn(claimer::run(
+            Arc::clone(&self.deps),
+            Arc::clone(&keeper),
+            sender,
+            draining.clone(),
+        )));
         // A restart by the monitor goes on with the same channel: what was claimed is not lost in between.
         let assignments = Arc::new(Mutex::new(receiver));
+        // What apalis has not taken when it stops must live until its leases are given back.
+        let _untaken = Arc::clone(&assignments);
         let deps = Arc::clone(&self.deps);
         let name = options.worker_id.clone();
         let monitor = Monitor::new()
@@ -80,6 +86,6 @@ impl Worker {
 async fn assigned(assignment: Assignment, deps: Data<Arc<Deps>>) -> Result<(), BoxDynError> {
     let Some((claim, slot)) = assignment.take() else { return Ok(()) };
     turn::run_job(Arc::clone(&deps), claim, slot.signals()).await;
-    drop(slot);
+    slot.done();
     Ok(())
 }

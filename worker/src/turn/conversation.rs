@@ -58,7 +58,11 @@ impl Conversation {
 
     /// The newest message of the model, if it is the newest but for tool outcomes.
     pub fn answer(&self) -> Option<&Message> {
-        self.window.iter().rev().find(|message| message.role != Role::Tool).filter(|m| m.role == Role::Assistant)
+        self.window
+            .iter()
+            .rev()
+            .find(|message| message.role != Role::Tool)
+            .filter(|m| m.role == Role::Assistant)
     }
 
     /// Whether the outcome of this call was told to the model.

@@ -15,10 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use stop::Stop;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::retry::Decision;
-use turnstone_domain::{EventName, JobError, Phase, Settlement};
+use turnstone_domain::{EventName, JobError, JobId, Phase, Settlement};
 use turnstone_store::{Claim, LedgerError};
+use turnstone_telemetry::names;
 use verdict::Verdict;
 
 /// What ends a turn from outside.
@@ -34,28 +36,46 @@ pub struct Signals {
 pub async fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) {
     let timeout = claim.timeout_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
     let id = claim.job.clone();
-    let mut turn = match Turn::begin(Arc::clone(&deps), claim).await {
-        Ok(Some(turn)) => turn,
-        Ok(None) => return tracing::error!(job = %id, "a plain job was claimed by an agent worker"),
-        Err(stop) => return tracing::warn!(job = %id, ?stop, "the job could not be recalled; its lease will run out"),
+    let stopped = match Turn::begin(Arc::clone(&deps), claim).await {
+        Ok(Some(turn)) => run_turns(turn, timeout, &signals).await,
+        // The claimer asks for agent jobs only.
+        Ok(None) => Ok(()),
+        Err(stop) => Err(stop),
     };
-    let end = tokio::select! {
-        biased;
-        () = signals.revoked.cancelled() => return tracing::info!(job = %id, "stopped: the lease was ended from outside"),
-        end = AssertUnwindSafe(drive(&mut turn, &signals.draining)).catch_unwind() => end.unwrap_or_else(|_| Err(Stop::Fail(panicked()))),
-        error = expired(timeout) => Err(Stop::Fail(error)),
-    };
-    if let Err(stop) = conclude(&mut turn, end).await {
-        match stop {
-            Stop::LeaseLost(job) => tracing::warn!(%job, "the lease is lost; this worker writes nothing more"),
-            Stop::Store(error) => tracing::error!(job = %id, %error, "the job could not be settled; its lease will run out"),
-            other => tracing::error!(job = %id, stop = ?other, "the job could not be settled; its lease will run out"),
-        }
+    if let Err(stop) = stopped {
+        report(&id, stop);
     }
 }
 
+/// Says once in the log why a lease ended without a settlement.
+fn report(id: &JobId, stop: Stop) {
+    match stop {
+        Stop::LeaseLost(job) => tracing::warn!(%job, "the lease is lost; this worker writes nothing more"),
+        Stop::Store(error) => {
+            tracing::error!(job = %id, %error, "the store failed; the job's lease will run out")
+        }
+        stop => tracing::error!(job = %id, ?stop, "the job was not settled; its lease will run out"),
+    }
+}
+
+/// Runs turns until they end by themselves, take too long, or are ended from outside.
+async fn run_turns(mut turn: Turn, timeout: Option<Duration>, signals: &Signals) -> Result<(), Stop> {
+    let driven = AssertUnwindSafe(drive(&mut turn, &signals.draining)).catch_unwind();
+    let end = tokio::select! {
+        biased;
+        // The lease is somebody else's now: nothing is written.
+        () = signals.revoked.cancelled() => return Ok(()),
+        end = driven => end.unwrap_or_else(|_| Err(Stop::Fail(panicked()))),
+        error = expired(timeout) => Err(Stop::Fail(error)),
+    };
+    conclude(&mut turn, end).await
+}
+
 fn panicked() -> JobError {
-    JobError::new(FailureKind::Internal, "the worker hit a defect of its own (a panic) in this turn; its log has the place")
+    JobError::new(
+        FailureKind::Internal,
+        "the worker hit a defect of its own (a panic) in this turn; its log has the place",
+    )
 }
 
 async fn expired(timeout: Option<Duration>) -> JobError {
@@ -68,21 +88,15 @@ async fn expired(timeout: Option<Duration>) -> JobError {
 /// Turn after turn until there is a result or a reason to stop.
 async fn drive(turn: &mut Turn, draining: &CancellationToken) -> Result<Settlement, Stop> {
     loop {
-        while let Some(phase) = turn.next_phase() {
-            if draining.is_cancelled() {
-                return Err(Stop::Drain);
-            }
-            turn.enter_phase();
-            match phase {
-                Phase::Init => phases::init::run(turn)?,
-                Phase::Norm => phases::norm::run(turn)?,
-                Phase::Resol => phases::resol::run(turn)?,
-                Phase::Infer => Box::pin(phases::infer::run(turn)).await?,
-                Phase::Exec => Box::pin(phases::exec::run(turn)).await?,
-                Phase::Persist => phases::persist::run(turn)?,
-                Phase::Emit => phases::emit::run(turn)?,
-            }
-        }
+        let span = tracing::info_span!(
+            names::TURN,
+            { names::AGENT_ID } = turn.agent.name,
+            { names::INSTANCE_ID } = turn.deps.options.worker_id,
+            { names::SESSION_ID } = %turn.engagement.id,
+            { names::TURN_NUMBER } = turn.position.turn,
+            { names::JOB_ID } = %turn.job.id,
+        );
+        one_turn(turn, draining).instrument(span).await?;
         let infer = turn.body(Phase::Infer, phases::infer::VERSIONS)?;
         match verdict::verdict(turn, &infer)? {
             Verdict::Complete(result) => return Ok(Settlement::Complete { result }),
@@ -93,6 +107,27 @@ async fn drive(turn: &mut Turn, draining: &CancellationToken) -> Result<Settleme
             }
         }
     }
+}
+
+/// The phases of one turn that are not done yet.
+async fn one_turn(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
+    while let Some(phase) = turn.next_phase() {
+        if draining.is_cancelled() {
+            return Err(Stop::Drain);
+        }
+        turn.enter_phase();
+        let span = tracing::debug_span!(names::PHASE, { names::PHASE_NAME } = phase.as_str());
+        match phase {
+            Phase::Init => span.in_scope(|| phases::init::run(turn))?,
+            Phase::Norm => span.in_scope(|| phases::norm::run(turn))?,
+            Phase::Resol => span.in_scope(|| phases::resol::run(turn))?,
+            Phase::Infer => Box::pin(phases::infer::run(turn)).instrument(span).await?,
+            Phase::Exec => Box::pin(phases::exec::run(turn)).instrument(span).await?,
+            Phase::Persist => span.in_scope(|| phases::persist::run(turn))?,
+            Phase::Emit => span.in_scope(|| phases::emit::run(turn))?,
+        }
+    }
+    Ok(())
 }
 
 /// The one place that decides what the end of a lease means for the job.

@@ -85,7 +85,10 @@ impl Turn {
                 envelope: claim.envelope,
             },
             lease: claim.lease,
-            object: side.agent.reads_engagement().then(|| EngagementObject::begin(&side.engagement, &side.agent)),
+            object: side
+                .agent
+                .reads_engagement()
+                .then(|| EngagementObject::begin(&side.engagement, &side.agent)),
             short_circuit: side.agent.short_circuit.map(ShortCircuit::new),
             engagement: side.engagement,
             agent: side.agent,

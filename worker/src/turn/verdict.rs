@@ -46,7 +46,8 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
             Ok(Verdict::Reask(next(turn.position.tool_turns, turn.position.reasks + 1), why))
         }
         Err(why) => {
-            let message = format!("the model's answer has not the demanded form, also when asked again: {why}");
+            let message =
+                format!("the model's answer has not the demanded form, also when asked again: {why}");
             Err(JobError::new(FailureKind::OutputSchema, message).into())
         }
     }
@@ -73,7 +74,8 @@ fn answer(turn: &Turn, infer: &InferBody) -> Result<Value, String> {
     if turn.agent.output.format != OutputFormat::Json && turn.agent.output.schema.is_none() {
         return Ok(text.into());
     }
-    let value: Value = serde_json::from_str(unfenced(text)).map_err(|e| format!("it is not one JSON value: {e}"))?;
+    let value: Value =
+        serde_json::from_str(unfenced(text)).map_err(|e| format!("it is not one JSON value: {e}"))?;
     if let Some(schema) = &turn.agent.output.schema {
         turn.deps.schema(schema)?.check(&value)?;
     }
@@ -90,7 +92,9 @@ fn unfenced(text: &str) -> &str {
 
 /// Adds what the agent exposes of the Engagement object (OAS-47); an expression that fails yields `null`.
 fn with_exposes(turn: &Turn, result: Value) -> Result<Value, Stop> {
-    let Some(object) = turn.object.as_ref().filter(|_| !turn.agent.exposes.is_empty()) else { return Ok(result) };
+    let Some(object) = turn.object.as_ref().filter(|_| !turn.agent.exposes.is_empty()) else {
+        return Ok(result);
+    };
     let object = object.to_json();
     let mut shown = Map::new();
     shown.insert("text".to_owned(), result);
@@ -106,7 +110,9 @@ fn with_exposes(turn: &Turn, result: Value) -> Result<Value, Stop> {
 pub fn reask(turn: &mut Turn, why: &str) {
     use turnstone_domain::message::{Message, Role};
     turn.event(EventName::OutputRejected, serde_json::json!({"message": why}));
-    let text = format!("Your answer was not accepted: {why}. Give the whole answer again, in the demanded form only.");
+    let text = format!(
+        "Your answer was not accepted: {why}. Give the whole answer again, in the demanded form only."
+    );
     turn.say(Message::text(Role::System, text));
 }
 

@@ -6,7 +6,6 @@ use crate::commands::Session;
 use crate::failure::Exit;
 use crate::output::Format;
 use std::process::ExitCode;
-use turnstone_specs::{Problem, Severity};
 
 /// Reads the files and prints what is wrong with them. Which tools there are only a server knows, so their names are
 /// not checked here.
@@ -22,7 +21,7 @@ pub fn run(args: &FilesArgs, session: &Session) -> anyhow::Result<ExitCode> {
             Ok((_, warnings)) => warnings,
             Err(problems) => problems,
         };
-        found.extend(problems.into_iter().map(|problem| of(&name, problem)));
+        found.extend(problems.into_iter().map(|problem| FoundProblem::of(&name, problem)));
     }
     let errors = found.iter().filter(|problem| problem.severity == "error").count();
     match output.format {
@@ -36,19 +35,4 @@ pub fn run(args: &FilesArgs, session: &Session) -> anyhow::Result<ExitCode> {
         found.len() - errors
     ));
     Ok(if errors == 0 { Exit::Ok.into() } else { Exit::Failed.into() })
-}
-
-fn of(file: &str, problem: Problem) -> FoundProblem {
-    let severity = match problem.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    };
-    FoundProblem {
-        file: file.to_owned(),
-        line: problem.line.into(),
-        column: problem.column.into(),
-        rule: problem.rule.to_owned(),
-        severity: severity.to_owned(),
-        message: problem.message,
-    }
 }

@@ -3,7 +3,7 @@
 mod apply;
 mod lint;
 mod list;
-mod problem;
+pub mod problem;
 
 use super::Session;
 use clap::{Args, Subcommand};

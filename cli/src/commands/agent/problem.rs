@@ -4,6 +4,7 @@ use crate::output::{Output, text};
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
+use turnstone_specs::{Problem, Severity};
 
 /// A problem of an agent file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -23,6 +24,23 @@ pub struct FoundProblem {
 }
 
 impl FoundProblem {
+    /// A problem that the reader of this process found.
+    #[must_use]
+    pub fn of(file: &str, problem: Problem) -> Self {
+        let severity = match problem.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        Self {
+            file: file.to_owned(),
+            line: problem.line.into(),
+            column: problem.column.into(),
+            rule: problem.rule.to_owned(),
+            severity: severity.to_owned(),
+            message: problem.message,
+        }
+    }
+
     /// Reads problems as the server lists them.
     #[must_use]
     pub fn of_list(file: &str, problems: &Value) -> Vec<Self> {

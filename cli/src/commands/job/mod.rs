@@ -4,7 +4,7 @@ mod cancel;
 mod get;
 mod list;
 mod push;
-mod watch;
+pub mod watch;
 
 use super::Session;
 use clap::Subcommand;

@@ -53,7 +53,7 @@ impl Intake for SqliteStore {
     }
 
     async fn register_agent(&self, agent: NewAgent) -> Result<bool, StoreError> {
-        match self.request(Request::Register(agent)).await? {
+        match self.request(Request::Register(Box::new(agent))).await? {
             Answer::Changed(changed) => Ok(changed),
             _ => Err(StoreError::Closed),
         }

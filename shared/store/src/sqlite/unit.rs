@@ -15,6 +15,15 @@ use turnstone_domain::review::NewReview;
 use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome};
 use turnstone_domain::{Checkpoint, EventName, JobError, JobId, NewEvent, Timestamp};
 
+// Rows as the bulk statements of the same names take them: the order is theirs.
+type CheckpointInsert = (i64, i64, usize, i64, String, i64, i64, i64, Timestamp);
+type MessageInsert = (i64, i64, i64, i64, String, Timestamp);
+type EventInsert = (i64, i64, i64, &'static str, i64, String, Timestamp);
+type ToolCallInsert = (String, i64, i64, i64, i64, String, String, i64, &'static str, Timestamp);
+type ToolCallWrite = (String, &'static str, Option<String>, Option<i64>, i64);
+type ReviewInsert =
+    (String, i64, i64, i64, String, &'static str, String, String, String, Timestamp, Option<Timestamp>);
+
 /// Rows that were read, and what is to be written.
 #[derive(Default)]
 pub(super) struct Unit {
@@ -24,26 +33,14 @@ pub(super) struct Unit {
     changed_jobs: BTreeSet<i64>,
     changed_engagements: BTreeSet<i64>,
     changed_budgets: BTreeSet<i64>,
-    checkpoints: Vec<(i64, i64, usize, i64, String, i64, i64, i64, Timestamp)>,
-    messages: Vec<(i64, i64, i64, i64, String, Timestamp)>,
-    events: Vec<(i64, i64, i64, &'static str, i64, String, Timestamp)>,
-    new_calls: Vec<(String, i64, i64, i64, i64, String, String, i64, &'static str, Timestamp)>,
-    moved_calls: Vec<(String, &'static str, Option<String>, Option<i64>, i64)>,
+    checkpoints: Vec<CheckpointInsert>,
+    messages: Vec<MessageInsert>,
+    events: Vec<EventInsert>,
+    new_calls: Vec<ToolCallInsert>,
+    moved_calls: Vec<ToolCallWrite>,
     results: Vec<(i64, String)>,
     errors: Vec<(i64, i64, String, Timestamp)>,
-    reviews: Vec<(
-        String,
-        i64,
-        i64,
-        i64,
-        String,
-        &'static str,
-        String,
-        String,
-        String,
-        Timestamp,
-        Option<Timestamp>,
-    )>,
+    reviews: Vec<ReviewInsert>,
     /// To ring once the transaction is committed.
     pub(super) rings: Vec<Ring>,
 }

@@ -26,7 +26,7 @@ pub(super) enum Request {
     Claim(ClaimRequest),
     Cancel(JobId, Timestamp),
     Decide(ReviewId, Decision),
-    Register(NewAgent),
+    Register(Box<NewAgent>),
     PromoteDue { now: Timestamp, limit: usize },
     Reap { until: Timestamp, now: Timestamp, limit: usize },
     ExpireJobs { now: Timestamp, limit: usize },

@@ -8,6 +8,7 @@ use crate::turn::stop::Stop;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tracing::Instrument;
 use turnstone_domain::agent::Capability;
 use turnstone_domain::engagement::outputs_of;
 use turnstone_domain::error::FailureKind;
@@ -15,6 +16,7 @@ use turnstone_domain::message::{Message, RequestedCall};
 use turnstone_domain::review::ReviewKind;
 use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome};
 use turnstone_domain::{EventName, JobError, Phase};
+use turnstone_telemetry::names;
 
 /// A call on its way.
 pub struct Call {
@@ -49,12 +51,23 @@ pub async fn run(turn: &mut Turn, position: usize, asked: RequestedCall, allowed
             "approve_means": "call it once more", "reject_means": "tell the model that the outcome is unknown"});
         if !restriction::asked(turn, &call, ReviewKind::UnknownOutcome, "operator", question)? {
             let text = "the outcome of this call is unknown: it may or may not have had its effect; do not repeat it";
-            return settle(turn, &call, ToolOutcome::failed("AGENT_TOOL_EXECUTION_FAILED", text), 0, &capability);
+            return settle(
+                turn,
+                &call,
+                ToolOutcome::failed("AGENT_TOOL_EXECUTION_FAILED", text),
+                0,
+                &capability,
+            );
         }
     }
     send(turn, &call, &tool).await?;
     let began = Instant::now();
-    let outcome = invoke(&call, &tool, &capability).await;
+    let span = tracing::info_span!(
+        names::TOOL_CALL,
+        { names::TOOL_NAME } = call.asked.name,
+        { names::CALL_ID } = %call.asked.call_id,
+    );
+    let outcome = invoke(&call, &tool, &capability).instrument(span).await;
     let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
     settle(turn, &call, outcome, duration_ms, &capability)?;
     // The outcome is durable before anything is built on it.
@@ -83,7 +96,10 @@ fn watch_repetition(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
 fn callable(turn: &Turn, call: &Call, allowed: bool) -> Result<(Arc<dyn Tool>, Capability), ToolOutcome> {
     let name = &call.asked.name;
     if !allowed {
-        return Err(ToolOutcome::refused("AGENT_INVALID_PARAMETER", "too many tool calls in one answer; ask for fewer"));
+        return Err(ToolOutcome::refused(
+            "AGENT_INVALID_PARAMETER",
+            "too many tool calls in one answer; ask for fewer",
+        ));
     }
     let offered = turn
         .body::<ResolBody>(Phase::Resol, resol::VERSIONS)
@@ -93,7 +109,8 @@ fn callable(turn: &Turn, call: &Call, allowed: bool) -> Result<(Arc<dyn Tool>, C
         let text = format!("this agent has no tool `{name}`");
         return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
     };
-    let checked = turn.deps.schema(&offer.input_schema).and_then(|schema| schema.check(&call.asked.arguments));
+    let checked =
+        turn.deps.schema(&offer.input_schema).and_then(|schema| schema.check(&call.asked.arguments));
     if let Err(why) = checked {
         let text = format!("the arguments do not match the schema of `{name}`: {why}");
         return Err(ToolOutcome::refused("SCHEMA_VIOLATION", text));
@@ -127,7 +144,8 @@ pub fn intend(turn: &Turn, call: &Call, idempotent: bool, sent: bool) -> ToolCal
 }
 
 async fn invoke(call: &Call, tool: &Arc<dyn Tool>, capability: &Capability) -> ToolOutcome {
-    let timeout = capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)));
+    let timeout =
+        capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)));
     let invocation = Invocation { call_id: &call.asked.call_id, input: &call.asked.arguments, timeout };
     match tool.call(invocation).await {
         Ok(output) => ToolOutcome::Success { output },

@@ -21,12 +21,20 @@ pub enum Checked {
 }
 
 /// The input restriction, before the call (OAS-28, OAS-34).
-pub fn before(turn: &mut Turn, call: &Call, capability: &Capability, idempotent: bool) -> Result<Checked, Stop> {
+pub fn before(
+    turn: &mut Turn,
+    call: &Call,
+    capability: &Capability,
+    idempotent: bool,
+) -> Result<Checked, Stop> {
     let restriction = &capability.input_restriction;
     if restriction.assertion.is_none() && restriction.require_review.is_none() {
         return Ok(Checked::Passed);
     }
-    let view = turn.object.as_ref().map(|object| object.with_pending(&call.asked.name, &call.asked.arguments).to_json());
+    let view = turn
+        .object
+        .as_ref()
+        .map(|object| object.with_pending(&call.asked.name, &call.asked.arguments).to_json());
     let view = view.unwrap_or_default();
     if let Some(why) = restriction.assertion.as_deref().and_then(|source| violated(turn, source, &view)) {
         let text = format!("the input restriction of `{}` does not allow this call: {why}", call.asked.name);
@@ -47,19 +55,32 @@ pub fn before(turn: &mut Turn, call: &Call, capability: &Capability, idempotent:
 }
 
 /// The output assertion, after the call and before any other use of the result (OAS-29, OAS-35).
-pub fn after(turn: &Turn, call: &Call, capability: &Capability, outcome: &ToolOutcome) -> Option<ToolOutcome> {
+pub fn after(
+    turn: &Turn,
+    call: &Call,
+    capability: &Capability,
+    outcome: &ToolOutcome,
+) -> Option<ToolOutcome> {
     let source = capability.output_restriction.assertion.as_deref()?;
     if !outcome.was_invoked() {
         return None;
     }
     let view = candidate(turn, call, outcome);
     let why = violated(turn, source, &view)?;
-    let text = format!("the output restriction of `{}` does not allow its result to be used: {why}", call.asked.name);
+    let text = format!(
+        "the output restriction of `{}` does not allow its result to be used: {why}",
+        call.asked.name
+    );
     Some(ToolOutcome::failed(FailureKind::Policy.code(), text))
 }
 
 /// The output review; returns once the reviewer has said yes.
-pub fn review_output(turn: &mut Turn, call: &Call, capability: &Capability, outcome: &ToolOutcome) -> Result<(), Stop> {
+pub fn review_output(
+    turn: &mut Turn,
+    call: &Call,
+    capability: &Capability,
+    outcome: &ToolOutcome,
+) -> Result<(), Stop> {
     let Some(reviewer) = capability.output_restriction.require_review.clone() else { return Ok(()) };
     let question = question(call, Some(outputs_of(outcome)), candidate(turn, call, outcome));
     if asked(turn, call, ReviewKind::Output, &reviewer, question)? {
@@ -70,7 +91,13 @@ pub fn review_output(turn: &mut Turn, call: &Call, capability: &Capability, outc
 
 /// What a reviewer said about this call and these arguments: `Ok(true)` yes, `Ok(false)` no, [`Stop::Park`] nothing
 /// yet.
-pub fn asked(turn: &mut Turn, call: &Call, kind: ReviewKind, reviewer: &str, question: Value) -> Result<bool, Stop> {
+pub fn asked(
+    turn: &mut Turn,
+    call: &Call,
+    kind: ReviewKind,
+    reviewer: &str,
+    question: Value,
+) -> Result<bool, Stop> {
     let arguments_hash = digest::of_json(&call.asked.arguments);
     let answer = turn.reviews.iter().rev().find(|review| {
         review.call_id == call.asked.call_id && review.kind == kind && review.arguments_hash == arguments_hash
@@ -93,9 +120,12 @@ pub fn asked(turn: &mut Turn, call: &Call, kind: ReviewKind, reviewer: &str, que
 
 /// A no ends the engagement: the flow may not continue without confirmation (OAS-32).
 fn rejected(turn: &Turn, call: &Call, kind: ReviewKind) -> Stop {
-    let answer = turn.reviews.iter().rev().find(|review| review.call_id == call.asked.call_id && review.kind == kind);
-    let by = answer.and_then(|review| review.decided_by.clone()).unwrap_or_else(|| "nobody in time".to_owned());
-    let reason = answer.and_then(|review| review.reason.clone()).map(|why| format!(": {why}")).unwrap_or_default();
+    let answer =
+        turn.reviews.iter().rev().find(|review| review.call_id == call.asked.call_id && review.kind == kind);
+    let by =
+        answer.and_then(|review| review.decided_by.clone()).unwrap_or_else(|| "nobody in time".to_owned());
+    let reason =
+        answer.and_then(|review| review.reason.clone()).map(|why| format!(": {why}")).unwrap_or_default();
     let message = format!("the call of `{}` was rejected by {by}{reason}", call.asked.name);
     JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-32").into()
 }

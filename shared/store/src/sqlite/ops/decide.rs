@@ -38,7 +38,7 @@ pub(in super::super) async fn apply(
     if !settle(conn, unit, &decided).await? {
         return Ok(DecisionOutcome::TooLate(ReviewState::Open));
     }
-    Ok(DecisionOutcome::Decided(decided))
+    Ok(DecisionOutcome::Decided(Box::new(decided)))
 }
 
 /// Writes a review's answer and wakes its job. Returns whether the job was still waiting.

@@ -1,0 +1,113 @@
+//! The data directory: readable for its owner only, and used by one process at a time.
+
+use crate::failure::{Exit, Failure};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// The file whose lock says that the directory is in use. It holds the id of the process that uses it.
+const LOCK: &str = "lock";
+/// The database file.
+const DATABASE: &str = "turnstone.db";
+
+/// A data directory that this process has to itself. The operating system gives it free when the process ends, however
+/// it ends.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl DataDir {
+    /// Makes the directory if need be and takes it.
+    ///
+    /// # Errors
+    /// Another process uses it, or it cannot be written.
+    pub fn take(path: &Path) -> Result<Self, Failure> {
+        let unusable = |what: &str, error: &io::Error| {
+            Failure::failed(format!("the data directory {} {what}: {error}", path.display()))
+                .hint("name another one with --data DIR")
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(|error| unusable("cannot be made", &error))?;
+        let mut lock = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path.join(LOCK))
+            .map_err(|error| unusable("cannot be written", &error))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(in_use(path, &mut lock)),
+            Err(TryLockError::Error(error)) => return Err(unusable("cannot be locked", &error)),
+        }
+        sign(&mut lock).map_err(|error| unusable("cannot be written", &error))?;
+        Ok(Self { path: path.to_owned(), _lock: lock })
+    }
+
+    /// The database file.
+    #[must_use]
+    pub fn database(&self) -> PathBuf {
+        self.path.join(DATABASE)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether other users of this machine may look into it, because somebody else made it.
+    #[must_use]
+    pub fn is_open_to_others(&self) -> bool {
+        std::fs::metadata(&self.path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+    }
+}
+
+/// Writes down who holds the lock.
+fn sign(lock: &mut File) -> io::Result<()> {
+    lock.set_len(0)?;
+    lock.rewind()?;
+    writeln!(lock, "{}", std::process::id())
+}
+
+fn in_use(path: &Path, lock: &mut File) -> Failure {
+    let mut holder = String::new();
+    // Who it is only helps; that it is in use is certain.
+    let _ = lock.read_to_string(&mut holder);
+    let who = holder.trim().parse::<u32>().map_or("another process".to_owned(), |id| format!("process {id}"));
+    Failure::new(Exit::Conflict, format!("the data directory {} is in use by {who}", path.display()))
+        .hint("stop that one first, or name another directory with --data DIR")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_has_one_user_at_a_time() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("deep/data");
+        let first = DataDir::take(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        assert!(!first.is_open_to_others() && first.database().ends_with("data/turnstone.db"));
+        let refused = DataDir::take(&path).unwrap_err();
+        assert_eq!(refused.exit, Exit::Conflict);
+        assert!(refused.message.contains(&format!("process {}", std::process::id())), "{refused}");
+        drop(first);
+        assert!(DataDir::take(&path).is_ok());
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_made_is_named() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let failure = DataDir::take(&file.path().join("data")).unwrap_err();
+        assert!(failure.message.contains("cannot be made") && failure.hint.is_some(), "{failure}");
+    }
+}
