@@ -6,6 +6,8 @@ mod budget;
 mod cancel;
 mod chaos;
 mod crash;
+mod drain;
 mod main_job;
 mod retry;
 mod review;
+mod store;

@@ -174,11 +174,11 @@ impl Ledger for CrashLedger {
         leases: &[Lease],
         now: Timestamp,
         lease_ms: i64,
-    ) -> Result<Vec<JobId>, StoreError> {
+    ) -> Result<Vec<String>, StoreError> {
         self.inner.extend(leases, now, lease_ms).await
     }
 
-    async fn lost(&self, leases: &[Lease]) -> Result<Vec<JobId>, StoreError> {
+    async fn lost(&self, leases: &[Lease]) -> Result<Vec<String>, StoreError> {
         self.inner.lost(leases).await
     }
 

@@ -29,7 +29,7 @@ pub fn deps(
         queues: vec!["*".to_owned()],
         slots,
         lease: Duration::from_secs(15),
-        drain_grace: Duration::from_secs(10),
+        drain_grace: Duration::from_millis(500),
         model_timeout: Duration::from_secs(30),
         max_tokens: 1024,
     };

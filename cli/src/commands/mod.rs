@@ -67,6 +67,7 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             }
             Command::Bench(args) => {
                 let config = session.config(Vec::new())?.config;
+                start_log(&config.log, &session.output, true);
                 Box::pin(bench::run(args, config)).await
             }
             Command::Job(command) => until_interrupted(job::run(command, &session)).await,

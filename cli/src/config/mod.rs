@@ -6,7 +6,7 @@ mod sections;
 mod shown;
 
 pub use layers::{Layers, Loaded};
-pub use sections::{AgentsConfig, ClientConfig, Config, LogConfig, ModelsConfig};
+pub use sections::{ClientConfig, Config, LogConfig, ModelsConfig};
 pub use shown::shown;
 
 use crate::failure::Failure;

@@ -1,7 +1,6 @@
 //! Volatile hints between the parts of one process. Losing one is harmless: everybody polls as well.
 
 use tokio::sync::broadcast;
-use turnstone_domain::JobId;
 
 /// What may have happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -10,8 +9,8 @@ pub enum Ring {
     Available,
     /// The scheduler's next due time may be earlier than it thinks.
     Due,
-    /// This job's lease was ended from outside.
-    Revoked(JobId),
+    /// The lease with this token was ended from outside.
+    Revoked(String),
     /// There are new events in this stream (an engagement's id, or a plain job's).
     Events(String),
 }

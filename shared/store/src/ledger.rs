@@ -156,12 +156,16 @@ pub trait Ledger: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<(), LedgerError>;
 
-    /// Extends leases by `lease_ms` from `now`; returns the jobs whose lease is lost.
-    async fn extend(&self, leases: &[Lease], now: Timestamp, lease_ms: i64)
-    -> Result<Vec<JobId>, StoreError>;
+    /// Extends leases by `lease_ms` from `now`; returns the tokens of those that are lost.
+    async fn extend(
+        &self,
+        leases: &[Lease],
+        now: Timestamp,
+        lease_ms: i64,
+    ) -> Result<Vec<String>, StoreError>;
 
-    /// Which of these leases are lost; writes nothing.
-    async fn lost(&self, leases: &[Lease]) -> Result<Vec<JobId>, StoreError>;
+    /// The tokens of those leases that are lost; writes nothing.
+    async fn lost(&self, leases: &[Lease]) -> Result<Vec<String>, StoreError>;
 
     /// Gives unstarted jobs back: `active → available`, no failure.
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError>;

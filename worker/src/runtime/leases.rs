@@ -10,7 +10,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use turnstone_domain::{JobId, Lease};
+use turnstone_domain::Lease;
 use turnstone_store::Ring;
 
 /// How often held leases are checked against the store: the bound of how late a cancellation by another process is
@@ -26,7 +26,7 @@ struct Held {
 pub struct LeaseKeeper {
     deps: Arc<Deps>,
     draining: CancellationToken,
-    held: Mutex<HashMap<JobId, Held>>,
+    held: Mutex<HashMap<String, Held>>,
     first: Notify,
     watch: Mutex<Option<AbortOnDropHandle<()>>>,
 }
@@ -46,14 +46,15 @@ impl LeaseKeeper {
         keeper
     }
 
-    /// Keeps a lease for as long as the returned slot lives.
+    /// Keeps a lease until the returned slot is done. A job that was reaped and claimed again here is kept twice,
+    /// once per token.
     pub fn keep(self: &Arc<Self>, lease: Lease, permit: OwnedSemaphorePermit) -> Slot {
         let revoked = CancellationToken::new();
-        let job = lease.job.clone();
-        self.table().insert(job.clone(), Held { lease, revoked: revoked.clone() });
+        let token = lease.token.clone();
+        self.table().insert(token.clone(), Held { lease, revoked: revoked.clone() });
         self.first.notify_one();
         let signals = Signals { revoked, draining: self.draining.clone() };
-        Slot { keeper: Arc::clone(self), job, signals, _permit: permit }
+        Slot { keeper: Arc::clone(self), token, signals, _permit: permit }
     }
 
     /// Gives every lease back that is still held, at the end of a drain.
@@ -72,7 +73,7 @@ impl LeaseKeeper {
         }
     }
 
-    fn table(&self) -> MutexGuard<'_, HashMap<JobId, Held>> {
+    fn table(&self) -> MutexGuard<'_, HashMap<String, Held>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -80,8 +81,8 @@ impl LeaseKeeper {
         self.table().values().map(|held| held.lease.clone()).collect()
     }
 
-    fn revoke(&self, job: &JobId) {
-        if let Some(held) = self.table().get(job) {
+    fn revoke(&self, token: &str) {
+        if let Some(held) = self.table().get(token) {
             held.revoked.cancel();
         }
     }
@@ -97,18 +98,8 @@ impl LeaseKeeper {
             self.deps.ledger.lost(&leases).await
         };
         match lost {
-            Ok(lost) => lost.iter().for_each(|job| self.revoke_if_same(job, &leases)),
+            Ok(lost) => lost.iter().for_each(|token| self.revoke(token)),
             Err(error) => tracing::warn!(%error, "leases cannot be checked; trying again"),
-        }
-    }
-
-    /// A lease that ended by itself and was claimed anew in the meantime is not the one that was asked about.
-    fn revoke_if_same(&self, job: &JobId, asked: &[Lease]) {
-        let table = self.table();
-        if let Some(held) = table.get(job)
-            && asked.iter().any(|lease| lease.token == held.lease.token)
-        {
-            held.revoked.cancel();
         }
     }
 }
@@ -125,7 +116,7 @@ async fn watch(keeper: Arc<LeaseKeeper>) {
         }
         tokio::select! {
             ring = bell.recv() => match ring {
-                Ok(Ring::Revoked(job)) => keeper.revoke(&job),
+                Ok(Ring::Revoked(token)) => keeper.revoke(&token),
                 Err(RecvError::Closed) => return,
                 Ok(_) | Err(RecvError::Lagged(_)) => {}
             },
@@ -147,7 +138,7 @@ async fn watch(keeper: Arc<LeaseKeeper>) {
 /// lease, and [`LeaseKeeper::give_back`] has to find it.
 pub struct Slot {
     keeper: Arc<LeaseKeeper>,
-    job: JobId,
+    token: String,
     signals: Signals,
     _permit: OwnedSemaphorePermit,
 }
@@ -160,6 +151,6 @@ impl Slot {
 
     /// Ends the watch over the lease: the job was settled, or somebody else owns it.
     pub fn done(self) {
-        self.keeper.table().remove(&self.job);
+        self.keeper.table().remove(&self.token);
     }
 }

@@ -25,7 +25,7 @@ const HAPPENED: usize = 56;
 /// The fewest columns of what happened on a narrow terminal.
 const HAPPENED_LEAST: usize = 20;
 /// The most characters of what happened that are shown where nothing limits the line.
-const HAPPENED_MOST: usize = 400;
+const HAPPENED_MOST: usize = 160;
 
 /// An event as the timeline needs it, wherever it was read from.
 #[derive(Clone, PartialEq, Debug)]
@@ -179,7 +179,7 @@ fn elapsed(ms: i64) -> String {
 }
 
 /// `1,234,567`.
-fn grouped(number: i64) -> String {
+pub(super) fn grouped(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut text = String::from(if number < 0 { "-" } else { "" });
     for (at, digit) in digits.chars().enumerate() {

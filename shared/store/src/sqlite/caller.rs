@@ -113,7 +113,7 @@ impl Ledger for SqliteStore {
         leases: &[Lease],
         now: Timestamp,
         lease_ms: i64,
-    ) -> Result<Vec<JobId>, StoreError> {
+    ) -> Result<Vec<String>, StoreError> {
         let request = Request::Extend { leases: leases.to_vec(), until: now.plus_ms(lease_ms) };
         match self.request(request).await? {
             Answer::Lost(lost) => Ok(lost),
@@ -121,11 +121,13 @@ impl Ledger for SqliteStore {
         }
     }
 
-    async fn lost(&self, held: &[Lease]) -> Result<Vec<JobId>, StoreError> {
+    async fn lost(&self, held: &[Lease]) -> Result<Vec<String>, StoreError> {
         let keys = as_json(&leases::keys(held))?;
         let rows = sqlx::query(sql::LEASES_HELD).bind(keys).fetch_all(&self.readers).await;
-        let ids = decode_all(&rows.map_err(failed("check leases"))?, |row| rows::get::<String>(row, "id"))?;
-        Ok(leases::lost(held, &ids))
+        let held_tokens = decode_all(&rows.map_err(failed("check leases"))?, |row| {
+            rows::get::<String>(row, "lease_token")
+        })?;
+        Ok(leases::lost(held, held_tokens))
     }
 
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {

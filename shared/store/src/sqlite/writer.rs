@@ -42,7 +42,7 @@ pub(super) enum Answer {
     Decision(DecisionOutcome),
     Changed(bool),
     Count(usize),
-    Lost(Vec<JobId>),
+    Lost(Vec<String>),
     Done,
 }
 

@@ -30,9 +30,10 @@ pub(in super::super) async fn apply(
         decide::close(conn, seq, at).await?;
     }
     unit.give_back(seq)?;
+    let token = unit.change_job(seq)?.lease_token.take();
     unit.change_job(seq)?.step(Trigger::Cancel, at)?;
     unit.note(seq, EventName::JobCancelled, json!({"previous_state": previous}), at)?;
-    unit.rings.push(Ring::Revoked(id.clone()));
+    unit.rings.extend(token.map(Ring::Revoked));
     unit.flush(conn).await?;
     Ok(CancelOutcome::Cancelled { previous })
 }

@@ -8,29 +8,32 @@ use super::super::unit::Unit;
 use crate::{Ring, StoreError};
 use serde_json::json;
 use sqlx::sqlite::SqliteConnection;
+use std::collections::HashSet;
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{EventName, JobId, Lease, Timestamp};
+use turnstone_domain::{EventName, Lease, Timestamp};
 
 /// Leases as the statements take them.
 pub(in super::super) fn keys(leases: &[Lease]) -> Vec<(&str, &str)> {
     leases.iter().map(|lease| (lease.job.as_str(), lease.token.as_str())).collect()
 }
 
-/// The jobs among `leases` that are not in `held`.
-pub(in super::super) fn lost(leases: &[Lease], held: &[String]) -> Vec<JobId> {
-    leases.iter().filter(|lease| !held.contains(&lease.job.0)).map(|lease| lease.job.clone()).collect()
+/// The tokens among `leases` that are not in `held`.
+pub(in super::super) fn lost(leases: &[Lease], held: Vec<String>) -> Vec<String> {
+    let held: HashSet<String> = held.into_iter().collect();
+    leases.iter().map(|lease| &lease.token).filter(|token| !held.contains(*token)).cloned().collect()
 }
 
-/// Extends leases; returns the jobs that lost theirs.
+/// Extends leases; returns the tokens of those that are lost.
 pub(in super::super) async fn extend(
     conn: &mut SqliteConnection,
     leases: &[Lease],
     until: Timestamp,
-) -> Result<Vec<JobId>, StoreError> {
+) -> Result<Vec<String>, StoreError> {
     let rows =
         sqlx::query(sql::LEASES_EXTEND).bind(as_json(&keys(leases))?).bind(until.0).fetch_all(conn).await;
-    let held = decode_all(&rows.map_err(failed("extend leases"))?, |row| rows::get::<String>(row, "id"))?;
-    Ok(lost(leases, &held))
+    let held =
+        decode_all(&rows.map_err(failed("extend leases"))?, |row| rows::get::<String>(row, "lease_token"))?;
+    Ok(lost(leases, held))
 }
 
 /// Gives jobs back that were claimed but not started.

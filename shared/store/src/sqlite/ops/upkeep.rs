@@ -65,7 +65,7 @@ pub(in super::super) async fn reap(
     for seq in &seqs {
         unit.give_back(*seq)?;
         let job = unit.change_job(*seq)?;
-        let (worker, id) = (job.worker_id.clone(), job.id.clone());
+        let (worker, token) = (job.worker_id.clone(), job.lease_token.clone());
         job.lapses += 1;
         let lapses = job.lapses;
         unit.note(*seq, EventName::LeaseExpired, json!({"worker_id": worker}), now)?;
@@ -85,7 +85,7 @@ pub(in super::super) async fn reap(
             unit.change_job(*seq)?.step(Trigger::LeaseExpired, now)?;
             unit.rings.push(Ring::Available);
         }
-        unit.rings.push(Ring::Revoked(id));
+        unit.rings.extend(token.map(Ring::Revoked));
     }
     unit.flush(conn).await?;
     Ok(seqs.len())
@@ -104,7 +104,7 @@ pub(in super::super) async fn expire_jobs(
     for seq in &seqs {
         unit.give_back(*seq)?;
         let job = unit.change_job(*seq)?;
-        let (previous, id) = (job.state, job.id.clone());
+        let (previous, token) = (job.state, job.lease_token.clone());
         if previous == JobState::Pending {
             decide::close(conn, *seq, now).await?;
         }
@@ -113,7 +113,7 @@ pub(in super::super) async fn expire_jobs(
         let error = JobError::new(FailureKind::Expired, "the job's expires_at passed before it ended");
         unit.error(*seq, &error, now)?;
         unit.note(*seq, EventName::JobExpired, json!({"previous_state": previous}), now)?;
-        unit.rings.push(Ring::Revoked(id));
+        unit.rings.extend(token.map(Ring::Revoked));
     }
     unit.flush(conn).await?;
     Ok(seqs.len())

@@ -1,0 +1,165 @@
+//! `turnstone dev --demo`: the example tools, the example agents, and the example job as any client would run it.
+
+use super::agents::Document;
+use super::next::NextCommands;
+use super::timeline::grouped;
+use crate::client::{Client, unwrapped};
+use crate::commands::Session;
+use crate::commands::job::watch;
+use crate::output::{Format, text};
+use anyhow::Context as _;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use turnstone_domain::JobState;
+use turnstone_examples::{AGENTS, RESEARCH_JOB, tool_server, tools_toml};
+use turnstone_worker::tool::ToolConfig;
+
+/// How many jobs of the demo's type are looked through for an unfinished one.
+const LOOKED_THROUGH: usize = 1_000;
+
+/// The example tool server, in this process. It stops when it is dropped.
+#[derive(Debug)]
+pub struct ExampleTools {
+    address: SocketAddr,
+    _serving: AbortOnDropHandle<std::io::Result<()>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolSections {
+    tools: BTreeMap<String, ToolConfig>,
+}
+
+impl ExampleTools {
+    /// Starts the server on a free port of this machine.
+    ///
+    /// # Errors
+    /// There is no free port.
+    pub async fn start() -> anyhow::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+        let listener = listener.await.context("the example tool server finds no free port")?;
+        let address = listener.local_addr().context("the example tool server has no address")?;
+        let serving = turnstone_api::serve(listener, tool_server(), CancellationToken::new());
+        Ok(Self { address, _serving: AbortOnDropHandle::new(tokio::spawn(serving)) })
+    }
+
+    /// Where it answers.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The example tools, bound to this server.
+    ///
+    /// # Errors
+    /// The example configuration is not well-formed.
+    pub fn tools(&self) -> anyhow::Result<BTreeMap<String, ToolConfig>> {
+        let sections: ToolSections = toml::from_str(&tools_toml(self.address.port()))
+            .context("the example configuration is not well-formed")?;
+        Ok(sections.tools)
+    }
+}
+
+/// The example agents, when they are wanted.
+#[must_use]
+pub fn agents(wanted: bool) -> Vec<Document> {
+    let all = AGENTS.iter().map(|(file, source)| (format!("examples/agents/{file}"), (*source).to_owned()));
+    all.filter(|_| wanted).collect()
+}
+
+/// Enqueues the example job, or finds the one that a killed demo left behind; prints its timeline as it happens, its
+/// result, and what to do next.
+///
+/// # Errors
+/// The server, which is this process, did not do what it should.
+pub async fn show(client: &Client, session: &Session, next: &NextCommands) -> anyhow::Result<()> {
+    let job: Value = serde_json::from_str(RESEARCH_JOB).context("the example job is not well-formed")?;
+    let people = session.output.format == Format::Table;
+    let id = match unfinished(client, &job).await? {
+        Some(id) => {
+            if people {
+                session.output.line(&format!("The demo's job {id} was left unfinished and goes on:\n"))?;
+            }
+            id
+        }
+        None => {
+            let pushed = unwrapped(client.post(&["ojs", "v1", "jobs"], &job).await?, "job");
+            let id = pushed["id"].as_str().context("the server's answer has no job id")?.to_owned();
+            if people {
+                let asked = text::line(job["args"][0].as_str().unwrap_or_default());
+                session.output.line(&format!("The demo asks \u{201c}{asked}\u{201d}, job {id}:\n"))?;
+            }
+            id
+        }
+    };
+    // Whether it completed stands in the timeline; the server stays up either way.
+    watch::run(&id, client, session).await?;
+    if people {
+        let ended = unwrapped(client.get(&["ojs", "v1", "jobs", &id], &[]).await?, "job");
+        session.output.line(&format!("\n{}\n\n{}", cost(&ended), next.text(&id)))?;
+    }
+    Ok(())
+}
+
+/// The newest job that asks what the demo asks and has not ended.
+async fn unfinished(client: &Client, job: &Value) -> anyhow::Result<Option<String>> {
+    let wanted = job["type"].as_str().unwrap_or_default().to_owned();
+    let path = ["ojs", "v1", "admin", "jobs"];
+    let (jobs, _) = client.list(&path, &[("type", wanted)], LOOKED_THROUGH).await?;
+    let found = jobs.iter().find(|found| goes_on(found) && found["args"] == job["args"]);
+    Ok(found.and_then(|found| found["id"].as_str()).map(str::to_owned))
+}
+
+fn goes_on(job: &Value) -> bool {
+    let state = job["state"].as_str().and_then(JobState::parse);
+    state.is_some_and(|state| !state.is_terminal() && state != JobState::Scheduled)
+}
+
+/// What the job cost, in one line.
+fn cost(job: &Value) -> String {
+    let number = |field: &str| grouped(job[field].as_i64().unwrap_or_default());
+    let model = text::line(job["ext_agent_model_used"].as_str().unwrap_or("no model"));
+    let tools = job["ext_agent_tool_results"].as_array().map_or(0, Vec::len);
+    let script = if model.starts_with("scripted:") { " (a script, not a model)" } else { "" };
+    format!(
+        "{} of {} tokens used · {tools} tool calls · attempt {} · answered by {model}{script}",
+        number("ext_agent_tokens_used"),
+        number("ext_agent_token_budget"),
+        number("attempt"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_a_job_that_can_still_run_goes_on() {
+        for (state, on) in [
+            ("available", true),
+            ("active", true),
+            ("retryable", true),
+            ("pending", true),
+            ("scheduled", false),
+            ("completed", false),
+            ("discarded", false),
+            ("cancelled", false),
+        ] {
+            assert_eq!(goes_on(&json!({ "state": state })), on, "{state}");
+        }
+    }
+
+    #[test]
+    fn a_script_is_said_to_be_one() {
+        let job = json!({ "ext_agent_tokens_used": 1234, "ext_agent_token_budget": 50000, "attempt": 2,
+            "ext_agent_tool_results": [1, 2], "ext_agent_model_used": "scripted:gpt-4o" });
+        let words = "1,234 of 50,000 tokens used · 2 tool calls · attempt 2 · answered by scripted:gpt-4o (a script, not a model)";
+        assert_eq!(cost(&job), words);
+    }
+}
