@@ -1,1 +1,136 @@
-//! .
+//! The ground of the micro-benches: a store in a temporary file, and what is written to it.
+//!
+//! They measure single calls of the store, to find out what a change costs. `turnstone bench` measures whole things
+//! and compares them with the disk; its figures are those that docs/BENCHMARKS.md explains.
+
+use serde_json::json;
+use std::io;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use turnstone_domain::engagement::{NewEngagement, User};
+use turnstone_domain::ids::SystemIds;
+use turnstone_domain::job::Envelope;
+use turnstone_domain::retry::RetryPolicy;
+use turnstone_domain::{
+    AgentDefinition, Checkpoint, Clock as _, EventName, Ids as _, JobId, NewEvent, NewJob, Phase,
+    SystemClock, TurnWrite,
+};
+use turnstone_store::{Claim, ClaimRequest, JobKind, SqliteStore, Store, StoreError};
+
+/// How long the leases of a bench last: longer than a bench.
+pub const LEASE_MS: i64 = 3_600_000;
+const QUEUE: &str = "bench";
+
+/// A store in a temporary file of the current directory: the disk that matters, not a file system in memory.
+pub struct Ground {
+    /// What the store and the benches run on.
+    pub runtime: Runtime,
+    /// The store.
+    pub store: Store,
+    _dir: TempDir,
+}
+
+impl Ground {
+    /// A new, empty store.
+    ///
+    /// # Errors
+    /// The directory cannot be written, or the store cannot be opened.
+    pub fn open() -> io::Result<Self> {
+        let dir = tempfile::Builder::new().prefix(".turnstone-bench-").tempdir_in(".")?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let path = dir.path().join("bench.db");
+        let store =
+            runtime.block_on(SqliteStore::open(&path, Arc::new(SystemIds))).map_err(io::Error::other)?;
+        Ok(Self { runtime, store, _dir: dir })
+    }
+
+    /// Enqueues `count` jobs of a kind and claims them.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn claimed(&self, kind: JobKind, count: usize) -> Result<Vec<Claim>, StoreError> {
+        self.runtime.block_on(async {
+            self.store.intake.push(jobs(kind, count)).await?;
+            self.store.ledger.claim(request(kind, count)).await
+        })
+    }
+}
+
+/// New jobs of a kind.
+#[must_use]
+pub fn jobs(kind: JobKind, count: usize) -> Vec<NewJob> {
+    (0..count).map(|_| job(kind)).collect()
+}
+
+fn job(kind: JobKind) -> NewJob {
+    let now = SystemClock.now();
+    let engagement = || NewEngagement {
+        id: SystemIds.next().into(),
+        agent: AgentDefinition { name: "bench.agent".to_owned(), ..AgentDefinition::default() },
+        user: User::default(),
+    };
+    NewJob {
+        id: JobId(SystemIds.next()),
+        job_type: format!("bench.{}", kind.as_str()),
+        queue: QUEUE.to_owned(),
+        priority: 0,
+        run_at: now,
+        expires_at: None,
+        timeout_ms: None,
+        retry: RetryPolicy::default(),
+        envelope: Envelope {
+            args: vec!["a question of some length. ".repeat(16).into()],
+            ..Envelope::default()
+        },
+        engagement: (kind == JobKind::Agent).then(engagement),
+        created_at: now,
+    }
+}
+
+/// A claim of up to `limit` jobs.
+#[must_use]
+pub fn request(kind: JobKind, limit: usize) -> ClaimRequest {
+    ClaimRequest {
+        kind,
+        queues: vec![QUEUE.to_owned()],
+        limit,
+        worker_id: "bench".to_owned(),
+        lease_ms: LEASE_MS,
+        now: SystemClock.now(),
+    }
+}
+
+/// What one phase writes: its checkpoint and the event that tells of it.
+#[must_use]
+pub fn phase(turn: i64) -> TurnWrite {
+    let at = SystemClock.now();
+    let done = Checkpoint {
+        turn,
+        phase: Phase::Init,
+        version: 1,
+        body: json!({"interaction_id": "0190a7b2-0000-7000-8000-000000000000", "turn_number": turn}),
+        duration_ms: 1,
+        tokens_in: 0,
+        tokens_out: 0,
+        at,
+    };
+    let data = json!({"phase": Phase::Init, "duration_ms": 1});
+    let event = NewEvent { name: EventName::PhaseCompleted, turn, data, at };
+    TurnWrite { checkpoints: vec![done], events: vec![event], ..TurnWrite::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ground_bears_claims_and_checkpoints() {
+        let ground = Ground::open().unwrap();
+        assert_eq!(ground.claimed(JobKind::Plain, 3).unwrap().len(), 3);
+        let claims = ground.claimed(JobKind::Agent, 2).unwrap();
+        let lease = &claims[0].lease;
+        let write = ground.store.ledger.checkpoint(lease, phase(1), SystemClock.now(), LEASE_MS);
+        ground.runtime.block_on(write).unwrap();
+    }
+}

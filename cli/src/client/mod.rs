@@ -8,6 +8,7 @@ use crate::output::Output;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde_json::Value;
+use std::net::IpAddr;
 use std::time::Duration;
 use turnstone_telemetry::SecretRef;
 
@@ -42,7 +43,12 @@ impl Client {
                 .hint("--url http://127.0.0.1:8080")
         })?;
         install_tls();
-        let http = reqwest::Client::builder()
+        let mut http = reqwest::Client::builder();
+        if is_loopback(&base) {
+            // A proxy of the environment would look for the server on its own machine.
+            http = http.no_proxy();
+        }
+        let http = http
             .user_agent(concat!("turnstone/", env!("CARGO_PKG_VERSION")))
             .default_headers(key_header(config.api_key.as_ref())?)
             .connect_timeout(CONNECT_TIMEOUT)
@@ -183,6 +189,13 @@ impl Client {
     }
 }
 
+/// Whether the address is on this very machine.
+fn is_loopback(address: &Url) -> bool {
+    let host = address.host_str().unwrap_or_default();
+    let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    ip.map_or(host == "localhost", |ip| ip.to_canonical().is_loopback())
+}
+
 /// Says who does the cryptography of TLS, for every HTTP client of this process.
 pub fn install_tls() {
     // A second installation keeps the first provider, which is the same one.
@@ -247,6 +260,19 @@ mod tests {
             .build()
             .unwrap();
         assert_eq!(request.url().as_str(), "http://127.0.0.1:1/base/ojs/v1/jobs/..%2Fx%3Fy%23z?q=a%26b");
+    }
+
+    #[test]
+    fn this_machine_is_asked_without_a_proxy() {
+        for (url, here) in [
+            ("http://127.0.0.1:8080", true),
+            ("http://[::1]:8080", true),
+            ("http://LOCALHOST/", true),
+            ("http://192.168.1.2:8080", false),
+            ("https://localhost.example.org", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(url).unwrap()), here, "{url}");
+        }
     }
 
     #[test]

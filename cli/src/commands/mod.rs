@@ -68,7 +68,7 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Bench(args) => {
                 let config = session.config(Vec::new())?.config;
                 start_log(&config.log, &session.output, true);
-                Box::pin(bench::run(args, config)).await
+                Box::pin(bench::run(args, session.output)).await
             }
             Command::Job(command) => until_interrupted(job::run(command, &session)).await,
             Command::Agent(command) => until_interrupted(agent::run(command, &session)).await,
@@ -86,7 +86,11 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
 fn start_log(config: &LogConfig, output: &Output, calm: bool) {
     let by_default = if calm { "warn" } else { "warn,turnstone=info" };
     let filter = config.filter.as_deref().unwrap_or(by_default);
-    turnstone_telemetry::init(config.format.into(), Some(filter), output.color && std::io::stderr().is_terminal());
+    turnstone_telemetry::init(
+        config.format.into(),
+        Some(filter),
+        output.color && std::io::stderr().is_terminal(),
+    );
 }
 
 async fn until_interrupted(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {

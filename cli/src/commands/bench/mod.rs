@@ -1,25 +1,89 @@
-//! `turnstone bench`: measures this machine, so that users can size their own.
+//! `turnstone bench`: measures this machine, so that users can size their own. docs/BENCHMARKS.md says what each
+//! figure means.
+//!
+//! It runs the product's own parts in this process, without HTTP: the store, the worker with its runtime, the
+//! scheduler. What measures is put around them, never into them.
 
-use crate::config::Config;
-use crate::failure::Failure;
+mod disk;
+mod figures;
+mod ledgers;
+mod load;
+mod machine;
+mod models;
+mod place;
+mod report;
+mod rig;
+mod subjects;
+
+use crate::failure::{Exit, Failure};
+use crate::output::{Format, Output};
 use clap::{Args, ValueEnum};
+use figures::Figure;
+use indicatif::ProgressBar;
+use machine::Machine;
+use place::Place;
+use report::{Report, Section};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
+use subjects::{claim, enqueue, history, idle, memory, start, turns};
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Subject {
-    /// Accepting jobs, one by one and in batches of 100.
+    /// Accepting jobs, one by one and in batches of 100
     Enqueue,
-    /// Claiming and settling plain jobs.
+    /// Claiming and settling plain jobs
     Claim,
-    /// Seven-phase turns with a model that costs nothing.
+    /// Seven-phase turns with a model that costs nothing
     Turns,
-    /// From enqueue to the first phase of an idle server.
+    /// From enqueue to the first phase on an idle worker
     Start,
-    /// Memory of a turn that waits for a slow model.
+    /// Memory of a turn that waits for a slow model
     Memory,
-    /// Turn 10 against turn 1,000 of one engagement.
+    /// Turn 1,000 against turn 10 of one engagement
     History,
+    /// What an idle worker and scheduler ask of the store
+    Idle,
+    /// All of them, one after another
+    All,
+}
+
+impl Subject {
+    const EACH: [Self; 7] =
+        [Self::Enqueue, Self::Claim, Self::Turns, Self::Start, Self::Memory, Self::History, Self::Idle];
+
+    /// Its name, what is measured, and what "naive" means there.
+    fn words(self) -> (&'static str, &'static str, Option<&'static str>) {
+        match self {
+            Self::Enqueue => (
+                "enqueue",
+                "jobs accepted, each answer given after its commit",
+                Some("one client that waits for each answer, so that no two jobs share a commit"),
+            ),
+            Self::Claim => (
+                "claim",
+                "plain jobs claimed and settled",
+                Some("one job claimed and settled, then the next"),
+            ),
+            Self::Turns => (
+                "turns",
+                "turns of seven phases through the real worker, with a model that answers at once",
+                Some("the same engine with a commit for each phase, one commit after another"),
+            ),
+            Self::Start => (
+                "start",
+                "from before the push of a job to its first phase, on an idle worker, 500 jobs",
+                None,
+            ),
+            Self::Memory => ("memory", "memory that a turn takes while it waits for a slow model", None),
+            Self::History => {
+                ("history", "one engagement of 1,010 turns, each with a model call and a tool call", None)
+            }
+            Self::Idle => ("idle", "what is asked of the store while there is nothing to do, over 8 s", None),
+            Self::All => ("all", "everything", None),
+        }
+    }
 }
 
 /// `turnstone bench`.
@@ -27,19 +91,93 @@ pub enum Subject {
 pub struct BenchArgs {
     /// What is measured
     pub subject: Subject,
-    /// The store to measure; a fresh SQLite file in the data directory when absent
+    /// The store to measure, as sqlite:PATH; jobs of the measurement stay in it. Without it: fresh temporary files
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
-    /// How much goes on at once
-    #[arg(long, value_name = "N")]
+    /// Where the temporary files are: on the disk that matters [default: the store's, else the current directory]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Clients of `enqueue`, or turns at once of `turns` and `memory` [default: several]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub concurrency: Option<u32>,
+    /// How often each figure is measured; the median and the range are shown
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]
+    pub rounds: u32,
+}
+
+/// A run of measurements.
+pub struct Bench {
+    /// Where it is measured.
+    place: Place,
+    /// How often.
+    rounds: u32,
+    /// How much goes on at once, when the user says so.
+    concurrency: Option<usize>,
+    /// Whether this process measures nothing else, so that its memory is that of the measurement.
+    alone: bool,
+    progress: ProgressBar,
+}
+
+impl Bench {
+    /// Tells on a terminal what is being measured.
+    fn tell(&self, what: &str, round: u32) {
+        self.progress.set_message(format!("measuring {what}: round {round} of {}", self.rounds));
+    }
 }
 
 /// Measures and prints.
 ///
 /// # Errors
-/// The measurement could not be made.
-pub async fn run(args: BenchArgs, config: Config) -> anyhow::Result<ExitCode> {
-    let place = args.store.unwrap_or_else(|| config.server.data.display().to_string());
-    Err(Failure::failed(format!("this build cannot measure {:?} on {place} yet", args.subject)).into())
+/// The command line is wrong, or the measurement could not be made.
+pub async fn run(args: BenchArgs, output: Output) -> anyhow::Result<ExitCode> {
+    if output.format == Format::Ids {
+        return Err(Failure::usage("a measurement has no ids").hint("use -o table or -o json").into());
+    }
+    let subjects = match args.subject {
+        Subject::All => Subject::EACH.to_vec(),
+        one => vec![one],
+    };
+    let progress = if output.quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+    progress.enable_steady_tick(Duration::from_millis(120));
+    let bench = Bench {
+        place: Place::new(args.store.as_deref(), args.dir)?,
+        rounds: args.rounds,
+        concurrency: args.concurrency.and_then(|n| usize::try_from(n).ok()),
+        alone: subjects == [Subject::Memory],
+        progress,
+    };
+    tokio::select! {
+        measured = Box::pin(measure_all(&bench, &subjects)) => {
+            bench.progress.finish_and_clear();
+            measured?.print(&output)?;
+            Ok(Exit::Ok.into())
+        }
+        // Temporary files go with what was being measured.
+        _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted.into()),
+    }
+}
+
+async fn measure_all(bench: &Bench, subjects: &[Subject]) -> anyhow::Result<Report> {
+    let machine = Machine::look();
+    let mut sections = Vec::new();
+    for subject in subjects {
+        let disk = bench.place.disk().await?;
+        let figures = measure(bench, *subject).await?;
+        let (name, what, naive) = subject.words();
+        sections.push(Section { subject: name, what, naive, disk, figures });
+    }
+    Ok(Report { machine, store: bench.place.name(), rounds: bench.rounds, subjects: sections })
+}
+
+async fn measure(bench: &Bench, subject: Subject) -> anyhow::Result<Vec<Figure>> {
+    match subject {
+        Subject::Enqueue => Box::pin(enqueue::measure(bench)).await,
+        Subject::Claim => Box::pin(claim::measure(bench)).await,
+        Subject::Turns => Box::pin(turns::measure(bench)).await,
+        Subject::Start => Box::pin(start::measure(bench)).await,
+        Subject::Memory => Box::pin(memory::measure(bench)).await,
+        Subject::History => Box::pin(history::measure(bench)).await,
+        Subject::Idle => Box::pin(idle::measure(bench)).await,
+        Subject::All => Ok(Vec::new()),
+    }
 }

@@ -82,22 +82,30 @@ impl Banner {
         if self.unfinished > 0 {
             let (jobs, go) = if self.unfinished == 1 { ("job", "goes") } else { ("jobs", "go") };
             let count = self.unfinished;
-            lines.push(("unfinished", format!("{count} {jobs} of an earlier run {go} on from the last checkpoint")));
+            lines.push((
+                "unfinished",
+                format!("{count} {jobs} of an earlier run {go} on from the last checkpoint"),
+            ));
         }
         let pid = std::process::id();
-        lines.push(("stop", format!("Ctrl-C; or kill -9 {pid} at any moment: at the next start everything goes on")));
+        lines.push((
+            "stop",
+            format!("Ctrl-C; or kill -9 {pid} at any moment: at the next start everything goes on"),
+        ));
         lines
     }
 
     fn models(&self) -> String {
-        const SCRIPT: &str = "a script and no model: its answers are written down in examples/scripts/demo.yaml";
+        const SCRIPT: &str =
+            "a script and no model: its answers are written down in examples/scripts/demo.yaml";
         let configured = self.providers.join(", ");
         match (self.providers.is_empty(), self.scripted) {
             (true, true) => SCRIPT.to_owned(),
             (false, true) => format!("{configured}; for every other provider {SCRIPT}"),
             (false, false) => configured,
             (true, false) => {
-                "none, so agent jobs will fail: add [providers.openai] to turnstone.toml, or try --demo".to_owned()
+                "none, so agent jobs will fail: add [providers.openai] to turnstone.toml, or try --demo"
+                    .to_owned()
             }
         }
     }

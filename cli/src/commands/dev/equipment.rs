@@ -30,7 +30,11 @@ impl Equipment {
     ///
     /// # Errors
     /// What the configuration has wrong, with its section and key.
-    pub fn of(config: &Config, examples: Option<&ExampleTools>, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
+    pub fn of(
+        config: &Config,
+        examples: Option<&ExampleTools>,
+        clock: Arc<dyn Clock>,
+    ) -> anyhow::Result<Self> {
         let wrong = |problem: String| {
             Failure::usage(problem).hint("`turnstone config show` says where each value comes from")
         };
@@ -44,8 +48,9 @@ impl Equipment {
             Providers::from_config(&config.providers, defaults, &config.base).map_err(wrong)?;
         let mut tools = config.tools.clone();
         if let Some(examples) = examples {
-            let script = ScriptedModel::from_yaml(DEMO_SCRIPT)
-                .map_err(|problem| Failure::failed(format!("the demo's script is not well-formed: {problem}")))?;
+            let script = ScriptedModel::from_yaml(DEMO_SCRIPT).map_err(|problem| {
+                Failure::failed(format!("the demo's script is not well-formed: {problem}"))
+            })?;
             providers.set_catch_all(SCRIPTED, Arc::new(script));
             for (name, tool) in examples.tools()? {
                 tools.entry(name).or_insert(tool);

@@ -74,7 +74,9 @@ pub async fn run(args: DevArgs, config: Config, session: &Session) -> anyhow::Re
     let dir = DataDir::take(&config.server.data)?;
     if dir.is_open_to_others() {
         let path = dir.path().display();
-        session.output.remark(&format!("warning: other users of this machine can read {path}: chmod 700 {path}"));
+        session
+            .output
+            .remark(&format!("warning: other users of this machine can read {path}: chmod 700 {path}"));
     }
     let tools = if args.demo { Some(ExampleTools::start().await?) } else { None };
     let mut started = Box::pin(start(&config, &dir, tools.as_ref())).await?;
@@ -93,7 +95,9 @@ pub async fn run(args: DevArgs, config: Config, session: &Session) -> anyhow::Re
         () = signals.next() => None,
         error = started.service.broken() => Some(error),
     };
-    session.output.remark("\nstopping: turns give their jobs back after the phase they are in (again to stop at once)");
+    session
+        .output
+        .remark("\nstopping: turns give their jobs back after the phase they are in (again to stop at once)");
     let drained = tokio::select! {
         drained = started.service.drain() => drained,
         () = signals.next() => return Ok(Exit::Interrupted.into()),
@@ -173,7 +177,8 @@ async fn demo(config: &Config, url: String, session: &Session) -> anyhow::Result
 
 /// How many jobs are neither ended nor waiting for a time or a person.
 async fn unfinished(store: &Store) -> anyhow::Result<u64> {
-    let goes_on = |state: &JobState| matches!(state, JobState::Available | JobState::Active | JobState::Retryable);
+    let goes_on =
+        |state: &JobState| matches!(state, JobState::Available | JobState::Active | JobState::Retryable);
     let counts = store.views.counts(None).await?;
     Ok(counts.iter().filter(|(state, _)| goes_on(state)).map(|(_, count)| count).sum())
 }

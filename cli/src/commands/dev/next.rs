@@ -43,8 +43,7 @@ impl NextCommands {
             (false, None) => "turnstone".to_owned(),
         };
         let again = arguments.iter().skip(1).fold(program.clone(), |all, next| all + " " + &quoted(next));
-        let found_by_default =
-            url == config.client.url && global.config.is_none() && global.url.is_none();
+        let found_by_default = url == config.client.url && global.config.is_none() && global.url.is_none();
         let mut flags = if found_by_default { String::new() } else { format!(" --url {url}") };
         if let Some(key) = key {
             flags.push_str(&format!(" --api-key-ref {}", quoted(&key.to_string())));
@@ -85,9 +84,10 @@ impl NextCommands {
 
   5  point it at a real model: stop me with Ctrl-C, put your key in OPENAI_API_KEY, and start me again like this
      export TURNSTONE_PROVIDERS__OPENAI__KIND=openai TURNSTONE_PROVIDERS__OPENAI__API_KEY=env:OPENAI_API_KEY
+     export TURNSTONE_MODELS__DEFAULT_MODEL=gpt-4o-mini
      {again}
-     (any server with the same API: TURNSTONE_PROVIDERS__OPENAI__BASE_URL=http://127.0.0.1:11434/v1, without the key;
-     or write it down in turnstone.toml, see examples/turnstone.toml)
+     (vLLM, Ollama, llama.cpp: TURNSTONE_PROVIDERS__OPENAI__BASE_URL=http://127.0.0.1:11434/v1 and jobs that name their
+     models; all of it can stand in turnstone.toml instead, see examples/turnstone.toml)
 
 Ctrl-C stops me."
         )
@@ -126,7 +126,8 @@ mod tests {
     #[test]
     fn every_client_command_finds_the_server() {
         let text = next(" --url http://127.0.0.1:81").text("J");
-        let clients = text.lines().filter(|line| line.starts_with("     turnstone job") || line.contains("review"));
+        let clients =
+            text.lines().filter(|line| line.starts_with("     turnstone job") || line.contains("review"));
         assert!(clients.clone().count() >= 6, "{text}");
         for line in clients {
             assert_eq!(

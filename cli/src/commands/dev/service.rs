@@ -134,7 +134,11 @@ impl Part {
             return Ok(());
         }
         let name = self.name;
-        self.running.await.context("it panicked").flatten().with_context(|| format!("the {name} did not end well"))
+        self.running
+            .await
+            .context("it panicked")
+            .flatten()
+            .with_context(|| format!("the {name} did not end well"))
     }
 }
 

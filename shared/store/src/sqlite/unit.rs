@@ -10,6 +10,7 @@ use crate::{Ring, StoreError};
 use serde_json::Value;
 use sqlx::sqlite::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use turnstone_domain::budget::Budget;
 use turnstone_domain::message::Message;
 use turnstone_domain::review::NewReview;
 use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome};
@@ -30,6 +31,7 @@ pub(super) struct Unit {
     jobs: BTreeMap<i64, JobRow>,
     by_id: HashMap<String, i64>,
     engagements: BTreeMap<i64, EngagementRow>,
+    budgets: BTreeMap<i64, Budget>,
     changed_jobs: BTreeSet<i64>,
     changed_engagements: BTreeSet<i64>,
     changed_budgets: BTreeSet<i64>,
@@ -64,8 +66,11 @@ impl Unit {
         let keys: Vec<i64> = missing.into_iter().collect();
         let engagements =
             read_by(conn, "read engagements", sql::ENGAGEMENTS_BY_SEQ, &keys, EngagementRow::decode).await?;
-        // Engagements may share a budget; the first row read stands for it, so that moves add up.
-        self.engagements.extend(engagements.into_iter().map(|row| (row.seq, row)));
+        for row in engagements {
+            // Engagements may share a budget: the row that was read first stands for all of them, so moves add up.
+            self.budgets.entry(row.budget_seq).or_insert(row.budget);
+            self.engagements.insert(row.seq, row);
+        }
         Ok(())
     }
 
@@ -101,13 +106,19 @@ impl Unit {
         self.engagements.get_mut(&seq)
     }
 
+    /// The budget of a job's engagement; a plain job has an unlimited one that nobody keeps.
+    pub(super) fn budget_of(&self, job_seq: i64) -> Budget {
+        let budget = self.engagement_of(job_seq).and_then(|row| self.budgets.get(&row.budget_seq));
+        budget.copied().unwrap_or_default()
+    }
+
     /// Moves the budget of a job's engagement; every engagement that shares it sees the move.
     pub(super) fn move_budget(&mut self, job_seq: i64, settle: i64, reserve: i64) {
         let Some(budget_seq) = self.engagement_of(job_seq).map(|row| row.budget_seq) else { return };
         self.changed_budgets.insert(budget_seq);
-        for row in self.engagements.values_mut().filter(|row| row.budget_seq == budget_seq) {
-            row.budget.settled += settle;
-            row.budget.reserved += reserve;
+        if let Some(budget) = self.budgets.get_mut(&budget_seq) {
+            budget.settled += settle;
+            budget.reserved += reserve;
         }
     }
 
@@ -293,8 +304,7 @@ impl Unit {
         let budgets: Vec<_> = self
             .changed_budgets
             .iter()
-            .filter_map(|seq| self.engagements.values().find(|row| row.budget_seq == *seq))
-            .map(|row| (row.budget_seq, row.budget.settled, row.budget.reserved))
+            .filter_map(|seq| self.budgets.get(seq).map(|budget| (*seq, budget.settled, budget.reserved)))
             .collect();
         write_all(conn, "write budgets", sql::BUDGETS_WRITE, &budgets).await?;
         write_all(conn, "write checkpoints", sql::CHECKPOINTS_INSERT, &self.checkpoints).await?;

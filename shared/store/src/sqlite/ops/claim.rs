@@ -98,7 +98,7 @@ fn claimed(
         agent,
         position: job.position.clone().unwrap_or_default(),
         checkpoints,
-        budget: row.budget,
+        budget: unit.budget_of(seq),
         has_past: row.messages > 0 || job.attempt > 1,
     });
     Some(Claim {

@@ -80,11 +80,11 @@ fn apply_one(unit: &mut Unit, step: &TurnStep) -> Result<Budget, LedgerError> {
         TurnEnd::Extend(until) => job.lease_expires_at = Some(*until),
         TurnEnd::Settle(settlement) => settle(unit, seq, settlement, step.now)?,
     }
-    Ok(unit.engagement_of(seq).map(|row| row.budget).unwrap_or_default())
+    Ok(unit.budget_of(seq))
 }
 
 fn move_budget(unit: &mut Unit, seq: i64, step: BudgetMove) -> Result<(), LedgerError> {
-    let budget = unit.engagement_of(seq).map(|row| row.budget).unwrap_or_default();
+    let budget = unit.budget_of(seq);
     match step {
         BudgetMove::Reserve { tokens } => {
             if let Some(left) = budget.left().filter(|left| tokens > *left) {

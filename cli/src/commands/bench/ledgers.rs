@@ -1,0 +1,270 @@
+//! Ledgers around the store's own: one that counts, one that does the same work naively.
+
+use async_trait::async_trait;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{Mutex, watch};
+use turnstone_domain::budget::Budget;
+use turnstone_domain::{EventName, JobId, Lease, Settlement, Timestamp, TurnWrite};
+use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, StoreError};
+
+/// What was asked of a ledger.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Calls of any kind.
+    pub calls: AtomicU64,
+    /// Calls that committed something a turn waited for: claims that brought a job, checkpoints, settlements.
+    pub waits: AtomicU64,
+    settled: watch::Sender<u64>,
+}
+
+impl Tally {
+    /// Settlements so far.
+    #[must_use]
+    pub fn settled(&self) -> u64 {
+        *self.settled.borrow()
+    }
+
+    /// Waits until there were this many settlements.
+    pub async fn until_settled(&self, count: u64) {
+        // The sender is a field of this very value, so the channel cannot be closed.
+        let _ = self.settled.subscribe().wait_for(|settled| *settled >= count).await;
+    }
+
+    fn called(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn waited(&self) {
+        self.waits.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Counts what is asked of a ledger.
+pub struct Counted {
+    inner: Arc<dyn Ledger>,
+    tally: Arc<Tally>,
+}
+
+impl Counted {
+    /// Counts into `tally`.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Ledger>, tally: Arc<Tally>) -> Self {
+        Self { inner, tally }
+    }
+}
+
+#[async_trait]
+impl Ledger for Counted {
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        self.tally.called();
+        let claims = self.inner.claim(request).await?;
+        if !claims.is_empty() {
+            self.tally.waited();
+        }
+        Ok(claims)
+    }
+
+    async fn checkpoint(
+        &self,
+        lease: &Lease,
+        write: TurnWrite,
+        now: Timestamp,
+        lease_ms: i64,
+    ) -> Result<Budget, LedgerError> {
+        self.tally.called();
+        self.tally.waited();
+        self.inner.checkpoint(lease, write, now, lease_ms).await
+    }
+
+    async fn settle(
+        &self,
+        lease: &Lease,
+        write: TurnWrite,
+        settlement: Settlement,
+        now: Timestamp,
+    ) -> Result<(), LedgerError> {
+        self.tally.called();
+        self.tally.waited();
+        let completed = matches!(settlement, Settlement::Complete { .. });
+        self.inner.settle(lease, write, settlement, now).await?;
+        if completed {
+            self.tally.settled.send_modify(|settled| *settled += 1);
+        }
+        Ok(())
+    }
+
+    async fn extend(
+        &self,
+        leases: &[Lease],
+        now: Timestamp,
+        lease_ms: i64,
+    ) -> Result<Vec<String>, StoreError> {
+        self.tally.called();
+        self.inner.extend(leases, now, lease_ms).await
+    }
+
+    async fn lost(&self, leases: &[Lease]) -> Result<Vec<String>, StoreError> {
+        self.tally.called();
+        self.inner.lost(leases).await
+    }
+
+    async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {
+        self.tally.called();
+        self.inner.release(leases, now).await
+    }
+
+    async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {
+        self.tally.called();
+        self.inner.recall(job, turn, window, whole).await
+    }
+}
+
+/// Does the same work naively: one phase in each transaction, and one transaction after another, so that no two turns
+/// ever share a commit. The product's engine runs over it unchanged.
+pub struct Naive {
+    inner: Arc<dyn Ledger>,
+    one_at_a_time: Mutex<()>,
+}
+
+impl Naive {
+    /// Around a ledger.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Ledger>) -> Self {
+        Self { inner, one_at_a_time: Mutex::new(()) }
+    }
+
+    async fn write(
+        &self,
+        lease: &Lease,
+        write: TurnWrite,
+        now: Timestamp,
+        ms: i64,
+    ) -> Result<Budget, LedgerError> {
+        let _alone = self.one_at_a_time.lock().await;
+        self.inner.checkpoint(lease, write, now, ms).await
+    }
+}
+
+/// A write as one part for each phase; everything else but the events goes with the last one.
+fn phase_by_phase(mut write: TurnWrite) -> Vec<TurnWrite> {
+    let checkpoints = std::mem::take(&mut write.checkpoints);
+    let mut events = std::mem::take(&mut write.events).into_iter();
+    let mut parts: Vec<TurnWrite> = checkpoints
+        .into_iter()
+        .map(|done| {
+            let mut part = TurnWrite { checkpoints: vec![done], ..TurnWrite::default() };
+            for event in events.by_ref() {
+                let last = event.name == EventName::PhaseCompleted;
+                part.events.push(event);
+                if last {
+                    break;
+                }
+            }
+            part
+        })
+        .collect();
+    let last = parts.pop().unwrap_or_default();
+    let rest = last.events.into_iter().chain(events).collect();
+    parts.push(TurnWrite { checkpoints: last.checkpoints, events: rest, ..write });
+    parts
+}
+
+#[async_trait]
+impl Ledger for Naive {
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        let _alone = self.one_at_a_time.lock().await;
+        self.inner.claim(request).await
+    }
+
+    async fn checkpoint(
+        &self,
+        lease: &Lease,
+        write: TurnWrite,
+        now: Timestamp,
+        lease_ms: i64,
+    ) -> Result<Budget, LedgerError> {
+        let mut budget = Budget::default();
+        for part in phase_by_phase(write) {
+            budget = self.write(lease, part, now, lease_ms).await?;
+        }
+        Ok(budget)
+    }
+
+    async fn settle(
+        &self,
+        lease: &Lease,
+        write: TurnWrite,
+        settlement: Settlement,
+        now: Timestamp,
+    ) -> Result<(), LedgerError> {
+        let mut parts = phase_by_phase(write);
+        let last = parts.pop().unwrap_or_default();
+        for part in parts {
+            self.write(lease, part, now, lease.expires_at.since(now)).await?;
+        }
+        let _alone = self.one_at_a_time.lock().await;
+        self.inner.settle(lease, last, settlement, now).await
+    }
+
+    async fn extend(
+        &self,
+        leases: &[Lease],
+        now: Timestamp,
+        lease_ms: i64,
+    ) -> Result<Vec<String>, StoreError> {
+        self.inner.extend(leases, now, lease_ms).await
+    }
+
+    async fn lost(&self, leases: &[Lease]) -> Result<Vec<String>, StoreError> {
+        self.inner.lost(leases).await
+    }
+
+    async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {
+        self.inner.release(leases, now).await
+    }
+
+    async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {
+        self.inner.recall(job, turn, window, whole).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use turnstone_domain::budget::BudgetMove;
+    use turnstone_domain::{Checkpoint, NewEvent, Phase};
+
+    fn done(phase: Phase) -> Checkpoint {
+        let body = json!({});
+        let at = Timestamp(0);
+        Checkpoint { turn: 1, phase, version: 1, body, duration_ms: 0, tokens_in: 0, tokens_out: 0, at }
+    }
+
+    fn event(name: EventName) -> NewEvent {
+        NewEvent { name, turn: 1, data: json!({}), at: Timestamp(0) }
+    }
+
+    #[test]
+    fn each_phase_gets_a_write_of_its_own_and_nothing_is_lost() {
+        let write = TurnWrite {
+            checkpoints: vec![done(Phase::Init), done(Phase::Norm), done(Phase::Resol)],
+            events: vec![
+                event(EventName::PhaseCompleted),
+                event(EventName::PhaseCompleted),
+                event(EventName::ToolUnavailable),
+                event(EventName::PhaseCompleted),
+                event(EventName::ModelFailed),
+            ],
+            budget: Some(BudgetMove::Reserve { tokens: 1 }),
+            ..TurnWrite::default()
+        };
+        let parts = phase_by_phase(write);
+        let events: Vec<usize> = parts.iter().map(|part| part.events.len()).collect();
+        assert_eq!(events, [1, 1, 3]);
+        assert!(parts.iter().all(|part| part.checkpoints.len() == 1));
+        assert!(parts[0].budget.is_none() && parts[2].budget.is_some());
+        assert_eq!(phase_by_phase(TurnWrite::default()), [TurnWrite::default()]);
+    }
+}

@@ -1,0 +1,96 @@
+//! The jobs that are measured with.
+
+use super::place::Ground;
+use futures::future::try_join_all;
+use serde_json::json;
+use turnstone_domain::agent::{Limits, ModelRef};
+use turnstone_domain::engagement::{NewEngagement, User};
+use turnstone_domain::ids::SystemIds;
+use turnstone_domain::job::Envelope;
+use turnstone_domain::retry::RetryPolicy;
+use turnstone_domain::{AgentDefinition, Clock as _, Ids as _, JobId, NewJob, SystemClock};
+use turnstone_store::StoreError;
+
+/// The queue of every job that is measured with; workers of a measurement serve no other.
+pub const QUEUE: &str = "turnstone-bench";
+/// The provider that agents of a measurement name; no configuration should have one of this name.
+pub const PROVIDER: &str = "turnstone-bench";
+/// What each job says: about as long as a short request of a user.
+const WORDS: &str = "Compare the three suppliers of the attached list by price, delivery time and the number of \
+    complaints in the last quarter, name the one you would choose, and say in two sentences why; if a figure is \
+    missing, say which one and do not guess. Write for somebody who has a minute, and do not repeat the list.";
+/// Jobs that are enqueued together before a measurement.
+const TOGETHER: usize = 500;
+
+/// A plain OJS job.
+#[must_use]
+pub fn plain() -> NewJob {
+    let now = SystemClock.now();
+    NewJob {
+        id: JobId(SystemIds.next()),
+        job_type: "bench.plain".to_owned(),
+        queue: QUEUE.to_owned(),
+        priority: 0,
+        run_at: now,
+        expires_at: None,
+        timeout_ms: None,
+        retry: RetryPolicy::default(),
+        envelope: Envelope { args: vec![json!(WORDS)], ..Envelope::default() },
+        engagement: None,
+        created_at: now,
+    }
+}
+
+/// A job of an agent with a budget of its own and without tools.
+#[must_use]
+pub fn agent() -> NewJob {
+    let limits = Limits { token_budget: Some(50_000), ..Limits::default() };
+    of(AgentDefinition { limits, ..model() })
+}
+
+/// A job of this agent.
+#[must_use]
+pub fn of(agent: AgentDefinition) -> NewJob {
+    let engagement = NewEngagement { id: SystemIds.next().into(), agent, user: User::default() };
+    NewJob { job_type: "bench.agent".to_owned(), engagement: Some(engagement), ..plain() }
+}
+
+/// An agent that is served by the model of the measurement.
+#[must_use]
+pub fn model() -> AgentDefinition {
+    let model = ModelRef { provider: Some(PROVIDER.to_owned()), model: "noop".to_owned() };
+    let mut agent = AgentDefinition { name: "bench.agent".to_owned(), ..AgentDefinition::default() };
+    agent.model.models = vec![model];
+    agent
+}
+
+/// Enqueues `count` jobs and returns their ids.
+///
+/// # Errors
+/// The store refused them.
+pub async fn enqueue(
+    ground: &Ground,
+    count: usize,
+    job: impl Fn() -> NewJob,
+) -> Result<Vec<JobId>, StoreError> {
+    let mut ids = Vec::with_capacity(count);
+    while ids.len() < count {
+        let jobs = (0..TOGETHER.min(count - ids.len())).map(|_| job()).collect();
+        ids.extend(ground.store.intake.push(jobs).await?.into_iter().map(|pushed| pushed.id));
+    }
+    Ok(ids)
+}
+
+/// Cancels what is left of these jobs in a store of the user; a temporary one goes as a whole.
+///
+/// # Errors
+/// The store failed.
+pub async fn clear(ground: &Ground, jobs: &[JobId]) -> Result<(), StoreError> {
+    if ground.temporary {
+        return Ok(());
+    }
+    for some in jobs.chunks(TOGETHER) {
+        try_join_all(some.iter().map(|id| ground.store.intake.cancel(id, SystemClock.now()))).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! On what it was measured.
+
+use serde::Serialize;
+
+/// The machine and the program, as far as they bear on the figures.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Machine {
+    /// This program's version.
+    pub turnstone: &'static str,
+    /// `release` or `debug`; figures of a debug build say nothing about the product.
+    pub profile: &'static str,
+    /// Processors this program may use.
+    pub cores: usize,
+    /// The processor's own name, where the system tells it.
+    pub cpu: Option<String>,
+    /// Operating system, processor architecture and kernel.
+    pub system: String,
+    /// How many programs wanted to run in the minute before, where the system tells it.
+    pub load_before: Option<f64>,
+}
+
+impl Machine {
+    /// This machine, now.
+    #[must_use]
+    pub fn look() -> Self {
+        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+        let kernel = read("/proc/sys/kernel/osrelease");
+        let system = format!("{} {} {}", std::env::consts::OS, std::env::consts::ARCH, kernel.trim());
+        Self {
+            turnstone: env!("CARGO_PKG_VERSION"),
+            profile: if cfg!(debug_assertions) { "debug" } else { "release" },
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            cpu: model_name(&read("/proc/cpuinfo")),
+            system: system.trim_end().to_owned(),
+            load_before: read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()),
+        }
+    }
+}
+
+fn model_name(cpuinfo: &str) -> Option<String> {
+    let (_, name) = cpuinfo.lines().find(|line| line.starts_with("model name"))?.split_once(':')?;
+    Some(name.trim().to_owned())
+}
+
+/// Kilobytes of memory that this program occupies; `None` where the system does not tell.
+#[must_use]
+pub fn resident_kb() -> Option<u64> {
+    rss(&std::fs::read_to_string("/proc/self/status").ok()?)
+}
+
+fn rss(status: &str) -> Option<u64> {
+    status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().split(' ').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_is_read_as_linux_writes_it() {
+        assert_eq!(rss("Name:\tx\nVmRSS:\t   12345 kB\nRssAnon:\t 1 kB\n"), Some(12345));
+        assert_eq!(rss("Name:\tx\n"), None);
+        assert_eq!(model_name("processor\t: 0\nmodel name\t: A CPU\n").as_deref(), Some("A CPU"));
+        assert_eq!(model_name(""), None);
+    }
+}

@@ -1,0 +1,125 @@
+//! Where it is measured: a fresh file in a directory of the disk that matters, or a store that the user names.
+
+use super::disk::{self, Disk};
+use crate::failure::Failure;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+use turnstone_domain::ids::SystemIds;
+use turnstone_store::{SqliteStore, Store};
+
+/// Where it is measured.
+#[derive(Clone, Debug)]
+pub struct Place {
+    dir: PathBuf,
+    given: Option<PathBuf>,
+}
+
+/// An open store; a temporary one goes when this is dropped.
+pub struct Ground {
+    /// The store.
+    pub store: Store,
+    /// Whether it goes when this is dropped.
+    pub temporary: bool,
+    _dir: Option<TempDir>,
+}
+
+impl Place {
+    /// The store at `url`, else fresh files below `dir`.
+    ///
+    /// # Errors
+    /// The URL is none that this version understands, or there is no such directory.
+    pub fn new(url: Option<&str>, dir: Option<PathBuf>) -> Result<Self, Failure> {
+        let given = url.map(path_of).transpose()?;
+        let beside = given.as_deref().and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
+        let dir = dir.or(beside.map(Path::to_owned)).unwrap_or_else(|| PathBuf::from("."));
+        if dir.is_dir() {
+            return Ok(Self { dir, given });
+        }
+        let problem = format!("there is no directory {}", dir.display());
+        Err(Failure::usage(problem).hint("create it, or name another one with --dir"))
+    }
+
+    /// What the disk does by itself, now.
+    ///
+    /// # Errors
+    /// The directory cannot be written.
+    pub async fn disk(&self) -> Result<Disk, Failure> {
+        disk::watch(&self.dir).await.map_err(|error| self.unwritable(&error.to_string()))
+    }
+
+    /// A store: the user's, or one that is new each time.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub async fn open(&self) -> Result<Ground, Failure> {
+        let dir = match self.given {
+            Some(_) => None,
+            None => Some(
+                tempfile::Builder::new()
+                    .prefix(".turnstone-bench-")
+                    .tempdir_in(&self.dir)
+                    .map_err(|error| self.unwritable(&error.to_string()))?,
+            ),
+        };
+        let fresh = dir.as_ref().map(|dir| dir.path().join("bench.db"));
+        let path = fresh.as_ref().or(self.given.as_ref()).map_or(Path::new("bench.db"), PathBuf::as_path);
+        let store = SqliteStore::open(path, Arc::new(SystemIds)).await.map_err(|error| {
+            Failure::failed(format!("the store {} cannot be opened: {error}", path.display()))
+        })?;
+        Ok(Ground { store, temporary: dir.is_some(), _dir: dir })
+    }
+
+    /// The place in words.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match &self.given {
+            Some(path) => format!("sqlite:{}", path.display()),
+            None => format!("a fresh SQLite file for each round in {}", self.dir.display()),
+        }
+    }
+
+    /// The flags that name this place to another process of this program.
+    #[must_use]
+    pub fn flags(&self) -> Vec<String> {
+        let mut flags = vec!["--dir".to_owned(), self.dir.display().to_string()];
+        if let Some(path) = &self.given {
+            flags.extend(["--store".to_owned(), format!("sqlite:{}", path.display())]);
+        }
+        flags
+    }
+
+    fn unwritable(&self, why: &str) -> Failure {
+        Failure::failed(format!("the directory {} cannot be written: {why}", self.dir.display()))
+            .hint("name another one with --dir")
+    }
+}
+
+fn path_of(url: &str) -> Result<PathBuf, Failure> {
+    let path = url.strip_prefix("sqlite:").map(|path| path.strip_prefix("//").unwrap_or(path));
+    match path.filter(|path| !path.is_empty()) {
+        Some(path) => Ok(PathBuf::from(path)),
+        None => Err(Failure::usage(format!("--store {url} is no store that this version can measure"))
+            .hint("give sqlite:PATH, or leave it out for a fresh temporary file")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_named_by_its_path() {
+        assert_eq!(path_of("sqlite:data/t.db").unwrap(), Path::new("data/t.db"));
+        assert_eq!(path_of("sqlite:///var/t.db").unwrap(), Path::new("/var/t.db"));
+        for bad in ["sqlite:", "t.db", "postgres://h/db"] {
+            assert!(path_of(bad).unwrap_err().message.contains(bad));
+        }
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_told() {
+        let missing = Place::new(None, Some(PathBuf::from("/no/such/place"))).unwrap_err();
+        assert!(missing.message.contains("/no/such/place") && missing.hint.is_some());
+    }
+}

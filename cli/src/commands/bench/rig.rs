@@ -1,0 +1,86 @@
+//! A real worker on a store, with the parts that measure put around it.
+
+use super::ledgers::{Counted, Naive, Tally};
+use super::load::{PROVIDER, QUEUE};
+use super::place::Ground;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use turnstone_domain::ids::SystemIds;
+use turnstone_domain::{Ids, SystemClock};
+use turnstone_store::Ledger;
+use turnstone_worker::model::{Model, Providers};
+use turnstone_worker::tool::Toolbox;
+use turnstone_worker::{Deps, Worker, WorkerOptions};
+
+/// What a worker is built with.
+pub struct Rig {
+    /// Turns in flight at once.
+    pub slots: usize,
+    /// The model.
+    pub model: Arc<dyn Model>,
+    /// The tools.
+    pub toolbox: Toolbox,
+    /// Where the worker's ids come from.
+    pub ids: Arc<dyn Ids>,
+    /// Whether the work is done naively: a commit for each phase, one after another.
+    pub naive: bool,
+}
+
+impl Rig {
+    /// A worker of the product as it is.
+    pub fn new(slots: usize, model: impl Model) -> Self {
+        let (model, ids) = (Arc::new(model), Arc::new(SystemIds));
+        Self { slots, model, toolbox: Toolbox::default(), ids, naive: false }
+    }
+
+    /// Starts it.
+    #[must_use]
+    pub fn start(self, ground: &Ground) -> Running {
+        let tally = Arc::new(Tally::default());
+        // Counted where the commits are: below the ledger that cuts.
+        let counted = Counted::new(Arc::clone(&ground.store.ledger), Arc::clone(&tally));
+        let mut ledger: Arc<dyn Ledger> = Arc::new(counted);
+        if self.naive {
+            ledger = Arc::new(Naive::new(ledger));
+        }
+        let mut providers = Providers::default();
+        providers.insert(PROVIDER, self.model);
+        let options = WorkerOptions {
+            worker_id: "bench".to_owned(),
+            queues: vec![QUEUE.to_owned()],
+            slots: self.slots,
+            lease: Duration::from_secs(60),
+            drain_grace: Duration::from_secs(5),
+            model_timeout: Duration::from_secs(600),
+            max_tokens: 1024,
+        };
+        let store = (ledger, ground.store.doorbell.clone());
+        let deps = Deps::new(store, Arc::new(SystemClock), self.ids, providers, self.toolbox, options);
+        let stop = CancellationToken::new();
+        let token = stop.clone();
+        let worker = AbortOnDropHandle::new(tokio::spawn(async move {
+            if let Err(error) = Worker::new(deps).run(token).await {
+                tracing::error!(%error, "the worker of the measurement ended");
+            }
+        }));
+        Running { tally, stop, worker }
+    }
+}
+
+/// A worker that runs; dropping it ends it on the spot.
+pub struct Running {
+    /// What it asked of the store.
+    pub tally: Arc<Tally>,
+    stop: CancellationToken,
+    worker: AbortOnDropHandle<()>,
+}
+
+impl Running {
+    /// Drains and ends it.
+    pub async fn end(self) {
+        self.stop.cancel();
+        let _ = self.worker.await;
+    }
+}

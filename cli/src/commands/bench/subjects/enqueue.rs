@@ -1,0 +1,66 @@
+//! Accepting jobs: many clients at once share commits; one that waits for each answer cannot.
+
+use crate::commands::bench::Bench;
+use crate::commands::bench::figures::{Figure, Series, Unit};
+use crate::commands::bench::load;
+use futures::future::try_join_all;
+use std::time::{Duration, Instant};
+use turnstone_domain::{JobId, NewJob};
+
+/// How long jobs are enqueued for one figure.
+const LASTS: Duration = Duration::from_millis(1500);
+/// How many clients there are at once unless the user says so.
+const CLIENTS: &[usize] = &[16, 64];
+/// Jobs in one request of a batch.
+const BATCH: usize = 100;
+
+/// Measures it. Naive is one client that waits for each answer before it sends the next job: no two jobs ever share a
+/// commit.
+///
+/// # Errors
+/// The measurement could not be made.
+pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
+    let clients = bench.concurrency.map_or(CLIENTS.to_vec(), |one| vec![one]);
+    let series = |name: String| Series::new(name, Unit::PerSecond("jobs/s"));
+    let mut alone = series("1 client, plain jobs, one after another".to_owned());
+    let mut several: Vec<Series> =
+        clients.iter().map(|n| series(format!("{n} clients at once, plain jobs"))).collect();
+    let mut batches = series(format!("1 client, {BATCH} plain jobs in a request"));
+    let mut agents = series(format!("1 client, {BATCH} agent jobs in a request"));
+    for round in 1..=bench.rounds {
+        bench.tell("enqueue", round);
+        let disk = bench.place.disk().await?.fdatasync_per_s;
+        let naive = rate(bench, 1, 1, load::plain).await?;
+        alone.round(naive, disk);
+        for (series, clients) in several.iter_mut().zip(&clients) {
+            series.beside(rate(bench, *clients, 1, load::plain).await?, naive, disk);
+        }
+        batches.beside(rate(bench, 1, BATCH, load::plain).await?, naive, disk);
+        agents.beside(rate(bench, 1, BATCH, load::agent).await?, naive, disk);
+    }
+    let all = std::iter::once(&alone).chain(&several).chain([&batches, &agents]);
+    Ok(all.map(Series::figure).collect())
+}
+
+/// Jobs in a second that `clients` clients get accepted, `batch` in each request.
+async fn rate(bench: &Bench, clients: usize, batch: usize, job: fn() -> NewJob) -> anyhow::Result<f64> {
+    let ground = bench.place.open().await?;
+    let began = Instant::now();
+    let accepted = try_join_all((0..clients).map(|_| {
+        let intake = std::sync::Arc::clone(&ground.store.intake);
+        let client = async move {
+            let mut ids: Vec<JobId> = Vec::new();
+            while began.elapsed() < LASTS {
+                let jobs = (0..batch).map(|_| job()).collect();
+                ids.extend(intake.push(jobs).await?.into_iter().map(|pushed| pushed.id));
+            }
+            anyhow::Ok(ids)
+        };
+        async { tokio::spawn(client).await? }
+    }))
+    .await?;
+    let took = began.elapsed();
+    let ids = accepted.concat();
+    load::clear(&ground, &ids).await?;
+    Ok(ids.len() as f64 / took.as_secs_f64())
+}

@@ -1,0 +1,103 @@
+//! Memory of turns that wait for a slow model.
+
+use crate::commands::bench::Bench;
+use crate::commands::bench::figures::{Figure, Series, Unit};
+use crate::commands::bench::load;
+use crate::commands::bench::machine::resident_kb;
+use crate::commands::bench::models::{Idle, Patient};
+use crate::commands::bench::rig::Rig;
+use crate::failure::Failure;
+use anyhow::Context as _;
+use std::time::Duration;
+use turnstone_domain::AgentDefinition;
+use turnstone_domain::agent::Capability;
+use turnstone_worker::model::NoopModel;
+use turnstone_worker::tool::Toolbox;
+
+/// Turns that wait unless the user says so.
+const WAITING: usize = 1000;
+/// Turns that are run before, so that what is needed only once is there already.
+const BEFORE: usize = 64;
+/// Turns that have not reached the model by then never will.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Measures it. A round is a process of its own, because memory that an earlier round gave back to the allocator
+/// would be taken again unseen.
+///
+/// # Errors
+/// The measurement could not be made.
+pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
+    let waiting = bench.concurrency.unwrap_or(WAITING);
+    let unit = Unit::Count("KB/turn");
+    let mut fresh = Series::new(format!("{waiting} turns waiting, 1 message each"), unit);
+    let mut grown = Series::new(format!("{waiting} turns waiting, 7 messages each"), unit);
+    if bench.alone && bench.rounds == 1 {
+        bench.tell("memory", 1);
+        // The smaller one first: what it gives back does not hide the larger one.
+        fresh.in_memory(per_turn(bench, waiting, 1).await?);
+        grown.in_memory(per_turn(bench, waiting, 7).await?);
+    } else {
+        for round in 1..=bench.rounds {
+            bench.tell("memory", round);
+            let [one, seven] = elsewhere(bench, waiting).await?;
+            fresh.in_memory(one);
+            grown.in_memory(seven);
+        }
+    }
+    let fresh = fresh.figure().aiming("≤ 16 KB", |figure| figure.spread.median <= 16.0);
+    Ok(vec![fresh, grown.figure()])
+}
+
+/// One round in a process of its own.
+async fn elsewhere(bench: &Bench, waiting: usize) -> anyhow::Result<[f64; 2]> {
+    let program = std::env::current_exe().context("this program does not know where it is")?;
+    let mut command = tokio::process::Command::new(program);
+    command.args(["--quiet", "-o", "json", "bench", "memory", "--rounds", "1", "--concurrency"]);
+    command.arg(waiting.to_string()).args(bench.place.flags()).kill_on_drop(true);
+    let output = command.output().await.context("another process of this program cannot be started")?;
+    let failed = || {
+        let words = String::from_utf8_lossy(&output.stderr);
+        Failure::failed(format!("a round in a process of its own failed: {}", words.trim()))
+    };
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(|_| failed())?;
+    let figures = &report["subjects"][0]["figures"];
+    let value = |at: usize| figures[at]["median"].as_f64().ok_or_else(failed);
+    Ok([value(0)?, value(1)?])
+}
+
+/// Kilobytes that each of `waiting` turns adds which hold `messages` messages.
+async fn per_turn(bench: &Bench, waiting: usize, messages: usize) -> anyhow::Result<f64> {
+    let ground = bench.place.open().await?;
+    let warm = Rig::new(waiting, NoopModel::default()).start(&ground);
+    load::enqueue(&ground, BEFORE, load::agent).await?;
+    tokio::time::timeout(PATIENCE, warm.tally.until_settled(BEFORE as u64))
+        .await
+        .context("the turns did not end")?;
+    warm.end().await;
+
+    let (model, mut reached) = Patient::new(messages);
+    let mut toolbox = Toolbox::default();
+    toolbox.insert(std::sync::Arc::new(Idle::new())).map_err(Failure::failed)?;
+    let ids = load::enqueue(&ground, waiting, || load::of(with_tool())).await?;
+    let before = resident().await?;
+    let running = Rig { toolbox, ..Rig::new(waiting, model) }.start(&ground);
+    let all = reached.wait_for(|reached| *reached >= waiting);
+    tokio::time::timeout(PATIENCE, all).await.context("not every turn reached the model")??;
+    let after = resident().await?;
+    // Cancelling ends the turns at once; a drain would wait for the model.
+    drop(running);
+    load::clear(&ground, &ids).await?;
+    Ok((after - before) / waiting as f64)
+}
+
+fn with_tool() -> AgentDefinition {
+    AgentDefinition { capabilities: vec![Capability::named(Idle::NAME)], ..load::model() }
+}
+
+async fn resident() -> anyhow::Result<f64> {
+    // What ended a moment ago may still be giving its memory back.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let kb =
+        resident_kb().ok_or_else(|| Failure::failed("this system does not tell how much memory is used"))?;
+    Ok(kb as f64)
+}

@@ -1,0 +1,9 @@
+//! What can be measured, one file each.
+
+pub mod claim;
+pub mod enqueue;
+pub mod history;
+pub mod idle;
+pub mod memory;
+pub mod start;
+pub mod turns;

@@ -1,0 +1,84 @@
+//! The start of a job on an idle worker: from before the push until the first phase runs.
+
+use crate::commands::bench::Bench;
+use crate::commands::bench::disk::percentile;
+use crate::commands::bench::figures::{Figure, Series, Unit};
+use crate::commands::bench::load;
+use crate::commands::bench::rig::Rig;
+use anyhow::Context as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use turnstone_domain::Ids;
+use turnstone_domain::ids::SystemIds;
+use turnstone_worker::model::NoopModel;
+
+/// Jobs of one round.
+const JOBS: usize = 500;
+/// Between a settlement and the next push: long enough for the worker to be idle again.
+const PAUSE: Duration = Duration::from_millis(4);
+/// A job that has not started by then never will.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Notes when the worker makes its first id for a job: that is INIT's, the first thing the first phase does.
+struct Noted {
+    at: mpsc::UnboundedSender<Instant>,
+}
+
+impl Ids for Noted {
+    fn next(&self) -> String {
+        // Nobody listens any more when the measurement is over.
+        let _ = self.at.send(Instant::now());
+        SystemIds.next()
+    }
+}
+
+/// Measures it.
+///
+/// # Errors
+/// The measurement could not be made.
+pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
+    let name = |part: &str| format!("enqueue to first phase, {part}");
+    let mut series = [("p50", 50), ("p95", 95), ("p99", 99)]
+        .map(|(part, percent)| (Series::new(name(part), Unit::Milliseconds), percent));
+    let mut pushes = Series::new("of which the push itself, p50", Unit::Milliseconds);
+    for round in 1..=bench.rounds {
+        bench.tell("start", round);
+        let disk = bench.place.disk().await?.fdatasync_per_s;
+        let (starts, pushed) = round_of(bench).await?;
+        for (series, percent) in &mut series {
+            series.round(percentile(&starts, *percent), disk);
+        }
+        pushes.round(percentile(&pushed, 50), disk);
+    }
+    let [p50, p95, p99] = series.map(|(series, _)| series.figure());
+    let below = |most: f64| move |figure: &Figure| figure.spread.median <= most;
+    Ok(vec![p50.aiming("≤ 1.5 ms", below(1.5)), p95.aiming("≤ 3 ms", below(3.0)), p99, pushes.figure()])
+}
+
+/// Sorted milliseconds to the first phase, and of the push alone.
+async fn round_of(bench: &Bench) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
+    let ground = bench.place.open().await?;
+    let (at, mut noted) = mpsc::unbounded_channel();
+    let running = Rig { ids: Arc::new(Noted { at }), ..Rig::new(16, NoopModel::default()) }.start(&ground);
+    let (mut starts, mut pushes) = (Vec::with_capacity(JOBS), Vec::with_capacity(JOBS));
+    // The first jobs find cold caches and are not counted.
+    for job in 0..JOBS + 20 {
+        let new = load::agent();
+        let began = Instant::now();
+        ground.store.intake.push(vec![new]).await?;
+        let pushed = began.elapsed();
+        let started = tokio::time::timeout(PATIENCE, noted.recv()).await.ok().flatten();
+        let started = started.context("a job did not start within 10 s")?;
+        if job >= 20 {
+            starts.push(started.duration_since(began).as_secs_f64() * 1e3);
+            pushes.push(pushed.as_secs_f64() * 1e3);
+        }
+        running.tally.until_settled(job as u64 + 1).await;
+        tokio::time::sleep(PAUSE).await;
+    }
+    running.end().await;
+    starts.sort_by(f64::total_cmp);
+    pushes.sort_by(f64::total_cmp);
+    Ok((starts, pushes))
+}

@@ -1,0 +1,84 @@
+//! Whole turns, seven phases each, of the real worker with a model that costs nothing.
+
+use crate::commands::bench::Bench;
+use crate::commands::bench::figures::{Figure, Series, Unit};
+use crate::commands::bench::load;
+use crate::commands::bench::rig::Rig;
+use anyhow::Context as _;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use turnstone_worker::model::NoopModel;
+
+/// How many turns there are at once unless the user says so.
+const AT_ONCE: &[usize] = &[1, 16, 64, 256];
+/// The longest that turns are run for one figure; what has not settled by then does not count.
+const LASTS: Duration = Duration::from_secs(3);
+/// Disks that do fewer waits in a second are not held to the aim in turns.
+const FAST_DISK: f64 = 3000.0;
+
+/// Measures it. Naive is the same engine with a commit for each phase and one commit after another.
+///
+/// # Errors
+/// The measurement could not be made.
+pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
+    let at_once = bench.concurrency.map_or(AT_ONCE.to_vec(), |one| vec![one]);
+    let mut figures = Vec::new();
+    for turns in at_once {
+        let mut series = Series::new(format!("{turns} at once"), Unit::PerSecond("turns/s"));
+        let mut slowest = f64::INFINITY;
+        for round in 1..=bench.rounds {
+            bench.tell(&format!("turns, {turns} at once"), round);
+            let disk = bench.place.disk().await?.fdatasync_per_s;
+            slowest = slowest.min(disk);
+            let ours = rate(bench, turns, false).await?;
+            series.beside(ours, rate(bench, turns, true).await?, disk);
+        }
+        let figure = series.figure();
+        figures.push(if turns == 256 { held_to_its_aim(figure, slowest) } else { figure });
+    }
+    figures.extend(lone(bench).await?);
+    Ok(figures)
+}
+
+fn held_to_its_aim(figure: Figure, disk: f64) -> Figure {
+    figure.aiming("≥ 10 × naive, and ≥ 5,000/s where the disk does ≥ 3,000 fdatasync/s", |figure| {
+        let enough = figure.spread.median >= 5000.0 || disk < FAST_DISK;
+        enough && figure.times_naive.is_some_and(|times| times >= 10.0)
+    })
+}
+
+/// Turns in a second with a backlog of jobs that take one turn each.
+async fn rate(bench: &Bench, at_once: usize, naive: bool) -> anyhow::Result<f64> {
+    let ground = bench.place.open().await?;
+    let jobs = if naive { 500 + 8 * at_once } else { 2000 + 64 * at_once };
+    let ids = load::enqueue(&ground, jobs, load::agent).await?;
+    let rig = Rig { naive, ..Rig::new(at_once, NoopModel::default()) };
+    let began = Instant::now();
+    let running = rig.start(&ground);
+    let _ = tokio::time::timeout(LASTS, running.tally.until_settled(jobs as u64)).await;
+    let (settled, took) = (running.tally.settled(), began.elapsed());
+    running.end().await;
+    load::clear(&ground, &ids).await?;
+    anyhow::ensure!(settled > 0, "no turn ended within {LASTS:?}");
+    Ok(settled as f64 / took.as_secs_f64())
+}
+
+/// How often one job that takes one turn waits for the disk, from claim to settlement.
+async fn lone(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
+    let mut ours = Series::new(
+        "waits for durability of a lone turn, claim and settlement included",
+        Unit::Count("waits"),
+    );
+    let mut naive = Series::new("the same with a commit for each phase", Unit::Count("waits"));
+    for (series, naive) in [(&mut ours, false), (&mut naive, true)] {
+        let ground = bench.place.open().await?;
+        let ids = load::enqueue(&ground, 1, load::agent).await?;
+        let running = Rig { naive, ..Rig::new(1, NoopModel::default()) }.start(&ground);
+        tokio::time::timeout(LASTS, running.tally.until_settled(1)).await.context("the turn did not end")?;
+        series.in_memory(running.tally.waits.load(Ordering::Relaxed) as f64);
+        running.end().await;
+        load::clear(&ground, &ids).await?;
+    }
+    let ours = ours.figure().aiming("≤ 4", |figure| figure.spread.high <= 4.0);
+    Ok(vec![ours, naive.figure()])
+}
