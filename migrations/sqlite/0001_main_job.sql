@@ -182,7 +182,6 @@ CREATE INDEX reviews_job  ON reviews (job_seq, turn);
 
 -- Append-only. A stream is an engagement's, or a plain job's; it is named by the seq of its first job.
 CREATE TABLE events (
-    id      INTEGER PRIMARY KEY,
     stream  INTEGER NOT NULL,
     seq     INTEGER NOT NULL,
     job_seq INTEGER NOT NULL,
@@ -190,5 +189,5 @@ CREATE TABLE events (
     turn    INTEGER NOT NULL,
     data    TEXT    NOT NULL,
     at      INTEGER NOT NULL,
-    UNIQUE (stream, seq)
-);
+    PRIMARY KEY (stream, seq)
+) WITHOUT ROWID;

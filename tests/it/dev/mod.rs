@@ -39,6 +39,7 @@ struct Dev {
     stdout: watch::Receiver<String>,
     stderr: watch::Receiver<String>,
     folder: PathBuf,
+    http: reqwest::Client,
 }
 
 impl Dev {
@@ -47,7 +48,8 @@ impl Dev {
         let mut process = Self::spawn(folder, arguments);
         let stdout = collected(process.stdout.take().expect("a pipe"));
         let stderr = collected(process.stderr.take().expect("a pipe"));
-        let mut dev = Self { process, url: String::new(), stdout, stderr, folder: folder.to_owned() };
+        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let mut dev = Self { process, url: String::new(), stdout, stderr, folder: folder.to_owned(), http };
         let first = dev.says("\n").await;
         let url = first.lines().next().and_then(|line| line.strip_prefix("turnstone listens on "));
         dev.url = url.unwrap_or_else(|| panic!("no address in the first line: {first}")).to_owned();
@@ -81,7 +83,7 @@ impl Dev {
     }
 
     async fn get(&self, path: &str) -> Value {
-        let answer = reqwest::get(format!("{}{path}", self.url)).await.expect("an answer");
+        let answer = self.http.get(format!("{}{path}", self.url)).send().await.expect("an answer");
         assert!(answer.status().is_success(), "GET {path}: {}", answer.status());
         answer.json().await.expect("JSON")
     }

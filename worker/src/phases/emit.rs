@@ -1,6 +1,5 @@
 //! EMIT: what the turn tells about itself (OSSA §1.7).
 
-use super::infer::{self, InferBody};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde::{Deserialize, Serialize};
@@ -25,7 +24,7 @@ pub struct EmitBody {
 /// # Errors
 /// [`Stop::Fail`] when INFER's checkpoint cannot be read.
 pub fn run(turn: &mut Turn) -> Result<(), Stop> {
-    let inferred: InferBody = turn.body(Phase::Infer, infer::VERSIONS)?;
+    let inferred = turn.inferred()?;
     let body = EmitBody {
         tokens_input: inferred.tokens_in,
         tokens_output: inferred.tokens_out,

@@ -3,13 +3,14 @@
 //! Before the call everything is durable and the most that it can use is reserved; after it the answer, what it cost
 //! and the message are durable together, so that a paid answer is never bought twice.
 
-use super::resol::{self, ResolBody};
+use super::resol;
 use crate::model::{FinishReason, ModelAnswer, ModelError, ModelRequest, ToolOffer};
 use crate::turn::conversation::size;
 use crate::turn::state::Turn;
 use crate::turn::stop::{Stop, budget_exceeded};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
 use tracing::Instrument;
 use turnstone_domain::agent::{ModelRef, OutputFormat, ToolChoice};
@@ -56,8 +57,8 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     turn.barrier().await
 }
 
-fn request(turn: &Turn) -> Result<ModelRequest, Stop> {
-    let resolved: ResolBody = turn.body(Phase::Resol, resol::VERSIONS)?;
+fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
+    let resolved = turn.resolved()?;
     let agent = &turn.agent;
     let may_call = agent.limits.max_tool_turns.is_none_or(|most| turn.position.tool_turns < most);
     let tools: Vec<ToolOffer> = match may_call {
@@ -235,5 +236,7 @@ fn record(turn: &mut Turn, provider: String, answer: ModelAnswer, reserved: i64)
     turn.pending().position = Some(position);
     turn.pending().budget = Some(BudgetMove::Settle { reserved, used });
     turn.say(Message { tool_calls, ..Message::text(Role::Assistant, content) });
-    turn.complete_phase(Phase::Infer, VERSION, &body, (body.tokens_in, body.tokens_out), facts)
+    turn.complete_phase(Phase::Infer, VERSION, &body, (body.tokens_in, body.tokens_out), facts)?;
+    turn.inferred = Some(Arc::new(body));
+    Ok(())
 }

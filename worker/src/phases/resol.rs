@@ -5,6 +5,7 @@ use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use turnstone_domain::agent::ToolChoice;
 use turnstone_domain::{EventName, Phase};
 
@@ -39,7 +40,9 @@ pub fn run(turn: &mut Turn) -> Result<(), Stop> {
     for (name, message) in &body.unavailable {
         turn.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
     }
-    turn.complete_phase(Phase::Resol, VERSION, &body, (0, 0), Value::Null)
+    turn.complete_phase(Phase::Resol, VERSION, &body, (0, 0), Value::Null)?;
+    turn.resolved = Some(Arc::new(body));
+    Ok(())
 }
 
 fn usable(turn: &Turn, name: &str) -> Result<ToolOffer, String> {

@@ -97,7 +97,7 @@ async fn drive(turn: &mut Turn, draining: &CancellationToken) -> Result<Settleme
             { names::JOB_ID } = %turn.job.id,
         );
         one_turn(turn, draining).instrument(span).await?;
-        let infer = turn.body(Phase::Infer, phases::infer::VERSIONS)?;
+        let infer = turn.inferred()?;
         match verdict::verdict(turn, &infer)? {
             Verdict::Complete(result) => return Ok(Settlement::Complete { result }),
             Verdict::Continue(position) => turn.advance(position),

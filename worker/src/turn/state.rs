@@ -3,6 +3,8 @@
 use super::conversation::Conversation;
 use super::stop::Stop;
 use crate::deps::Deps;
+use crate::phases::infer::{self, InferBody};
+use crate::phases::resol::{self, ResolBody};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -63,8 +65,14 @@ pub struct Turn {
     pub object: Option<EngagementObject>,
     /// The watch over repetitions, when the agent has one.
     pub short_circuit: Option<ShortCircuit>,
-    /// Bodies of the phases that are done in the current turn.
-    bodies: Vec<(i64, Value)>,
+    /// What RESOL left, once it is known in this process.
+    pub resolved: Option<Arc<ResolBody>>,
+    /// What INFER left, once it is known in this process.
+    pub inferred: Option<Arc<InferBody>>,
+    /// How many phases of the current turn are done.
+    done: usize,
+    /// Version and body of the checkpoints that the claim brought.
+    recalled_bodies: Vec<(i64, Value)>,
     /// What is not durable yet.
     pending: TurnWrite,
     phase_began: Instant,
@@ -97,7 +105,10 @@ impl Turn {
             conversation: Conversation::default(),
             recalled_calls: Vec::new(),
             reviews: Vec::new(),
-            bodies: side.checkpoints.into_iter().map(|done| (done.version, done.body)).collect(),
+            resolved: None,
+            inferred: None,
+            done: side.checkpoints.len(),
+            recalled_bodies: side.checkpoints.into_iter().map(|done| (done.version, done.body)).collect(),
             pending: TurnWrite::default(),
             phase_began: Instant::now(),
             deps,
@@ -131,7 +142,7 @@ impl Turn {
     /// The phase that runs next; `None` when the turn is complete.
     #[must_use]
     pub fn next_phase(&self) -> Option<Phase> {
-        Phase::resume_after(self.bodies.len())
+        Phase::resume_after(self.done)
     }
 
     /// Marks the beginning of a phase.
@@ -145,26 +156,45 @@ impl Turn {
         i64::try_from(self.phase_began.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// What a phase of this turn left for later ones.
+    /// What RESOL left: known, or read from its checkpoint.
     ///
     /// # Errors
-    /// When it was written by a version that this worker does not know: the attempt fails and may be retried by a
-    /// newer worker.
-    pub fn body<T: DeserializeOwned>(&self, phase: Phase, versions: &[i64]) -> Result<T, Stop> {
-        let unreadable = |why: String| {
-            let message = format!(
-                "the checkpoint of phase {phase} of turn {} cannot be read by this worker ({why}); \
-                 upgrade the workers and retry the job",
-                self.position.turn
-            );
-            Stop::Fail(JobError::new(FailureKind::Internal, message))
-        };
-        let (version, body) =
-            self.bodies.get(phase.index()).ok_or_else(|| unreadable("it is missing".to_owned()))?;
-        if !versions.contains(version) {
-            return Err(unreadable(format!("its version is {version}")));
+    /// When the checkpoint was written by a version that this worker does not know: the attempt fails and may be
+    /// retried by a newer worker.
+    pub fn resolved(&mut self) -> Result<Arc<ResolBody>, Stop> {
+        if self.resolved.is_none() {
+            self.resolved = Some(Arc::new(self.recalled(Phase::Resol, resol::VERSIONS)?));
         }
-        serde_json::from_value(body.clone()).map_err(|e| unreadable(e.to_string()))
+        self.resolved.clone().ok_or_else(|| self.unreadable(Phase::Resol, "it is missing"))
+    }
+
+    /// What INFER left: known, or read from its checkpoint.
+    ///
+    /// # Errors
+    /// As [`Turn::resolved`].
+    pub fn inferred(&mut self) -> Result<Arc<InferBody>, Stop> {
+        if self.inferred.is_none() {
+            self.inferred = Some(Arc::new(self.recalled(Phase::Infer, infer::VERSIONS)?));
+        }
+        self.inferred.clone().ok_or_else(|| self.unreadable(Phase::Infer, "it is missing"))
+    }
+
+    fn recalled<T: DeserializeOwned>(&self, phase: Phase, versions: &[i64]) -> Result<T, Stop> {
+        let (version, body) =
+            self.recalled_bodies.get(phase.index()).ok_or_else(|| self.unreadable(phase, "it is missing"))?;
+        if !versions.contains(version) {
+            return Err(self.unreadable(phase, &format!("its version is {version}")));
+        }
+        T::deserialize(body).map_err(|e| self.unreadable(phase, &e.to_string()))
+    }
+
+    fn unreadable(&self, phase: Phase, why: &str) -> Stop {
+        let message = format!(
+            "the checkpoint of phase {phase} of turn {} cannot be read by this worker ({why}); \
+             upgrade the workers and retry the job",
+            self.position.turn
+        );
+        Stop::Fail(JobError::new(FailureKind::Internal, message))
     }
 
     /// Completes a phase: its checkpoint becomes durable with the next barrier.
@@ -191,14 +221,14 @@ impl Turn {
             turn: self.position.turn,
             phase,
             version,
-            body: body.clone(),
+            body,
             duration_ms,
             tokens_in: tokens.0,
             tokens_out: tokens.1,
             at: now,
         });
         self.event(EventName::PhaseCompleted, data);
-        self.bodies.push((version, body));
+        self.done += 1;
         Ok(())
     }
 
@@ -256,7 +286,10 @@ impl Turn {
     pub fn advance(&mut self, position: Position) {
         self.pending.position = Some(position.clone());
         self.position = position;
-        self.bodies.clear();
+        self.done = 0;
+        self.recalled_bodies.clear();
+        self.resolved = None;
+        self.inferred = None;
         self.recalled_calls.clear();
         self.reviews.clear();
     }

@@ -1,7 +1,7 @@
 //! One tool call, from the model's wish to the outcome that the model is told (agents brief §1.4).
 
 use super::restriction::{self, Checked};
-use crate::phases::resol::{self, ResolBody};
+use crate::phases::resol;
 use crate::tool::{Invocation, Tool, ToolError};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
@@ -15,7 +15,7 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall};
 use turnstone_domain::review::ReviewKind;
 use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome};
-use turnstone_domain::{EventName, JobError, Phase};
+use turnstone_domain::{EventName, JobError};
 use turnstone_telemetry::names;
 
 /// A call on its way.
@@ -93,7 +93,7 @@ fn watch_repetition(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
 }
 
 /// Finds the tool and checks the arguments, or says why the call is refused.
-fn callable(turn: &Turn, call: &Call, allowed: bool) -> Result<(Arc<dyn Tool>, Capability), ToolOutcome> {
+fn callable(turn: &mut Turn, call: &Call, allowed: bool) -> Result<(Arc<dyn Tool>, Capability), ToolOutcome> {
     let name = &call.asked.name;
     if !allowed {
         return Err(ToolOutcome::refused(
@@ -101,9 +101,7 @@ fn callable(turn: &Turn, call: &Call, allowed: bool) -> Result<(Arc<dyn Tool>, C
             "too many tool calls in one answer; ask for fewer",
         ));
     }
-    let offered = turn
-        .body::<ResolBody>(Phase::Resol, resol::VERSIONS)
-        .is_ok_and(|resolved| resolved.tools.iter().any(|tool| tool == name));
+    let offered = turn.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
     let found = turn.deps.toolbox.get(name).zip(turn.agent.capability(name)).zip(resol::offer(turn, name));
     let Some(((tool, capability), offer)) = found.filter(|_| offered) else {
         let text = format!("this agent has no tool `{name}`");
