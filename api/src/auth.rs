@@ -7,6 +7,7 @@ use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
+use std::net::IpAddr;
 use turnstone_domain::digest;
 use turnstone_ojs::OjsError;
 
@@ -51,6 +52,11 @@ fn equal(a: &str, b: &str) -> bool {
 /// page's site in `Origin`; other clients do not send it.
 fn refuse_other_sites(headers: &HeaderMap) -> Result<(), Failure> {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    // A name of somebody else's that was made to point here (DNS rebinding) is not this server's own.
+    if !text(HOST).is_none_or(is_local) {
+        let hint = "Without an API key this server answers to localhost and loopback addresses only; configure a key.";
+        return Err(Failure(OjsError::new(403, "forbidden", "The request names another host.", hint)));
+    }
     let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
     let site = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, site)| site);
     if site.is_some() && site == text(HOST) {
@@ -60,9 +66,34 @@ fn refuse_other_sites(headers: &HeaderMap) -> Result<(), Failure> {
     Err(Failure(OjsError::new(403, "forbidden", "The request comes from a web page of another site.", hint)))
 }
 
+/// Whether a `Host` header names this machine by a loopback address or as `localhost`, with or without a port.
+fn is_local(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rebound_name_is_not_local() {
+        for (host, local) in [
+            ("localhost:8080", true),
+            ("127.0.0.1:8080", true),
+            ("[::1]:8080", true),
+            ("127.0.0.1", true),
+            ("evil.example:8080", false),
+            ("localhost.evil.example", false),
+            ("10.0.0.1:80", false),
+        ] {
+            assert_eq!(is_local(host), local, "{host}");
+        }
+    }
 
     #[test]
     fn only_the_servers_own_pages_may_call_without_a_key() {

@@ -66,6 +66,7 @@ mod tests {
             name: "search".into(),
             input: json!({}),
             idempotent: true,
+            sends: 1,
             state: ToolCallState::Settled,
             outcome: Some(ToolOutcome::Success { output: json!("secret") }),
             withheld: false,

@@ -149,6 +149,7 @@ CREATE TABLE tool_calls (
     input          TEXT    NOT NULL,
     idempotent     INTEGER NOT NULL CHECK (idempotent IN (0, 1)),
     state          TEXT    NOT NULL CHECK (state IN ('planned', 'sent', 'settled')),
+    sends          INTEGER NOT NULL DEFAULT 0,      -- requests that may have left
     outcome        TEXT,
     withheld       INTEGER NOT NULL DEFAULT 0 CHECK (withheld IN (0, 1)),
     duration_ms    INTEGER,
@@ -156,7 +157,7 @@ CREATE TABLE tool_calls (
     UNIQUE (job_seq, turn, position),
     CHECK ((state = 'settled') = (outcome IS NOT NULL))
 );
-CREATE INDEX tool_calls_engagement ON tool_calls (engagement_seq, seq);
+CREATE INDEX tool_calls_engagement ON tool_calls (engagement_seq, turn, seq);
 
 CREATE TABLE reviews (
     seq            INTEGER PRIMARY KEY,

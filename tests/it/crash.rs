@@ -131,3 +131,27 @@ async fn an_idempotent_call_is_made_again_with_the_same_key() {
     assert_eq!(calls[0].key, calls[1].key);
     assert_paid_once(&fleet, &id, "1:outcome:before").await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approval_is_for_one_more_request_only() {
+    let (fleet, id) = crash_at("1:intent:after", "book").await;
+    for round in 1..=2 {
+        let reviews = fleet.get("/reviews?state=open").await;
+        let review = reviews["items"][0]["id"].as_str().expect("a review").to_owned();
+        fleet.post(&format!("/reviews/{review}/approve"), &json!({"by": "ann"})).await;
+        // The approved repetition dies in the same way.
+        let mut worker = spawn(&fleet, 4, Some("1:intent:after"));
+        let stdin = worker.stdin.take();
+        worker.wait().await.expect("the worker process");
+        drop(stdin);
+        fleet.store.upkeep.release_all(fleet.now()).await.unwrap();
+        let next = spawn(&fleet, 4, None);
+        let parked = fleet.wait_for(&id, &[JobState::Pending, JobState::Completed]).await;
+        drop(next);
+        assert_eq!(
+            parked["state"], "pending",
+            "round {round}: every repetition needs an approval of its own"
+        );
+    }
+    assert!(fleet.tools.calls().is_empty());
+}

@@ -156,3 +156,67 @@ async fn arguments_are_checked_before_the_call() {
     assert_eq!(fleet.tools.calls().len(), 1, "only the call with good arguments was made");
     fleet.end().await;
 }
+
+#[tokio::test]
+async fn a_long_outcome_does_not_push_the_answer_out_of_the_window() {
+    let manifest = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata:\n  name: reader\n  version: 1.0.0\nspec:\n  role: You read.\n  llm:\n    provider: openai\n    model: m\n  tools:\n    - type: function\n      name: search\n";
+    let fleet = Fleet::builder()
+        .model(|request| match model_server::outcomes(request) {
+            0 => Reply::call("search", json!({"text": "x".repeat(40_000)})),
+            _ => Reply::text("read"),
+        })
+        .start()
+        .await;
+    let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
+    assert!(status.is_success(), "{body:#}");
+    let id = fleet.push(&json!({"type": "agent.read", "args": ["go"], "meta": {"agent": "reader"}})).await;
+    let done = fleet.settled(&id).await;
+    assert_eq!(done["result"], "read", "{:#}", done["error"]);
+    let calls = fleet.models.calls();
+    let told = calls[1].request["messages"].as_array().unwrap();
+    assert!(
+        told.iter().any(|m| m["role"] == "assistant" && m["tool_calls"].is_array()),
+        "the call stays with its outcome"
+    );
+    fleet.end().await;
+}
+
+#[tokio::test]
+async fn a_retry_after_a_wrong_form_asks_the_model_anew() {
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let fleet = Fleet::builder()
+        .model(move |_| match asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0 | 1 => Reply::text("no JSON"),
+            _ => Reply::text("{}"),
+        })
+        .start()
+        .await;
+    let job =
+        json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m", "ext_agent_output_format": "json"});
+    let id = fleet.push(&job).await;
+    assert_eq!(fleet.settled(&id).await["state"], "retryable");
+    fleet.clock.advance_ms(10_000);
+    fleet.tick().await;
+    let done = fleet.wait_for(&id, &[turnstone_domain::JobState::Completed]).await;
+    assert_eq!(done["result"], json!({}));
+    assert_eq!(fleet.models.calls().len(), 3);
+    fleet.end().await;
+}
+
+#[tokio::test]
+async fn the_registrys_schema_holds_whatever_the_job_declares() {
+    let fleet = Fleet::builder()
+        .model(|request| match model_server::outcomes(request) {
+            0 => Reply::call("search", json!("not an object")),
+            _ => Reply::text("done"),
+        })
+        .start()
+        .await;
+    let job = json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m",
+                     "ext_agent_tools": [{"name": "search", "parameters": {"type": ["object", "string"]}}]});
+    let id = fleet.push(&job).await;
+    let done = fleet.settled(&id).await;
+    assert_eq!(done["ext_agent_tool_results"][0]["error"]["code"], "SCHEMA_VIOLATION");
+    assert!(fleet.tools.calls().is_empty());
+    fleet.end().await;
+}

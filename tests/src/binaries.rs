@@ -44,12 +44,12 @@ fn built() -> &'static Path {
             cargo.arg("--release");
         }
         // What cargo tells the tests about their own package would make ring's build script, and all above it, stale.
-    for (name, _) in std::env::vars_os() {
-        if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|own| name.to_string_lossy().starts_with(own)) {
-            cargo.env_remove(name);
+        for (name, _) in std::env::vars_os() {
+            if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|own| name.to_string_lossy().starts_with(own)) {
+                cargo.env_remove(name);
+            }
         }
-    }
-    let target = dir.parent().expect("target");
+        let target = dir.parent().expect("target");
         let status = cargo.env("CARGO_TARGET_DIR", target).status().expect("cargo runs");
         assert!(status.success(), "the programs that the tests run do not build");
         dir

@@ -298,6 +298,7 @@ impl AgentDefinition {
         }
         self.tool_choice = match (self.tool_choice, fields.tool_choice) {
             (ToolChoice::None, _) | (_, Some(ToolChoice::None)) => ToolChoice::None,
+            (ToolChoice::Required, _) => ToolChoice::Required,
             (own, asked) => asked.unwrap_or(own),
         };
         self.output.schema = fields.output_schema.or(self.output.schema.take());

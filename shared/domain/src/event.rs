@@ -70,7 +70,7 @@ events! {
     /// A tool call leaves for its tool.
     ToolCalled = "tool.called", "call_id, name, input";
     /// A tool answered.
-    ToolCompleted = "tool.completed", "call_id, name, duration_ms, output (absent when withheld)";
+    ToolCompleted = "tool.completed", "call_id, name, duration_ms, output (absent when withheld; output_bytes instead when it is long)";
     /// A tool failed, or its call was refused.
     ToolFailed = "tool.failed", "call_id, name, code, message";
     /// A review was opened.

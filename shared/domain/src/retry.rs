@@ -4,6 +4,9 @@ use crate::JobError;
 use crate::duration::parse_iso8601_ms;
 use serde::{Deserialize, Serialize};
 
+/// The most that a `Retry-After` of the other side can delay the next attempt: one hour.
+const MAX_RETRY_AFTER_MS: u64 = 3_600_000;
+
 /// How the delay grows with the number of failures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -129,7 +132,9 @@ impl RetryPolicy {
         if !error.retryable || failures >= self.max_attempts || self.never_retries(error) {
             return Decision::Exhausted;
         }
-        let asked = error.retry_after_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
+        // The other side's wish is capped: a job must not sleep for years because of one header.
+        let asked =
+            error.retry_after_ms.map_or(0, |ms| i64::try_from(ms.min(MAX_RETRY_AFTER_MS)).unwrap_or(0));
         Decision::After { delay_ms: self.delay_ms(failures, random).max(asked) }
     }
 

@@ -6,6 +6,10 @@ use std::fmt;
 /// How deep a schema may nest; deeper ones are refused before they are compiled.
 pub const MAX_DEPTH: usize = 32;
 
+/// How deep a value from a model or a tool may nest: deeper than any tool needs, and well below what the store's
+/// rows and the api's wrappers can carry.
+pub const MAX_VALUE_DEPTH: usize = 64;
+
 /// A compiled schema. It never fetches anything: a remote `$ref` is an error.
 pub struct Schema {
     validator: jsonschema::Validator,

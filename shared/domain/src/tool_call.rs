@@ -140,6 +140,8 @@ pub struct ToolCall {
     pub idempotent: bool,
     /// Where it stands.
     pub state: ToolCallState,
+    /// How often its request may have left.
+    pub sends: i64,
     /// How it ended; `None` until settled.
     pub outcome: Option<ToolOutcome>,
     /// Whether the output is withheld from everybody outside.

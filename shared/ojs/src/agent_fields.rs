@@ -10,6 +10,9 @@ use turnstone_domain::JobError;
 use turnstone_domain::agent::{AgentFields, MAX_DELEGATION_DEPTH};
 use turnstone_domain::error::FailureKind;
 
+/// No budget or answer has more tokens than this; beyond it sums could overflow.
+const MAX_TOKENS: i64 = 1_000_000_000_000;
+
 /// The fields a client may set. One of them makes a job an agent job.
 pub const SETTABLE: [&str; 13] = [
     "ext_agent_model",
@@ -56,8 +59,12 @@ pub fn read(fields: &Map<String, Value>) -> Result<AgentFields, OjsError> {
         fallback_models: field(fields, "ext_agent_fallback_models", read::texts)?,
         provider: field(fields, "ext_agent_provider", owned)?,
         temperature: field(fields, "ext_agent_temperature", temperature)?,
-        max_tokens: field(fields, "ext_agent_max_tokens", |value| read::integer_from(value, 1))?,
-        token_budget: field(fields, "ext_agent_token_budget", |value| read::integer_from(value, 0))?,
+        max_tokens: field(fields, "ext_agent_max_tokens", |value| {
+            read::integer_between(value, 1, MAX_TOKENS)
+        })?,
+        token_budget: field(fields, "ext_agent_token_budget", |value| {
+            read::integer_between(value, 0, MAX_TOKENS)
+        })?,
         tools: field(fields, "ext_agent_tools", tools::declarations)?,
         tool_choice: field(fields, "ext_agent_tool_choice", |value| {
             word(value, "`auto`, `required` or `none`")

@@ -27,6 +27,13 @@ pub(crate) fn integer_from(value: &Value, least: i64) -> Result<i64, String> {
     }
 }
 
+pub(crate) fn integer_between(value: &Value, least: i64, most: i64) -> Result<i64, String> {
+    match integer_from(value, least)? {
+        number if number > most => Err(format!("must be at most {most}, not {number}")),
+        number => Ok(number),
+    }
+}
+
 pub(crate) fn object(value: &Value) -> Result<&Map<String, Value>, String> {
     value.as_object().ok_or_else(|| format!("must be an object, not {}", kind(value)))
 }

@@ -39,6 +39,8 @@ pub struct InferBody {
     pub tokens_out: i64,
     /// Whether the provider said nothing and the whole reservation was booked.
     pub estimated: bool,
+    /// Whether the answer's length was capped by what was left of the budget.
+    pub capped: bool,
 }
 
 /// Runs INFER.
@@ -48,20 +50,20 @@ pub struct InferBody {
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     let mut request = request(turn)?;
     let allowance = reserve(turn, &request)?;
+    let capped = allowance.max_tokens < request.max_tokens;
     request.max_tokens = allowance.max_tokens;
     turn.barrier().await?;
     // From here on the call is part of this phase's time; waiting for durability before it is not.
     turn.enter_phase();
     let (provider, answer) = ask(turn, request).await?;
-    record(turn, provider, answer, allowance.reserve)?;
+    record(turn, provider, answer, allowance.reserve, capped)?;
     turn.barrier().await
 }
 
 fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
     let resolved = turn.resolved()?;
     let agent = &turn.agent;
-    let may_call = agent.limits.max_tool_turns.is_none_or(|most| turn.position.tool_turns < most);
-    let tools: Vec<ToolOffer> = match may_call {
+    let tools: Vec<ToolOffer> = match may_call(turn) {
         true => resolved.tools.iter().filter_map(|name| resol::offer(turn, name)).collect(),
         false => Vec::new(),
     };
@@ -81,6 +83,11 @@ fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
         output: agent.output.clone(),
         timeout: agent.limits.model_timeout_ms.map_or(turn.deps.options.model_timeout, Duration::from_millis),
     })
+}
+
+/// Whether tools may be called in this turn: after `max_tool_turns` in a row an answer is due (OSSA §4).
+pub fn may_call(turn: &Turn) -> bool {
+    turn.agent.limits.max_tool_turns.is_none_or(|most| turn.position.tool_turns < most)
 }
 
 /// The agent's instructions verbatim (OSSA §1.4 rule 1), then the demanded form of the answer.
@@ -197,7 +204,13 @@ fn failure(wanted: &ModelRef, error: &ModelError) -> (JobError, bool) {
 }
 
 /// Books the call and notes the answer, with the barrier that follows.
-fn record(turn: &mut Turn, provider: String, answer: ModelAnswer, reserved: i64) -> Result<(), Stop> {
+fn record(
+    turn: &mut Turn,
+    provider: String,
+    answer: ModelAnswer,
+    reserved: i64,
+    capped: bool,
+) -> Result<(), Stop> {
     let reported = answer.usage.map(|usage| usage.total());
     let used = budget::book(reported, reserved);
     if let Some(reported) = reported.filter(|reported| *reported != used) {
@@ -211,6 +224,7 @@ fn record(turn: &mut Turn, provider: String, answer: ModelAnswer, reserved: i64)
         tokens_in,
         tokens_out: used - tokens_in,
         estimated: reported.is_none(),
+        capped,
     };
     let tool_calls: Vec<RequestedCall> = answer
         .tool_calls

@@ -16,7 +16,9 @@ use apalis_core::task::data::Data;
 use apalis_core::worker::builder::WorkerBuilder;
 use apalis_core::worker::ext::parallelize::ParallelizeExt;
 use backend::{Assignment, LedgerBackend};
+use futures::FutureExt;
 use leases::LeaseKeeper;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -76,6 +78,7 @@ impl Worker {
                 Ok(())
             })
             .await;
+        draining.cancel();
         let _ = claimer.await;
         keeper.give_back().await;
         ended.map_err(Into::into)
@@ -85,7 +88,12 @@ impl Worker {
 /// The apalis handler: one claimed job.
 async fn assigned(assignment: Assignment, deps: Data<Arc<Deps>>) -> Result<(), BoxDynError> {
     let Some((claim, slot)) = assignment.take() else { return Ok(()) };
-    turn::run_job(Arc::clone(&deps), claim, slot.signals()).await;
+    // A panic outside of the phases must not leave the lease extended for ever; without a watch it runs out.
+    let job = claim.job.clone();
+    if AssertUnwindSafe(turn::run_job(Arc::clone(&deps), claim, slot.signals())).catch_unwind().await.is_err()
+    {
+        tracing::error!(%job, "the worker hit a defect of its own; the job's lease will run out");
+    }
     slot.done();
     Ok(())
 }

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::schema::Schema;
+use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
 use turnstone_telemetry::redact;
 use url::Url;
 
@@ -169,11 +170,16 @@ async fn read_output(response: Response, limit: usize) -> Result<Value, String> 
     // A tool that echoes our credentials must not carry them into the conversation.
     let text = redact(&text);
     if media_type == "application/json" || media_type.ends_with("+json") {
-        return serde_json::from_str(&text)
-            .map_err(|error| format!("answered with {media_type} that is not JSON: {error}"));
+        let value = serde_json::from_str(&text)
+            .map_err(|error| format!("answered with {media_type} that is not JSON: {error}"))?;
+        if deeper_than(&value, MAX_VALUE_DEPTH) {
+            return Err(format!("answered with JSON that nests deeper than {MAX_VALUE_DEPTH} levels"));
+        }
+        return Ok(value);
     }
     if media_type.is_empty()
         && let Ok(value) = serde_json::from_str(&text)
+        && !deeper_than(&value, MAX_VALUE_DEPTH)
     {
         return Ok(value);
     }

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::retry::Decision;
+use turnstone_domain::turn_write::Position;
 use turnstone_domain::{EventName, JobError, JobId, Phase, Settlement};
 use turnstone_store::{Claim, LedgerError};
 use turnstone_telemetry::names;
@@ -148,6 +149,12 @@ async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), 
 }
 
 fn failure(turn: &mut Turn, error: JobError) -> Settlement {
+    if turn.next_phase().is_none() {
+        // A complete turn would be judged the same again: the next attempt asks the model anew.
+        let model_used = turn.position.model_used.clone();
+        let position = Position { turn: turn.position.turn + 1, model_used, ..Position::default() };
+        turn.pending().position = Some(position);
+    }
     if error.kind == FailureKind::TokenBudget {
         let data = json!({"limit": turn.budget.limit, "settled": turn.budget.settled,
                           "needed": error.details.get("needed")});

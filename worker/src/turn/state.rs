@@ -24,8 +24,8 @@ use turnstone_domain::{
 };
 use turnstone_store::{Claim, ReviewAnswer};
 
-/// Messages recalled on resume, at least: every call of one turn and its answer fit in.
-const RECALLED: u32 = 80;
+/// Messages recalled on resume beyond the window: an answer with the most calls a provider may send fits in.
+const RECALLED: u32 = 160;
 
 /// What of the claim does not change.
 pub struct JobFacts {
@@ -120,10 +120,10 @@ impl Turn {
     }
 
     async fn recall(&mut self) -> Result<(), Stop> {
-        let window = self.agent.memory.window_size.max(RECALLED);
+        let window = self.agent.memory.window_size.saturating_add(RECALLED);
         let whole = self.object.is_some() || self.short_circuit.is_some();
         let recall = self.deps.ledger.recall(&self.job.id, self.position.turn, window, whole).await?;
-        self.conversation = Conversation::recalled(&recall);
+        self.conversation = Conversation::recalled(&recall, &self.agent.memory);
         if let Some(object) = &mut self.object {
             object.replay(&recall.tool_calls);
         }
@@ -241,7 +241,7 @@ impl Turn {
     /// Says something in the conversation; it becomes durable with the next barrier.
     pub fn say(&mut self, message: Message) {
         self.pending.messages.push((self.position.turn, message.clone()));
-        self.conversation.push(message, &self.agent.memory);
+        self.conversation.push(self.position.turn, message, &self.agent.memory);
     }
 
     /// What is not durable yet.

@@ -1,7 +1,7 @@
 //! What follows a complete turn: another turn, the result, or a failure.
 
 use super::state::Turn;
-use super::stop::Stop;
+use super::stop::{Stop, budget_exceeded};
 use crate::model::FinishReason;
 use crate::phases::infer::InferBody;
 use serde_json::{Map, Value};
@@ -38,6 +38,10 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
     if asked_for_tools {
         enough_turns(turn)?;
         return Ok(Verdict::Continue(next(turn.position.tool_turns + 1, turn.position.reasks)));
+    }
+    if infer.finish_reason == FinishReason::Length && infer.capped {
+        // What is left of the budget was too little for the answer: a stump is not a result.
+        return Err(budget_exceeded(turn.budget.left().unwrap_or(0), turn.deps.options.max_tokens).into());
     }
     match answer(turn, infer) {
         Ok(result) => Ok(Verdict::Complete(with_exposes(turn, result)?)),

@@ -143,6 +143,11 @@ impl Series {
         self.rounds.push(Round { value, naive: None, fdatasync_per_s: None });
     }
 
+    /// Adds a round in which the disk had no part, with the same work done naively.
+    pub fn in_memory_beside(&mut self, value: f64, naive: f64) {
+        self.rounds.push(Round { value, naive: Some(naive), fdatasync_per_s: None });
+    }
+
     /// The figure over all rounds.
     #[must_use]
     pub fn figure(&self) -> Figure {

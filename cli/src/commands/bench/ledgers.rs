@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, watch};
 use turnstone_domain::budget::Budget;
 use turnstone_domain::{EventName, JobId, Lease, Settlement, Timestamp, TurnWrite};
@@ -15,20 +16,29 @@ pub struct Tally {
     pub calls: AtomicU64,
     /// Calls that committed something a turn waited for: claims that brought a job, checkpoints, settlements.
     pub waits: AtomicU64,
-    settled: watch::Sender<u64>,
+    settled: watch::Sender<Settled>,
+}
+
+/// Settlements so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Settled {
+    count: u64,
+    latest: Option<Instant>,
 }
 
 impl Tally {
-    /// Settlements so far.
+    /// Settlements so far, and how long after `began` the latest of them was. Many turns run in step with each other
+    /// and end together, so the time since then would be counted for nothing.
     #[must_use]
-    pub fn settled(&self) -> u64 {
-        *self.settled.borrow()
+    pub fn settled_since(&self, began: Instant) -> (u64, Duration) {
+        let Settled { count, latest } = *self.settled.borrow();
+        (count, latest.map_or(began.elapsed(), |latest| latest.duration_since(began)))
     }
 
     /// Waits until there were this many settlements.
     pub async fn until_settled(&self, count: u64) {
         // The sender is a field of this very value, so the channel cannot be closed.
-        let _ = self.settled.subscribe().wait_for(|settled| *settled >= count).await;
+        let _ = self.settled.subscribe().wait_for(|settled| settled.count >= count).await;
     }
 
     fn called(&self) {
@@ -89,7 +99,8 @@ impl Ledger for Counted {
         let completed = matches!(settlement, Settlement::Complete { .. });
         self.inner.settle(lease, write, settlement, now).await?;
         if completed {
-            self.tally.settled.send_modify(|settled| *settled += 1);
+            let latest = Some(Instant::now());
+            self.tally.settled.send_modify(|settled| *settled = Settled { count: settled.count + 1, latest });
         }
         Ok(())
     }

@@ -100,6 +100,9 @@ pub struct BenchArgs {
     /// Clients of `enqueue`, or turns at once of `turns` and `memory` [default: several]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub concurrency: Option<u32>,
+    /// Messages that each waiting turn of `memory` holds [default: 1, then 7]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=60))]
+    pub messages: Option<u32>,
     /// How often each figure is measured; the median and the range are shown
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]
     pub rounds: u32,
@@ -113,8 +116,8 @@ pub struct Bench {
     rounds: u32,
     /// How much goes on at once, when the user says so.
     concurrency: Option<usize>,
-    /// Whether this process measures nothing else, so that its memory is that of the measurement.
-    alone: bool,
+    /// Messages of a waiting turn, when the user says so.
+    messages: Option<usize>,
     progress: ProgressBar,
 }
 
@@ -143,7 +146,7 @@ pub async fn run(args: BenchArgs, output: Output) -> anyhow::Result<ExitCode> {
         place: Place::new(args.store.as_deref(), args.dir)?,
         rounds: args.rounds,
         concurrency: args.concurrency.and_then(|n| usize::try_from(n).ok()),
-        alone: subjects == [Subject::Memory],
+        messages: args.messages.and_then(|n| usize::try_from(n).ok()),
         progress,
     };
     tokio::select! {

@@ -255,6 +255,7 @@ pub(super) fn tool_call(row: &SqliteRow) -> Result<ToolCall, Inconsistency> {
         input: json(row, "input")?,
         idempotent: get(row, "idempotent")?,
         state: word(row, "state", ToolCallState::parse)?,
+        sends: get(row, "sends")?,
         outcome: json_or_none(row, "outcome")?,
         withheld: get(row, "withheld")?,
         duration_ms: get(row, "duration_ms")?,

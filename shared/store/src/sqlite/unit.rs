@@ -20,8 +20,8 @@ use turnstone_domain::{Checkpoint, EventName, JobError, JobId, NewEvent, Timesta
 type CheckpointInsert = (i64, i64, usize, i64, String, i64, i64, i64, Timestamp);
 type MessageInsert = (i64, i64, i64, i64, String, Timestamp);
 type EventInsert = (i64, i64, i64, &'static str, i64, String, Timestamp);
-type ToolCallInsert = (String, i64, i64, i64, i64, String, String, i64, &'static str, Timestamp);
-type ToolCallWrite = (String, &'static str, Option<String>, Option<i64>, i64);
+type ToolCallInsert = (String, i64, i64, i64, i64, String, String, i64, &'static str, i64, Timestamp);
+type ToolCallWrite = (String, &'static str, Option<String>, Option<i64>, i64, i64);
 type ReviewInsert =
     (String, i64, i64, i64, String, &'static str, String, String, String, Timestamp, Option<Timestamp>);
 
@@ -117,8 +117,8 @@ impl Unit {
         let Some(budget_seq) = self.engagement_of(job_seq).map(|row| row.budget_seq) else { return };
         self.changed_budgets.insert(budget_seq);
         if let Some(budget) = self.budgets.get_mut(&budget_seq) {
-            budget.settled += settle;
-            budget.reserved += reserve;
+            budget.settled = budget.settled.saturating_add(settle);
+            budget.reserved = budget.reserved.saturating_add(reserve);
         }
     }
 
@@ -234,11 +234,12 @@ impl Unit {
                     input.to_string(),
                     i64::from(*idempotent),
                     state.as_str(),
+                    i64::from(*sent),
                     at,
                 ));
             }
             ToolCallMove::Send { call_id } => {
-                self.moved_calls.push((call_id.0.clone(), ToolCallState::Sent.as_str(), None, None, 0));
+                self.moved_calls.push((call_id.0.clone(), ToolCallState::Sent.as_str(), None, None, 0, 1));
             }
             ToolCallMove::Settle { call_id, outcome, duration_ms, withheld } => {
                 let outcome = super::statement::as_json::<ToolOutcome>(outcome)?;
@@ -249,6 +250,7 @@ impl Unit {
                     Some(outcome),
                     Some(*duration_ms),
                     i64::from(*withheld),
+                    0,
                 ));
             }
         }

@@ -61,6 +61,13 @@ enum Done {
     Other(Result<Answer, StoreError>),
 }
 
+/// Why a batch was not committed.
+struct Refused {
+    error: StoreError,
+    /// Whether the transaction itself failed, and not the statements of one request.
+    shared: bool,
+}
+
 /// The writer's connection and what it remembers between transactions.
 pub(super) struct Writer {
     conn: SqliteConnection,
@@ -90,12 +97,13 @@ impl Writer {
                 answer(batch, done);
                 rings.into_iter().for_each(|ring| self.doorbell.ring(ring));
             }
-            Err(error) if batch.len() == 1 => {
-                tracing::error!(%error, "the embedded database refused a write");
+            // Nobody's request is to blame for a transaction that cannot begin or end: trying each would only wait longer.
+            Err(Refused { error, shared }) if shared || batch.len() == 1 => {
+                tracing::error!(%error, requests = batch.len(), "the embedded database refused a write");
                 let refused = batch.iter().map(|work| refusal(work, &error)).collect();
                 answer(batch, refused);
             }
-            Err(error) => {
+            Err(Refused { error, .. }) => {
                 tracing::warn!(%error, requests = batch.len(), "a shared commit failed; its requests are tried one by one");
                 for work in batch {
                     Box::pin(self.commit(vec![work])).await;
@@ -104,17 +112,16 @@ impl Writer {
         }
     }
 
-    async fn transact(&mut self, batch: &[Work]) -> Result<(Vec<Done>, Vec<Ring>), StoreError> {
-        sqlx::query("BEGIN IMMEDIATE")
-            .execute(&mut self.conn)
-            .await
-            .map_err(failed("begin a transaction"))?;
+    async fn transact(&mut self, batch: &[Work]) -> Result<(Vec<Done>, Vec<Ring>), Refused> {
+        let shared = |error| Refused { error, shared: true };
+        let begun = sqlx::query("BEGIN IMMEDIATE").execute(&mut self.conn).await;
+        begun.map_err(failed("begin a transaction")).map_err(shared)?;
         let outcome = match self.apply(batch).await {
             Ok(done) => {
                 let committed = sqlx::query("COMMIT").execute(&mut self.conn).await;
-                committed.map(|_| done).map_err(failed("commit"))
+                committed.map(|_| done).map_err(failed("commit")).map_err(shared)
             }
-            Err(error) => Err(error),
+            Err(error) => Err(Refused { error, shared: false }),
         };
         if outcome.is_err() {
             // Best effort: after some errors SQLite has rolled back already.

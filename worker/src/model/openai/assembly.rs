@@ -4,6 +4,7 @@ use super::wire_names::WireNames;
 use crate::model::{AskedCall, FinishReason, ModelAnswer, Usage};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
 
 /// More tool calls than this in one answer are not believed.
 const MOST_CALLS: usize = 128;
@@ -141,7 +142,11 @@ fn arguments(text: String) -> Value {
     if text.trim().is_empty() {
         return Value::Object(Map::new());
     }
-    serde_json::from_str(&text).unwrap_or(Value::String(text))
+    // What nests too deep is kept as the text it came as; no schema of a tool accepts that.
+    match serde_json::from_str(&text) {
+        Ok(value) if !deeper_than(&value, MAX_VALUE_DEPTH) => value,
+        _ => Value::String(text),
+    }
 }
 
 /// Text, or a list of parts that hold text.

@@ -1,7 +1,7 @@
 //! One tool call, from the model's wish to the outcome that the model is told (agents brief §1.4).
 
 use super::restriction::{self, Checked};
-use crate::phases::resol;
+use crate::phases::{infer, resol};
 use crate::tool::{Invocation, Tool, ToolError};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
@@ -13,10 +13,12 @@ use turnstone_domain::agent::Capability;
 use turnstone_domain::engagement::outputs_of;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall};
-use turnstone_domain::review::ReviewKind;
 use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome};
 use turnstone_domain::{EventName, JobError};
 use turnstone_telemetry::names;
+
+/// Outputs of up to this many bytes stand in their event; longer ones are read from the journal.
+const SHOWN_OUTPUT: usize = 4096;
 
 /// A call on its way.
 pub struct Call {
@@ -33,31 +35,29 @@ pub async fn run(turn: &mut Turn, position: usize, asked: RequestedCall, allowed
     let row = turn.recalled_calls.iter().find(|row| row.call_id == asked.call_id).cloned();
     let call = Call { asked, position, journalled: row.as_ref().map(|row| row.state) };
     let row_ms = row.as_ref().and_then(|row| row.duration_ms).unwrap_or(0);
-    if let Some(outcome) = row.and_then(|row| row.outcome) {
+    if let Some(outcome) = row.as_ref().and_then(|row| row.outcome.clone()) {
         // Settled before the worker died or parked, but the model was not told yet: only the output review is left.
         return release(turn, &call, outcome, row_ms);
     }
     watch_repetition(turn, &call)?;
-    let (tool, capability) = match callable(turn, &call, allowed) {
-        Ok(found) => found,
-        Err(refusal) => return refuse(turn, &call, refusal),
+    let sent = row.filter(|row| row.state == ToolCallState::Sent);
+    let (tool, capability) = match (callable(turn, &call, allowed), &sent) {
+        (Ok(found), _) => found,
+        (Err(refusal), None) => return refuse(turn, &call, refusal),
+        // The tool is gone or has changed since the request left; that it may have had its effect is still true.
+        (Err(_), Some(_)) => return unknown(turn, &call),
     };
-    if let Checked::Denied(refusal) = restriction::before(turn, &call, &capability, tool.spec().idempotent)? {
-        return refuse(turn, &call, refusal);
-    }
-    if call.journalled == Some(ToolCallState::Sent) && !tool.spec().idempotent {
-        let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": call.asked.call_id,
-            "what_happened": "a worker stopped after it sent this call and before it learnt the outcome",
-            "approve_means": "call it once more", "reject_means": "tell the model that the outcome is unknown"});
-        if !restriction::asked(turn, &call, ReviewKind::UnknownOutcome, "operator", question)? {
-            let text = "the outcome of this call is unknown: it may or may not have had its effect; do not repeat it";
-            return settle(
-                turn,
-                &call,
-                ToolOutcome::failed("AGENT_TOOL_EXECUTION_FAILED", text),
-                0,
-                &capability,
-            );
+    match &sent {
+        // It passed its restrictions before it left. Idempotent is what it was then and still is now.
+        Some(sent) if sent.idempotent && tool.spec().idempotent => {}
+        Some(sent) if restriction::may_resend(turn, &call, sent.sends)? => {}
+        Some(_) => return unknown(turn, &call),
+        None => {
+            if let Checked::Denied(refusal) =
+                restriction::before(turn, &call, &capability, tool.spec().idempotent)?
+            {
+                return refuse(turn, &call, refusal);
+            }
         }
     }
     send(turn, &call, &tool).await?;
@@ -101,7 +101,8 @@ fn callable(turn: &mut Turn, call: &Call, allowed: bool) -> Result<(Arc<dyn Tool
             "too many tool calls in one answer; ask for fewer",
         ));
     }
-    let offered = turn.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
+    let offered =
+        infer::may_call(turn) && turn.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
     let found = turn.deps.toolbox.get(name).zip(turn.agent.capability(name)).zip(resol::offer(turn, name));
     let Some(((tool, capability), offer)) = found.filter(|_| offered) else {
         let text = format!("this agent has no tool `{name}`");
@@ -114,6 +115,13 @@ fn callable(turn: &mut Turn, call: &Call, allowed: bool) -> Result<(Arc<dyn Tool
         return Err(ToolOutcome::refused("SCHEMA_VIOLATION", text));
     }
     Ok((Arc::clone(tool), capability.clone()))
+}
+
+/// A call that was sent before a crash, and that nobody may repeat: the model learns that its outcome is unknown.
+fn unknown(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
+    let text = "the outcome of this call is unknown: it may or may not have had its effect; do not repeat it";
+    let outcome = ToolOutcome::failed(FailureKind::Tool.code(), text);
+    settle(turn, call, outcome, 0, &Capability::named(call.asked.name.clone()))
 }
 
 /// Makes the intent durable.
@@ -219,8 +227,11 @@ fn note_outcome(turn: &mut Turn, call: &Call, outcome: &ToolOutcome, duration_ms
     match outcome {
         ToolOutcome::Success { output } => {
             let mut data = json!({"call_id": call_id, "name": name, "duration_ms": duration_ms});
-            if !withheld {
+            let bytes = output.to_string().len();
+            if !withheld && bytes <= SHOWN_OUTPUT {
                 data["output"] = output.clone();
+            } else if !withheld {
+                data["output_bytes"] = bytes.into();
             }
             turn.event(EventName::ToolCompleted, data);
         }

@@ -11,6 +11,7 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::review::{NewReview, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{JobError, ReviewId};
+use turnstone_store::ReviewAnswer;
 
 /// What a restriction says.
 pub enum Checked {
@@ -91,7 +92,7 @@ pub fn review_output(
 
 /// What a reviewer said about this call and these arguments: `Ok(true)` yes, `Ok(false)` no, [`Stop::Park`] nothing
 /// yet.
-pub fn asked(
+fn asked(
     turn: &mut Turn,
     call: &Call,
     kind: ReviewKind,
@@ -105,17 +106,44 @@ pub fn asked(
     match answer.map(|review| review.state) {
         Some(ReviewState::Approved) => Ok(true),
         Some(ReviewState::Rejected | ReviewState::Expired) => Ok(false),
-        Some(ReviewState::Open) | None => Err(Stop::Park(Box::new(NewReview {
-            id: ReviewId(turn.deps.ids.next()),
-            turn: turn.position.turn,
-            call_id: call.asked.call_id.clone(),
-            kind,
-            reviewer: reviewer.to_owned(),
-            question,
-            arguments_hash,
-            deadline_at: None,
-        }))),
+        Some(ReviewState::Open) | None => Err(park(turn, call, kind, reviewer, question)),
     }
+}
+
+/// Whether a call that is not idempotent, and whose outcome was lost in a crash, may be made once more. Each approval
+/// is for one more request.
+pub fn may_resend(turn: &mut Turn, call: &Call, sends: i64) -> Result<bool, Stop> {
+    let about = |state| {
+        let same = |review: &&ReviewAnswer| {
+            review.call_id == call.asked.call_id
+                && review.kind == ReviewKind::UnknownOutcome
+                && review.state == state
+        };
+        turn.reviews.iter().filter(same).count()
+    };
+    if about(ReviewState::Rejected) + about(ReviewState::Expired) > 0 {
+        return Ok(false);
+    }
+    if i64::try_from(about(ReviewState::Approved)).unwrap_or(0) >= sends {
+        return Ok(true);
+    }
+    let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": call.asked.call_id,
+        "what_happened": "a worker stopped after it sent this call and before it learnt the outcome",
+        "approve_means": "call it once more", "reject_means": "tell the model that the outcome is unknown"});
+    Err(park(turn, call, ReviewKind::UnknownOutcome, "operator", question))
+}
+
+fn park(turn: &Turn, call: &Call, kind: ReviewKind, reviewer: &str, question: Value) -> Stop {
+    Stop::Park(Box::new(NewReview {
+        id: ReviewId(turn.deps.ids.next()),
+        turn: turn.position.turn,
+        call_id: call.asked.call_id.clone(),
+        kind,
+        reviewer: reviewer.to_owned(),
+        question,
+        arguments_hash: digest::of_json(&call.asked.arguments),
+        deadline_at: None,
+    }))
 }
 
 /// A no ends the engagement: the flow may not continue without confirmation (OAS-32).

@@ -16,6 +16,8 @@ use turnstone_worker::tool::Toolbox;
 
 /// Turns that wait unless the user says so.
 const WAITING: usize = 1000;
+/// Messages that they hold unless the user says so: the user's alone, and that with three tool calls and their answers.
+const MESSAGES: &[usize] = &[1, 7];
 /// Turns that are run before, so that what is needed only once is there already.
 const BEFORE: usize = 64;
 /// Turns that have not reached the model by then never will.
@@ -28,41 +30,38 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The measurement could not be made.
 pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     let waiting = bench.concurrency.unwrap_or(WAITING);
-    let unit = Unit::Count("KB/turn");
-    let mut fresh = Series::new(format!("{waiting} turns waiting, 1 message each"), unit);
-    let mut grown = Series::new(format!("{waiting} turns waiting, 7 messages each"), unit);
-    if bench.alone && bench.rounds == 1 {
-        bench.tell("memory", 1);
-        // The smaller one first: what it gives back does not hide the larger one.
-        fresh.in_memory(per_turn(bench, waiting, 1).await?);
-        grown.in_memory(per_turn(bench, waiting, 7).await?);
-    } else {
+    let mut figures = Vec::new();
+    for messages in bench.messages.map_or(MESSAGES.to_vec(), |one| vec![one]) {
+        let name = format!("{waiting} turns waiting, messages each: {messages}");
+        let mut series = Series::new(name, Unit::Count("KB/turn"));
         for round in 1..=bench.rounds {
-            bench.tell("memory", round);
-            let [one, seven] = elsewhere(bench, waiting).await?;
-            fresh.in_memory(one);
-            grown.in_memory(seven);
+            bench.tell(&format!("memory, messages each: {messages}"), round);
+            series.in_memory(match bench.messages {
+                Some(_) if bench.rounds == 1 => per_turn(bench, waiting, messages).await?,
+                _ => elsewhere(bench, waiting, messages).await?,
+            });
         }
+        figures.push(series.figure());
     }
-    let fresh = fresh.figure().aiming("≤ 16 KB", |figure| figure.spread.median <= 16.0);
-    Ok(vec![fresh, grown.figure()])
+    let first = figures.remove(0).aiming("≤ 16 KB", |figure| figure.spread.median <= 16.0);
+    figures.insert(0, first);
+    Ok(figures)
 }
 
 /// One round in a process of its own.
-async fn elsewhere(bench: &Bench, waiting: usize) -> anyhow::Result<[f64; 2]> {
+async fn elsewhere(bench: &Bench, waiting: usize, messages: usize) -> anyhow::Result<f64> {
     let program = std::env::current_exe().context("this program does not know where it is")?;
     let mut command = tokio::process::Command::new(program);
-    command.args(["--quiet", "-o", "json", "bench", "memory", "--rounds", "1", "--concurrency"]);
-    command.arg(waiting.to_string()).args(bench.place.flags()).kill_on_drop(true);
+    command.args(["--quiet", "-o", "json", "bench", "memory", "--rounds", "1"]);
+    command.args(["--concurrency", &waiting.to_string(), "--messages", &messages.to_string()]);
+    command.args(bench.place.flags()).kill_on_drop(true);
     let output = command.output().await.context("another process of this program cannot be started")?;
     let failed = || {
         let words = String::from_utf8_lossy(&output.stderr);
         Failure::failed(format!("a round in a process of its own failed: {}", words.trim()))
     };
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(|_| failed())?;
-    let figures = &report["subjects"][0]["figures"];
-    let value = |at: usize| figures[at]["median"].as_f64().ok_or_else(failed);
-    Ok([value(0)?, value(1)?])
+    Ok(report["subjects"][0]["figures"][0]["median"].as_f64().ok_or_else(failed)?)
 }
 
 /// Kilobytes that each of `waiting` turns adds which hold `messages` messages.

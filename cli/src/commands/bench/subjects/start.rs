@@ -20,7 +20,8 @@ const PAUSE: Duration = Duration::from_millis(4);
 /// A job that has not started by then never will.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Notes when the worker makes its first id for a job: that is INIT's, the first thing the first phase does.
+/// Notes when the worker makes an id. The first one for a job is INIT's: making it is the first thing that the first
+/// phase does. Later phases make some, too.
 struct Noted {
     at: mpsc::UnboundedSender<Instant>,
 }
@@ -75,6 +76,7 @@ async fn round_of(bench: &Bench) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
             pushes.push(pushed.as_secs_f64() * 1e3);
         }
         running.tally.until_settled(job as u64 + 1).await;
+        while noted.try_recv().is_ok() {}
         tokio::time::sleep(PAUSE).await;
     }
     running.end().await;

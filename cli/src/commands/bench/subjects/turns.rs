@@ -3,6 +3,7 @@
 use crate::commands::bench::Bench;
 use crate::commands::bench::figures::{Figure, Series, Unit};
 use crate::commands::bench::load;
+use crate::commands::bench::machine::processor_ms;
 use crate::commands::bench::rig::Rig;
 use anyhow::Context as _;
 use std::sync::atomic::Ordering;
@@ -12,7 +13,7 @@ use turnstone_worker::model::NoopModel;
 /// How many turns there are at once unless the user says so.
 const AT_ONCE: &[usize] = &[1, 16, 64, 256];
 /// The longest that turns are run for one figure; what has not settled by then does not count.
-const LASTS: Duration = Duration::from_secs(3);
+const LASTS: Duration = Duration::from_secs(4);
 /// Disks that do fewer waits in a second are not held to the aim in turns.
 const FAST_DISK: f64 = 3000.0;
 
@@ -25,16 +26,19 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for turns in at_once {
         let mut series = Series::new(format!("{turns} at once"), Unit::PerSecond("turns/s"));
+        let mut cost = Series::new(format!("{turns} at once, processor time of a turn"), Unit::Milliseconds);
         let mut slowest = f64::INFINITY;
         for round in 1..=bench.rounds {
             bench.tell(&format!("turns, {turns} at once"), round);
             let disk = bench.place.disk().await?.fdatasync_per_s;
             slowest = slowest.min(disk);
-            let ours = rate(bench, turns, false).await?;
-            series.beside(ours, rate(bench, turns, true).await?, disk);
+            let (ours, naive) = (rate(bench, turns, false).await?, rate(bench, turns, true).await?);
+            series.beside(ours.per_second, naive.per_second, disk);
+            cost.in_memory_beside(ours.processor_ms, naive.processor_ms);
         }
         let figure = series.figure();
         figures.push(if turns == 256 { held_to_its_aim(figure, slowest) } else { figure });
+        figures.push(cost.figure());
     }
     figures.extend(lone(bench).await?);
     Ok(figures)
@@ -47,20 +51,26 @@ fn held_to_its_aim(figure: Figure, disk: f64) -> Figure {
     })
 }
 
+struct Rate {
+    per_second: f64,
+    processor_ms: f64,
+}
+
 /// Turns in a second with a backlog of jobs that take one turn each.
-async fn rate(bench: &Bench, at_once: usize, naive: bool) -> anyhow::Result<f64> {
+async fn rate(bench: &Bench, at_once: usize, naive: bool) -> anyhow::Result<Rate> {
     let ground = bench.place.open().await?;
     let jobs = if naive { 500 + 8 * at_once } else { 2000 + 64 * at_once };
     let ids = load::enqueue(&ground, jobs, load::agent).await?;
     let rig = Rig { naive, ..Rig::new(at_once, NoopModel::default()) };
-    let began = Instant::now();
+    let (began, busy) = (Instant::now(), processor_ms().unwrap_or_default());
     let running = rig.start(&ground);
     let _ = tokio::time::timeout(LASTS, running.tally.until_settled(jobs as u64)).await;
-    let (settled, took) = (running.tally.settled(), began.elapsed());
+    let (settled, took) = running.tally.settled_since(began);
+    let busy = processor_ms().unwrap_or_default() - busy;
     running.end().await;
     load::clear(&ground, &ids).await?;
     anyhow::ensure!(settled > 0, "no turn ended within {LASTS:?}");
-    Ok(settled as f64 / took.as_secs_f64())
+    Ok(Rate { per_second: settled as f64 / took.as_secs_f64(), processor_ms: busy / settled as f64 })
 }
 
 /// How often one job that takes one turn waits for the disk, from claim to settlement.

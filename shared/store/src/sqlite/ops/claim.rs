@@ -33,6 +33,7 @@ pub(in super::super) async fn apply(
             .bind(request.kind.as_str())
             .bind(queue)
             .bind(limit)
+            .bind(request.now.0)
             .fetch_all(&mut *conn)
             .await;
         found.extend(decode_all(&rows.map_err(failed("claim jobs"))?, JobRow::decode)?);

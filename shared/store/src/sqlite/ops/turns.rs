@@ -91,13 +91,14 @@ fn move_budget(unit: &mut Unit, seq: i64, step: BudgetMove) -> Result<(), Ledger
                 return Err(LedgerError::BudgetExceeded { left, needed: tokens });
             }
             unit.move_budget(seq, 0, tokens);
-            unit.change_job(seq)?.reserved += tokens;
+            let job = unit.change_job(seq)?;
+            job.reserved = job.reserved.saturating_add(tokens);
         }
         BudgetMove::Settle { reserved, used } => {
             unit.move_budget(seq, used, -reserved);
             let job = unit.change_job(seq)?;
             job.reserved -= reserved;
-            job.tokens_used += used;
+            job.tokens_used = job.tokens_used.saturating_add(used);
         }
     }
     Ok(())
