@@ -140,7 +140,7 @@ async fn a_client_that_sends_too_much_reads_the_answer() {
     let serving = tokio::spawn(crate::serve(listener, server.router.clone(), server.shutdown.clone()));
     let body = "x".repeat(2 * 1024 * 1024);
     let head = format!(
-        "POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        "POST /ojs/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     client.write_all(head.as_bytes()).await.unwrap();

@@ -83,7 +83,7 @@ async fn an_open_stream_does_not_hold_up_the_drain() {
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(crate::serve(listener, server.router.clone(), server.shutdown.clone()));
     let mut client = TcpStream::connect(address).await.unwrap();
-    let request = format!("GET /ojs/v1/jobs/{ID}/events?stream=true HTTP/1.1\r\nHost: x\r\n\r\n");
+    let request = format!("GET /ojs/v1/jobs/{ID}/events?stream=true HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
     client.write_all(request.as_bytes()).await.unwrap();
     let mut seen = Vec::new();
     while !String::from_utf8_lossy(&seen).contains("job.enqueued") {
