@@ -216,7 +216,7 @@ async fn the_registrys_schema_holds_whatever_the_job_declares() {
                      "ext_agent_tools": [{"name": "search", "parameters": {"type": ["object", "string"]}}]});
     let id = fleet.push(&job).await;
     let done = fleet.settled(&id).await;
-    assert_eq!(done["ext_agent_tool_results"][0]["error"]["code"], "SCHEMA_VIOLATION");
+    assert_eq!(done["ext_agent_tool_results"][0]["error"]["code"], "SCHEMA_VIOLATION", "{done:#}");
     assert!(fleet.tools.calls().is_empty());
     fleet.end().await;
 }

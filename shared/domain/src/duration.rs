@@ -6,11 +6,10 @@
 /// A sentence that says what is wrong: not ISO 8601, years or months (which have no fixed length), or too large.
 pub fn parse_iso8601_ms(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not an ISO 8601 duration such as PT30S or PT5M");
-    // The parser takes a valid beginning for the whole; a duration ends with the letter of its last part.
-    if !text.starts_with('P')
-        || text.ends_with(['P', 'T'])
-        || !text.ends_with(|c: char| c.is_ascii_uppercase())
-    {
+    // The parser is lenient: it takes a valid beginning for the whole, and signs.
+    let ends_with_unit = text.ends_with(|c: char| c.is_ascii_uppercase()) && !text.ends_with(['P', 'T']);
+    let plain = text.chars().all(|c| c.is_ascii_digit() || c.is_ascii_uppercase() || c == '.');
+    if !text.starts_with('P') || !ends_with_unit || !plain {
         return Err(wrong());
     }
     match iso8601::duration(text).map_err(|_| wrong())? {

@@ -96,6 +96,8 @@ pub(super) struct JobRow {
     pub lease_token: Option<String>,
     pub lease_expires_at: Option<Timestamp>,
     pub retry_delay_ms: Option<i64>,
+    /// Whether it took an edge of the table since it was read.
+    pub moved: bool,
 }
 
 impl JobRow {
@@ -126,6 +128,7 @@ impl JobRow {
             lease_token: get(row, "lease_token")?,
             lease_expires_at: time_or_none(row, "lease_expires_at")?,
             retry_delay_ms: get(row, "retry_delay_ms")?,
+            moved: false,
         })
     }
 
@@ -140,6 +143,7 @@ impl JobRow {
             });
         };
         self.state = next;
+        self.moved = true;
         if next != JobState::Active {
             self.worker_id = None;
             self.lease_token = None;
@@ -149,6 +153,13 @@ impl JobRow {
             self.ended_at = Some(now);
         }
         Ok(())
+    }
+
+    /// The row as `jobs_touch.sql` takes it.
+    pub(super) fn touched(&self) -> Result<impl Serialize, StoreError> {
+        let position = self.position.as_ref().map(super::statement::as_json).transpose()?;
+        let (reserved, used) = (self.reserved, self.tokens_used);
+        Ok((self.seq, self.lapses, position, reserved, used, self.events, self.lease_expires_at))
     }
 
     /// The row as `jobs_write.sql` takes it.

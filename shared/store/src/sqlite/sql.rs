@@ -61,6 +61,7 @@ sqlite! {
     JOBS_BY_ID = "jobs_by_id",
     JOBS_BY_LEASE = "jobs_by_lease",
     JOBS_INSERT = "jobs_insert",
+    JOBS_TOUCH = "jobs_touch",
     JOBS_WRITE = "jobs_write",
     LEASES_EXTEND = "leases_extend",
     LEASES_HELD = "leases_held",

@@ -289,13 +289,16 @@ impl Unit {
 
     /// Writes everything that changed; the rings stay for after the commit.
     pub(super) async fn flush(&mut self, conn: &mut SqliteConnection) -> Result<(), StoreError> {
-        let mut jobs = Vec::with_capacity(self.changed_jobs.len());
-        for seq in &self.changed_jobs {
-            if let Some(job) = self.jobs.get(seq) {
-                jobs.push(job.changes()?);
+        let (mut moved, mut touched) = (Vec::new(), Vec::new());
+        for job in self.changed_jobs.iter().filter_map(|seq| self.jobs.get(seq)) {
+            if job.moved {
+                moved.push(job.changes()?);
+            } else {
+                touched.push(job.touched()?);
             }
         }
-        write_all(conn, "write jobs", sql::JOBS_WRITE, &jobs).await?;
+        write_all(conn, "write jobs", sql::JOBS_WRITE, &moved).await?;
+        write_all(conn, "write jobs", sql::JOBS_TOUCH, &touched).await?;
         let engagements: Vec<_> = self
             .changed_engagements
             .iter()

@@ -108,8 +108,10 @@ fn callable(turn: &mut Turn, call: &Call, allowed: bool) -> Result<(Arc<dyn Tool
         let text = format!("this agent has no tool `{name}`");
         return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
     };
-    let checked =
-        turn.deps.schema(&offer.input_schema).and_then(|schema| schema.check(&call.asked.arguments));
+    // What the agent says of the tool narrows what the registry says; it never replaces it.
+    let checked = [&offer.input_schema, &tool.spec().input_schema]
+        .into_iter()
+        .try_for_each(|schema| turn.deps.schema(schema)?.check(&call.asked.arguments));
     if let Err(why) = checked {
         let text = format!("the arguments do not match the schema of `{name}`: {why}");
         return Err(ToolOutcome::refused("SCHEMA_VIOLATION", text));

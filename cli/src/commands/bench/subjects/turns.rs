@@ -44,11 +44,14 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
+/// Sharing commits has to pay everywhere; a rate can only be asked of a disk that allows it.
 fn held_to_its_aim(figure: Figure, disk: f64) -> Figure {
-    figure.aiming("≥ 10 × naive, and ≥ 5,000/s where the disk does ≥ 3,000 fdatasync/s", |figure| {
-        let enough = figure.spread.median >= 5000.0 || disk < FAST_DISK;
-        enough && figure.times_naive.is_some_and(|times| times >= 10.0)
-    })
+    let shares = |figure: &Figure| figure.times_naive.is_some_and(|times| times >= 10.0);
+    if disk < FAST_DISK {
+        return figure.aiming("≥ 10 × naive (and ≥ 5,000/s, had every round 3,000 fdatasync/s)", shares);
+    }
+    figure
+        .aiming("≥ 10 × naive and ≥ 5,000/s", |figure| shares(figure) && figure.spread.median >= 5000.0)
 }
 
 struct Rate {
