@@ -32,7 +32,7 @@ pub struct InitBody {
 /// # Errors
 /// None that a test could provoke; the signature is that of every phase.
 pub fn run(turn: &mut Turn) -> Result<(), Stop> {
-    let meta = &turn.job.envelope.meta;
+    let meta = &turn.job.meta;
     let trace_context = meta
         .get("traceparent")
         .map(|traceparent| json!({"traceparent": traceparent, "tracestate": meta.get("tracestate")}));

@@ -21,7 +21,7 @@ pub struct NormBody {
 /// # Errors
 /// None that a test could provoke; the signature is that of every phase.
 pub fn run(turn: &mut Turn) -> Result<(), Stop> {
-    let inputs = if turn.position.turn == 1 { vec![normalized(&turn.job.envelope.args)] } else { Vec::new() };
+    let inputs = if turn.position.turn == 1 { vec![normalized(&turn.job.args)] } else { Vec::new() };
     let body = NormBody { messages: inputs.len() };
     for message in inputs {
         turn.say(message);

@@ -7,13 +7,12 @@ use crate::phases::infer::{self, InferBody};
 use crate::phases::resol::{self, ResolBody};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Instant;
 use turnstone_domain::budget::{Budget, BudgetMove};
 use turnstone_domain::engagement::{Engagement, EngagementObject};
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::job::Envelope;
 use turnstone_domain::message::Message;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::short_circuit::ShortCircuit;
@@ -35,8 +34,10 @@ pub struct JobFacts {
     pub failures: i64,
     /// When and how often it is tried again.
     pub retry: RetryPolicy,
-    /// What the client sent.
-    pub envelope: Envelope,
+    /// OJS `args`: the input.
+    pub args: Vec<Value>,
+    /// OJS `meta`: trace context and baggage.
+    pub meta: Map<String, Value>,
 }
 
 /// A turn in flight, and the turns that follow it under the same lease.
@@ -90,7 +91,8 @@ impl Turn {
                 id: claim.job,
                 failures: claim.failures,
                 retry: claim.retry,
-                envelope: claim.envelope,
+                args: claim.envelope.args,
+                meta: claim.envelope.meta,
             },
             lease: claim.lease,
             object: side
