@@ -137,10 +137,8 @@ async fn a_stale_lease_writes_nothing() {
     let end = Settlement::Complete { result: json!(1) };
     let refused = store.ledger.settle(&stale.lease, TurnWrite::default(), end, NOW).await.unwrap_err();
     assert!(matches!(refused, LedgerError::LeaseLost(_)));
-    assert_eq!(
-        store.ledger.lost(&[stale.lease.clone(), fresh.lease.clone()]).await.unwrap(),
-        [stale.lease.token.clone()]
-    );
+    let lost = store.ledger.lost(&[stale.lease.clone(), fresh.lease.clone()]).await.unwrap();
+    assert_eq!(lost, vec![stale.lease.token.clone()]);
     let after = store.views.events_after(&EventFilter::Job(stale.job.clone()), 0, 100).await.unwrap().len();
     assert_eq!(events, after);
     store.ledger.checkpoint(&fresh.lease, done(Phase::Init), NOW, LEASE).await.unwrap();
