@@ -46,6 +46,11 @@ impl From<StoreError> for Failure {
                 tracing::error!(error = %redact(&error.to_string()), "the store failed");
                 Self(OjsError::backend("The store did not answer; nothing was written."))
             }
+            StoreError::Unreadable { column, .. } => {
+                tracing::error!(error = %redact(&error.to_string()), "a stored row cannot be read");
+                let message = format!("A stored row cannot be read by this version (column {column}).");
+                Self(OjsError { retryable: false, ..OjsError::internal(message) })
+            }
             StoreError::Inconsistent { table, row, .. } => {
                 tracing::error!(error = %redact(&error.to_string()), "a stored row cannot be read");
                 let message = format!("Row {row} of table {table} cannot be read by this version.");

@@ -242,3 +242,18 @@ async fn acknowledged_jobs_are_there_after_the_store_is_opened_again() {
     assert_eq!((found.state, found.job_type), (JobState::Available, job.job_type));
     assert_eq!(second.upkeep.next_due().await.unwrap(), None);
 }
+
+#[tokio::test]
+async fn an_agent_that_cannot_be_read_does_not_block_the_others() {
+    let (dir, store) = store().await;
+    let (unreadable, good) = (agent(Some(1)), agent(None));
+    store.intake.push(vec![unreadable.clone()]).await.unwrap();
+    let newer = "UPDATE agent_definitions SET definition = '{\"format\": \"of_next_year\"}' RETURNING 1";
+    turnstone_tests::fleet::sqlite(&dir.path().join("t.db"), newer).await;
+    store.intake.push(vec![good.clone()]).await.unwrap();
+    let claims: Vec<JobId> =
+        claim(&store, JobKind::Agent, 10).await.into_iter().map(|claim| claim.job).collect();
+    assert_eq!(claims, [good.id]);
+    let left = store.views.job(&unreadable.id).await.unwrap().unwrap();
+    assert_eq!((left.state, left.attempt), (JobState::Available, 0));
+}

@@ -13,7 +13,15 @@ pub enum StoreError {
         /// The database's own words.
         message: String,
     },
-    /// A row does not say what this version understands.
+    /// A row was written by a version that this one does not understand, or is damaged.
+    #[error("a row cannot be read by this version: column {column}: {message}")]
+    Unreadable {
+        /// The column.
+        column: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A row does not stand where the rules say it must.
     #[error("table {table}, row {row}: column {column} cannot be read: {message}")]
     Inconsistent {
         /// The table.

@@ -25,10 +25,7 @@ pub(super) struct Inconsistency {
 
 impl From<Inconsistency> for StoreError {
     fn from(wrong: Inconsistency) -> Self {
-        Self::Database {
-            action: "read a row",
-            message: format!("column {}: {}", wrong.column, wrong.message),
-        }
+        Self::Unreadable { column: wrong.column, message: wrong.message }
     }
 }
 

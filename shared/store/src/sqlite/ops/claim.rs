@@ -3,16 +3,17 @@
 use super::super::definitions::Definitions;
 use super::super::rows::{self, JobRow};
 use super::super::sql;
-use super::super::statement::{decode_all, failed, read_by};
+use super::super::statement::{failed, read_by};
 use super::super::unit::Unit;
 use crate::{Claim, ClaimRequest, EngagementClaim, StoreError};
 use serde_json::json;
 use sqlx::sqlite::SqliteConnection;
 use std::collections::HashMap;
+use std::sync::Arc;
 use turnstone_domain::job::Envelope;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{Checkpoint, EventName, Ids, Lease};
+use turnstone_domain::{AgentDefinition, Checkpoint, EventName, Ids, Lease};
 
 /// Claims up to `request.limit` jobs from the queues, in the order in which they are named.
 pub(in super::super) async fn apply(
@@ -36,15 +37,21 @@ pub(in super::super) async fn apply(
             .bind(request.now.0)
             .fetch_all(&mut *conn)
             .await;
-        found.extend(decode_all(&rows.map_err(failed("claim jobs"))?, JobRow::decode)?);
+        for row in rows.map_err(failed("claim jobs"))? {
+            match JobRow::decode(&row).map_err(StoreError::from) {
+                Ok(job) => found.push(job),
+                Err(error) => tracing::error!(%error, "a job is left where it is"),
+            }
+        }
     }
-    let seqs: Vec<i64> = found.iter().map(|job| job.seq).collect();
+    let mut seqs: Vec<i64> = found.iter().map(|job| job.seq).collect();
     let resumed: Vec<(i64, i64)> = found
         .iter()
         .filter(|job| job.attempt > 0)
         .filter_map(|job| job.position.as_ref().map(|position| (job.seq, position.turn)))
         .collect();
     unit.take_in(conn, found).await?;
+    let mut agents = runnable(conn, unit, &mut seqs, definitions).await?;
     for seq in &seqs {
         start(unit, *seq, request, ids)?;
     }
@@ -64,13 +71,34 @@ pub(in super::super) async fn apply(
     for seq in seqs {
         let Some((retry, envelope)) = envelopes.remove(&seq) else { continue };
         let done = checkpoints.remove(&seq).unwrap_or_default();
-        let agent = match unit.engagement_of(seq) {
-            Some(row) => Some(definitions.get(conn, &row.digest).await?),
-            None => None,
-        };
-        claims.extend(claimed(unit, seq, retry, envelope, done, agent));
+        claims.extend(claimed(unit, seq, retry, envelope, done, agents.remove(&seq)));
     }
     Ok(claims)
+}
+
+/// The agents of these jobs. A job whose agent this version cannot read is left for a newer worker, so that it does
+/// not keep the others from being claimed.
+async fn runnable(
+    conn: &mut SqliteConnection,
+    unit: &Unit,
+    seqs: &mut Vec<i64>,
+    definitions: &mut Definitions,
+) -> Result<HashMap<i64, Arc<AgentDefinition>>, StoreError> {
+    let mut agents = HashMap::new();
+    let mut left = Vec::new();
+    for seq in seqs.iter() {
+        let Some(row) = unit.engagement_of(*seq) else { continue };
+        match definitions.get(conn, &row.digest).await {
+            Ok(agent) => drop(agents.insert(*seq, agent)),
+            Err(error @ StoreError::Unreadable { .. }) => {
+                tracing::error!(engagement = %row.engagement.id, %error, "an agent cannot be read; its job is left where it is");
+                left.push(*seq);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    seqs.retain(|seq| !left.contains(seq));
+    Ok(agents)
 }
 
 fn start(unit: &mut Unit, seq: i64, request: &ClaimRequest, ids: &dyn Ids) -> Result<(), StoreError> {
@@ -91,7 +119,7 @@ fn claimed(
     retry: RetryPolicy,
     envelope: Envelope,
     checkpoints: Vec<Checkpoint>,
-    agent: Option<std::sync::Arc<turnstone_domain::AgentDefinition>>,
+    agent: Option<Arc<AgentDefinition>>,
 ) -> Option<Claim> {
     let job = unit.job(seq)?;
     let engagement = unit.engagement_of(seq).zip(agent).map(|(row, agent)| EngagementClaim {
