@@ -1,6 +1,6 @@
 //! What the api needs, and the router made of it.
 
-use crate::{agents, auth, engagements, ojs, probes, reply, reviews, stamp};
+use crate::{agents, auth, engagements, fleet, ojs, probes, reply, reviews, stamp};
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -74,6 +74,7 @@ impl Api {
             .merge(agents::routes())
             .merge(engagements::routes())
             .merge(reviews::routes())
+            .merge(fleet::routes())
             .merge(probes::routes())
             .fallback(reply::unknown_route)
             .method_not_allowed_fallback(reply::wrong_method)

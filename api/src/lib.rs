@@ -10,6 +10,7 @@ mod api;
 mod auth;
 mod engagements;
 mod exposure;
+mod fleet;
 mod ojs;
 mod probes;
 mod reply;

@@ -42,7 +42,11 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match &error {
             StoreError::DuplicateJob(id) => Self(OjsError::duplicate(id.as_str())),
-            StoreError::Database { .. } | StoreError::Closed => {
+            StoreError::Database { .. }
+            | StoreError::Unavailable { .. }
+            | StoreError::Redis { .. }
+            | StoreError::Unfit(_)
+            | StoreError::Closed => {
                 tracing::error!(error = %redact(&error.to_string()), "the store failed");
                 Self(OjsError::backend("The store did not answer; nothing was written."))
             }
@@ -50,6 +54,10 @@ impl From<StoreError> for Failure {
                 tracing::error!(error = %redact(&error.to_string()), "a stored row cannot be read");
                 let message = format!("A stored row cannot be read by this version (column {column}).");
                 Self(OjsError { retryable: false, ..OjsError::internal(message) })
+            }
+            // What schedulers and workers are told; no handler asks for it.
+            StoreError::Deposed | StoreError::WorkerNameTaken { .. } => {
+                Self(OjsError::internal(error.to_string()))
             }
             StoreError::Inconsistent { table, row, .. } => {
                 tracing::error!(error = %redact(&error.to_string()), "a stored row cannot be read");

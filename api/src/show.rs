@@ -7,7 +7,7 @@ use turnstone_domain::event::Event;
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::review::Review;
 use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
-use turnstone_store::CheckpointRow;
+use turnstone_store::{CheckpointRow, WorkerBeat};
 
 /// Serialises a row and writes the named times, which are milliseconds in the domain, in RFC 3339.
 fn with_times(row: &impl Serialize, times: &[&str]) -> Value {
@@ -49,6 +49,13 @@ pub(crate) fn tool_call(call: &ToolCall) -> Value {
     if call.withheld && matches!(call.outcome, Some(ToolOutcome::Success { .. })) {
         value["outcome"] = json!({"status": "success"});
     }
+    value
+}
+
+/// A worker, and whether it was heard of lately.
+pub(crate) fn worker(worker: &WorkerBeat, now: Timestamp) -> Value {
+    let mut value = with_times(worker, &["started_at", "seen_at"]);
+    value["alive"] = worker.is_alive(now).into();
     value
 }
 

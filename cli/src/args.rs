@@ -1,6 +1,7 @@
 //! The command line.
 
-use crate::commands::{agent, bench, completions, config, dev, job, review};
+use crate::commands::serve::api::ApiArgs;
+use crate::commands::{agent, bench, completions, config, dev, job, review, worker};
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ Examples:
   turnstone job push job.json --watch       enqueue a job and follow it to its end
   turnstone job list --state active -o ids | turnstone job cancel -
   turnstone agent lint agents/*.yaml        check agent files without a server
+  DATABASE_URL=postgres://u@db/t turnstone worker --slots 512      one worker of a fleet
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 auth, 4 not found, 5 conflict, 130 interrupted.
 Values come from: flag, then TURNSTONE_SECTION__KEY, then turnstone.toml, then the default.";
@@ -77,6 +79,23 @@ impl GlobalArgs {
 pub enum Command {
     /// Serve everything on this machine: API, scheduler and worker in one process on an SQLite file
     Dev(dev::DevArgs),
+    /// Bring the PostgreSQL database of a fleet up to date
+    #[command(after_help = "Example: DATABASE_URL=postgres://turnstone@db/turnstone turnstone migrate")]
+    Migrate,
+    /// Serve the API of a fleet on PostgreSQL
+    #[command(after_help = "Example: DATABASE_URL=postgres://turnstone@db/turnstone turnstone api")]
+    Api(ApiArgs),
+    /// Run a scheduler of a fleet; several may run, one leads
+    #[command(after_help = "Example: DATABASE_URL=postgres://turnstone@db/turnstone turnstone scheduler")]
+    Scheduler,
+    /// Run a worker of a fleet, or list those that run
+    #[command(after_help = "\
+Examples:
+  DATABASE_URL=postgres://turnstone@db/turnstone turnstone worker --slots 512 --queues ai-agents,default
+  turnstone worker list")]
+    Worker(worker::WorkerArgs),
+    /// Look at everything that may be misconfigured, and say what to do; exit code 1 when something is
+    Doctor,
     /// Enqueue, read, watch and cancel jobs
     #[command(subcommand)]
     Job(job::JobCommand),
@@ -114,6 +133,28 @@ mod tests {
             .unwrap();
         assert_eq!(cli.global.output, Format::Json);
         assert_eq!(cli.global.overrides(), [("client.url", "http://h:1".to_owned())]);
+    }
+
+    #[test]
+    fn a_worker_is_run_unless_something_else_is_asked_for() {
+        let worker = |arguments: &[&str]| {
+            let cli = Cli::try_parse_from([&["turnstone", "worker"], arguments].concat())?;
+            let Command::Worker(worker) = cli.command else { panic!("not worker") };
+            Ok::<_, clap::Error>(worker)
+        };
+        let run = worker(&["--slots", "512", "--queues", "a,b", "--lease", "15s", "--name", "w"]).unwrap();
+        assert!(run.command.is_none());
+        assert_eq!(
+            run.run.overrides(),
+            [
+                ("worker.slots", "512".to_owned()),
+                ("worker.queues", "a,b".to_owned()),
+                ("worker.lease_ms", "15000".to_owned()),
+                ("worker.name", "w".to_owned()),
+            ]
+        );
+        assert!(worker(&["list", "-o", "json"]).unwrap().command.is_some());
+        assert!(worker(&["--slots", "3", "list"]).is_err());
     }
 
     #[test]

@@ -1,14 +1,20 @@
 //! The scheduler: what time does to jobs, beside the flow and never in it.
 //!
 //! It knows nothing about turns, models, tools or HTTP. All it has is a clock, the store's [`Upkeep`] side and the
-//! doorbell. Without it nothing that is available waits; only what waits for a time does.
+//! doorbell. Without it nothing that is available waits; only what waits for a time does. Any number may run: one
+//! leads and acts, the others stand by.
 //!
 //! To add a duty: one file in `duties/`, one line in its table.
 //!
 //! [`Upkeep`]: turnstone_store::Upkeep
 
 mod duties;
+#[cfg(test)]
+mod fake;
+mod leadership;
+mod options;
 mod rhythm;
 mod scheduler;
 
+pub use options::SchedulerOptions;
 pub use scheduler::Scheduler;

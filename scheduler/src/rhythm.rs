@@ -1,6 +1,8 @@
 //! When the scheduler looks again: never later than the fallback, never in a tight loop.
 
+use crate::duties::{Entry, Rhythm};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use std::collections::HashMap;
 use std::time::Duration;
 use turnstone_domain::Timestamp;
 
@@ -16,6 +18,30 @@ pub(crate) fn pause(due: Option<Timestamp>, now: Timestamp) -> Duration {
     match u64::try_from(due.since(now)) {
         Ok(0) | Err(_) => Duration::ZERO,
         Ok(ms) => Duration::from_millis(ms).clamp(SHORTEST, FALLBACK),
+    }
+}
+
+/// When the periodic duties were through last.
+#[derive(Default)]
+pub(crate) struct Timetable {
+    through: HashMap<&'static str, Timestamp>,
+}
+
+impl Timetable {
+    /// Whether a duty has its turn now; `due` tells whether anything waits whose time has come.
+    pub(crate) fn wants(&self, duty: &Entry, due: bool, now: Timestamp) -> bool {
+        match duty.rhythm {
+            Rhythm::WhenDue => due,
+            // A clock that was set back must not silence a duty.
+            Rhythm::EveryMs(period) => {
+                self.through.get(duty.name).is_none_or(|at| !(0..period).contains(&now.since(*at)))
+            }
+        }
+    }
+
+    /// A periodic duty is through with its work.
+    pub(crate) fn through(&mut self, duty: &Entry, now: Timestamp) {
+        self.through.insert(duty.name, now);
     }
 }
 
@@ -52,6 +78,7 @@ impl Setback {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::duties::DUTIES;
 
     #[test]
     fn the_pause_ends_when_something_is_due_and_never_later_than_the_fallback() {
@@ -63,6 +90,18 @@ mod tests {
         assert_eq!(pause(Some(now.plus_ms(700)), now), Duration::from_millis(700));
         assert_eq!(pause(Some(now.plus_ms(3_600_000)), now), FALLBACK);
         assert_eq!(pause(Some(Timestamp(i64::MAX)), Timestamp(i64::MIN)), FALLBACK);
+    }
+
+    #[test]
+    fn a_period_begins_when_a_duty_is_through_and_a_clock_that_is_set_back_ends_it() {
+        let duty = DUTIES.iter().find(|duty| duty.rhythm == Rhythm::EveryMs(60_000)).unwrap();
+        let mut timetable = Timetable::default();
+        let now = Timestamp(100_000);
+        assert!(timetable.wants(duty, false, now), "it has never run");
+        timetable.through(duty, now);
+        for (after, wanted) in [(0, false), (59_999, false), (60_000, true), (-1, true)] {
+            assert_eq!(timetable.wants(duty, true, now.plus_ms(after)), wanted, "{after} ms after");
+        }
     }
 
     #[test]

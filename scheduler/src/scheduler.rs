@@ -1,72 +1,105 @@
 //! The loop: sleep until something is due, run the duties, look again.
 
-use crate::duties::{self, DUTIES};
-use crate::rhythm::{FALLBACK, SHORTEST, Setback, pause};
+use crate::SchedulerOptions;
+use crate::duties::{DUTIES, Rhythm};
+use crate::leadership::Leadership;
+use crate::rhythm::{FALLBACK, SHORTEST, Setback, Timetable, pause};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::{Clock, Timestamp};
-use turnstone_store::{Doorbell, Ring, StoreError, Upkeep};
+use turnstone_store::{Doorbell, Ring, StoreError, Term, Upkeep};
 
-/// Runs the duties when they are due.
+/// How long the end of a scheduler waits for the store to take the leadership back.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Runs the duties when they are due, as long as it leads.
 ///
-/// Two schedulers on one store are harmless: every duty is one guarded transaction, and the later one finds nothing
-/// to change.
+/// Any number of schedulers may run on one store. One leads; when it dies, another one does after at most four thirds
+/// of its term. A scheduler that leads no longer without knowing it changes nothing: the store checks the term in the
+/// transaction of every duty.
 pub struct Scheduler {
-    /// What time does.
-    pub upkeep: Arc<dyn Upkeep>,
-    /// Hears [`Ring::Due`], rings [`Ring::Available`].
-    pub doorbell: Doorbell,
-    /// What time it is.
-    pub clock: Arc<dyn Clock>,
+    upkeep: Arc<dyn Upkeep>,
+    doorbell: Doorbell,
+    clock: Arc<dyn Clock>,
+    retention: Option<Duration>,
+    leadership: Leadership,
+}
+
+/// What the duties of one turn came to.
+#[derive(Default)]
+struct Turn {
+    /// The rows that the duties for due things changed.
+    changed: usize,
+    /// Whether a periodic duty has more to do.
+    unfinished: bool,
 }
 
 impl Scheduler {
-    /// Runs every duty once, as of the clock's now, and returns how many rows they changed in total.
+    /// A scheduler over `upkeep`, which hears [`Ring::Due`] and takes the time from `clock`.
+    #[must_use]
+    pub fn new(
+        upkeep: Arc<dyn Upkeep>,
+        doorbell: Doorbell,
+        clock: Arc<dyn Clock>,
+        options: SchedulerOptions,
+    ) -> Self {
+        let leadership = Leadership::new(Arc::clone(&upkeep), Arc::clone(&clock), &options);
+        Self { upkeep, doorbell, clock, retention: options.retention, leadership }
+    }
+
+    /// Takes or renews the leadership and runs every duty once, the periodic ones included, as of the clock's now.
+    /// Returns how many jobs and reviews reached a time that they waited for; 0 when another scheduler leads.
     ///
     /// # Errors
     /// The first failure of a duty. The other duties have run nevertheless, and a later tick makes up for the failed
     /// one.
     pub async fn tick(&self) -> Result<usize, StoreError> {
-        let now = self.clock.now();
-        let mut total = 0;
-        let mut failure = None;
-        for duty in DUTIES {
-            match duties::run(*duty, self.upkeep.as_ref(), &self.doorbell, now).await {
-                Ok(changed) => total += changed,
-                Err(error) => {
-                    tracing::debug!(duty = duty.name(), %error, "a duty failed");
-                    failure.get_or_insert(error);
-                }
-            }
-        }
-        failure.map_or(Ok(total), Err)
+        let Some(term) = self.leadership.take().await? else { return Ok(0) };
+        let turn = self.perform(&term, true, self.clock.now(), &mut Timetable::default()).await?;
+        Ok(turn.changed)
     }
 
-    /// Runs until `shutdown`. While nothing is due it asks the store once every two seconds when the next thing will
-    /// be; [`Ring::Due`] makes it ask at once. A failing store never ends it: the first failure is logged, then it
-    /// tries again with growing pauses of at most two seconds.
+    /// Runs until `shutdown`, then gives the leadership back, if it has it, within a second.
+    ///
+    /// While nothing is due the leader asks the store once every two seconds when the next thing will be;
+    /// [`Ring::Due`] makes it ask at once. A failing store never ends it: the first failure is logged, then it tries
+    /// again with growing pauses of at most two seconds.
     pub async fn run(self, shutdown: CancellationToken) {
-        // Dropping the loop anywhere is safe: a duty's batch is one transaction, committed or not.
+        let holding = self.leadership.hold(&shutdown);
+        tokio::pin!(holding);
+        // Dropping the duties anywhere is safe: a batch is one transaction, committed or not.
         tokio::select! {
-            () = shutdown.cancelled() => {}
+            () = &mut holding => return,
             () = self.keep_time() => {}
+            () = shutdown.cancelled() => {}
+        }
+        if tokio::time::timeout(FAREWELL, holding).await.is_err() {
+            tracing::warn!(
+                "the store did not take the leadership back in time; another scheduler leads when the term has run out"
+            );
         }
     }
 
     async fn keep_time(&self) {
         let mut setback = Setback::none();
+        let mut timetable = Timetable::default();
         // Register before the first query, so that nothing that becomes due after it is missed.
         let mut ear = self.doorbell.listen();
         loop {
-            match self.turn_of_the_clock().await {
+            let term = self.leadership.begun().await;
+            match self.turn_of_the_clock(&term, &mut timetable).await {
                 Ok(wait) => {
                     if setback.recovered() {
                         tracing::info!("the store answers the scheduler again");
                     }
-                    wait_or_ring(&mut ear, wait).await;
+                    tokio::select! {
+                        () = wait_or_ring(&mut ear, wait) => {}
+                        // The next term begins with a look of its own.
+                        () = self.leadership.ended(&term) => {}
+                    }
                 }
                 Err(error) => {
                     let (first, wait) = setback.failed();
@@ -79,16 +112,58 @@ impl Scheduler {
         }
     }
 
-    /// Asks when something is due, runs the duties if it is, and returns how long to wait before asking again.
-    async fn turn_of_the_clock(&self) -> Result<Duration, StoreError> {
-        let due: Option<Timestamp> = self.upkeep.next_due().await?;
-        let wait = pause(due, self.clock.now());
-        if !wait.is_zero() {
-            return Ok(wait);
+    /// Asks when something is due, runs the duties that have their turn, and returns how long to wait before asking
+    /// again.
+    async fn turn_of_the_clock(
+        &self,
+        term: &Term,
+        timetable: &mut Timetable,
+    ) -> Result<Duration, StoreError> {
+        let next = self.upkeep.next_due().await?;
+        let now = self.clock.now();
+        let wait = pause(next, now);
+        let turn = self.perform(term, wait.is_zero(), now, timetable).await?;
+        Ok(match turn {
+            Turn { unfinished: true, .. } => SHORTEST,
+            // Something is due that no duty can change: look again later instead of spinning.
+            Turn { changed: 0, .. } if wait.is_zero() => FALLBACK,
+            Turn { .. } => wait.max(SHORTEST),
+        })
+    }
+
+    /// Runs the duties that have their turn. A lost term ends it: whoever leads now runs the rest.
+    async fn perform(
+        &self,
+        term: &Term,
+        due: bool,
+        now: Timestamp,
+        timetable: &mut Timetable,
+    ) -> Result<Turn, StoreError> {
+        let mut turn = Turn::default();
+        let mut failure = None;
+        for duty in DUTIES {
+            if !timetable.wants(duty, due, now) {
+                continue;
+            }
+            let outcome = match duty.run(self.upkeep.as_ref(), term, now, self.retention).await {
+                Ok(outcome) => outcome,
+                Err(StoreError::Deposed) => {
+                    self.leadership.lose(term);
+                    break;
+                }
+                Err(error) => {
+                    tracing::debug!(duty = duty.name, %error, "a duty failed");
+                    failure.get_or_insert(error);
+                    continue;
+                }
+            };
+            match duty.rhythm {
+                Rhythm::WhenDue => turn.changed += outcome.rows,
+                Rhythm::EveryMs(_) if outcome.unfinished => turn.unfinished = true,
+                Rhythm::EveryMs(_) => timetable.through(duty, now),
+            }
         }
-        let changed = self.tick().await?;
-        // Something is due that no duty can change: look again later instead of spinning.
-        Ok(if changed == 0 { FALLBACK } else { SHORTEST })
+        failure.map_or(Ok(turn), Err)
     }
 }
 
@@ -106,204 +181,151 @@ async fn wait_or_ring(ear: &mut Receiver<Ring>, wait: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::duties::BATCH;
-    use async_trait::async_trait;
-    use std::sync::Mutex;
-    use tokio::sync::{Mutex as AsyncMutex, mpsc};
+    use crate::duties::{BATCH, BATCHES};
+    use crate::fake::{BEGIN, Bench};
 
-    /// A clock that is moved by hand.
-    struct Hand(Mutex<i64>);
+    const FOR_DUE: [&str; 5] =
+        ["expire_jobs", "expire_reviews", "time_out_jobs", "reap_expired", "promote_due"];
 
-    impl Clock for Hand {
-        fn now(&self) -> Timestamp {
-            Timestamp(*self.0.lock().unwrap())
-        }
+    async fn tick(scheduler: &Scheduler) -> usize {
+        scheduler.tick().await.unwrap()
     }
 
-    /// Rows that wait for a time, one list per duty; tells what it is asked, in order.
-    struct Rows {
-        waiting: Mutex<Vec<(&'static str, i64)>>,
-        failing: Mutex<usize>,
-        asked: mpsc::UnboundedSender<&'static str>,
-    }
-
-    impl Rows {
-        fn take(&self, duty: &'static str, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-            self.answer(duty)?;
-            let mut waiting = self.waiting.lock().unwrap();
-            let before = waiting.len();
-            let mut room = limit;
-            waiting.retain(|(name, at)| {
-                let taken = *name == duty && *at <= now.0 && room > 0;
-                room -= usize::from(taken);
-                !taken
-            });
-            Ok(before - waiting.len())
-        }
-
-        fn answer(&self, what: &'static str) -> Result<(), StoreError> {
-            let _ = self.asked.send(what);
-            let mut failing = self.failing.lock().unwrap();
-            if *failing > 0 {
-                *failing -= 1;
-                return Err(StoreError::Database { action: "answer", message: "disk full".to_owned() });
-            }
-            Ok(())
-        }
-    }
-
-    #[async_trait]
-    impl Upkeep for Rows {
-        async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-            self.answer("next_due")?;
-            Ok(self.waiting.lock().unwrap().iter().map(|(_, at)| Timestamp(*at)).min())
-        }
-        async fn promote_due(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-            self.take("promote_due", now, limit)
-        }
-        async fn reap_expired(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-            self.take("reap_expired", now, limit)
-        }
-        async fn expire_jobs(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-            self.take("expire_jobs", now, limit)
-        }
-        async fn expire_reviews(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-            self.take("expire_reviews", now, limit)
-        }
-        async fn release_all(&self, _: Timestamp) -> Result<usize, StoreError> {
-            Ok(0)
-        }
-    }
-
-    struct Bench {
-        rows: Arc<Rows>,
-        clock: Arc<Hand>,
-        doorbell: Doorbell,
-        asked: AsyncMutex<mpsc::UnboundedReceiver<&'static str>>,
-    }
-
-    impl Bench {
-        fn new(waiting: Vec<(&'static str, i64)>) -> Self {
-            let (sender, asked) = mpsc::unbounded_channel();
-            Self {
-                rows: Arc::new(Rows { waiting: Mutex::new(waiting), failing: Mutex::new(0), asked: sender }),
-                clock: Arc::new(Hand(Mutex::new(1000))),
-                doorbell: Doorbell::default(),
-                asked: AsyncMutex::new(asked),
-            }
-        }
-
-        fn scheduler(&self) -> Scheduler {
-            Scheduler {
-                upkeep: Arc::clone(&self.rows) as Arc<dyn Upkeep>,
-                doorbell: self.doorbell.clone(),
-                clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
-            }
-        }
-
-        fn move_clock_to(&self, ms: i64) {
-            *self.clock.0.lock().unwrap() = ms;
-        }
-
-        /// What the store was asked next; a test that waits longer than this has failed.
-        async fn next(&self) -> &'static str {
-            let mut asked = self.asked.lock().await;
-            tokio::time::timeout(Duration::from_secs(20), asked.recv()).await.unwrap().unwrap()
-        }
-
-        async fn all_asked(&self) -> Vec<&'static str> {
-            let mut asked = self.asked.lock().await;
-            std::iter::from_fn(|| asked.try_recv().ok()).collect()
-        }
-    }
-
-    fn rings(ear: &mut Receiver<Ring>) -> usize {
-        std::iter::from_fn(|| ear.try_recv().ok()).filter(|ring| *ring == Ring::Available).count()
-    }
-
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_tick_does_what_is_due_and_leaves_the_rest() {
         let bench = Bench::new(vec![
-            ("promote_due", 900),
-            ("reap_expired", 1000),
-            ("expire_jobs", 1000),
-            ("expire_reviews", 2000),
-            ("promote_due", 3000),
+            ("promote_due", BEGIN - 100),
+            ("reap_expired", BEGIN),
+            ("expire_jobs", BEGIN),
+            ("time_out_jobs", BEGIN),
+            ("expire_reviews", BEGIN + 1_000),
+            ("promote_due", BEGIN + 2_000),
         ]);
-        let mut ear = bench.doorbell.listen();
-        assert_eq!(bench.scheduler().tick().await.unwrap(), 3);
-        assert_eq!(
-            rings(&mut ear),
-            2,
-            "the promoted and the reaped job wake workers, the discarded one does not"
-        );
-        assert_eq!(bench.scheduler().tick().await.unwrap(), 0);
-        assert_eq!(rings(&mut ear), 0);
-        bench.move_clock_to(3000);
-        assert_eq!(bench.scheduler().tick().await.unwrap(), 2);
-        assert!(bench.rows.waiting.lock().unwrap().is_empty());
+        let scheduler = bench.scheduler("a");
+        assert_eq!(tick(&scheduler).await, 4);
+        assert_eq!(tick(&scheduler).await, 0);
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!(tick(&scheduler).await, 2);
+        assert!(bench.store.rows().waiting.is_empty());
     }
 
-    #[tokio::test]
-    async fn ends_come_before_anything_is_made_available() {
+    #[tokio::test(start_paused = true)]
+    async fn ends_come_before_anything_is_made_available_and_counting_before_pruning() {
         let bench = Bench::new(Vec::new());
-        bench.scheduler().tick().await.unwrap();
-        assert_eq!(bench.all_asked().await, ["expire_jobs", "expire_reviews", "reap_expired", "promote_due"]);
+        tick(&bench.scheduler("a")).await;
+        let asked = bench.rest_in_words().await;
+        assert_eq!(asked[..5], FOR_DUE);
+        assert_eq!(asked[5..], ["fold_statistics", "prune"]);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_backlog_is_worked_off_in_bounded_batches() {
-        let bench = Bench::new(vec![("promote_due", 5); 2 * BATCH + 1]);
-        let mut ear = bench.doorbell.listen();
-        assert_eq!(bench.scheduler().tick().await.unwrap(), 2 * BATCH + 1);
-        assert_eq!(bench.all_asked().await.iter().filter(|duty| **duty == "promote_due").count(), 3);
-        assert_eq!(rings(&mut ear), 3);
+        let bench = Bench::new(vec![("promote_due", BEGIN); BATCHES * BATCH + 1]);
+        let scheduler = bench.scheduler("a");
+        assert_eq!(tick(&scheduler).await, BATCHES * BATCH);
+        let promoted = bench.rest().await.iter().filter(|asked| asked.what == "promote_due").count();
+        assert_eq!(promoted, BATCHES);
+        assert_eq!(tick(&scheduler).await, 1);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn one_failing_duty_does_not_stop_the_others() {
-        let bench = Bench::new(vec![("expire_jobs", 5), ("promote_due", 5)]);
-        *bench.rows.failing.lock().unwrap() = 1;
-        assert!(bench.scheduler().tick().await.is_err());
-        assert_eq!(*bench.rows.waiting.lock().unwrap(), [("expire_jobs", 5)]);
-        assert_eq!(bench.scheduler().tick().await.unwrap(), 1);
+        let bench = Bench::new(vec![("expire_jobs", BEGIN), ("promote_due", BEGIN)]);
+        bench.store.rows().failing = vec!["expire_jobs"];
+        let scheduler = bench.scheduler("a");
+        assert!(scheduler.tick().await.is_err());
+        assert_eq!(bench.store.rows().waiting, [("expire_jobs", BEGIN)]);
+        assert_eq!(tick(&scheduler).await, 1);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
+    async fn retention_and_the_lag_of_statistics_are_kept() {
+        let bench = Bench::new(vec![
+            ("prune", BEGIN - 10_000),
+            ("prune", BEGIN - 9_999),
+            ("fold_statistics", BEGIN - 120_001),
+            ("fold_statistics", BEGIN - 120_000),
+        ]);
+        let keeping = |retention| SchedulerOptions { retention, ..SchedulerOptions::new("a") };
+        tick(&bench.scheduler_with(keeping(None))).await;
+        assert!(!bench.rest_in_words().await.contains(&"prune"), "everything is kept");
+        tick(&bench.scheduler_with(keeping(Some(Duration::from_millis(9_999))))).await;
+        assert_eq!(
+            bench.store.rows().waiting,
+            [("prune", BEGIN - 9_999), ("fold_statistics", BEGIN - 120_000)]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tick_stops_in_the_middle_when_another_scheduler_takes_over() {
+        let bench = Bench::new(vec![("expire_jobs", BEGIN), ("time_out_jobs", BEGIN)]);
+        bench.store.rows().overthrown_before = Some("time_out_jobs");
+        let scheduler = bench.scheduler("a");
+        assert_eq!(tick(&scheduler).await, 1);
+        assert_eq!(bench.rest_in_words().await, FOR_DUE[..3]);
+        assert_eq!(tick(&scheduler).await, 0);
+        assert_eq!(
+            bench.rest_in_words().await,
+            Vec::<&str>::new(),
+            "a standby asks for nothing but the lead"
+        );
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert_eq!(tick(&scheduler).await, 1, "the rival has gone");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_loop_sleeps_through_rings_for_others_and_wakes_for_its_own() {
-        let bench = Bench::new(vec![("promote_due", 60_000)]);
-        let shutdown = CancellationToken::new();
-        let running = tokio::spawn(bench.scheduler().run(shutdown.clone()));
-        assert_eq!(bench.next().await, "next_due");
-        bench.move_clock_to(60_000);
+        let bench = Bench::new(Vec::new());
+        let running = bench.start("a");
+        for expected in ["next_due", "fold_statistics", "prune"] {
+            assert_eq!(bench.next().await.what, expected);
+        }
         for _ in 0..100 {
-            bench.doorbell.ring(Ring::Available);
+            bench.ring(Ring::Available);
         }
-        bench.doorbell.ring(Ring::Due);
-        for expected in
-            ["next_due", "expire_jobs", "expire_reviews", "reap_expired", "promote_due", "next_due"]
-        {
-            assert_eq!(bench.next().await, expected);
+        let asked = bench.next().await;
+        assert_eq!((asked.what, asked.at), ("next_due", BEGIN + 2_000), "nothing but the fallback wakes it");
+        bench.store.rows().waiting = vec![("promote_due", BEGIN + 2_000)];
+        bench.ring(Ring::Due);
+        for expected in ["next_due"].into_iter().chain(FOR_DUE) {
+            let asked = bench.next().await;
+            assert_eq!((asked.what, asked.at), (expected, BEGIN + 2_005));
         }
-        shutdown.cancel();
-        running.await.unwrap();
-        assert_eq!(bench.all_asked().await, Vec::<&str>::new(), "nothing is due, so nothing is asked");
+        running.end().await;
+        assert_eq!(bench.rest_in_words().await, ["resign"]);
     }
 
-    #[tokio::test]
-    async fn a_failing_store_does_not_end_the_loop() {
-        let bench = Bench::new(vec![("reap_expired", 1000)]);
-        *bench.rows.failing.lock().unwrap() = 2;
-        let shutdown = CancellationToken::new();
-        let running = tokio::spawn(bench.scheduler().run(shutdown.clone()));
-        for _ in 0..3 {
-            assert_eq!(bench.next().await, "next_due");
+    #[tokio::test(start_paused = true)]
+    async fn periodic_duties_run_once_per_period_and_go_on_while_they_have_more_to_do() {
+        let bench = Bench::new(vec![("prune", 0); BATCHES * BATCH + 1]);
+        let options = SchedulerOptions { retention: Some(Duration::ZERO), ..SchedulerOptions::new("a") };
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(bench.scheduler_with(options).run(stop.clone()));
+        let mut runs = Vec::new();
+        while bench.now() < BEGIN + 125_000 {
+            let asked = bench.next().await;
+            if ["fold_statistics", "prune"].contains(&asked.what) {
+                runs.push((asked.what, (asked.at - BEGIN) / 1_000));
+            }
         }
-        for expected in ["expire_jobs", "expire_reviews", "reap_expired", "promote_due"] {
-            assert_eq!(bench.next().await, expected);
-        }
-        assert!(bench.rows.waiting.lock().unwrap().is_empty());
-        shutdown.cancel();
+        stop.cancel();
         running.await.unwrap();
+        let folded: Vec<_> = runs.iter().filter(|(what, _)| *what == "fold_statistics").collect();
+        assert_eq!(folded, [&("fold_statistics", 0), &("fold_statistics", 60), &("fold_statistics", 120)]);
+        let pruned: Vec<_> = runs.iter().filter(|(what, _)| *what == "prune").map(|(_, at)| *at).collect();
+        assert_eq!(pruned[..=BATCHES], vec![0; BATCHES + 1], "what is left over does not wait for a minute");
+        assert_eq!(pruned[BATCHES + 1..], [60, 120]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failing_store_does_not_end_the_loop() {
+        let bench = Bench::new(vec![("reap_expired", BEGIN)]);
+        bench.store.rows().failing = vec!["lead", "lead", "next_due", "next_due"];
+        let running = bench.start("a");
+        for expected in ["next_due"; 3].into_iter().chain(FOR_DUE) {
+            assert_eq!(bench.next().await.what, expected);
+        }
+        assert!(bench.store.rows().waiting.is_empty());
+        running.end().await;
     }
 }

@@ -13,6 +13,11 @@ fn profile_dir() -> PathBuf {
     if deps.ends_with("deps") { deps.parent().expect("target/*").to_owned() } else { deps.to_owned() }
 }
 
+/// The directory of all that is built: `target`, or what `CARGO_TARGET_DIR` says.
+pub(crate) fn target_dir() -> PathBuf {
+    profile_dir().parent().expect("target").to_owned()
+}
+
 /// The `turnstone` program.
 pub fn turnstone() -> PathBuf {
     built().join("turnstone")

@@ -10,7 +10,7 @@ use turnstone_domain::budget::Budget;
 use turnstone_domain::message::Role;
 use turnstone_domain::tool_call::ToolCallMove;
 use turnstone_domain::{JobId, Lease, Phase, Settlement, Timestamp, TurnWrite};
-use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, StoreError};
+use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, StoreError, WorkerBeat};
 
 /// What is committed at the point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -184,6 +184,14 @@ impl Ledger for CrashLedger {
 
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {
         self.inner.release(leases, now).await
+    }
+
+    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError> {
+        self.inner.beat(beat, silent_ms).await
+    }
+
+    async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError> {
+        self.inner.leave(name, instance).await
     }
 
     async fn recall(

@@ -14,9 +14,9 @@ use tokio_util::task::AbortOnDropHandle;
 use turnstone_api::{Api, ApiOptions};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Clock, JobState};
-use turnstone_scheduler::Scheduler;
+use turnstone_scheduler::{Scheduler, SchedulerOptions};
 use turnstone_store::{SqliteStore, Store};
-use turnstone_worker::Worker;
+use turnstone_worker::{Deps, Worker};
 
 /// How often the fleet looks whether what a test waits for has happened.
 const LOOK: Duration = Duration::from_millis(10);
@@ -120,10 +120,16 @@ impl Fleet {
 
     /// Adds a worker to this process.
     pub fn add_worker(&mut self, slots: usize) {
+        self.add_worker_with(slots, |deps| deps);
+    }
+
+    /// Adds a worker whose parts are changed before it starts.
+    pub fn add_worker_with(&mut self, slots: usize, change: impl FnOnce(Deps) -> Deps) {
         let id = format!("worker-{}", self.workers.len());
         let (ledger, clock) = (Arc::clone(&self.store.ledger), Arc::new(self.clock.clone()));
         let store = (ledger, self.store.doorbell.clone());
         let deps = worker::deps(&id, store, clock, &self.models.url, &self.tools.url, slots);
+        let deps = change(deps);
         let stop = CancellationToken::new();
         let token = stop.clone();
         let running = tokio::spawn(async move { Worker::new(deps).run(token).await.expect("the worker") });
@@ -140,12 +146,13 @@ impl Fleet {
 
     /// Runs the scheduler's duties once.
     pub async fn tick(&self) {
-        let scheduler = Scheduler {
-            upkeep: Arc::clone(&self.store.upkeep),
-            doorbell: self.store.doorbell.clone(),
-            clock: Arc::new(self.clock.clone()),
-        };
-        scheduler.tick().await.expect("the duties");
+        self.scheduler(SchedulerOptions::alone()).tick().await.expect("the duties");
+    }
+
+    /// A scheduler of this fleet, in this process and at its time.
+    pub fn scheduler(&self, options: SchedulerOptions) -> Scheduler {
+        let (upkeep, doorbell) = (Arc::clone(&self.store.upkeep), self.store.doorbell.clone());
+        Scheduler::new(upkeep, doorbell, Arc::new(self.clock.clone()), options)
     }
 
     /// The time.

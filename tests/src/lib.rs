@@ -10,6 +10,7 @@ pub mod clock;
 pub mod crash;
 pub mod fleet;
 pub mod model_server;
+pub mod servers;
 pub mod sse;
 pub mod tool_server;
 pub mod worker;

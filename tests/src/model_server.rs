@@ -23,6 +23,8 @@ pub enum Reply {
     Odd(String, Value),
     /// An HTTP error.
     Status(u16),
+    /// An HTTP error with a `Retry-After` of so many seconds.
+    Later(u16, u64),
     /// Nothing, for ever.
     Hang,
 }
@@ -127,9 +129,9 @@ async fn complete(State(shared): State<Arc<Shared>>, Json(request): Json<Value>)
     let usage = |(input, output): (i64, i64)| json!({"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output});
     match reply {
         Reply::Hang => std::future::pending().await,
-        Reply::Status(status) => {
-            let status = StatusCode::from_u16(status).expect("a status");
-            (status, Json(json!({"error": {"message": "the script says so"}}))).into_response()
+        Reply::Status(status) => failed(status),
+        Reply::Later(status, seconds) => {
+            ([(header::RETRY_AFTER, seconds.to_string())], failed(status)).into_response()
         }
         Reply::Text(text, tokens) => {
             stream(&request, json!({"role": "assistant", "content": text}), "stop", &usage(tokens))
@@ -149,6 +151,11 @@ async fn complete(State(shared): State<Arc<Shared>>, Json(request): Json<Value>)
             stream(&request, json!({"role": "assistant", "tool_calls": calls}), "tool_calls", &usage(tokens))
         }
     }
+}
+
+fn failed(status: u16) -> Response {
+    let status = StatusCode::from_u16(status).expect("a status");
+    (status, Json(json!({"error": {"message": "the script says so"}}))).into_response()
 }
 
 fn stream(request: &Value, delta: Value, finish: &str, usage: &Value) -> Response {

@@ -1,6 +1,6 @@
 //! What every turn of this worker shares.
 
-use crate::model::Providers;
+use crate::model::{ModelLimits, Providers};
 use crate::options::WorkerOptions;
 use crate::tool::Toolbox;
 use serde_json::Value;
@@ -26,6 +26,8 @@ pub struct Deps {
     pub ids: Arc<dyn Ids>,
     /// Models.
     pub providers: Providers,
+    /// How often models may be asked.
+    pub limits: ModelLimits,
     /// Tools.
     pub toolbox: Toolbox,
     /// Settings.
@@ -40,7 +42,7 @@ struct Compiled {
 }
 
 impl Deps {
-    /// Puts the parts together.
+    /// Puts the parts together, without rate limits.
     pub fn new(
         store: (Arc<dyn Ledger>, Doorbell),
         clock: Arc<dyn Clock>,
@@ -50,7 +52,14 @@ impl Deps {
         options: WorkerOptions,
     ) -> Self {
         let (ledger, doorbell) = store;
-        Self { ledger, doorbell, clock, ids, providers, toolbox, options, compiled: Compiled::default() }
+        let (limits, compiled) = (ModelLimits::default(), Compiled::default());
+        Self { ledger, doorbell, clock, ids, providers, limits, toolbox, options, compiled }
+    }
+
+    /// The same with these rate limits.
+    #[must_use]
+    pub fn with_limits(self, limits: ModelLimits) -> Self {
+        Self { limits, ..self }
     }
 
     /// A compiled schema.

@@ -12,4 +12,4 @@ mod turn;
 
 pub use deps::Deps;
 pub use options::WorkerOptions;
-pub use runtime::Worker;
+pub use runtime::{Worker, host_name};

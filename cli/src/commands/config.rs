@@ -1,7 +1,7 @@
 //! `turnstone config`: the effective configuration, and whether it can work.
 
 use super::Session;
-use crate::config::{Config, Loaded, ModelsConfig, shown};
+use crate::config::{Address, Config, Loaded, ModelsConfig, shown};
 use crate::failure::Exit;
 use crate::output::{Format, table, text};
 use clap::Subcommand;
@@ -51,18 +51,7 @@ fn show(loaded: &Loaded, session: &Session) -> anyhow::Result<ExitCode> {
 }
 
 fn check(loaded: &Loaded, session: &Session) -> anyhow::Result<ExitCode> {
-    let config = &loaded.config;
-    let mut problems: Vec<String> = Vec::new();
-    let keys = config.server.api_keys.iter().map(|key| ("server.api_keys", key));
-    for (name, reference) in keys.chain(config.client.api_key.iter().map(|key| ("client.api_key", key))) {
-        if let Err(problem) = reference.resolve() {
-            problems.push(format!("`{name}`: {problem}"));
-        }
-    }
-    if let Some(dir) = config.agents.dir.as_ref().filter(|dir| !dir.is_dir()) {
-        problems.push(format!("`agents.dir`: {} is not a directory", dir.display()));
-    }
-    problems.extend(from_worker(config));
+    let problems = problems(&loaded.config);
     if session.output.format == Format::Json {
         session.output.json(&serde_json::json!({ "ok": problems.is_empty(), "problems": problems }))?;
     } else {
@@ -75,6 +64,26 @@ fn check(loaded: &Loaded, session: &Session) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     Ok(Exit::Failed.into())
+}
+
+/// What is wrong with the values, as far as it can be seen without asking anybody.
+#[must_use]
+pub fn problems(config: &Config) -> Vec<String> {
+    let mut problems: Vec<String> = Vec::new();
+    let keys = config.server.api_keys.iter().map(|key| ("server.api_keys", key));
+    for (name, reference) in keys.chain(config.client.api_key.iter().map(|key| ("client.api_key", key))) {
+        if let Err(problem) = reference.resolve() {
+            problems.push(format!("`{name}`: {problem}"));
+        }
+    }
+    if let Some(Err(problem)) = config.store.url.as_ref().map(Address::resolve) {
+        problems.push(format!("`store.url`: {problem}"));
+    }
+    if let Some(dir) = config.agents.dir.as_ref().filter(|dir| !dir.is_dir()) {
+        problems.push(format!("`agents.dir`: {} is not a directory", dir.display()));
+    }
+    problems.extend(from_worker(config));
+    problems
 }
 
 /// Sets the providers and tools up as a worker does, without calling any of them; gives what is wrong.

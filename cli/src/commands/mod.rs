@@ -5,9 +5,13 @@ pub mod bench;
 pub mod completions;
 pub mod config;
 pub mod dev;
+mod doctor;
 pub mod job;
+mod migrate;
 pub mod review;
+pub mod serve;
 mod several;
+pub mod worker;
 
 use crate::args::{Cli, Command, GlobalArgs};
 use crate::client::Client;
@@ -18,6 +22,7 @@ use anyhow::Context as _;
 use std::future::Future;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
+use worker::WorkerArgs;
 
 /// What every command has at hand.
 #[derive(Clone, Debug)]
@@ -58,7 +63,7 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         .context("the asynchronous runtime cannot be started")?;
     let ended = runtime.block_on(async {
         match cli.command {
-            // These two answer Ctrl-C themselves.
+            // These answer Ctrl-C themselves.
             Command::Dev(args) => {
                 let config = session.config(args.overrides())?.config;
                 // A timeline on a terminal stays readable.
@@ -70,6 +75,30 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
                 start_log(&config.log, &session.output, true);
                 Box::pin(bench::run(args, session.output)).await
             }
+            Command::Api(args) => {
+                let config = session.config(args.overrides())?.config;
+                start_log(&config.log, &session.output, false);
+                Box::pin(serve::api::run(config, &session)).await
+            }
+            Command::Scheduler => {
+                let config = session.config(Vec::new())?.config;
+                start_log(&config.log, &session.output, false);
+                Box::pin(serve::scheduler::run(config, &session)).await
+            }
+            Command::Worker(WorkerArgs { command: None, run }) => {
+                let config = session.config(run.overrides())?.config;
+                start_log(&config.log, &session.output, false);
+                Box::pin(serve::worker::run(config, &session)).await
+            }
+            Command::Worker(WorkerArgs { command: Some(command), .. }) => {
+                until_interrupted(worker::run(command, &session)).await
+            }
+            Command::Migrate => {
+                let config = session.config(Vec::new())?.config;
+                start_log(&config.log, &session.output, true);
+                until_interrupted(migrate::run(config, &session)).await
+            }
+            Command::Doctor => until_interrupted(doctor::run(&session)).await,
             Command::Job(command) => until_interrupted(job::run(command, &session)).await,
             Command::Agent(command) => until_interrupted(agent::run(command, &session)).await,
             Command::Review(command) => until_interrupted(review::run(command, &session)).await,

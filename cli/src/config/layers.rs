@@ -16,8 +16,12 @@ const PREFIX: &str = "TURNSTONE_";
 /// What stands between a section and a key.
 const SEPARATOR: &str = "__";
 /// Short names of variables that are set by hand often.
-const SHORT: [(&str, &str); 2] =
-    [("TURNSTONE_URL", "TURNSTONE_CLIENT__URL"), ("TURNSTONE_API_KEY_REF", "TURNSTONE_CLIENT__API_KEY")];
+const SHORT: &[(&str, &str)] = &[
+    ("TURNSTONE_URL", "TURNSTONE_CLIENT__URL"),
+    ("TURNSTONE_API_KEY_REF", "TURNSTONE_CLIENT__API_KEY"),
+    ("DATABASE_URL", "TURNSTONE_STORE__URL"),
+    ("REDIS_URL", "TURNSTONE_REDIS__URL"),
+];
 /// The keys whose value in the environment is a comma-separated list.
 const LISTS: [&str; 2] = ["worker.queues", "server.api_keys"];
 
@@ -88,7 +92,8 @@ impl Layers {
         let file = self.read_file()?;
         let merged = self.merge(file.as_ref())?;
         let short = SHORT
-            .into_iter()
+            .iter()
+            .copied()
             .filter(|(short, long)| self.env.contains_key(*short) && !self.env.contains_key(*long));
         let mut loaded = Loaded { config: Config::default(), merged, file, short: short.collect() };
         let typed: Result<Config, _> = loaded.merged.clone().try_deserialize();
@@ -118,8 +123,8 @@ impl Layers {
         let mut env: config::Map<String, String> =
             self.env.iter().filter(|(name, _)| is_ours(name)).map(|(k, v)| (k.clone(), v.clone())).collect();
         for (short, long) in SHORT {
-            if let Some(value) = self.env.get(short).filter(|value| !value.is_empty()) {
-                env.entry(long.to_owned()).or_insert_with(|| value.clone());
+            if let Some(value) = self.env.get(*short).filter(|value| !value.is_empty()) {
+                env.entry((*long).to_owned()).or_insert_with(|| value.clone());
             }
         }
         let environment = LISTS.iter().fold(
@@ -139,7 +144,12 @@ impl Layers {
         }
         builder = builder.add_source(environment);
         for (key, value) in &self.flags {
-            builder = builder.set_override(*key, value.as_str()).map_err(unreadable)?;
+            let set = if LISTS.contains(key) {
+                builder.set_override(*key, value.split(',').map(str::trim).collect::<Vec<_>>())
+            } else {
+                builder.set_override(*key, value.as_str())
+            };
+            builder = set.map_err(unreadable)?;
         }
         Ok(builder.build().map_err(unreadable)?.cache)
     }
@@ -268,6 +278,50 @@ mod tests {
             load("", &[short], &[("client.url", "http://flag:1")]).unwrap().config.client.url,
             "http://flag:1"
         );
+    }
+
+    #[test]
+    fn the_database_comes_from_where_operators_put_it() {
+        let file = "[store]\nurl = 'postgres://ann:from-the-file@db/t'";
+        let database = ("DATABASE_URL", "postgres://ann:by-the-habit@db/t");
+        let ours = ("TURNSTONE_STORE__URL", "file:/run/secrets/database");
+        for (env, shown, origin) in [
+            (&[][..], "postgres://ann:***@db/t", None),
+            (&[database][..], "postgres://ann:***@db/t", Some("DATABASE_URL")),
+            (&[database, ours][..], "file:/run/secrets/database", Some("TURNSTONE_STORE__URL")),
+        ] {
+            let loaded = load(file, env, &[]).unwrap();
+            assert_eq!(loaded.config.store.url.as_ref().unwrap().to_string(), shown);
+            match origin {
+                Some(name) => assert_eq!(loaded.origin(&["store", "url"]), Origin::Env(name.into())),
+                None => assert!(matches!(loaded.origin(&["store", "url"]), Origin::File(_))),
+            }
+            assert!(!format!("{:?}", loaded.config).contains("from-the"), "the password shows itself");
+        }
+    }
+
+    #[test]
+    fn redis_and_limits_are_read_as_they_are_written() {
+        let toml = "[redis]\nurl = 'redis://file/0'\n[limits.'openai/gpt-4.1']\nrequests_per_minute = 60\n\
+            tokens_per_minute = 30_000\n[limits.'local/*']";
+        let loaded = load(toml, &[("REDIS_URL", "redis://:s3cret-word@env/1")], &[]).unwrap();
+        assert_eq!(loaded.config.redis.url.as_ref().unwrap().to_string(), "redis://:***@env/1");
+        assert_eq!(loaded.origin(&["redis", "url"]), Origin::Env("REDIS_URL".into()));
+        let limits = &loaded.config.limits;
+        assert_eq!(limits.keys().collect::<Vec<_>>(), ["local/*", "openai/gpt-4.1"]);
+        let limit = limits["openai/gpt-4.1"];
+        assert_eq!((limit.requests_per_minute, limit.tokens_per_minute), (Some(60), Some(30_000)));
+        let key = ["limits", "openai/gpt-4.1", "requests_per_minute"];
+        assert!(matches!(loaded.origin(&key), Origin::File(_)));
+        let failure = load("[limits.'a/b']\nrequests = 1", &[], &[]).unwrap_err();
+        assert!(failure.message.contains("unknown key `requests`"), "{failure}");
+    }
+
+    #[test]
+    fn a_flag_may_be_a_list() {
+        let loaded = load("[worker]\nqueues = ['c']", &[], &[("worker.queues", "a, b")]).unwrap();
+        assert_eq!(loaded.config.worker.queues, ["a", "b"]);
+        assert_eq!(loaded.origin(&["worker", "queues"]), Origin::Flag);
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! The configuration: flag, then environment variable `TURNSTONE_SECTION__KEY`, then `turnstone.toml`, then default.
 
+mod address;
 mod layers;
 mod problem;
 mod sections;
 mod shown;
 
+pub use address::Address;
 pub use layers::{Layers, Loaded};
+pub use problem::suggestion;
 pub use sections::{ClientConfig, Config, LogConfig, ModelsConfig};
 pub use shown::shown;
 
@@ -15,6 +18,10 @@ use crate::failure::Failure;
 const MOST_SLOTS: u32 = 100_000;
 /// The shortest lease: below it a busy machine would lose jobs that are well.
 const SHORTEST_LEASE_MS: u64 = 1_000;
+/// The most connections that one process may open.
+const MOST_CONNECTIONS: u32 = 1_000;
+/// The longest name of a worker.
+const LONGEST_NAME: usize = 128;
 
 impl Config {
     /// Checks what the types cannot say.
@@ -52,6 +59,22 @@ impl Config {
                 format!("names `{name}`; a queue is written with a-z, 0-9, `-` and `.`"),
             );
         }
+        if worker.name.as_deref().is_some_and(|name| !is_worker_name(name)) {
+            return wrong(
+                "worker.name",
+                format!(
+                    "must have 1 to {LONGEST_NAME} characters, none of them a space or a control character"
+                ),
+            );
+        }
+        let store = &self.store;
+        for (key, value, least) in
+            [("store.connections", store.connections, 2), ("store.writers", store.writers, 1)]
+        {
+            if !(least..=MOST_CONNECTIONS).contains(&value) {
+                return wrong(key, format!("is {value}; it must lie between {least} and {MOST_CONNECTIONS}"));
+            }
+        }
         let models = &self.models;
         for (key, value) in
             [("models.timeout_ms", models.timeout_ms), ("models.max_tokens", models.max_tokens.into())]
@@ -80,6 +103,11 @@ fn is_queue_name(name: &str) -> bool {
         && name.chars().all(|c| is_word(c) || matches!(c, '-' | '.'))
 }
 
+fn is_worker_name(name: &str) -> bool {
+    (1..=LONGEST_NAME).contains(&name.chars().count())
+        && !name.chars().any(|c| c.is_whitespace() || c.is_control())
+}
+
 #[cfg(test)]
 mod tests {
     use super::sections::WorkerConfig;
@@ -97,7 +125,10 @@ mod tests {
     #[test]
     fn values_that_cannot_work_are_named() {
         type Spoil = fn(&mut Config);
-        let broken: [(&str, Spoil); 8] = [
+        let broken: [(&str, Spoil); 11] = [
+            ("worker.name", |c| c.worker.name = Some("two words".into())),
+            ("store.connections", |c| c.store.connections = 1),
+            ("store.writers", |c| c.store.writers = 0),
             ("worker.slots", |c| c.worker.slots = 0),
             ("worker.lease_ms", |c| c.worker.lease_ms = 10),
             ("worker.queues", |c| c.worker.queues.clear()),

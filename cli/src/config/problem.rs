@@ -122,7 +122,9 @@ fn unknown_key(reason: &str) -> Option<(&str, Vec<&str>)> {
     Some((unknown, words.collect()))
 }
 
-fn suggestion<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+/// The known word that was probably meant.
+#[must_use]
+pub fn suggestion<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let likeness = |known: &&str| strsim::jaro_winkler(&word.to_ascii_lowercase(), known);
     let best = known.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
     (likeness(&best) >= ALIKE).then_some(best)
@@ -148,7 +150,7 @@ mod tests {
     fn an_unknown_key_is_named_with_its_place_and_a_suggestion() {
         let (message, hint) = refusal("# mine\n\n[worker]\nslot = 3\n", &[]);
         assert_eq!(message, "t.toml:4:1: unknown key `slot` in [worker]");
-        assert_eq!(hint, "did you mean `slots`? Known here: slots, queues, lease_ms, drain_grace_ms");
+        assert_eq!(hint, "did you mean `slots`? Known here: name, slots, queues, lease_ms, drain_grace_ms");
     }
 
     #[test]

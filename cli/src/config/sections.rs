@@ -1,11 +1,13 @@
 //! The sections of the configuration, with their defaults. Unknown keys are refused everywhere.
 
+use super::address::Address;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 use turnstone_telemetry::{LogFormat, SecretRef};
-use turnstone_worker::model::ProviderConfig;
+use turnstone_worker::model::{LimitConfig, ProviderConfig};
 use turnstone_worker::tool::ToolConfig;
 
 /// The effective configuration.
@@ -16,8 +18,14 @@ pub struct Config {
     pub client: ClientConfig,
     /// `[server]`: the server itself.
     pub server: ServerConfig,
+    /// `[store]`: the database that the processes of a fleet share.
+    pub store: StoreConfig,
+    /// `[redis]`: the accelerator that the processes of a fleet may share.
+    pub redis: RedisConfig,
     /// `[worker]`: what the worker takes on.
     pub worker: WorkerConfig,
+    /// `[scheduler]`: what time does.
+    pub scheduler: SchedulerConfig,
     /// `[models]`: which model answers when nobody names one, and how much of it.
     pub models: ModelsConfig,
     /// `[agents]`: the agents that are registered at start-up.
@@ -26,6 +34,8 @@ pub struct Config {
     pub log: LogConfig,
     /// `[providers.<name>]`: the model providers.
     pub providers: BTreeMap<String, ProviderConfig>,
+    /// `[limits."<provider>/<model>"]`: how often models may be asked.
+    pub limits: BTreeMap<String, LimitConfig>,
     /// `[tools.<name>]`: the tools that agents may name.
     pub tools: BTreeMap<String, ToolConfig>,
     /// The directory of the configuration file, which paths in it are relative to; empty is the current directory.
@@ -71,10 +81,42 @@ impl Default for ServerConfig {
     }
 }
 
+/// `[store]`: the database that the processes of a fleet share; `turnstone dev` has one of its own.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StoreConfig {
+    /// The PostgreSQL database, as it is or by reference (`DATABASE_URL`).
+    pub url: Option<Address>,
+    /// The most connections that one process opens.
+    pub connections: u32,
+    /// How many of them commit what the turns of this process hand in.
+    pub writers: u32,
+    /// Whether a pooler in transaction mode, such as PgBouncer, stands between: then nothing is kept in a session.
+    pub transaction_pooler: bool,
+    /// Whether to be told about work by the database (`LISTEN`), instead of only looking for it.
+    pub listen: bool,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self { url: None, connections: 8, writers: 2, transaction_pooler: false, listen: true }
+    }
+}
+
+/// `[redis]`: the accelerator that the processes of a fleet may share. Everything works without it.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RedisConfig {
+    /// The server and the number of its database, as it is or by reference (`REDIS_URL`).
+    pub url: Option<Address>,
+}
+
 /// `[worker]`: what the worker takes on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkerConfig {
+    /// Its name, unique in the fleet; without one it is made of the machine's name and the process id.
+    pub name: Option<String>,
     /// The most turns in flight at once.
     pub slots: u32,
     /// The queues it serves; `*` is every queue.
@@ -95,7 +137,29 @@ impl WorkerConfig {
 
 impl Default for WorkerConfig {
     fn default() -> Self {
-        Self { slots: 64, queues: vec!["*".to_owned()], lease_ms: 15_000, drain_grace_ms: 10_000 }
+        Self { name: None, slots: 64, queues: vec!["*".to_owned()], lease_ms: 15_000, drain_grace_ms: 10_000 }
+    }
+}
+
+/// `[scheduler]`: what time does.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SchedulerConfig {
+    /// How many days engagements and plain jobs are kept after their end; 0 keeps them for ever.
+    pub retention_days: u32,
+}
+
+impl SchedulerConfig {
+    /// How long they are kept; `None` is for ever.
+    #[must_use]
+    pub fn retention(&self) -> Option<Duration> {
+        (self.retention_days > 0).then(|| Duration::from_secs(u64::from(self.retention_days) * 24 * 60 * 60))
+    }
+}
+
+impl Default for SchedulerConfig {
+    fn default() -> Self {
+        Self { retention_days: 30 }
     }
 }
 

@@ -1,24 +1,8 @@
 //! `open → expired` for reviews past their deadline; silence counts as no, and the parked job goes on to learn it.
 
-use super::Duty;
-use async_trait::async_trait;
-use turnstone_domain::Timestamp;
-use turnstone_store::{StoreError, Upkeep};
+use super::{Entry, Rhythm};
+use turnstone_store::Duty;
 
 /// See the module.
-pub(crate) struct ExpireReviews;
-
-#[async_trait]
-impl Duty for ExpireReviews {
-    fn name(&self) -> &'static str {
-        "expire_reviews"
-    }
-
-    fn frees_jobs(&self) -> bool {
-        true
-    }
-
-    async fn batch(&self, upkeep: &dyn Upkeep, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        upkeep.expire_reviews(now, limit).await
-    }
-}
+pub(crate) const ENTRY: Entry =
+    Entry { name: "expire_reviews", rhythm: Rhythm::WhenDue, duty: |_, _| Some(Duty::ExpireReviews) };

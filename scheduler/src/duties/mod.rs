@@ -2,59 +2,84 @@
 
 mod expire_jobs;
 mod expire_reviews;
+mod fold_statistics;
 mod promote_due;
+mod prune;
 mod reap_expired;
+mod time_out_jobs;
 
-use async_trait::async_trait;
+use std::time::Duration;
 use turnstone_domain::Timestamp;
-use turnstone_store::{Doorbell, Ring, StoreError, Upkeep};
+use turnstone_store::{Duty, StoreError, Term, Upkeep};
 
 /// The most rows one transaction of a duty changes, so that workers never wait long behind it.
 pub(crate) const BATCH: usize = 500;
 
+/// The most transactions of a duty before the other duties have their turn.
+pub(crate) const BATCHES: usize = 20;
+
 /// All duties, in the order in which a tick runs them. Ends come first: a job whose time is over must not be handed
-/// to a worker by a later duty of the same tick.
-pub(crate) const DUTIES: &[&dyn Duty] = &[
-    &expire_jobs::ExpireJobs,
-    &expire_reviews::ExpireReviews,
-    &reap_expired::ReapExpired,
-    &promote_due::PromoteDue,
+/// to a worker by a later duty of the same tick. What is counted can be pruned, so statistics come before that.
+pub(crate) const DUTIES: &[Entry] = &[
+    expire_jobs::ENTRY,
+    expire_reviews::ENTRY,
+    time_out_jobs::ENTRY,
+    reap_expired::ENTRY,
+    promote_due::ENTRY,
+    fold_statistics::ENTRY,
+    prune::ENTRY,
 ];
 
-/// Periodic work: bounded, idempotent, one transaction per batch.
-#[async_trait]
-pub(crate) trait Duty: Sync {
+/// A duty: what the leader asks the store to do, and when. Bounded, idempotent, one transaction per batch.
+pub(crate) struct Entry {
     /// Its name in logs.
-    fn name(&self) -> &'static str;
-
-    /// Whether it makes jobs available, so that workers are worth waking.
-    fn frees_jobs(&self) -> bool;
-
-    /// Changes at most `limit` rows and returns how many.
-    async fn batch(&self, upkeep: &dyn Upkeep, now: Timestamp, limit: usize) -> Result<usize, StoreError>;
+    pub(crate) name: &'static str,
+    /// When it runs.
+    pub(crate) rhythm: Rhythm,
+    /// What it asks for at this time, with this retention; `None` when it has nothing to do by its nature.
+    duty: fn(Timestamp, Option<Duration>) -> Option<Duty>,
 }
 
-/// Runs one duty, batch after batch while they are full, and rings after each that freed jobs. Returns the number of
-/// changed rows.
-pub(crate) async fn run(
-    duty: &dyn Duty,
-    upkeep: &dyn Upkeep,
-    doorbell: &Doorbell,
-    now: Timestamp,
-) -> Result<usize, StoreError> {
-    let mut total = 0;
-    loop {
-        let changed = duty.batch(upkeep, now, BATCH).await?;
-        if changed > 0 && duty.frees_jobs() {
-            doorbell.ring(Ring::Available);
+/// When a duty runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Rhythm {
+    /// When the store says that something is due.
+    WhenDue,
+    /// Again and again, this many milliseconds after it was through.
+    EveryMs(i64),
+}
+
+/// What one run of a duty came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Outcome {
+    /// The rows it changed.
+    pub(crate) rows: usize,
+    /// Whether its batches were used up before its work was.
+    pub(crate) unfinished: bool,
+}
+
+impl Entry {
+    /// Runs the duty, batch after batch while they are full. The store rings for what each of them makes available.
+    pub(crate) async fn run(
+        &self,
+        upkeep: &dyn Upkeep,
+        term: &Term,
+        now: Timestamp,
+        retention: Option<Duration>,
+    ) -> Result<Outcome, StoreError> {
+        let mut outcome = Outcome::default();
+        let Some(duty) = (self.duty)(now, retention) else { return Ok(outcome) };
+        for batch in 1..=BATCHES {
+            let changed = upkeep.perform(duty, term, now, BATCH).await?;
+            outcome.rows += changed;
+            if changed < BATCH {
+                break;
+            }
+            outcome.unfinished = batch == BATCHES;
         }
-        total += changed;
-        if changed < BATCH {
-            break;
+        if outcome.rows > 0 {
+            tracing::debug!(duty = self.name, rows = outcome.rows, "a duty had work");
         }
+        Ok(outcome)
     }
-    if total > 0 {
-        tracing::debug!(duty = duty.name(), rows = total, "a duty had work");
-    }
-    Ok(total)
 }

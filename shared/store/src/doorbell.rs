@@ -1,9 +1,14 @@
-//! Volatile hints between the parts of one process. Losing one is harmless: everybody polls as well.
+//! Volatile hints between the parts of a fleet. Losing one is harmless: everybody polls as well.
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
+/// Rings that may wait for a slow listener before it has to query again.
+const KEPT: usize = 4096;
+
 /// What may have happened.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Ring {
     /// There may be a job to claim.
     Available,
@@ -16,26 +21,62 @@ pub enum Ring {
 }
 
 /// The bell itself; clones ring and hear the same one.
+///
+/// It reaches the parts of this process. A relay carries what is rung here to other processes, and brings in what was
+/// rung there; what came in is never carried out again.
 #[derive(Clone, Debug)]
 pub struct Doorbell {
-    sender: broadcast::Sender<Ring>,
+    heard: broadcast::Sender<Ring>,
+    rung: broadcast::Sender<Ring>,
 }
 
 impl Default for Doorbell {
     fn default() -> Self {
-        Self { sender: broadcast::channel(4096).0 }
+        Self { heard: broadcast::channel(KEPT).0, rung: broadcast::channel(KEPT).0 }
     }
 }
 
 impl Doorbell {
-    /// Rings. Nobody needs to listen.
+    /// Rings, here and wherever a relay carries it. Nobody needs to listen.
     pub fn ring(&self, ring: Ring) {
-        let _ = self.sender.send(ring);
+        let _ = self.rung.send(ring.clone());
+        let _ = self.heard.send(ring);
+    }
+
+    /// Lets the parts of this process hear what was rung elsewhere.
+    pub fn bring_in(&self, ring: Ring) {
+        let _ = self.heard.send(ring);
+    }
+
+    /// A doorbell that does not keep this one alive: for a relay, which ends when nobody else uses the bell.
+    pub(crate) fn downgrade(&self) -> WeakDoorbell {
+        WeakDoorbell { heard: self.heard.downgrade() }
     }
 
     /// Registers a listener. Register before querying, then nothing is missed; a listener that lags must query again.
     #[must_use]
     pub fn listen(&self) -> broadcast::Receiver<Ring> {
-        self.sender.subscribe()
+        self.heard.subscribe()
+    }
+
+    /// What is rung in this process, for a relay.
+    #[must_use]
+    pub fn outgoing(&self) -> broadcast::Receiver<Ring> {
+        self.rung.subscribe()
+    }
+}
+
+/// See [`Doorbell::downgrade`].
+#[derive(Clone, Debug)]
+pub(crate) struct WeakDoorbell {
+    heard: broadcast::WeakSender<Ring>,
+}
+
+impl WeakDoorbell {
+    /// Lets the parts of this process hear what was rung elsewhere.
+    pub(crate) fn bring_in(&self, ring: Ring) {
+        if let Some(heard) = self.heard.upgrade() {
+            let _ = heard.send(ring);
+        }
     }
 }

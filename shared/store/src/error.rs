@@ -13,6 +13,23 @@ pub enum StoreError {
         /// The database's own words.
         message: String,
     },
+    /// The database cannot be reached, shuts down or starts up, or had to break off the transaction: trying again
+    /// helps.
+    #[error("the database could not {action}: {message}")]
+    Unavailable {
+        /// What was being done.
+        action: &'static str,
+        /// The database's own words.
+        message: String,
+    },
+    /// Redis did not answer, or answered with an error.
+    #[error("Redis failed while it was asked to {action}: {message}")]
+    Redis {
+        /// What was being done.
+        action: &'static str,
+        /// What happened.
+        message: String,
+    },
     /// A row was written by a version that this one does not understand, or is damaged.
     #[error("a row cannot be read by this version: column {column}: {message}")]
     Unreadable {
@@ -36,6 +53,25 @@ pub enum StoreError {
     /// A job with this id exists already (OJS core §6.1).
     #[error("a job with id {0} exists already")]
     DuplicateJob(JobId),
+    /// Another scheduler leads; nothing was changed.
+    #[error("another scheduler leads now")]
+    Deposed,
+    /// Another worker of this name is alive.
+    #[error(
+        "a worker named `{name}` is running already: process {pid} on {host}. Give this one another name (--name), or \
+         stop the other"
+    )]
+    WorkerNameTaken {
+        /// The name.
+        name: String,
+        /// Where the other runs.
+        host: String,
+        /// Its process there.
+        pid: i64,
+    },
+    /// The database is there, but not fit for use; the sentence says what to do.
+    #[error("{0}")]
+    Unfit(String),
     /// The store was closed while the call was waiting.
     #[error("the store is closed")]
     Closed,

@@ -1,6 +1,6 @@
 //! What a worker writes: claims, checkpoints, settlements; every write but the claim is fenced by a lease.
 
-use crate::{LedgerError, StoreError};
+use crate::{LedgerError, StoreError, WorkerBeat};
 use async_trait::async_trait;
 use std::sync::Arc;
 use turnstone_domain::budget::Budget;
@@ -169,6 +169,15 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Gives unstarted jobs back: `active → available`, no failure.
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError>;
+
+    /// Tells the fleet that this worker lives. Its first beat registers it.
+    ///
+    /// # Errors
+    /// [`StoreError::WorkerNameTaken`] when another instance of this name was seen less than `silent_ms` ago.
+    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError>;
+
+    /// Takes a worker off the list, at its orderly end.
+    async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError>;
 
     /// What the engagement remembers. `window` is the number of messages; `whole_journal` asks for every tool call.
     async fn recall(

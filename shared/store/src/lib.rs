@@ -8,21 +8,31 @@
 //! | [`Views`] | everybody: reads |
 
 mod doorbell;
+mod engine;
 mod error;
+mod fleet;
 mod intake;
 mod ledger;
+pub mod limits;
+mod migrations;
+pub mod postgres;
+pub mod redis;
+mod sql;
 pub mod sqlite;
 mod upkeep;
 mod views;
 
 pub use doorbell::{Doorbell, Ring};
 pub use error::{LedgerError, StoreError};
+pub use fleet::{WorkerBeat, WorkerState};
 pub use intake::{CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent, Pushed};
 pub use ledger::{Claim, ClaimRequest, EngagementClaim, JobKind, Ledger, Recall, ReviewAnswer};
+pub use postgres::{Finding, PostgresOptions, PostgresStore};
 pub use sqlite::SqliteStore;
-pub use upkeep::Upkeep;
-pub use views::{AgentRecord, CheckpointRow, EventFilter, JobFilter, Page, ReviewFilter, Views};
+pub use upkeep::{Duty, Term, Upkeep};
+pub use views::{AgentRecord, CheckpointRow, EventFilter, HourlyCount, JobFilter, Page, ReviewFilter, Views};
 
+use limits::RateLimits;
 use std::sync::Arc;
 
 /// A store behind its four traits.
@@ -36,6 +46,8 @@ pub struct Store {
     pub upkeep: Arc<dyn Upkeep>,
     /// Reads.
     pub views: Arc<dyn Views>,
+    /// Rate limits of all processes that use this store.
+    pub limits: Arc<dyn RateLimits>,
     /// Hints that something may have changed.
     pub doorbell: Doorbell,
 }

@@ -1,26 +1,70 @@
-//! What time does: each method is bounded, idempotent and one transaction.
+//! What time does: each duty is bounded, idempotent and one transaction, and fenced by the leader's term.
 
 use crate::StoreError;
 use async_trait::async_trait;
 use turnstone_domain::Timestamp;
 
-/// The scheduler's side of the store. Every method returns how many rows it changed.
+/// The right of one scheduler to act, until it runs out or another takes over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Term {
+    /// Who leads.
+    pub holder: String,
+    /// Proves it: random per term.
+    pub token: String,
+    /// Until when, unless it is renewed.
+    pub expires_at: Timestamp,
+}
+
+/// What the leader does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Duty {
+    /// `scheduled → available` and `retryable → available` for jobs whose time has come.
+    PromoteDue,
+    /// `active → available` for jobs whose lease has run out; their reservations are given back.
+    ReapExpired,
+    /// Any non-terminal state `→ discarded` for jobs whose `expires_at` has passed (OJS core §3).
+    ExpireJobs,
+    /// `open → expired` for reviews whose deadline has passed; their jobs become available and learn of the no.
+    ExpireReviews,
+    /// `active → retryable | discarded` for attempts that have taken longer than their timeout, where the worker did
+    /// not end them itself (OJS core §4.2.3).
+    TimeOutJobs,
+    /// Deletes engagements and plain jobs that have ended before this time, with everything that belongs to them.
+    Prune {
+        /// Ended before this.
+        before: Timestamp,
+    },
+    /// Adds the jobs that ended before this time to the hourly statistics, each once.
+    FoldStatistics {
+        /// Ended before this.
+        until: Timestamp,
+    },
+}
+
+/// The scheduler's side of the store.
 #[async_trait]
 pub trait Upkeep: Send + Sync + 'static {
     /// The earliest time at which any duty has work; `None` when nothing waits for time.
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError>;
 
-    /// `scheduled → available` and `retryable → available` for jobs whose time has come.
-    async fn promote_due(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError>;
+    /// Takes the leadership when it is free, has run out or is held by `holder` itself (then it is renewed); `None`
+    /// while another leads.
+    async fn lead(&self, holder: &str, lease_ms: i64, now: Timestamp) -> Result<Option<Term>, StoreError>;
 
-    /// `active → available` for jobs whose lease has run out; their reservations are given back.
-    async fn reap_expired(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError>;
+    /// Ends a term early, so that the next leader need not wait for it.
+    async fn resign(&self, term: &Term) -> Result<(), StoreError>;
 
-    /// Any non-terminal state `→ discarded` for jobs whose `expires_at` has passed (OJS core §3).
-    async fn expire_jobs(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError>;
-
-    /// `open → expired` for reviews whose deadline has passed; their jobs become available and learn of the no.
-    async fn expire_reviews(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError>;
+    /// Does at most `limit` rows of a duty and returns how many it changed.
+    ///
+    /// # Errors
+    /// [`StoreError::Deposed`] when the term has ended: another scheduler leads, and nothing was changed.
+    async fn perform(
+        &self,
+        duty: Duty,
+        term: &Term,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<usize, StoreError>;
 
     /// `active → available` for every job, whatever its lease says. Only for a caller that knows that no worker
     /// lives: `turnstone dev`, which holds the data directory alone.

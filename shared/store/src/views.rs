@@ -1,6 +1,6 @@
 //! Reads. None of them changes anything.
 
-use crate::StoreError;
+use crate::{StoreError, WorkerBeat};
 use async_trait::async_trait;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::Engagement;
@@ -71,6 +71,23 @@ pub struct CheckpointRow {
     pub checkpoint: Checkpoint,
 }
 
+/// How many jobs of a queue ended in a state within an hour.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct HourlyCount {
+    /// The hour's beginning.
+    pub hour: Timestamp,
+    /// The queue.
+    pub queue: String,
+    /// `completed`, `cancelled` or `discarded`.
+    pub state: JobState,
+    /// How many.
+    pub jobs: i64,
+    /// The tokens they used.
+    pub tokens: i64,
+    /// The sum of the times from acceptance to end, in milliseconds.
+    pub took_ms: i64,
+}
+
 /// Everybody's side of the store.
 #[async_trait]
 pub trait Views: Send + Sync + 'static {
@@ -125,6 +142,15 @@ pub trait Views: Send + Sync + 'static {
 
     /// Jobs per state of a queue; of all queues when `None`.
     async fn counts(&self, queue: Option<&str>) -> Result<Vec<(JobState, u64)>, StoreError>;
+
+    /// Queues that have ever had a job or were named at a migration, by name.
+    async fn queues(&self) -> Result<Vec<String>, StoreError>;
+
+    /// Workers, by name, with those that fell silent without leaving.
+    async fn workers(&self) -> Result<Vec<WorkerBeat>, StoreError>;
+
+    /// Ended jobs per hour, newest first, from `since` on.
+    async fn statistics(&self, since: Timestamp) -> Result<Vec<HourlyCount>, StoreError>;
 
     /// Whether the database answers.
     async fn ping(&self) -> Result<(), StoreError>;

@@ -79,6 +79,14 @@ impl Serialize for SecretRef {
 pub struct Secret(String);
 
 impl Secret {
+    /// A secret that came by its value, without a reference. From then on it is struck out of logs and errors.
+    #[must_use]
+    pub fn given(value: impl Into<String>) -> Self {
+        let value = value.into();
+        remember(&value);
+        Self(value)
+    }
+
     /// The value itself.
     #[must_use]
     pub fn expose(&self) -> &str {

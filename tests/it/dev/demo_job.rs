@@ -79,11 +79,11 @@ async fn paste_the_next_commands(dev: &Dev, said: &str) {
         .filter(|line| line.starts_with(&program) && !line.contains(" dev "))
         .collect();
     assert_eq!(commands.len(), 6, "{next}");
-    assert!(next.contains(&format!("kill -9 {}", dev.process.id().unwrap())), "{next}");
+    assert!(next.contains(&format!("kill -9 {}", dev.program.pid())), "{next}");
     let mut outputs = Vec::new();
     for command in commands {
         let mut shell = tokio::process::Command::new("sh");
-        super::without_environment(&mut shell).arg("-c").arg(command).current_dir(&dev.folder);
+        super::without_environment(&mut shell).arg("-c").arg(command).current_dir(dev.program.folder());
         let output = shell.output().await.unwrap();
         let said = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success(), "{command}: {said}{}", String::from_utf8_lossy(&output.stderr));

@@ -19,7 +19,7 @@ async fn a_data_directory_has_one_user() {
     let mut dev = Dev::start(folder.path(), &[]).await;
     let second = run_in(folder.path(), &["dev", "--data", "data", "--bind", "127.0.0.1:0"]).await;
     assert_eq!(second.code, Some(5), "{second:?}");
-    let words = format!("in use by process {}", dev.process.id().unwrap());
+    let words = format!("in use by process {}", dev.program.pid());
     assert!(second.stderr.contains(&words) && second.stderr.contains("--data"), "{second:?}");
     assert!(second.stdout.is_empty(), "{second:?}");
     dev.get("/livez").await;

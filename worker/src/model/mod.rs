@@ -1,9 +1,11 @@
 //! Model providers: one trait, one file per provider.
 
+pub mod limits;
 pub mod openai;
 pub mod providers;
 pub mod scripted;
 
+pub use limits::{LimitConfig, ModelLimits};
 pub use openai::{OpenAiConfig, OpenAiModel};
 pub use providers::{ModelDefaults, ProviderConfig, Providers};
 pub use scripted::{NoopModel, ScriptedModel};
@@ -107,7 +109,7 @@ pub struct ModelAnswer {
 /// Why a model call failed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ModelError {
-    /// 429: the next model is tried.
+    /// 429, or 503 with a time to wait: the next model is tried.
     #[error("{message}")]
     RateLimited {
         /// What happened.

@@ -125,6 +125,12 @@ impl Providers {
             .map(|(name, model)| (name.as_str(), model.clone()))
     }
 
+    /// Whether a provider of this name answers.
+    #[must_use]
+    pub fn knows(&self, name: &str) -> bool {
+        self.by_name.contains_key(name) || self.catch_all.as_ref().is_some_and(|(known, _)| known == name)
+    }
+
     /// The names of the configured providers, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)

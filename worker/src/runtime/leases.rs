@@ -11,15 +11,17 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use turnstone_domain::Lease;
-use turnstone_store::Ring;
+use turnstone_store::{Ring, StoreError};
 
 /// How often held leases are checked against the store: the bound of how late a cancellation by another process is
 /// seen.
 const WATCH: Duration = Duration::from_millis(500);
+/// How long a store that does not answer may hold up the end of a drain.
+const GIVE_BACK: Duration = Duration::from_secs(5);
 
 struct Held {
     lease: Lease,
-    revoked: CancellationToken,
+    signals: Signals,
 }
 
 /// Keeps the leases of one worker.
@@ -49,11 +51,11 @@ impl LeaseKeeper {
     /// Keeps a lease until the returned slot is done. A job that was reaped and claimed again here is kept twice,
     /// once per token.
     pub fn keep(self: &Arc<Self>, lease: Lease, permit: OwnedSemaphorePermit) -> Slot {
-        let revoked = CancellationToken::new();
+        let (revoked, lost) = (CancellationToken::new(), CancellationToken::new());
+        let signals = Signals { revoked, lost, draining: self.draining.clone() };
         let token = lease.token.clone();
-        self.table().insert(token.clone(), Held { lease, revoked: revoked.clone() });
+        self.table().insert(token.clone(), Held { lease, signals: signals.clone() });
         self.first.notify_one();
-        let signals = Signals { revoked, draining: self.draining.clone() };
         Slot { keeper: Arc::clone(self), token, signals, _permit: permit }
     }
 
@@ -68,9 +70,19 @@ impl LeaseKeeper {
             jobs = leases.len(),
             "these jobs were not finished in time and go back with their last checkpoint"
         );
-        if let Err(error) = self.deps.ledger.release(&leases, self.deps.clock.now()).await {
-            tracing::error!(%error, "leases could not be given back; they will run out");
+        match tokio::time::timeout(GIVE_BACK, self.deps.ledger.release(&leases, self.deps.clock.now())).await
+        {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, "leases could not be given back; they will run out"),
+            Err(_) => {
+                tracing::error!("the store does not answer, so leases were not given back; they will run out")
+            }
         }
+    }
+
+    /// How many leases are held: turns in flight.
+    pub fn count(&self) -> usize {
+        self.table().len()
     }
 
     fn table(&self) -> MutexGuard<'_, HashMap<String, Held>> {
@@ -81,38 +93,60 @@ impl LeaseKeeper {
         self.table().values().map(|held| held.lease.clone()).collect()
     }
 
+    /// Ends the turn of a lease that somebody ended on purpose.
     fn revoke(&self, token: &str) {
         if let Some(held) = self.table().get(token) {
-            held.revoked.cancel();
+            held.signals.revoked.cancel();
         }
     }
 
-    async fn check(&self, extend: bool) {
-        let leases = self.leases();
-        if leases.is_empty() {
-            return;
-        }
-        let lost = if extend {
-            self.deps.ledger.extend(&leases, self.deps.clock.now(), self.deps.options.lease_ms()).await
-        } else {
-            self.deps.ledger.lost(&leases).await
-        };
-        match lost {
-            Ok(lost) => lost.iter().for_each(|token| self.revoke(token)),
-            Err(error) => tracing::warn!(%error, "leases cannot be checked; trying again"),
+    /// Ends the turn of a lease that ran out.
+    fn lose(&self, token: &str) {
+        if let Some(held) = self.table().get(token) {
+            held.signals.lost.cancel();
         }
     }
+
+    /// Asks the store about the leases. `overslept` says that for as long as a lease
+    /// lasts none was extended: then one that is lost has run out, and was not ended by a cancellation.
+    async fn check(&self, extend: bool, overslept: bool) -> Result<(), StoreError> {
+        let leases = self.leases();
+        if leases.is_empty() {
+            return Ok(());
+        }
+        let lost = if extend {
+            self.deps.ledger.extend(&leases, self.deps.clock.now(), self.deps.options.lease_ms()).await?
+        } else {
+            self.deps.ledger.lost(&leases).await?
+        };
+        for token in &lost {
+            if overslept {
+                self.lose(token);
+            } else {
+                self.revoke(token);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Looks at the held leases every now and then.
+struct Watch {
+    keeper: Arc<LeaseKeeper>,
+    /// When the leases were extended last.
+    extended: Instant,
+    /// Whether the store answered the last time.
+    answers: bool,
 }
 
 async fn watch(keeper: Arc<LeaseKeeper>) {
     let mut bell = keeper.deps.doorbell.listen();
-    let every = keeper.deps.options.lease / 3;
-    let mut extended = Instant::now();
+    let mut watch = Watch { keeper: Arc::clone(&keeper), extended: Instant::now(), answers: true };
     let mut next = Instant::now() + WATCH;
     loop {
         if keeper.table().is_empty() {
             keeper.first.notified().await;
-            (extended, next) = (Instant::now(), Instant::now() + WATCH);
+            (watch.extended, next) = (Instant::now(), Instant::now() + WATCH);
         }
         tokio::select! {
             ring = bell.recv() => match ring {
@@ -121,13 +155,31 @@ async fn watch(keeper: Arc<LeaseKeeper>) {
                 Ok(_) | Err(RecvError::Lagged(_)) => {}
             },
             () = tokio::time::sleep_until(next) => {
-                let extend = extended.elapsed() >= every;
-                keeper.check(extend).await;
-                if extend {
-                    extended = Instant::now();
-                }
+                watch.look().await;
                 next = Instant::now() + WATCH;
             }
+        }
+    }
+}
+
+impl Watch {
+    /// Extends the leases when a third of their time is over; what failed is tried again at the next look.
+    async fn look(&mut self) {
+        let lease = self.keeper.deps.options.lease;
+        let began = Instant::now();
+        let silent = began - self.extended;
+        let extend = silent >= lease / 3;
+        let checked = self.keeper.check(extend, silent >= lease).await;
+        match (&checked, self.answers) {
+            (Err(error), true) => {
+                tracing::warn!(%error, "leases cannot be extended; trying until the store answers")
+            }
+            (Ok(()), false) => tracing::info!("the store answers about leases again"),
+            _ => {}
+        }
+        self.answers = checked.is_ok();
+        if extend && checked.is_ok() {
+            self.extended = began;
         }
     }
 }

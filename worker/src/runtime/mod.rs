@@ -4,6 +4,7 @@
 //! are transactions of the ledger, so a restart of anything in here loses nothing (docs/adr/0001).
 
 mod backend;
+mod beats;
 mod claimer;
 mod leases;
 
@@ -16,6 +17,8 @@ use apalis_core::task::data::Data;
 use apalis_core::worker::builder::WorkerBuilder;
 use apalis_core::worker::ext::parallelize::ParallelizeExt;
 use backend::{Assignment, LedgerBackend};
+use beats::Beats;
+pub use beats::host_name;
 use futures::FutureExt;
 use leases::LeaseKeeper;
 use std::panic::AssertUnwindSafe;
@@ -23,28 +26,43 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use turnstone_store::StoreError;
 
 /// A worker, ready to run.
 pub struct Worker {
     deps: Arc<Deps>,
+    beats: Beats,
 }
 
 impl Worker {
     /// A worker over these parts.
     #[must_use]
     pub fn new(deps: Deps) -> Self {
-        Self { deps: Arc::new(deps) }
+        let deps = Arc::new(deps);
+        Self { beats: Beats::new(&deps), deps }
+    }
+
+    /// Puts the worker on the fleet's list. [`Worker::run`] does it when nobody did before.
+    ///
+    /// # Errors
+    /// [`StoreError::WorkerNameTaken`] when another worker of this name is alive, or the store failed.
+    pub async fn register(&self) -> Result<(), StoreError> {
+        self.beats.register().await
     }
 
     /// Claims and runs jobs until `shutdown`, then drains: nothing new is claimed, turns in flight yield after their
     /// phase, and what has not ended within the grace time is given back with its last checkpoint.
     ///
     /// # Errors
-    /// When apalis could not run the worker; every lease is given back before.
+    /// When it cannot be put on the fleet's list, or another worker took its name while it was silent, or apalis could
+    /// not run it; every lease is given back before.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), BoxDynError> {
+        self.beats.register().await?;
         let options = self.deps.options.clone();
+        let shutdown = shutdown.child_token();
         let draining = shutdown.child_token();
         let keeper = LeaseKeeper::start(Arc::clone(&self.deps), draining.clone());
+        let beating = self.beats.start(Arc::clone(&keeper), shutdown.clone());
         let (sender, receiver) = tokio::sync::mpsc::channel(options.slots.max(1));
         let claimer = AbortOnDropHandle::new(tokio::spawn(claimer::run(
             Arc::clone(&self.deps),
@@ -81,6 +99,7 @@ impl Worker {
         draining.cancel();
         let _ = claimer.await;
         keeper.give_back().await;
+        beating.end().await?;
         ended.map_err(Into::into)
     }
 }

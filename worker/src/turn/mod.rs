@@ -27,8 +27,10 @@ use verdict::Verdict;
 /// What ends a turn from outside.
 #[derive(Clone, Debug)]
 pub struct Signals {
-    /// The lease was ended from outside: stop at once, touch nothing.
+    /// The lease was ended from outside, by a cancellation: stop at once, touch nothing.
     pub revoked: CancellationToken,
+    /// The lease ran out, because this worker or its store stood still: stop at once, touch nothing, and say so.
+    pub lost: CancellationToken,
     /// The worker drains: stop after the current phase.
     pub draining: CancellationToken,
 }
@@ -51,7 +53,11 @@ pub async fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) {
 /// Says once in the log why a lease ended without a settlement.
 fn report(id: &JobId, stop: Stop) {
     match stop {
-        Stop::LeaseLost(job) => tracing::warn!(%job, "the lease is lost; this worker writes nothing more"),
+        Stop::LeaseLost(job) => tracing::warn!(
+            %job,
+            "the lease on this job is lost: it ran out, or the job was cancelled; this worker writes nothing more, and \
+             an unfinished job goes on from its last checkpoint with whoever claims it next"
+        ),
         Stop::Store(error) => {
             tracing::error!(job = %id, %error, "the store failed; the job's lease will run out")
         }
@@ -66,6 +72,7 @@ async fn run_turns(mut turn: Turn, timeout: Option<Duration>, signals: &Signals)
         biased;
         // The lease is somebody else's now: nothing is written.
         () = signals.revoked.cancelled() => return Ok(()),
+        () = signals.lost.cancelled() => return Err(Stop::LeaseLost(turn.job.id.clone())),
         end = driven => end.unwrap_or_else(|_| Err(Stop::Fail(panicked()))),
         error = expired(timeout) => Err(Stop::Fail(error)),
     };
@@ -122,7 +129,7 @@ async fn one_turn(turn: &mut Turn, draining: &CancellationToken) -> Result<(), S
             Phase::Init => span.in_scope(|| phases::init::run(turn))?,
             Phase::Norm => span.in_scope(|| phases::norm::run(turn))?,
             Phase::Resol => span.in_scope(|| phases::resol::run(turn))?,
-            Phase::Infer => Box::pin(phases::infer::run(turn)).instrument(span).await?,
+            Phase::Infer => Box::pin(phases::infer::run(turn, draining)).instrument(span).await?,
             Phase::Exec => Box::pin(phases::exec::run(turn)).instrument(span).await?,
             Phase::Persist => span.in_scope(|| phases::persist::run(turn))?,
             Phase::Emit => span.in_scope(|| phases::emit::run(turn))?,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, watch};
 use turnstone_domain::budget::Budget;
 use turnstone_domain::{EventName, JobId, Lease, Settlement, Timestamp, TurnWrite};
-use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, StoreError};
+use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, StoreError, WorkerBeat};
 
 /// What was asked of a ledger.
 #[derive(Debug, Default)]
@@ -125,6 +125,14 @@ impl Ledger for Counted {
         self.inner.release(leases, now).await
     }
 
+    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError> {
+        self.inner.beat(beat, silent_ms).await
+    }
+
+    async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError> {
+        self.inner.leave(name, instance).await
+    }
+
     async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {
         self.tally.called();
         self.inner.recall(job, turn, window, whole).await
@@ -233,6 +241,14 @@ impl Ledger for Naive {
 
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {
         self.inner.release(leases, now).await
+    }
+
+    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError> {
+        self.inner.beat(beat, silent_ms).await
+    }
+
+    async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError> {
+        self.inner.leave(name, instance).await
     }
 
     async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {

@@ -91,7 +91,7 @@ impl Subject {
 pub struct BenchArgs {
     /// What is measured
     pub subject: Subject,
-    /// The store to measure, as sqlite:PATH; jobs of the measurement stay in it. Without it: fresh temporary files
+    /// The store to measure, as sqlite:PATH or postgres://…; jobs of the measurement stay in it. Without it: fresh files
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
     /// Where the temporary files are: on the disk that matters [default: the store's, else the current directory]

@@ -6,19 +6,29 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 use turnstone_domain::ids::SystemIds;
-use turnstone_store::{SqliteStore, Store};
+use turnstone_domain::{Clock, SystemClock};
+use turnstone_store::{PostgresOptions, PostgresStore, SqliteStore, Store};
 
 /// Where it is measured.
 #[derive(Clone, Debug)]
 pub struct Place {
     dir: PathBuf,
-    given: Option<PathBuf>,
+    given: Option<Given>,
+}
+
+/// A store that the user named.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Given {
+    Sqlite(PathBuf),
+    Postgres(String),
 }
 
 /// An open store; a temporary one goes when this is dropped.
 pub struct Ground {
     /// The store.
     pub store: Store,
+    /// Its time.
+    pub clock: Arc<dyn Clock>,
     /// Whether it goes when this is dropped.
     pub temporary: bool,
     _dir: Option<TempDir>,
@@ -30,8 +40,12 @@ impl Place {
     /// # Errors
     /// The URL is none that this version understands, or there is no such directory.
     pub fn new(url: Option<&str>, dir: Option<PathBuf>) -> Result<Self, Failure> {
-        let given = url.map(path_of).transpose()?;
-        let beside = given.as_deref().and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
+        let given = url.map(given).transpose()?;
+        let file = match &given {
+            Some(Given::Sqlite(path)) => Some(path.as_path()),
+            _ => None,
+        };
+        let beside = file.and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
         let dir = dir.or(beside.map(Path::to_owned)).unwrap_or_else(|| PathBuf::from("."));
         if dir.is_dir() {
             return Ok(Self { dir, given });
@@ -53,6 +67,12 @@ impl Place {
     /// # Errors
     /// It cannot be opened.
     pub async fn open(&self) -> Result<Ground, Failure> {
+        let ids = Arc::new(SystemIds);
+        if let Some(Given::Postgres(url)) = &self.given {
+            let opened = PostgresStore::open(&PostgresOptions::new(url), ids).await;
+            let (store, clock) = opened.map_err(|error| Failure::failed(error.to_string()))?;
+            return Ok(Ground { store, clock, temporary: false, _dir: None });
+        }
         let dir = match self.given {
             Some(_) => None,
             None => Some(
@@ -62,19 +82,23 @@ impl Place {
                     .map_err(|error| self.unwritable(&error.to_string()))?,
             ),
         };
-        let fresh = dir.as_ref().map(|dir| dir.path().join("bench.db"));
-        let path = fresh.as_ref().or(self.given.as_ref()).map_or(Path::new("bench.db"), PathBuf::as_path);
-        let store = SqliteStore::open(path, Arc::new(SystemIds)).await.map_err(|error| {
+        let path = match (&dir, &self.given) {
+            (None, Some(Given::Sqlite(path))) => path.clone(),
+            (dir, _) => dir.as_ref().map_or(Path::new(""), TempDir::path).join("bench.db"),
+        };
+        let store = SqliteStore::open(&path, ids).await.map_err(|error| {
             Failure::failed(format!("the store {} cannot be opened: {error}", path.display()))
         })?;
-        Ok(Ground { store, temporary: dir.is_some(), _dir: dir })
+        Ok(Ground { store, clock: Arc::new(SystemClock), temporary: dir.is_some(), _dir: dir })
     }
 
     /// The place in words.
     #[must_use]
     pub fn name(&self) -> String {
         match &self.given {
-            Some(path) => format!("sqlite:{}", path.display()),
+            Some(Given::Sqlite(path)) => format!("sqlite:{}", path.display()),
+            // The address may hold a password.
+            Some(Given::Postgres(_)) => "a PostgreSQL database".to_owned(),
             None => format!("a fresh SQLite file for each round in {}", self.dir.display()),
         }
     }
@@ -83,9 +107,12 @@ impl Place {
     #[must_use]
     pub fn flags(&self) -> Vec<String> {
         let mut flags = vec!["--dir".to_owned(), self.dir.display().to_string()];
-        if let Some(path) = &self.given {
-            flags.extend(["--store".to_owned(), format!("sqlite:{}", path.display())]);
-        }
+        let store = match &self.given {
+            Some(Given::Sqlite(path)) => Some(format!("sqlite:{}", path.display())),
+            Some(Given::Postgres(url)) => Some(url.clone()),
+            None => None,
+        };
+        flags.extend(store.into_iter().flat_map(|store| ["--store".to_owned(), store]));
         flags
     }
 
@@ -95,12 +122,15 @@ impl Place {
     }
 }
 
-fn path_of(url: &str) -> Result<PathBuf, Failure> {
+fn given(url: &str) -> Result<Given, Failure> {
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        return Ok(Given::Postgres(url.to_owned()));
+    }
     let path = url.strip_prefix("sqlite:").map(|path| path.strip_prefix("//").unwrap_or(path));
     match path.filter(|path| !path.is_empty()) {
-        Some(path) => Ok(PathBuf::from(path)),
-        None => Err(Failure::usage(format!("--store {url} is no store that this version can measure"))
-            .hint("give sqlite:PATH, or leave it out for a fresh temporary file")),
+        Some(path) => Ok(Given::Sqlite(PathBuf::from(path))),
+        None => Err(Failure::usage(format!("--store {url} is no store that can be measured"))
+            .hint("give sqlite:PATH or postgres://…, or leave it out for a fresh temporary file")),
     }
 }
 
@@ -110,10 +140,10 @@ mod tests {
 
     #[test]
     fn a_store_is_named_by_its_path() {
-        assert_eq!(path_of("sqlite:data/t.db").unwrap(), Path::new("data/t.db"));
-        assert_eq!(path_of("sqlite:///var/t.db").unwrap(), Path::new("/var/t.db"));
-        for bad in ["sqlite:", "t.db", "postgres://h/db"] {
-            assert!(path_of(bad).unwrap_err().message.contains(bad));
+        assert_eq!(given("sqlite:data/t.db").unwrap(), Given::Sqlite("data/t.db".into()));
+        assert_eq!(given("sqlite:///var/t.db").unwrap(), Given::Sqlite("/var/t.db".into()));
+        for bad in ["sqlite:", "t.db", "mysql://h/db"] {
+            assert!(given(bad).unwrap_err().message.contains(bad));
         }
     }
 

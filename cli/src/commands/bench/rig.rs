@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use turnstone_domain::Ids;
 use turnstone_domain::ids::SystemIds;
-use turnstone_domain::{Ids, SystemClock};
 use turnstone_store::Ledger;
 use turnstone_worker::model::{Model, Providers};
 use turnstone_worker::tool::Toolbox;
@@ -57,7 +57,7 @@ impl Rig {
             max_tokens: 1024,
         };
         let store = (ledger, ground.store.doorbell.clone());
-        let deps = Deps::new(store, Arc::new(SystemClock), self.ids, providers, self.toolbox, options);
+        let deps = Deps::new(store, Arc::clone(&ground.clock), self.ids, providers, self.toolbox, options);
         let stop = CancellationToken::new();
         let token = stop.clone();
         let worker = AbortOnDropHandle::new(tokio::spawn(async move {

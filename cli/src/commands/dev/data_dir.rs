@@ -63,10 +63,10 @@ impl DataDir {
         &self.path
     }
 
-    /// Whether other users of this machine may look into it, because somebody else made it.
+    /// Whether other users of this machine may look into a data directory, because somebody else made it.
     #[must_use]
-    pub fn is_open_to_others(&self) -> bool {
-        std::fs::metadata(&self.path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+    pub fn is_open_to_others(path: &Path) -> bool {
+        std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
         let path = parent.path().join("deep/data");
         let first = DataDir::take(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
-        assert!(!first.is_open_to_others() && first.database().ends_with("data/turnstone.db"));
+        assert!(!DataDir::is_open_to_others(first.path()) && first.database().ends_with("data/turnstone.db"));
         let refused = DataDir::take(&path).unwrap_err();
         assert_eq!(refused.exit, Exit::Conflict);
         assert!(refused.message.contains(&format!("process {}", std::process::id())), "{refused}");

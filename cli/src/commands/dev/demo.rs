@@ -1,11 +1,13 @@
 //! `turnstone dev --demo`: the example tools, the example agents, and the example job as any client would run it.
 
-use super::agents::Document;
 use super::next::NextCommands;
 use super::timeline::grouped;
 use crate::client::{Client, unwrapped};
 use crate::commands::Session;
 use crate::commands::job::watch;
+use crate::commands::serve::agents::Document;
+use crate::commands::serve::equipment::Beneath;
+use crate::failure::Failure;
 use crate::output::{Format, text};
 use anyhow::Context as _;
 use serde::Deserialize;
@@ -16,11 +18,15 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use turnstone_domain::JobState;
-use turnstone_examples::{AGENTS, RESEARCH_JOB, tool_server, tools_toml};
+use turnstone_examples::{AGENTS, DEMO_SCRIPT, RESEARCH_JOB, tool_server, tools_toml};
+use turnstone_worker::model::ScriptedModel;
 use turnstone_worker::tool::ToolConfig;
 
 /// How many jobs of the demo's type are looked through for an unfinished one.
 const LOOKED_THROUGH: usize = 1_000;
+
+/// The model of example agents that name none, while nobody but the script answers.
+pub const DEMO_MODEL: &str = "demo";
 
 /// The example tool server, in this process. It stops when it is dropped.
 #[derive(Debug)]
@@ -54,11 +60,17 @@ impl ExampleTools {
         format!("http://{}", self.address)
     }
 
-    /// The example tools, bound to this server.
+    /// The demo's script and the example tools, bound to this server.
     ///
     /// # Errors
-    /// The example configuration is not well-formed.
-    pub fn tools(&self) -> anyhow::Result<BTreeMap<String, ToolConfig>> {
+    /// The script or the example configuration is not well-formed.
+    pub fn beneath(&self) -> anyhow::Result<Beneath> {
+        let script = ScriptedModel::from_yaml(DEMO_SCRIPT)
+            .map_err(|problem| Failure::failed(format!("the demo's script is not well-formed: {problem}")))?;
+        Ok(Beneath { script, model: DEMO_MODEL, tools: self.tools()? })
+    }
+
+    fn tools(&self) -> anyhow::Result<BTreeMap<String, ToolConfig>> {
         let sections: ToolSections = toml::from_str(&tools_toml(self.address.port()))
             .context("the example configuration is not well-formed")?;
         Ok(sections.tools)

@@ -1,5 +1,5 @@
 -- Writes what changes in the life of a job, for many jobs at once. $1: JSON [[seq, state, …], …].
--- The rows were read in the same transaction, so their values are current.
+-- A row is written only if its token is as it was read.
 -- Differs from PostgreSQL: json_each.
 UPDATE jobs
 SET state            = r.value ->> 1,
@@ -16,6 +16,7 @@ SET state            = r.value ->> 1,
     worker_id        = r.value ->> 12,
     lease_token      = r.value ->> 13,
     lease_expires_at = r.value ->> 14,
-    retry_delay_ms   = r.value ->> 15
+    retry_delay_ms   = r.value ->> 15,
+    claimed_at       = r.value ->> 16
 FROM json_each($1) AS r
-WHERE jobs.seq = r.value ->> 0
+WHERE jobs.seq = r.value ->> 0 AND jobs.lease_token IS (r.value ->> 17)

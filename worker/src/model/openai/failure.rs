@@ -59,6 +59,9 @@ fn of_status(
     };
     match status {
         429 => ModelError::RateLimited { message: told(&sentence), retry_after_ms },
+        503 if retry_after_ms.is_some() => {
+            ModelError::RateLimited { message: told(&sentence), retry_after_ms }
+        }
         // 404 is a model that this provider does not have; 408, 409 and 425 ask for another try.
         404 | 408 | 409 | 425 | 500.. => ModelError::Unavailable(told(&sentence)),
         300..=399 => ModelError::Refused(told(&format!(
@@ -112,10 +115,10 @@ mod tests {
         for status in [301, 400, 401, 402, 403, 413, 422] {
             assert!(matches!(of_status(status, "x", None, &told), ModelError::Refused(_)), "{status}");
         }
-        assert!(matches!(
-            of_status(429, "x", Some(5), &told),
-            ModelError::RateLimited { retry_after_ms: Some(5), .. }
-        ));
+        for status in [429, 503] {
+            let limited = of_status(status, "x", Some(5), &told);
+            assert!(matches!(limited, ModelError::RateLimited { retry_after_ms: Some(5), .. }), "{status}");
+        }
         assert_eq!(
             of_status(400, &"y".repeat(1000), None, &told).to_string().chars().count(),
             "status 400: …".chars().count() + 300

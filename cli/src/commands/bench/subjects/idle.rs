@@ -3,15 +3,17 @@
 use crate::commands::bench::Bench;
 use crate::commands::bench::figures::{Figure, Series, Unit};
 use crate::commands::bench::rig::Rig;
+use anyhow::Context as _;
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use turnstone_domain::{SystemClock, Timestamp};
-use turnstone_scheduler::Scheduler;
-use turnstone_store::{StoreError, Upkeep};
+use turnstone_domain::ids::SystemIds;
+use turnstone_domain::{Ids as _, Timestamp};
+use turnstone_scheduler::{Scheduler, SchedulerOptions};
+use turnstone_store::{Duty, StoreError, Term, Upkeep};
 use turnstone_worker::model::NoopModel;
 
 /// How long they are watched.
@@ -24,27 +26,36 @@ const SETTLING: Duration = Duration::from_millis(500);
 /// # Errors
 /// The measurement could not be made.
 pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
-    let mut series = Series::new("worker and scheduler, nothing to do", Unit::PerSecond("store calls/s"));
+    let unit = Unit::PerSecond("store calls/s");
+    let mut worker = Series::new("worker, nothing to do", unit);
+    let mut scheduler = Series::new("scheduler that leads a fleet, nothing to do", unit);
     for round in 1..=bench.rounds {
         bench.tell("idle", round);
         let ground = bench.place.open().await?;
         let asked = Arc::new(AtomicU64::new(0));
         let upkeep = Watched { inner: Arc::clone(&ground.store.upkeep), asked: Arc::clone(&asked) };
-        let scheduler = Scheduler {
-            upkeep: Arc::new(upkeep),
-            doorbell: ground.store.doorbell.clone(),
-            clock: Arc::new(SystemClock),
+        let (doorbell, clock) = (ground.store.doorbell.clone(), Arc::clone(&ground.clock));
+        let options = SchedulerOptions {
+            // What the user keeps in a store is not the measurement's to delete.
+            retention: None,
+            ..SchedulerOptions::new(format!("bench-{}", SystemIds.next()))
         };
-        let _scheduler = AbortOnDropHandle::new(tokio::spawn(scheduler.run(CancellationToken::new())));
+        let stop = CancellationToken::new();
+        let leading = Scheduler::new(Arc::new(upkeep), doorbell, clock, options).run(stop.clone());
+        let leading = AbortOnDropHandle::new(tokio::spawn(leading));
         let running = Rig::new(64, NoopModel::default()).start(&ground);
-        let calls = || asked.load(Ordering::Relaxed) + running.tally.calls.load(Ordering::Relaxed);
+        let calls = || [running.tally.calls.load(Ordering::Relaxed), asked.load(Ordering::Relaxed)];
         tokio::time::sleep(SETTLING).await;
         let (before, began) = (calls(), Instant::now());
         tokio::time::sleep(WATCHED).await;
-        series.in_memory((calls() - before) as f64 / began.elapsed().as_secs_f64());
+        let (after, seconds) = (calls(), began.elapsed().as_secs_f64());
+        worker.in_memory((after[0] - before[0]) as f64 / seconds);
+        scheduler.in_memory((after[1] - before[1]) as f64 / seconds);
+        stop.cancel();
+        leading.await.context("the scheduler did not end well")?;
         running.end().await;
     }
-    Ok(vec![series.figure().aiming("≤ 1", |figure| figure.spread.median <= 1.0)])
+    Ok(vec![worker.figure().aiming("≤ 1", |figure| figure.spread.median <= 1.0), scheduler.figure()])
 }
 
 /// Counts what a scheduler asks.
@@ -66,20 +77,22 @@ impl Upkeep for Watched {
         self.inner().next_due().await
     }
 
-    async fn promote_due(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        self.inner().promote_due(now, limit).await
+    async fn lead(&self, holder: &str, lease_ms: i64, now: Timestamp) -> Result<Option<Term>, StoreError> {
+        self.inner().lead(holder, lease_ms, now).await
     }
 
-    async fn reap_expired(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        self.inner().reap_expired(now, limit).await
+    async fn resign(&self, term: &Term) -> Result<(), StoreError> {
+        self.inner().resign(term).await
     }
 
-    async fn expire_jobs(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        self.inner().expire_jobs(now, limit).await
-    }
-
-    async fn expire_reviews(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        self.inner().expire_reviews(now, limit).await
+    async fn perform(
+        &self,
+        duty: Duty,
+        term: &Term,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
+        self.inner().perform(duty, term, now, limit).await
     }
 
     async fn release_all(&self, now: Timestamp) -> Result<usize, StoreError> {

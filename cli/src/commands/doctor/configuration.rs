@@ -1,0 +1,50 @@
+//! What can be seen without asking anybody: secrets, directories, providers, tools, and who may come in.
+
+use crate::commands::config::problems;
+use crate::commands::serve::listening::keys;
+use crate::config::Config;
+use turnstone_store::Finding;
+
+/// Looks at the values.
+pub fn findings(config: &Config) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = problems(config)
+        .into_iter()
+        .map(|problem| Finding::bad(problem, "`turnstone config show` says where each value comes from"))
+        .collect();
+    if findings.is_empty() {
+        findings.push(Finding::good("secrets, directories, providers and tools are there"));
+    }
+    findings.push(exposure(config));
+    findings
+}
+
+fn exposure(config: &Config) -> Finding {
+    let bind = config.server.bind;
+    let Ok(keys) = keys(config) else {
+        return Finding::bad(format!("the api on {bind} has no usable key"), "see `server.api_keys` above");
+    };
+    match turnstone_api::check_exposure(bind, &keys) {
+        Err(error) => Finding::bad(
+            format!("the api on {bind} would be open to everybody"),
+            format!("{error} The keys stand in `server.api_keys`."),
+        ),
+        Ok(()) if keys.is_empty() => {
+            Finding::good(format!("the api on {bind} needs no key and answers this machine only"))
+        }
+        Ok(()) => Finding::good(format!("the api on {bind} asks for a key")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_api_without_a_key_is_trouble() {
+        let mut config = Config::default();
+        assert!(exposure(&config).ok);
+        config.server.bind = "0.0.0.0:8080".parse().unwrap();
+        let finding = exposure(&config);
+        assert!(!finding.ok && finding.advice.contains("server.api_keys"), "{finding:?}");
+    }
+}

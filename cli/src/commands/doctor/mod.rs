@@ -1,0 +1,69 @@
+//! `turnstone doctor`: looks at everything that a misconfiguration could be, changes nothing, and says what to do.
+
+mod configuration;
+mod embedded;
+mod fleet;
+
+use super::Session;
+use crate::failure::{Exit, report};
+use crate::output::{Format, table, text};
+use std::process::ExitCode;
+use turnstone_store::Finding;
+
+/// Looks, and says what it found.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
+    let findings = match session.config(Vec::new()) {
+        Err(failure) => vec![unreadable(&failure.into())],
+        Ok(loaded) => {
+            let config = &loaded.config;
+            let mut findings = vec![Finding::good("the configuration can be read")];
+            findings.extend(configuration::findings(config));
+            if config.store.url.is_some() {
+                findings.extend(Box::pin(fleet::findings(config)).await);
+            } else {
+                findings.extend(embedded::findings(config));
+            }
+            findings
+        }
+    };
+    print(&findings, session)?;
+    if findings.iter().all(|finding| finding.ok) {
+        session.output.remark("everything that was looked at is in order");
+        return Ok(ExitCode::SUCCESS);
+    }
+    Ok(Exit::Failed.into())
+}
+
+fn print(findings: &[Finding], session: &Session) -> anyhow::Result<()> {
+    let output = &session.output;
+    match output.format {
+        Format::Json => output.json(&findings)?,
+        Format::Ids => {
+            findings
+                .iter()
+                .filter(|finding| !finding.ok)
+                .try_for_each(|f| output.line(&text::line(&f.what)))?;
+        }
+        Format::Table => {
+            let word = |finding: &Finding| if finding.ok { "ok" } else { "trouble" };
+            let cell = |words: &str| text::line(&turnstone_telemetry::redact(words));
+            let rows =
+                findings.iter().map(|f| vec![cell(&f.what), word(f).to_owned(), cell(&f.advice)]).collect();
+            output.line(&table::ruled(vec!["CHECK", "FOUND", "WHAT TO DO"], rows, output.tty))?;
+        }
+    }
+    Ok(())
+}
+
+/// Why the configuration cannot be read, as it would be said elsewhere.
+fn unreadable(error: &anyhow::Error) -> Finding {
+    let mut words = Vec::new();
+    report(error, &mut words);
+    Finding::bad(
+        "the configuration cannot be read",
+        String::from_utf8_lossy(&words).trim().replace('\n', "; "),
+    )
+}

@@ -1,0 +1,176 @@
+//! Agents that are registered at start-up: those of `[agents] dir`, and the examples under `--demo`.
+
+use crate::commands::agent::problem::FoundProblem;
+use crate::failure::Failure;
+use crate::output::text;
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use turnstone_domain::{AgentDefinition, Timestamp};
+use turnstone_specs::Names;
+use turnstone_store::{NewAgent, Store};
+
+/// What the names of agent files end with.
+const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// A document and the name it is reported under.
+pub type Document = (String, String);
+
+/// What became of the documents.
+#[derive(Debug, Default)]
+pub struct Registered {
+    /// The agents that are registered now, by name.
+    pub names: Vec<String>,
+    /// What is wrong with the documents; those with errors were left out.
+    pub problems: Vec<FoundProblem>,
+}
+
+impl Registered {
+    /// Tells what is wrong with the documents, on standard error.
+    pub fn tell_problems(&self) {
+        let mut stderr = io::stderr().lock();
+        for problem in &self.problems {
+            // Nobody is left to tell when standard error cannot be written.
+            let _ = writeln!(stderr, "{}", text::line(&problem.to_string()));
+        }
+    }
+}
+
+/// The documents of a directory, in the order of their names. Directories in it are not looked into.
+///
+/// # Errors
+/// The directory, or a file in it, cannot be read.
+pub fn documents(dir: &Path) -> Result<Vec<Document>, Failure> {
+    let unreadable = |path: &Path, error: &io::Error| {
+        Failure::usage(format!("`agents.dir`: {} cannot be read: {error}", path.display()))
+            .hint("`turnstone config show` says where `agents.dir` comes from")
+    };
+    let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>())
+        .map_err(|error| unreadable(dir, &error))?;
+    files.retain(|path| is_agent_file(path));
+    files.sort();
+    files
+        .into_iter()
+        .map(|path| match std::fs::read_to_string(&path) {
+            Ok(text) => Ok((path.display().to_string(), text)),
+            Err(error) => Err(unreadable(&path, &error)),
+        })
+        .collect()
+}
+
+fn is_agent_file(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str()) && path.is_file()
+}
+
+/// Registers agents. A document that is no usable agent, or names an agent that an earlier one named, is reported and
+/// left out. With `keep` an agent that is registered already stays as it is.
+///
+/// # Errors
+/// The store failed.
+pub async fn register(
+    store: &Store,
+    documents: Vec<Document>,
+    tools: Vec<String>,
+    keep: bool,
+    now: Timestamp,
+) -> anyhow::Result<Registered> {
+    let known: Vec<String> =
+        store.views.agents().await?.into_iter().map(|record| record.definition.name).collect();
+    let hosted = known.clone();
+    // A hostile document can take a while to read.
+    let (found, problems) = tokio::task::spawn_blocking(move || read_all(documents, &tools, &hosted)).await?;
+    let mut registered = Registered { names: Vec::new(), problems };
+    for (name, (definition, source)) in found {
+        if !(keep && known.contains(&name)) {
+            store.intake.register_agent(NewAgent { definition, source, at: now }).await?;
+        }
+        registered.names.push(name);
+    }
+    Ok(registered)
+}
+
+type Found = BTreeMap<String, (AgentDefinition, String)>;
+
+/// Reads the documents; they may name one another, whatever their order.
+fn read_all(documents: Vec<Document>, tools: &[String], known: &[String]) -> (Found, Vec<FoundProblem>) {
+    let mut hosted = known.to_vec();
+    hosted.extend(
+        documents.iter().filter_map(|(_, source)| Some(turnstone_specs::read(source, None).ok()?.0.name)),
+    );
+    let hosted: Vec<&str> = hosted.iter().map(String::as_str).collect();
+    let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
+    let names = Names { tools: &tools, agents: &hosted };
+    let (mut found, mut problems) = (Found::new(), Vec::new());
+    for (file, source) in documents {
+        let reported = match turnstone_specs::read(&source, Some(&names)) {
+            Err(errors) => errors,
+            Ok((definition, warnings)) => {
+                if found.contains_key(&definition.name) {
+                    problems.push(duplicate(&file, &definition.name));
+                } else {
+                    found.insert(definition.name.clone(), (definition, source));
+                }
+                warnings
+            }
+        };
+        problems.extend(reported.into_iter().map(|problem| FoundProblem::of(&file, problem)));
+    }
+    (found, problems)
+}
+
+fn duplicate(file: &str, name: &str) -> FoundProblem {
+    FoundProblem {
+        file: file.to_owned(),
+        line: 0,
+        column: 0,
+        rule: "duplicate-agent".to_owned(),
+        severity: "error".to_owned(),
+        message: format!("an earlier file defines the agent `{name}` already; this one is left out"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent(name: &str, capability: &str) -> String {
+        format!(
+            "kind: \"openagentspec:v1/agent\"\nname: {name}\ndescription: An agent.\nintent: You answer.\nowner: me\n\
+             capabilities:\n  {capability}:\n    user_identity: false\n"
+        )
+    }
+
+    #[test]
+    fn a_bad_file_does_not_keep_the_others_out() {
+        let dir = tempfile::tempdir().unwrap();
+        for (file, text) in [
+            ("a.yaml", agent("first", "search")),
+            ("b.YML", "name: [".to_owned()),
+            ("c.yaml", agent("first", "search")),
+            ("d.yaml", agent("second", "no-such-tool")),
+            ("readme.md", "not an agent".to_owned()),
+        ] {
+            std::fs::write(dir.path().join(file), text).unwrap();
+        }
+        let documents = documents(dir.path()).unwrap();
+        assert_eq!(documents.len(), 4);
+        let (found, problems) = read_all(documents, &["search".to_owned()], &[]);
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["first"]);
+        let shown: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert!(shown.iter().any(|line| line.contains("b.YML:1:")), "{shown:?}");
+        assert!(shown.iter().any(|line| line.contains("c.yaml: error[duplicate-agent]")), "{shown:?}");
+        assert!(
+            shown.iter().any(|line| line.contains("d.yaml:7:") && line.contains("no-such-tool")),
+            "{shown:?}"
+        );
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_a_usage_error() {
+        let failure = documents(Path::new("/nowhere/agents")).unwrap_err();
+        assert_eq!(failure.exit, crate::failure::Exit::Usage);
+        assert!(failure.message.contains("/nowhere/agents"), "{failure}");
+    }
+}

@@ -1,0 +1,98 @@
+//! `turnstone api`: the HTTP side of a fleet.
+
+use super::agents::{self, Registered};
+use super::started::Started;
+use super::{Farewell, Ground, Listening, Part, Service, Signals};
+use crate::commands::Session;
+use crate::config::Config;
+use crate::failure::{Exit, Failure};
+use anyhow::Context as _;
+use clap::Args;
+use std::future::pending;
+use std::process::ExitCode;
+use std::sync::Arc;
+use turnstone_api::{Api, ApiOptions};
+use turnstone_domain::agent::ToolSpec;
+use turnstone_domain::{Clock, Ids};
+use turnstone_store::Store;
+use turnstone_worker::tool::Toolbox;
+
+/// `turnstone api`.
+#[derive(Clone, Debug, Args)]
+pub struct ApiArgs {
+    /// The address and port to listen on; port 0 takes a free one [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    pub bind: Option<String>,
+}
+
+impl ApiArgs {
+    /// What the flags say, by configuration key.
+    #[must_use]
+    pub fn overrides(&self) -> Vec<(&'static str, String)> {
+        self.bind.iter().map(|bind| ("server.bind", bind.clone())).collect()
+    }
+}
+
+/// What the api is made of, beside where it listens.
+pub struct Materials {
+    /// Where the parts of the fleet meet.
+    pub store: Store,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Ids.
+    pub ids: Arc<dyn Ids>,
+    /// The tools that agents and jobs may name.
+    pub tools: Vec<ToolSpec>,
+    /// The kind of store, as health and manifest name it.
+    pub backend: &'static str,
+}
+
+/// The api as a part of this process.
+#[must_use]
+pub fn part(listening: Listening, materials: Materials) -> Part {
+    Part::start("api", |shutdown| {
+        let Listening { listener, address, api_keys } = listening;
+        let Materials { store, clock, ids, tools, backend } = materials;
+        let options = ApiOptions { bind: address, api_keys, ..ApiOptions::default() };
+        let backend = backend.to_owned();
+        let api = Api { store, clock, ids, tools, backend, options, shutdown: shutdown.clone() };
+        let serving = turnstone_api::serve(listener, api.router(), shutdown);
+        async { serving.await.context("the listener failed") }
+    })
+}
+
+/// Serves until a signal comes, then drains.
+///
+/// # Errors
+/// It could not be started, or failed.
+pub async fn run(config: Config, session: &Session) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::listen().context("signals cannot be listened to")?;
+    let Some(service) = signals.or(Box::pin(start(&config, session))).await else {
+        return Ok(Exit::Interrupted.into());
+    };
+    let farewell = Farewell {
+        stopping: "stopping: no new requests, those in flight are answered, event streams end (again to stop at once)",
+        stopped: "stopped",
+    };
+    service?.run(signals, &session.output, farewell, pending()).await
+}
+
+async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
+    let wrong = |problem: String| {
+        Failure::usage(problem).hint("`turnstone config show` says where each value comes from")
+    };
+    let documents = config.agents.dir.as_deref().map(agents::documents).transpose()?.unwrap_or_default();
+    let listening = Listening::start(config).await?;
+    let Ground { store, clock, ids } = Ground::join(config).await?;
+    let tools = Toolbox::from_config(&config.tools, Arc::clone(&clock)).map_err(wrong)?.specs();
+    if !documents.is_empty() {
+        let names = tools.iter().map(|tool| tool.name.clone()).collect();
+        let registered: Registered = agents::register(&store, documents, names, false, clock.now()).await?;
+        registered.tell_problems();
+    }
+    let url = listening.url();
+    let line = format!("turnstone listens on {url}");
+    let part = part(listening, Materials { store, clock, ids, tools, backend: "postgres" });
+    Started { url: Some(url), ..Started::new("api", line) }.print(&session.output)?;
+    Ok(Service::of(vec![part]))
+}

@@ -1,0 +1,114 @@
+//! What a worker works with: the configured providers and tools, and under `dev --demo` the examples beneath them.
+
+use crate::config::Config;
+use crate::failure::Failure;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use turnstone_domain::Clock;
+use turnstone_store::limits::RateLimits;
+use turnstone_worker::model::{ModelDefaults, ModelLimits, Providers, ScriptedModel};
+use turnstone_worker::tool::{ToolConfig, Toolbox};
+
+/// The name under which a script serves that stands beneath the configuration.
+pub const SCRIPTED: &str = "scripted";
+
+/// What is used where the configuration says nothing.
+pub struct Beneath {
+    /// Answers for every provider that is not configured.
+    pub script: ScriptedModel,
+    /// The model of agents that name none, while nobody but the script answers.
+    pub model: &'static str,
+    /// Tools.
+    pub tools: BTreeMap<String, ToolConfig>,
+}
+
+/// Models and tools.
+#[derive(Debug)]
+pub struct Equipment {
+    /// Models.
+    pub providers: Providers,
+    /// Tools.
+    pub toolbox: Toolbox,
+    /// Whether a script answers for every provider that is not configured.
+    pub scripted: bool,
+}
+
+/// Something that the configuration has wrong.
+fn wrong(problem: String) -> Failure {
+    Failure::usage(problem).hint("`turnstone config show` says where each value comes from")
+}
+
+impl Equipment {
+    /// What the configuration says, with something beneath it or not.
+    ///
+    /// # Errors
+    /// What the configuration has wrong, with its section and key.
+    pub fn of(config: &Config, beneath: Option<Beneath>, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+        let only_scripted = beneath.as_ref().filter(|_| config.providers.is_empty());
+        let by_default = only_scripted.map(|beneath| beneath.model.to_owned());
+        let defaults = ModelDefaults {
+            provider: config.models.default_provider.clone(),
+            model: config.models.default_model.clone().or(by_default),
+        };
+        let mut providers =
+            Providers::from_config(&config.providers, defaults, &config.base).map_err(wrong)?;
+        let mut tools = config.tools.clone();
+        let scripted = beneath.is_some();
+        if let Some(beneath) = beneath {
+            providers.set_catch_all(SCRIPTED, Arc::new(beneath.script));
+            for (name, tool) in beneath.tools {
+                tools.entry(name).or_insert(tool);
+            }
+        }
+        let toolbox = Toolbox::from_config(&tools, clock).map_err(wrong)?;
+        Ok(Self { providers, toolbox, scripted })
+    }
+
+    /// The rate limits that the configuration sets for these providers.
+    ///
+    /// # Errors
+    /// The section that is wrong.
+    pub fn limits(&self, config: &Config, keeper: Arc<dyn RateLimits>) -> Result<ModelLimits, Failure> {
+        ModelLimits::from_config(&config.limits, &self.providers, keeper).map_err(wrong)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::dev::demo::{DEMO_MODEL, ExampleTools};
+    use turnstone_domain::SystemClock;
+    use turnstone_domain::agent::ModelRef;
+
+    fn config(toml: &str) -> Config {
+        let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+        std::fs::write(file.path(), toml).unwrap();
+        let layers = crate::config::Layers { file: Some(file.path().into()), ..Default::default() };
+        layers.load().unwrap().config
+    }
+
+    async fn equipped(toml: &str) -> Equipment {
+        crate::client::install_tls();
+        let examples = ExampleTools::start().await.unwrap();
+        Equipment::of(&config(toml), Some(examples.beneath().unwrap()), Arc::new(SystemClock)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_is_configured_takes_over_from_the_demo() {
+        let gpt = ModelRef { provider: Some("openai".to_owned()), model: "gpt-4o".to_owned() };
+        let bare = equipped("").await;
+        assert_eq!(bare.providers.resolve(&gpt).unwrap().0, SCRIPTED);
+        assert_eq!(bare.providers.default_model().unwrap().model, DEMO_MODEL);
+        assert!(!bare.toolbox.get("web_search").unwrap().spec().description.contains("mine"));
+
+        let own = equipped(
+            "[providers.openai]\nkind = 'openai'\nbase_url = 'http://127.0.0.1:1/v1'\n\
+             [tools.web_search]\ndescription = 'mine'\nurl = 'https://a.example/'",
+        )
+        .await;
+        assert_eq!(own.providers.resolve(&gpt).unwrap().0, "openai");
+        assert!(own.providers.default_model().is_none(), "a real provider has no model called demo");
+        assert_eq!(own.toolbox.get("web_search").unwrap().spec().description, "mine");
+        assert!(own.toolbox.get("book-flight").is_some());
+    }
+}

@@ -1,0 +1,127 @@
+//! The store that the processes of a fleet share.
+
+use crate::config::Config;
+use crate::failure::Failure;
+use std::sync::Arc;
+use turnstone_domain::ids::SystemIds;
+use turnstone_domain::{Clock, Ids};
+use turnstone_store::limits::{FleetwideLimits, RateLimits};
+use turnstone_store::redis::{self, RedisLimits, RedisRelay};
+use turnstone_store::{PostgresOptions, PostgresStore, Store, StoreError};
+
+/// What a process of a fleet stands on.
+pub struct Ground {
+    /// Where the parts of the fleet meet.
+    pub store: Store,
+    /// The time of the database, so that a machine whose clock is wrong does no harm.
+    pub clock: Arc<dyn Clock>,
+    /// Ids.
+    pub ids: Arc<dyn Ids>,
+}
+
+impl Ground {
+    /// Opens the configured database. It must have been migrated.
+    ///
+    /// # Errors
+    /// It is no PostgreSQL, cannot be reached, or is not fit for use.
+    pub async fn open(config: &Config) -> anyhow::Result<Self> {
+        let options = options(config)?;
+        let ids: Arc<dyn Ids> = Arc::new(SystemIds);
+        let (store, clock) = PostgresStore::open(&options, Arc::clone(&ids)).await.map_err(refused)?;
+        Ok(Self { store, clock, ids })
+    }
+
+    /// The same for a service, with the configured Redis, if there is one, as accelerator.
+    ///
+    /// # Errors
+    /// As [`Ground::open`]; and a Redis is configured that cannot be reached or throws away what it is given.
+    pub async fn join(config: &Config) -> anyhow::Result<Self> {
+        let redis = redis_url(config)?;
+        if let Some(url) = &redis {
+            redis::demand(url).await.map_err(refused)?;
+        }
+        let mut ground = Self::open(config).await?;
+        let store = &mut ground.store;
+        let (place, limits): (_, Arc<dyn RateLimits>) = match &redis {
+            None => ("the database", Arc::clone(&store.limits)),
+            Some(url) => {
+                RedisRelay::start(url, &store.doorbell, ground.ids.as_ref()).map_err(refused)?;
+                ("Redis", Arc::new(RedisLimits::new(url).map_err(refused)?))
+            }
+        };
+        store.limits = Arc::new(FleetwideLimits::new(place, limits, Arc::clone(&store.views)));
+        Ok(ground)
+    }
+}
+
+/// Where the configured Redis is.
+///
+/// # Errors
+/// The reference leads nowhere.
+pub fn redis_url(config: &Config) -> Result<Option<String>, Failure> {
+    let url = config.redis.url.as_ref().map(|url| url.resolve()).transpose();
+    url.map_err(|problem| Failure::usage(format!("`redis.url`: {problem}")))
+}
+
+/// How the configured database is reached.
+///
+/// # Errors
+/// None is configured, or it is no PostgreSQL.
+pub fn options(config: &Config) -> Result<PostgresOptions, Failure> {
+    let store = &config.store;
+    let embedded = || {
+        Failure::failed("the embedded store serves one process; use `turnstone dev`, or give DATABASE_URL")
+            .hint("DATABASE_URL=postgres://user@host/database, or `url` in [store] of turnstone.toml")
+    };
+    let url = store.url.as_ref().ok_or_else(embedded)?;
+    let url = url.resolve().map_err(|problem| Failure::usage(format!("`store.url`: {problem}")))?;
+    match url.split_once(':').map(|(scheme, _)| scheme) {
+        Some("postgres" | "postgresql") => Ok(PostgresOptions {
+            url,
+            connections: store.connections,
+            writers: store.writers,
+            transaction_pooler: store.transaction_pooler,
+            listen: store.listen,
+        }),
+        Some("sqlite" | "file") => Err(embedded()),
+        _ => Err(Failure::failed("`store.url` is not the address of a PostgreSQL database")
+            .hint("write it like postgres://user:password@host:5432/database; `turnstone config show` says where it comes from")),
+    }
+}
+
+/// A store's refusal with what to do next.
+#[must_use]
+pub fn refused(error: StoreError) -> Failure {
+    let failure = Failure::failed(error.to_string());
+    match error {
+        // The sentence itself says what to do.
+        StoreError::Unfit(_) | StoreError::WorkerNameTaken { .. } => failure,
+        _ => failure.hint("`turnstone doctor` looks at everything that may be wrong"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Exit;
+
+    fn refusal(url: Option<&str>) -> Failure {
+        let mut config = Config::default();
+        config.store.url = url.map(|url| serde_json::from_value(url.into()).unwrap());
+        options(&config).err().unwrap()
+    }
+
+    #[test]
+    fn a_fleet_needs_postgresql() {
+        for url in [None, Some("sqlite:///tmp/t.db")] {
+            let failure = refusal(url);
+            assert_eq!(failure.exit, Exit::Failed);
+            assert!(failure.message.contains("`turnstone dev`, or give DATABASE_URL"), "{failure}");
+        }
+        for url in ["mysql://ann:pass-word-of-ann@db/t", "db.internal"] {
+            let failure = refusal(Some(url));
+            assert!(failure.message.contains("not the address of a PostgreSQL"), "{failure}");
+            assert!(!format!("{failure:?}").contains("pass-word-of-ann"), "{failure:?}");
+        }
+    }
+}

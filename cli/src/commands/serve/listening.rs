@@ -1,0 +1,88 @@
+//! Where the api listens, and who may come in.
+
+use crate::config::Config;
+use crate::failure::Failure;
+use anyhow::Context as _;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use tokio::net::TcpListener;
+use turnstone_telemetry::Secret;
+
+/// An address that is listened on, and the keys that open it.
+#[derive(Debug)]
+pub struct Listening {
+    /// The listener.
+    pub listener: TcpListener,
+    /// Its address.
+    pub address: SocketAddr,
+    /// Any of these opens the api; none means that everybody who can reach it may use it.
+    pub api_keys: Vec<Secret>,
+}
+
+impl Listening {
+    /// Listens on the configured address, unless that would let everybody in from other machines.
+    ///
+    /// # Errors
+    /// A key cannot be found, the address would be open, or it cannot be listened on.
+    pub async fn start(config: &Config) -> anyhow::Result<Self> {
+        let api_keys = keys(config)?;
+        let bind = config.server.bind;
+        turnstone_api::check_exposure(bind, &api_keys).map_err(|error| Failure::usage(error.to_string()))?;
+        let listener = TcpListener::bind(bind).await.map_err(|error| cannot_listen(bind, &error))?;
+        let address = listener.local_addr().context("the listener has no address")?;
+        Ok(Self { listener, address, api_keys })
+    }
+
+    /// Where clients on this machine reach it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        url_of(self.address)
+    }
+}
+
+/// The keys of the configuration.
+///
+/// # Errors
+/// A reference leads nowhere.
+pub fn keys(config: &Config) -> Result<Vec<Secret>, Failure> {
+    let keys = config.server.api_keys.iter();
+    keys.map(|key| key.resolve().map_err(|problem| Failure::usage(format!("`server.api_keys`: {problem}"))))
+        .collect()
+}
+
+/// The address under which clients on this machine reach the listener.
+fn url_of(mut address: SocketAddr) -> String {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    format!("http://{address}")
+}
+
+fn cannot_listen(bind: SocketAddr, error: &io::Error) -> Failure {
+    let failure = Failure::failed(format!("{bind} cannot be listened on: {error}"));
+    match error.kind() {
+        ErrorKind::AddrInUse => failure.hint(
+            "another server is there; stop it, or take another port with --bind 127.0.0.1:8081 (0 takes a free one)",
+        ),
+        _ => failure.hint("name an address of this machine with --bind ADDR:PORT"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_sent_to_an_address_that_can_be_reached() {
+        for (bound, url) in [
+            ("127.0.0.1:81", "http://127.0.0.1:81"),
+            ("0.0.0.0:81", "http://127.0.0.1:81"),
+            ("[::]:81", "http://[::1]:81"),
+            ("192.168.1.9:81", "http://192.168.1.9:81"),
+        ] {
+            assert_eq!(url_of(bound.parse().unwrap()), url);
+        }
+    }
+}

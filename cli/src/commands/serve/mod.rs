@@ -1,0 +1,18 @@
+//! The services, one file each, and what they and `turnstone dev` are put together from.
+
+pub mod agents;
+pub mod api;
+pub mod equipment;
+pub mod fleet_store;
+pub mod listening;
+pub mod scheduler;
+mod service;
+mod signals;
+pub mod started;
+pub mod worker;
+
+pub use equipment::Equipment;
+pub use fleet_store::Ground;
+pub use listening::Listening;
+pub use service::{Farewell, Part, Service};
+pub use signals::Signals;

@@ -1,0 +1,52 @@
+//! `turnstone scheduler`: what time does to a fleet. Any number may run; one leads.
+
+use super::started::Started;
+use super::{Farewell, Ground, Part, Service, Signals};
+use crate::commands::Session;
+use crate::config::Config;
+use crate::failure::Exit;
+use anyhow::Context as _;
+use std::future::pending;
+use std::process::ExitCode;
+use std::sync::Arc;
+use turnstone_domain::Clock;
+use turnstone_scheduler::{Scheduler, SchedulerOptions};
+use turnstone_store::Store;
+use turnstone_worker::host_name;
+
+/// The scheduler as a part of this process; `options` say who it is, the configuration what it keeps.
+#[must_use]
+pub fn part(store: &Store, clock: Arc<dyn Clock>, config: &Config, options: SchedulerOptions) -> Part {
+    let options = SchedulerOptions { retention: config.scheduler.retention(), ..options };
+    let scheduler = Scheduler::new(Arc::clone(&store.upkeep), store.doorbell.clone(), clock, options);
+    Part::start("scheduler", |stop| async {
+        scheduler.run(stop).await;
+        Ok(())
+    })
+}
+
+/// Runs until a signal comes, then gives the leadership back if it has it.
+///
+/// # Errors
+/// It could not be started, or failed.
+pub async fn run(config: Config, session: &Session) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::listen().context("signals cannot be listened to")?;
+    let Some(service) = signals.or(Box::pin(start(&config, session))).await else {
+        return Ok(Exit::Interrupted.into());
+    };
+    let farewell = Farewell {
+        stopping: "stopping: the leadership is given back (again to stop at once)",
+        stopped: "stopped; another scheduler goes on, if there is one",
+    };
+    service?.run(signals, &session.output, farewell, pending()).await
+}
+
+async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
+    let Ground { store, clock, ids } = Ground::join(config).await?;
+    // A process id comes again on the same machine, and in every container.
+    let name = format!("{}-{}-{}", host_name(), std::process::id(), ids.next());
+    let service = Service::of(vec![part(&store, clock, config, SchedulerOptions::new(name.clone()))]);
+    let line = format!("turnstone scheduler {name} runs; of all that run one leads");
+    Started { name: Some(name), ..Started::new("scheduler", line) }.print(&session.output)?;
+    Ok(service)
+}

@@ -1,0 +1,121 @@
+//! The parts of a Turnstone that run in this process. They meet in the store and nowhere else.
+
+use super::Signals;
+use crate::failure::Exit;
+use crate::output::Output;
+use anyhow::Context as _;
+use futures::future::select_all;
+use std::future::Future;
+use std::process::ExitCode;
+use tokio::task::{JoinError, JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+/// The running parts, in the order in which they are stopped.
+#[derive(Debug)]
+pub struct Service {
+    parts: Vec<Part>,
+}
+
+/// A part that runs until it is told to stop, and then drains.
+#[derive(Debug)]
+pub struct Part {
+    name: &'static str,
+    stop: CancellationToken,
+    running: JoinHandle<anyhow::Result<()>>,
+}
+
+/// What is said at the end.
+#[derive(Clone, Copy, Debug)]
+pub struct Farewell {
+    /// When the first signal came.
+    pub stopping: &'static str,
+    /// When everything has ended.
+    pub stopped: &'static str,
+}
+
+impl Part {
+    /// Starts a part; it ends soon after its token is cancelled.
+    pub fn start<F>(name: &'static str, run: impl FnOnce(CancellationToken) -> F) -> Self
+    where
+        F: Future<Output = anyhow::Result<()>> + Send + 'static,
+    {
+        let stop = CancellationToken::new();
+        Self { name, running: tokio::spawn(run(stop.clone())), stop }
+    }
+
+    async fn end(self) -> anyhow::Result<()> {
+        self.stop.cancel();
+        if self.running.is_finished() {
+            // [`Service::broken`] has told how.
+            return Ok(());
+        }
+        let name = self.name;
+        self.running
+            .await
+            .context("it panicked")
+            .flatten()
+            .with_context(|| format!("the {name} did not end well"))
+    }
+}
+
+impl Service {
+    /// A service of these parts; the first one is stopped first.
+    #[must_use]
+    pub fn of(parts: Vec<Part>) -> Self {
+        Self { parts }
+    }
+
+    /// Waits until a part ends that nobody told to: something is badly wrong.
+    async fn broken(&mut self) -> anyhow::Error {
+        let (ended, at, _) = select_all(self.parts.iter_mut().map(|part| &mut part.running)).await;
+        why_ended(self.parts[at].name, ended)
+    }
+
+    /// Stops one part after the other.
+    async fn drain(self) -> anyhow::Result<()> {
+        let mut first = Ok(());
+        for part in self.parts {
+            let ended = part.end().await;
+            first = first.and(ended);
+        }
+        first
+    }
+
+    /// Runs, beside what else is to be done `meanwhile`, until a signal comes or a part fails; then drains. A second
+    /// signal ends it at once.
+    ///
+    /// # Errors
+    /// What the part said that failed, or that did not end well.
+    pub async fn run(
+        mut self,
+        mut signals: Signals,
+        output: &Output,
+        farewell: Farewell,
+        meanwhile: impl Future<Output = ()>,
+    ) -> anyhow::Result<ExitCode> {
+        let broken = tokio::select! {
+            () = meanwhile => None,
+            () = signals.next() => None,
+            error = self.broken() => Some(error),
+        };
+        output.remark(farewell.stopping);
+        let drained = tokio::select! {
+            drained = self.drain() => drained,
+            () = signals.next() => return Ok(Exit::Interrupted.into()),
+        };
+        if let Some(error) = broken {
+            return Err(error);
+        }
+        drained?;
+        output.remark(farewell.stopped);
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn why_ended(name: &str, ended: Result<anyhow::Result<()>, JoinError>) -> anyhow::Error {
+    match ended {
+        Ok(Ok(())) => anyhow::anyhow!("the {name} ended although nobody told it to"),
+        Ok(Err(error)) => error.context(format!("the {name} failed")),
+        Err(error) => anyhow::Error::new(error).context(format!("the {name} failed")),
+    }
+}

@@ -1,0 +1,176 @@
+//! `turnstone worker`: claims agent jobs and runs their turns. Any number may run, on any machines.
+
+use super::fleet_store::refused;
+use super::started::Started;
+use super::{Equipment, Farewell, Ground, Part, Service, Signals};
+use crate::commands::Session;
+use crate::config::{Config, suggestion};
+use crate::failure::{Exit, Failure};
+use anyhow::Context as _;
+use clap::Args;
+use std::future::pending;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use turnstone_store::Views;
+use turnstone_worker::{Deps, Worker, WorkerOptions, host_name};
+
+/// `turnstone worker` without a subcommand.
+#[derive(Clone, Debug, Args)]
+pub struct RunArgs {
+    /// The most turns in flight at once [default: 64]
+    #[arg(long, value_name = "N")]
+    pub slots: Option<u32>,
+    /// The queues it serves, separated by commas [default: every queue]
+    #[arg(long, value_name = "NAMES")]
+    pub queues: Option<String>,
+    /// How long a silent worker keeps its jobs, such as 15s [default: 15s]
+    #[arg(long, value_name = "TIME", value_parser = milliseconds)]
+    pub lease: Option<u64>,
+    /// Its name, unique in the fleet [default: the machine's name and the process id]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// How long a stopping worker lets turns reach their next checkpoint, such as 10s [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = milliseconds)]
+    pub drain_grace: Option<u64>,
+}
+
+impl RunArgs {
+    /// What the flags say, by configuration key.
+    #[must_use]
+    pub fn overrides(&self) -> Vec<(&'static str, String)> {
+        let text = |number: Option<u64>| number.map(|number| number.to_string());
+        [
+            ("worker.slots", text(self.slots.map(u64::from))),
+            ("worker.queues", self.queues.clone()),
+            ("worker.lease_ms", text(self.lease)),
+            ("worker.name", self.name.clone()),
+            ("worker.drain_grace_ms", text(self.drain_grace)),
+        ]
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .collect()
+    }
+}
+
+/// Reads `15s`, `500ms` or `2m` into milliseconds.
+fn milliseconds(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        _ => return Err("write a time like 15s, 500ms or 2m".to_owned()),
+    };
+    let number: u64 = number.parse().map_err(|_| "write a time like 15s, 500ms or 2m".to_owned())?;
+    number.checked_mul(factor).ok_or_else(|| "that is too long".to_owned())
+}
+
+/// What the configuration says about a worker of this name.
+#[must_use]
+pub fn options(config: &Config, worker_id: String) -> WorkerOptions {
+    let (worker, models) = (&config.worker, &config.models);
+    WorkerOptions {
+        worker_id,
+        queues: worker.queues.clone(),
+        slots: usize::try_from(worker.slots).unwrap_or(usize::MAX),
+        lease: Duration::from_millis(worker.lease_ms),
+        drain_grace: Duration::from_millis(worker.drain_grace_ms),
+        model_timeout: Duration::from_millis(models.timeout_ms),
+        max_tokens: models.max_tokens.into(),
+    }
+}
+
+/// The worker as a part of this process.
+#[must_use]
+pub fn part(worker: Worker) -> Part {
+    Part::start("worker", |stop| async { worker.run(stop).await.map_err(anyhow::Error::from_boxed) })
+}
+
+/// Runs until a signal comes, then drains.
+///
+/// # Errors
+/// It could not be started, another worker has its name, or it failed.
+pub async fn run(config: Config, session: &Session) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::listen().context("signals cannot be listened to")?;
+    let Some(service) = signals.or(Box::pin(start(&config, session))).await else {
+        return Ok(Exit::Interrupted.into());
+    };
+    let farewell = Farewell {
+        stopping: "stopping: turns give their jobs back after the phase they are in (again to stop at once)",
+        stopped: "stopped; what is unfinished goes on with other workers",
+    };
+    service?.run(signals, &session.output, farewell, pending()).await
+}
+
+async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
+    let Ground { store, clock, ids } = Ground::join(config).await?;
+    known_queues(config, store.views.as_ref()).await?;
+    let equipment = Equipment::of(config, None, Arc::clone(&clock))?;
+    let limits = equipment.limits(config, Arc::clone(&store.limits))?;
+    let Equipment { providers, toolbox, .. } = equipment;
+    let name =
+        config.worker.name.clone().unwrap_or_else(|| format!("{}-{}", host_name(), std::process::id()));
+    let options = options(config, name.clone());
+    let store = (Arc::clone(&store.ledger), store.doorbell.clone());
+    let deps = Deps::new(store, clock, ids, providers, toolbox, options);
+    let worker = Worker::new(deps.with_limits(limits));
+    worker.register().await.map_err(refused)?;
+    let slots = config.worker.slots;
+    let queues = config.worker.named_queues().map_or("every queue".to_owned(), |queues| queues.join(", "));
+    let line = format!("turnstone worker {name} runs with {slots} slots for {queues}");
+    Started { name: Some(name), ..Started::new("worker", line) }.print(&session.output)?;
+    Ok(Service::of(vec![part(worker)]))
+}
+
+/// Refuses a queue that nobody knows: a worker for a misspelt one would wait for ever.
+async fn known_queues(config: &Config, views: &dyn Views) -> anyhow::Result<()> {
+    let Some(wanted) = config.worker.named_queues() else { return Ok(()) };
+    let known = views.queues().await.map_err(refused)?;
+    match wanted.iter().find(|name| !known.contains(name)) {
+        None => Ok(()),
+        Some(name) => Err(unknown_queue(name, &known).into()),
+    }
+}
+
+/// A queue that no job was ever put into and no migration has named.
+#[must_use]
+pub fn unknown_queue(name: &str, known: &[String]) -> Failure {
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let failure = Failure::failed(format!(
+        "queue `{name}` is unknown to this fleet; known are {}; enqueue a job to it first, or put it into worker.queues \
+         of the configuration and run `turnstone migrate`",
+        known.join(", ")
+    ));
+    match suggestion(name, &known) {
+        Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+        None => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_with_their_unit() {
+        assert_eq!(milliseconds("15s"), Ok(15_000));
+        assert_eq!(milliseconds("500ms"), Ok(500));
+        assert_eq!(milliseconds("2m"), Ok(120_000));
+        for bad in ["15", "s", "-1s", "1.5s", "1h", "", "99999999999999999999s", "18446744073709551615m"] {
+            assert!(milliseconds(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_queue_is_told_what_was_meant() {
+        let known = ["ai-agents".to_owned(), "default".to_owned()];
+        let failure = unknown_queue("ai-agnets", &known);
+        assert!(
+            failure.message.contains("`ai-agnets` is unknown to this fleet; known are ai-agents, default")
+        );
+        assert_eq!(failure.hint.as_deref(), Some("did you mean `ai-agents`?"));
+        assert_eq!(unknown_queue("xyzzy", &known).hint, None);
+    }
+}

@@ -1,0 +1,55 @@
+//! `turnstone worker list`: the workers of the fleet.
+
+use crate::client::elements;
+use crate::commands::Session;
+use crate::output::table::{Column, column, plain, time};
+use serde_json::Value;
+use std::process::ExitCode;
+
+const COLUMNS: &[Column] = &[
+    column("NAME", |worker| plain(&worker["name"])),
+    column("STATE", state),
+    column("BUSY", |worker| format!("{} of {}", plain(&worker["busy"]), plain(&worker["slots"]))),
+    column("QUEUES", queues),
+    column("HOST", |worker| plain(&worker["host"])),
+    column("PID", |worker| plain(&worker["pid"])),
+    column("VERSION", |worker| plain(&worker["version"])),
+    column("STARTED", |worker| time(&worker["started_at"])),
+    column("SEEN", |worker| time(&worker["seen_at"])),
+];
+
+/// Prints the list.
+///
+/// # Errors
+/// The server cannot be asked.
+pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
+    let workers = elements(session.client()?.get(&["workers"], &[]).await?, "workers");
+    session.output.list(&workers, "name", COLUMNS)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What it last said of itself, unless that is too long ago.
+fn state(worker: &Value) -> String {
+    if worker["alive"] == false { "silent".to_owned() } else { plain(&worker["state"]) }
+}
+
+fn queues(worker: &Value) -> String {
+    let names = worker["queues"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+    if names.contains(&"*") { "every queue".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_worker_that_was_not_heard_of_is_silent() {
+        let mut worker = json!({ "state": "running", "alive": true, "queues": ["a", "b"] });
+        assert_eq!((state(&worker), queues(&worker)), ("running".to_owned(), "a, b".to_owned()));
+        worker["alive"] = false.into();
+        worker["queues"] = json!(["*"]);
+        assert_eq!((state(&worker), queues(&worker)), ("silent".to_owned(), "every queue".to_owned()));
+    }
+}

@@ -1,0 +1,37 @@
+//! `turnstone worker`: runs one, or looks at those of the fleet.
+
+mod list;
+
+use super::Session;
+use crate::commands::serve::worker::RunArgs;
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+/// `turnstone worker`.
+#[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct WorkerArgs {
+    /// What to do instead of running one.
+    #[command(subcommand)]
+    pub command: Option<WorkerCommand>,
+    /// How to run one.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// `turnstone worker` with a subcommand.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum WorkerCommand {
+    /// List the workers of the fleet, with what each has in flight and when it was heard of last
+    List,
+}
+
+/// Looks at the workers of the fleet.
+///
+/// # Errors
+/// The server cannot be asked.
+pub async fn run(command: WorkerCommand, session: &Session) -> anyhow::Result<ExitCode> {
+    match command {
+        WorkerCommand::List => list::run(session).await,
+    }
+}

@@ -1,0 +1,93 @@
+-- The same as migrations/sqlite/0002_fleet.sql in PostgreSQL's words, and how old history is dropped.
+--
+-- The fleet: a leader among schedulers, workers that report themselves, statistics, rate limits, retention.
+
+-- When the current attempt began: what a timeout counts from.
+ALTER TABLE jobs ADD COLUMN claimed_at BIGINT;
+CREATE INDEX jobs_ended ON jobs (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX jobs_timed ON jobs (seq) WHERE state = 'active' AND timeout_ms IS NOT NULL;
+CREATE INDEX engagements_budget ON engagements (budget_seq);
+
+-- Who leads, until when. One row per kind of leadership.
+CREATE TABLE leaders (
+    name       TEXT PRIMARY KEY,
+    holder     TEXT    NOT NULL,
+    token      TEXT    NOT NULL,
+    expires_at BIGINT NOT NULL
+);
+
+CREATE TABLE workers (
+    name       TEXT PRIMARY KEY,
+    instance   TEXT    NOT NULL,
+    host       TEXT    NOT NULL,
+    pid        BIGINT NOT NULL,
+    version    TEXT    NOT NULL,
+    queues     TEXT    NOT NULL,                    -- JSON: list of names
+    slots      BIGINT NOT NULL,
+    busy       BIGINT NOT NULL,
+    state      TEXT    NOT NULL CHECK (state IN ('running', 'draining')),
+    started_at BIGINT NOT NULL,
+    seen_at    BIGINT NOT NULL
+);
+
+-- Ended jobs per hour. The row of an hour grows until all of its jobs are counted.
+CREATE TABLE statistics (
+    hour    BIGINT NOT NULL,
+    queue   TEXT    NOT NULL,
+    state   TEXT    NOT NULL CHECK (state IN ('completed', 'cancelled', 'discarded')),
+    jobs    BIGINT NOT NULL,
+    tokens  BIGINT NOT NULL,
+    took_ms BIGINT NOT NULL,
+    PRIMARY KEY (hour, queue, state)
+);
+
+-- How far the statistics have come: jobs that ended before this are counted.
+CREATE TABLE statistics_mark (
+    one      BIGINT PRIMARY KEY CHECK (one = 1),
+    ended_at BIGINT NOT NULL
+);
+INSERT INTO statistics_mark (one, ended_at) VALUES (1, 0);
+
+-- Buckets of requests and tokens that all workers share: what is left, in sixty-thousandths, as of when.
+CREATE TABLE rate_limits (
+    name       TEXT PRIMARY KEY,
+    requests   BIGINT NOT NULL,
+    tokens     BIGINT NOT NULL,
+    as_of      BIGINT NOT NULL,
+    held_until BIGINT NOT NULL DEFAULT 0           -- what the provider asked for
+);
+
+-- The queues that everybody knows.
+INSERT INTO queues (name) VALUES ('default'), ('ai-agents') ON CONFLICT (name) DO NOTHING;
+
+-- Drops the history of every million of jobs that have all ended before `ended`, but never the newest million.
+-- A table that somebody uses right now is left for the next time.
+CREATE FUNCTION turnstone_drop_history(ended BIGINT) RETURNS BIGINT LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
+DECLARE
+    newest BIGINT := (SELECT coalesce(max(seq), 0) FROM jobs) / 1000000 * 1000000;
+    part   RECORD;
+    begins BIGINT;
+    gone   BIGINT := 0;
+BEGIN
+    FOR part IN
+        SELECT c.relname FROM pg_inherits AS i
+        JOIN pg_class AS c ON c.oid = i.inhrelid
+        JOIN pg_class AS p ON p.oid = i.inhparent
+        WHERE p.relname IN (SELECT turnstone_history_tables()) AND c.relname ~ '_[0-9]+$'
+    LOOP
+        begins := substring(part.relname FROM '[0-9]+$')::BIGINT;
+        CONTINUE WHEN begins >= newest;
+        CONTINUE WHEN EXISTS (
+            SELECT 1 FROM jobs
+            WHERE ((seq >= begins AND seq < begins + 1000000) OR (engagement_seq >= begins AND engagement_seq < begins + 1000000))
+              AND (ended_at IS NULL OR ended_at >= ended));
+        BEGIN
+            EXECUTE format('DROP TABLE %I', part.relname);
+            gone := gone + 1;
+        EXCEPTION WHEN lock_not_available THEN
+            NULL;
+        END;
+    END LOOP;
+    RETURN gone;
+END
+$$;

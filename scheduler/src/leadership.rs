@@ -1,0 +1,234 @@
+//! Who of several schedulers acts: the one whose lease on the store's row of leaders has not run out.
+//!
+//! What the leader believes is never enough to act: the store checks the term in the transaction of every duty.
+
+use crate::SchedulerOptions;
+use crate::rhythm::Setback;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use turnstone_domain::Clock;
+use turnstone_store::{StoreError, Term, Upkeep};
+
+/// Where a scheduler stands, as far as it knows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Standing {
+    /// The store has not been asked yet.
+    Unknown,
+    /// It leads.
+    Leads(Term),
+    /// Another one leads.
+    StandsBy,
+}
+
+/// A scheduler's part in the leadership.
+pub(crate) struct Leadership {
+    upkeep: Arc<dyn Upkeep>,
+    clock: Arc<dyn Clock>,
+    holder: String,
+    term: Duration,
+    standing: watch::Sender<Standing>,
+}
+
+impl Leadership {
+    pub(crate) fn new(upkeep: Arc<dyn Upkeep>, clock: Arc<dyn Clock>, options: &SchedulerOptions) -> Self {
+        let standing = watch::Sender::new(Standing::Unknown);
+        Self { upkeep, clock, holder: options.holder.clone(), term: options.term, standing }
+    }
+
+    /// Takes or renews the leadership, once; `None` while another leads.
+    pub(crate) async fn take(&self) -> Result<Option<Term>, StoreError> {
+        let lease_ms = i64::try_from(self.term.as_millis()).unwrap_or(i64::MAX);
+        let term = self.upkeep.lead(&self.holder, lease_ms, self.clock.now()).await?;
+        self.stand(term.clone().map_or(Standing::StandsBy, Standing::Leads));
+        Ok(term)
+    }
+
+    /// The store refused this term: another scheduler leads.
+    pub(crate) fn lose(&self, term: &Term) {
+        // The term may have been followed by a new one of ours in the meantime.
+        if matches!(&*self.standing.borrow(), Standing::Leads(current) if current.token != term.token) {
+            return;
+        }
+        self.stand(Standing::StandsBy);
+    }
+
+    /// Waits until this scheduler leads; does not wait when it does.
+    pub(crate) async fn begun(&self) -> Term {
+        let mut standing = self.standing.subscribe();
+        if let Ok(now) = standing.wait_for(|now| matches!(now, Standing::Leads(_))).await
+            && let Standing::Leads(term) = &*now
+        {
+            return term.clone();
+        }
+        // Out of reach: the sender lives as long as `self`.
+        pending().await
+    }
+
+    /// Waits until this term has ended, as far as this scheduler knows.
+    pub(crate) async fn ended(&self, term: &Term) {
+        let mut standing = self.standing.subscribe();
+        let is_this = |now: &Standing| matches!(now, Standing::Leads(current) if current.token == term.token);
+        let _ = standing.wait_for(|now| !is_this(now)).await;
+    }
+
+    /// Asks for the leadership three times per term, whether it has it or not, until `shutdown`; then it resigns. The
+    /// call under way at `shutdown` is waited for, so that no term is taken that nobody knows of.
+    pub(crate) async fn hold(&self, shutdown: &CancellationToken) {
+        let (mut setback, mut told) = (Setback::none(), false);
+        while !shutdown.is_cancelled() {
+            let mut wait = self.term / 3;
+            match self.take().await {
+                Ok(_) => {
+                    if setback.recovered() && std::mem::take(&mut told) {
+                        tracing::info!("the store answers the scheduler again");
+                    }
+                }
+                Err(error) => {
+                    let (first, longer) = setback.failed();
+                    wait = wait.min(longer);
+                    // The leader's duties fail as well, and tell it.
+                    if first && self.current().is_none() {
+                        told = true;
+                        tracing::warn!(%error, "the scheduler cannot ask the store who leads; it tries again until it can");
+                    }
+                }
+            }
+            tokio::select! {
+                () = shutdown.cancelled() => {}
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+        self.resign().await;
+    }
+
+    async fn resign(&self) {
+        let Some(term) = self.current() else { return };
+        match self.upkeep.resign(&term).await {
+            Ok(()) => tracing::info!(holder = self.holder, "this scheduler gave the leadership back"),
+            Err(error) => {
+                tracing::warn!(%error, "the leadership could not be given back; another scheduler leads when the term has run out");
+            }
+        }
+    }
+
+    fn current(&self) -> Option<Term> {
+        match &*self.standing.borrow() {
+            Standing::Leads(term) => Some(term.clone()),
+            Standing::Unknown | Standing::StandsBy => None,
+        }
+    }
+
+    /// Takes note of a standing, and tells it when it is another than before.
+    fn stand(&self, standing: Standing) {
+        let before = self.standing.send_replace(standing.clone());
+        let holder = &self.holder;
+        match (before, standing) {
+            (Standing::Leads(_), Standing::Leads(_)) | (Standing::StandsBy, Standing::StandsBy) => {}
+            (_, Standing::Leads(_)) => tracing::info!(holder, "this scheduler leads now"),
+            (Standing::Leads(_), _) => {
+                tracing::info!(holder, "another scheduler leads now; this one stands by");
+            }
+            (_, _) => tracing::info!(holder, "another scheduler leads; this one stands by"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::SchedulerOptions;
+    use crate::fake::{Asked, BEGIN, Bench};
+
+    /// Whether this is a duty, done by `who`.
+    fn acts(asked: &Asked, who: &str) -> bool {
+        asked.who == who && !["lead", "resign"].contains(&asked.what)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_two_schedulers_one_acts() {
+        let bench = Bench::new((0..100).map(|n| ("promote_due", BEGIN + n * 1_000)).collect());
+        let leader = bench.start("a");
+        bench.next_that(|asked| acts(asked, "a")).await;
+        let standby = bench.start("b");
+        let asked = bench.watch(120).await;
+        assert!(bench.store.rows().waiting.is_empty(), "the leader has not stopped");
+        assert!(asked.iter().any(|asked| acts(asked, "a")));
+        assert_eq!(asked.iter().find(|asked| acts(asked, "b")), None);
+        leader.end().await;
+        standby.end().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dead_leader_is_replaced_within_four_thirds_of_its_term() {
+        let bench = Bench::new(Vec::new());
+        let leader = bench.start("a");
+        bench.next_that(|asked| acts(asked, "a")).await;
+        let standby = bench.start("b");
+        bench.watch(10).await;
+        leader.kill().await;
+        let died = bench.now();
+        let took_over = bench.next_that(|asked| acts(asked, "b")).await.at - died;
+        assert!((800..=1_600).contains(&took_over), "{took_over} ms");
+        standby.end().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_leader_that_ends_in_order_is_replaced_as_soon_as_anybody_asks() {
+        let bench = Bench::new(Vec::new());
+        let leader = bench.start("a");
+        bench.next_that(|asked| acts(asked, "a")).await;
+        let standby = bench.start("b");
+        bench.watch(10).await;
+        leader.end().await;
+        let ended = bench.now();
+        let took_over = bench.next_that(|asked| acts(asked, "b")).await.at - ended;
+        assert!(took_over <= 400, "{took_over} ms");
+        standby.end().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_overthrown_leader_stands_by_until_it_may_lead_again() {
+        let bench = Bench::new(vec![("promote_due", BEGIN + 10_000), ("promote_due", BEGIN + 12_000)]);
+        bench.store.rows().overthrown_before = Some("promote_due");
+        let running = bench.start("a");
+        assert_eq!(bench.next_that(|asked| asked.what == "promote_due").await.at, BEGIN + 10_000);
+        // The rival's term lasts five seconds and is not renewed.
+        let next = bench.next_that(|asked| acts(asked, "a")).await;
+        assert!((BEGIN + 15_000..=BEGIN + 15_400).contains(&next.at), "{next:?}");
+        bench.watch(1).await;
+        assert!(bench.store.rows().waiting.is_empty());
+        running.end().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_only_scheduler_of_a_store_leads_at_once_after_a_crash_and_seldom_renews_its_term() {
+        let bench = Bench::new(Vec::new());
+        for life in 0..2 {
+            let running =
+                tokio::spawn(bench.scheduler_with(SchedulerOptions::alone()).run(Default::default()));
+            let born = bench.now();
+            assert_eq!(bench.next_that(|asked| asked.what == "prune").await.at, born, "life {life}");
+            let asked = bench.watch(3_000).await;
+            let renewed: Vec<i64> =
+                asked.iter().filter(|asked| asked.what == "lead").map(|asked| asked.at - born).collect();
+            assert_eq!(renewed, [1_200_000, 2_400_000]);
+            running.abort();
+            let _ = running.await;
+            bench.rest().await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_standby_whose_store_fails_goes_on_asking() {
+        let bench = Bench::new(Vec::new());
+        bench.store.rows().failing = vec!["lead"; 5];
+        let running = bench.start("a");
+        for _ in 0..6 {
+            bench.next_that(|asked| asked.what == "lead").await;
+        }
+        assert_eq!(bench.next().await.what, "next_due");
+        running.end().await;
+    }
+}

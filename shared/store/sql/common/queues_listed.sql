@@ -1,0 +1,2 @@
+-- The queues that are known.
+SELECT name FROM queues ORDER BY name

@@ -1,0 +1,211 @@
+//! The writing side of the four traits: each call is one request to the writer.
+
+use super::columns::Columns;
+use super::ops::leases;
+use super::ops::turns::{TurnEnd, TurnStep};
+use super::rows;
+use super::session::{Args, Reader};
+use super::statement::decode_all;
+use super::writer::{Answer, Asked, Request, Work};
+use super::{Engine, views};
+use crate::{
+    CancelOutcome, Claim, ClaimRequest, Decision, DecisionOutcome, Duty, Intake, Ledger, LedgerError,
+    NewAgent, Pushed, Recall, StoreError, Term, Upkeep, WorkerBeat, sql,
+};
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use turnstone_domain::budget::Budget;
+use turnstone_domain::{JobId, Lease, NewJob, ReviewId, Settlement, Timestamp, TurnWrite};
+
+impl<R: Reader> Engine<R> {
+    async fn ask<T>(&self, work: impl FnOnce(oneshot::Sender<T>) -> Work) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let asked = Asked { work: work(reply), at: Instant::now() };
+        self.writer.send(asked).await.map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)
+    }
+
+    async fn request(&self, request: Request) -> Result<Answer, StoreError> {
+        self.ask(|reply| Work::Other(request, reply)).await?
+    }
+
+    async fn count(&self, request: Request) -> Result<usize, StoreError> {
+        match self.request(request).await? {
+            Answer::Count(count) => Ok(count),
+            _ => Err(StoreError::Closed),
+        }
+    }
+
+    async fn step(&self, step: TurnStep) -> Result<Budget, LedgerError> {
+        self.ask(|reply| Work::Turn(Box::new(step), reply)).await?
+    }
+}
+
+#[async_trait]
+impl<R: Reader> Intake for Engine<R> {
+    async fn push(&self, jobs: Vec<NewJob>) -> Result<Vec<Pushed>, StoreError> {
+        self.ask(|reply| Work::Push(jobs, reply)).await?
+    }
+
+    async fn cancel(&self, job: &JobId, at: Timestamp) -> Result<CancelOutcome, StoreError> {
+        match self.request(Request::Cancel(job.clone(), at)).await? {
+            Answer::Cancel(outcome) => Ok(outcome),
+            _ => Err(StoreError::Closed),
+        }
+    }
+
+    async fn register_agent(&self, agent: NewAgent) -> Result<bool, StoreError> {
+        match self.request(Request::Register(Box::new(agent))).await? {
+            Answer::Changed(changed) => Ok(changed),
+            _ => Err(StoreError::Closed),
+        }
+    }
+
+    async fn decide_review(
+        &self,
+        review: &ReviewId,
+        decision: Decision,
+    ) -> Result<DecisionOutcome, StoreError> {
+        match self.request(Request::Decide(review.clone(), decision)).await? {
+            Answer::Decision(outcome) => Ok(outcome),
+            _ => Err(StoreError::Closed),
+        }
+    }
+}
+
+#[async_trait]
+impl<R: Reader> Ledger for Engine<R> {
+    async fn claim(&self, mut request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        // An idle poll is one read: the writer is asked only when a queue has something.
+        let ready = self.ready_queues(request.kind, request.now).await?;
+        request.queues = wanted(&request.queues, ready);
+        if request.queues.is_empty() || request.limit == 0 {
+            return Ok(Vec::new());
+        }
+        match self.request(Request::Claim(request)).await? {
+            Answer::Claims(claims) => Ok(claims),
+            _ => Err(StoreError::Closed),
+        }
+    }
+
+    async fn checkpoint(
+        &self,
+        lease: &Lease,
+        write: TurnWrite,
+        now: Timestamp,
+        lease_ms: i64,
+    ) -> Result<Budget, LedgerError> {
+        let end = TurnEnd::Extend(now.plus_ms(lease_ms));
+        self.step(TurnStep { lease: lease.clone(), write, now, end }).await
+    }
+
+    async fn settle(
+        &self,
+        lease: &Lease,
+        write: TurnWrite,
+        settlement: Settlement,
+        now: Timestamp,
+    ) -> Result<(), LedgerError> {
+        let end = TurnEnd::Settle(settlement);
+        self.step(TurnStep { lease: lease.clone(), write, now, end }).await.map(|_| ())
+    }
+
+    async fn extend(
+        &self,
+        leases: &[Lease],
+        now: Timestamp,
+        lease_ms: i64,
+    ) -> Result<Vec<String>, StoreError> {
+        let request = Request::Extend { leases: leases.to_vec(), until: now.plus_ms(lease_ms) };
+        match self.request(request).await? {
+            Answer::Lost(lost) => Ok(lost),
+            _ => Err(StoreError::Closed),
+        }
+    }
+
+    async fn lost(&self, held: &[Lease]) -> Result<Vec<String>, StoreError> {
+        let keys = Args::Rows(Columns::of(leases::keys(held)), &[]);
+        let rows = self.readers.read("check leases", &sql::LEASES_HELD, keys).await?;
+        let held_tokens = decode_all(&rows, |row| rows::get::<String>(row, "lease_token"))?;
+        Ok(leases::lost(held, held_tokens))
+    }
+
+    async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {
+        self.request(Request::Release { leases: leases.to_vec(), now }).await.map(|_| ())
+    }
+
+    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError> {
+        self.request(Request::Beat { beat: Box::new(beat), silent_ms }).await.map(|_| ())
+    }
+
+    async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError> {
+        let request = Request::Leave { name: name.to_owned(), instance: instance.to_owned() };
+        self.request(request).await.map(|_| ())
+    }
+
+    async fn recall(
+        &self,
+        job: &JobId,
+        turn: i64,
+        window: u32,
+        whole_journal: bool,
+    ) -> Result<Recall, StoreError> {
+        views::recall(&self.readers, job, turn, window, whole_journal).await
+    }
+}
+
+#[async_trait]
+impl<R: Reader> Upkeep for Engine<R> {
+    async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        let rows = self.readers.read("look for what is due", &sql::NEXT_DUE, Args::Values(&[])).await?;
+        let due = decode_all(&rows, |row| rows::maybe::<i64>(row, "due"))?;
+        Ok(due.into_iter().flatten().next().map(Timestamp))
+    }
+
+    async fn lead(&self, holder: &str, lease_ms: i64, now: Timestamp) -> Result<Option<Term>, StoreError> {
+        match self.request(Request::Lead { holder: holder.to_owned(), lease_ms, now }).await? {
+            Answer::Term(term) => Ok(term),
+            _ => Err(StoreError::Closed),
+        }
+    }
+
+    async fn resign(&self, term: &Term) -> Result<(), StoreError> {
+        self.request(Request::Resign(term.clone())).await.map(|_| ())
+    }
+
+    async fn perform(
+        &self,
+        duty: Duty,
+        term: &Term,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
+        self.count(Request::Perform { duty, term: term.clone(), now, limit }).await
+    }
+
+    async fn release_all(&self, now: Timestamp) -> Result<usize, StoreError> {
+        self.count(Request::ReleaseAll { now }).await
+    }
+}
+
+/// The queues to claim from: those asked for, in their order, that have a job. `*` stands for every queue.
+fn wanted(asked: &[String], ready: Vec<String>) -> Vec<String> {
+    if asked.iter().any(|queue| queue == "*") {
+        return ready;
+    }
+    asked.iter().filter(|queue| ready.contains(queue)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wanted;
+
+    #[test]
+    fn queues_keep_the_order_in_which_they_were_asked_for() {
+        let list = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+        assert_eq!(wanted(&list(&["b", "a", "c"]), list(&["a", "b"])), list(&["b", "a"]));
+        assert_eq!(wanted(&list(&["*"]), list(&["a", "b"])), list(&["a", "b"]));
+        assert!(wanted(&list(&["x"]), list(&["a"])).is_empty());
+    }
+}

@@ -1,0 +1,53 @@
+//! What this process knows of the jobs whose leases it holds.
+//!
+//! While a lease holds, nobody else writes its job, so the next step of its turn need not read it again. What is
+//! known is never trusted blindly: every row is written on the condition that it is as it was known, and when that
+//! fails the rows are read anew.
+
+use super::rows::{EngagementRow, JobRow};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// More jobs than this are not kept; workers that hold more leases read again.
+const KEPT: usize = 65_536;
+
+/// A job with its engagement.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub job: JobRow,
+    pub engagement: Option<EngagementRow>,
+}
+
+/// What became of a job in a transaction, by the token of its lease.
+pub(super) type Learnt = (String, Option<Known>);
+
+/// By the token of the lease.
+#[derive(Default)]
+pub(super) struct Held {
+    jobs: Mutex<HashMap<String, Known>>,
+}
+
+impl Held {
+    /// The job of this lease, if it is known.
+    pub(super) fn get(&self, token: &str) -> Option<Known> {
+        self.table().get(token).cloned()
+    }
+
+    /// Takes over what a transaction that is committed did.
+    pub(super) fn learn(&self, learnt: Vec<Learnt>) {
+        let mut table = self.table();
+        for (token, known) in learnt {
+            match known {
+                Some(known) => drop(table.insert(token, known)),
+                None => drop(table.remove(&token)),
+            }
+        }
+        if table.len() > KEPT {
+            table.clear();
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,59 @@
+//! What both databases share: the decisions, the group commit, and the four traits over them.
+//!
+//! The engine knows nothing of a database but its [`session`]: how to run a statement on one connection that writes,
+//! and on others that read.
+
+mod caller;
+pub(crate) mod columns;
+mod definitions;
+mod held;
+mod ops;
+pub(crate) mod rows;
+pub(crate) mod session;
+mod statement;
+mod unit;
+mod views;
+mod writer;
+
+use crate::limits::RateLimits;
+use crate::{Doorbell, Store};
+use session::{Reader, Session};
+use std::sync::Arc;
+use tokio::sync::{Mutex, mpsc};
+use turnstone_domain::Ids;
+use writer::{Asked, Writer};
+
+/// Requests that may wait for a writer before callers have to wait to hand theirs over.
+const INBOX: usize = 4096;
+
+/// A store over one database.
+pub(crate) struct Engine<R> {
+    readers: R,
+    writer: mpsc::Sender<Asked>,
+}
+
+/// Starts a writer per session on the current runtime; they share one inbox and end when the store is dropped.
+pub(crate) fn start<R: Reader, S: Session>(
+    readers: R,
+    sessions: Vec<S>,
+    ids: &Arc<dyn Ids>,
+    limits: Arc<dyn RateLimits>,
+) -> Store {
+    let doorbell = Doorbell::default();
+    let (writer, inbox) = mpsc::channel(INBOX);
+    let inbox = Arc::new(Mutex::new(inbox));
+    let held = Arc::default();
+    for session in sessions {
+        let writer = Writer::new(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held));
+        tokio::spawn(writer.run(Arc::clone(&inbox)));
+    }
+    let engine = Arc::new(Engine { readers, writer });
+    Store {
+        intake: Arc::clone(&engine) as _,
+        ledger: Arc::clone(&engine) as _,
+        upkeep: Arc::clone(&engine) as _,
+        views: engine,
+        limits,
+        doorbell,
+    }
+}

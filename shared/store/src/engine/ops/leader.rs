@@ -1,0 +1,38 @@
+//! Who leads among the schedulers: a lease on one row, and no lock that lives in a connection.
+
+use super::super::rows;
+use super::super::session::{Args, Session};
+use super::super::statement::read;
+use crate::{StoreError, Term, sql};
+use turnstone_domain::{Ids, Timestamp};
+
+/// Takes or renews the leadership; `None` while another leads.
+pub(in super::super) async fn lead<S: Session>(
+    session: &mut S,
+    holder: &str,
+    lease_ms: i64,
+    now: Timestamp,
+    ids: &dyn Ids,
+) -> Result<Option<Term>, StoreError> {
+    let fresh = ids.next();
+    let expires_at = now.plus_ms(lease_ms);
+    let values = [holder.into(), fresh.as_str().into(), expires_at.0.into(), now.0.into()];
+    let mut tokens = read(session, "take the leadership", &sql::LEADER_TAKE, &values, |row| {
+        rows::get::<String>(row, "token")
+    })
+    .await?;
+    Ok(tokens.pop().map(|token| Term { holder: holder.to_owned(), token, expires_at }))
+}
+
+/// Ends a term, so that another can begin at once.
+pub(in super::super) async fn resign<S: Session>(session: &mut S, term: &Term) -> Result<(), StoreError> {
+    let values = [term.token.as_str().into()];
+    session.execute("give up the leadership", &sql::LEADER_RESIGN, Args::Values(&values)).await.map(|_| ())
+}
+
+/// Whether this term is the current one. It stays so until the end of the transaction.
+pub(in super::super) async fn holds<S: Session>(session: &mut S, term: &Term) -> Result<bool, StoreError> {
+    let values = [term.token.as_str().into()];
+    let rows = session.rows("check the leadership", &sql::LEADER_HOLDS, Args::Values(&values)).await?;
+    Ok(!rows.is_empty())
+}

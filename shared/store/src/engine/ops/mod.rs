@@ -1,0 +1,15 @@
+//! What the writer does, one file per transition or group of them.
+
+pub(super) mod agents;
+pub(super) mod cancel;
+pub(super) mod claim;
+pub(super) mod decide;
+pub(super) mod leader;
+pub(super) mod leases;
+pub(super) mod prune;
+pub(super) mod push;
+pub(super) mod statistics;
+pub(super) mod time_out;
+pub(super) mod turns;
+pub(super) mod upkeep;
+pub(super) mod workers;

@@ -1,0 +1,53 @@
+//! Deletes what ended long ago, with everything that belongs to it.
+
+use super::super::columns::Columns;
+use super::super::rows;
+use super::super::session::{Args, Session, limit as row_limit};
+use super::super::statement::read;
+use crate::sql::{self, Text};
+use crate::{StoreError, sql::PRUNE_WORKERS};
+use std::collections::BTreeSet;
+use turnstone_domain::Timestamp;
+
+/// What belongs to one job.
+const OF_JOBS: &[&Text] = &[
+    &sql::PRUNE_CHECKPOINTS,
+    &sql::PRUNE_TOOL_CALLS,
+    &sql::PRUNE_REVIEWS,
+    &sql::PRUNE_RESULTS,
+    &sql::PRUNE_ERRORS,
+    &sql::PRUNE_ENVELOPES,
+    &sql::PRUNE_JOBS,
+];
+
+/// What belongs to a stream whose last job is gone: an engagement, or a plain job.
+const OF_STREAMS: &[&Text] =
+    &[&sql::PRUNE_EVENTS, &sql::PRUNE_MESSAGES, &sql::PRUNE_ENGAGEMENTS, &sql::PRUNE_BUDGETS];
+
+/// Deletes at most `limit` jobs of streams that ended before `before`, and what belongs to them. Workers that have
+/// been silent since then are forgotten, too.
+pub(in super::super) async fn apply<S: Session>(
+    session: &mut S,
+    before: Timestamp,
+    limit: usize,
+) -> Result<usize, StoreError> {
+    let values = [before.0.into()];
+    session.execute("forget silent workers", &PRUNE_WORKERS, Args::Values(&values)).await?;
+    session.rows("drop old history", &sql::PRUNE_HISTORY, Args::Values(&values)).await?;
+    let values = [before.0.into(), row_limit(limit).into()];
+    let decode = |row: &S::Row| Ok((rows::get::<i64>(row, "seq")?, rows::get::<i64>(row, "stream")?));
+    let old = read(session, "look for old jobs", &sql::JOBS_PRUNABLE, &values, decode).await?;
+    if old.is_empty() {
+        return Ok(0);
+    }
+    for text in OF_JOBS {
+        let keys = Columns::of(old.iter().map(|(seq, _)| (*seq,)).collect());
+        session.execute("delete old jobs", text, Args::Rows(keys, &[])).await?;
+    }
+    let streams: BTreeSet<i64> = old.iter().map(|(_, stream)| *stream).collect();
+    for text in OF_STREAMS {
+        let keys = Columns::of(streams.iter().map(|stream| (*stream,)).collect());
+        session.execute("delete old engagements", text, Args::Rows(keys, &[])).await?;
+    }
+    Ok(old.len())
+}

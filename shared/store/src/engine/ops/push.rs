@@ -1,0 +1,172 @@
+//! Enqueue: job, envelope, engagement, budget and `job.enqueued` in one transaction.
+
+use super::super::rows;
+use super::super::session::{Args, Session, limit};
+use super::super::statement::{Writes, as_json, decode_all, read_by};
+use super::super::unit::Unit;
+use crate::{JobKind, Pushed, Ring, StoreError, sql};
+use serde_json::json;
+use std::collections::{BTreeSet, HashSet};
+use turnstone_domain::turn_write::Position;
+use turnstone_domain::{EventName, JobId, JobState, NewJob, digest};
+
+/// Applies all pushes; each is taken whole or not at all, and one that is refused writes nothing.
+pub(in super::super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    pushes: &[&[NewJob]],
+) -> Result<Vec<Result<Vec<Pushed>, StoreError>>, StoreError> {
+    let ids: Vec<(JobId,)> =
+        pushes.iter().flat_map(|jobs| jobs.iter()).map(|job| (job.id.clone(),)).collect();
+    let count = [limit(ids.len()).into()];
+    let known =
+        read_by(session, "look for duplicates", &sql::JOBS_KNOWN, ids, |row| rows::get::<String>(row, "id"));
+    let mut taken: HashSet<String> = known.await?.into_iter().collect();
+    let numbers = session.rows("number jobs", &sql::SEQS, Args::Values(&count)).await?;
+    let numbers = decode_all(&numbers, |row| rows::get::<i64>(row, "seq"))?;
+    let mut rows = Rows { numbers: numbers.into_iter(), ..Rows::default() };
+    let mut answers = Vec::with_capacity(pushes.len());
+    for jobs in pushes {
+        answers.push(take(unit, &mut rows, &mut taken, jobs)?);
+    }
+    rows.flush(session).await?;
+    Ok(answers)
+}
+
+fn take(
+    unit: &mut Unit,
+    rows: &mut Rows,
+    taken: &mut HashSet<String>,
+    jobs: &[NewJob],
+) -> Result<Result<Vec<Pushed>, StoreError>, StoreError> {
+    let mut own = HashSet::with_capacity(jobs.len());
+    if let Some(twice) =
+        jobs.iter().find(|job| taken.contains(job.id.as_str()) || !own.insert(job.id.as_str()))
+    {
+        return Ok(Err(StoreError::DuplicateJob(twice.id.clone())));
+    }
+    let mut pushed = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        taken.insert(job.id.0.clone());
+        let state = rows.add(job)?;
+        if state == JobState::Available {
+            unit.rings.push(Ring::Available);
+        }
+        if state == JobState::Scheduled || job.expires_at.is_some() {
+            unit.rings.push(Ring::Due);
+        }
+        pushed.push(Pushed { id: job.id.clone(), state });
+    }
+    Ok(Ok(pushed))
+}
+
+type JobInsert = (
+    i64,
+    JobId,
+    String,
+    String,
+    &'static str,
+    i64,
+    i64,
+    i64,
+    Option<i64>,
+    Option<i64>,
+    Option<i64>,
+    i64,
+    Option<String>,
+    i64,
+    &'static str,
+);
+type EngagementInsert = (i64, String, String, String, String, Option<String>, i64, i64, i64);
+
+#[derive(Default)]
+struct Rows {
+    numbers: std::vec::IntoIter<i64>,
+    jobs: Vec<JobInsert>,
+    envelopes: Vec<(i64, String, String, String, String, String)>,
+    queues: BTreeSet<String>,
+    definitions: Vec<(String, String)>,
+    budgets: Vec<(i64, Option<i64>)>,
+    engagements: Vec<EngagementInsert>,
+    events: Vec<(i64, i64, i64, &'static str, i64, String, i64)>,
+}
+
+impl Rows {
+    fn add(&mut self, job: &NewJob) -> Result<JobState, StoreError> {
+        let seq = self.numbers.next().ok_or_else(|| StoreError::Database {
+            action: "number jobs",
+            message: "the database gave fewer numbers than it was asked for".to_owned(),
+        })?;
+        let state = if job.run_at > job.created_at { JobState::Scheduled } else { JobState::Available };
+        let engagement_seq = self.add_engagement(seq, job)?;
+        let own_events = i64::from(engagement_seq.is_none());
+        let position =
+            engagement_seq.map(|_| as_json(&Position { turn: 1, ..Position::default() })).transpose()?;
+        self.jobs.push((
+            seq,
+            job.id.clone(),
+            job.job_type.clone(),
+            job.queue.clone(),
+            state.as_str(),
+            job.priority,
+            job.created_at.0,
+            job.run_at.0,
+            job.expires_at.map(|t| t.0),
+            job.timeout_ms,
+            engagement_seq,
+            seq,
+            position,
+            own_events,
+            JobKind::of(job).as_str(),
+        ));
+        let sent = &job.envelope;
+        self.envelopes.push((
+            seq,
+            as_json(&job.retry)?,
+            as_json(&sent.args)?,
+            as_json(&sent.meta)?,
+            as_json(&sent.options)?,
+            as_json(&sent.extra)?,
+        ));
+        self.queues.insert(job.queue.clone());
+        let data = json!({"job_type": job.job_type, "queue": job.queue}).to_string();
+        self.events.push((seq, 1, seq, EventName::JobEnqueued.as_str(), 0, data, job.created_at.0));
+        Ok(state)
+    }
+
+    /// An engagement and its budget take the number of the job that begins them.
+    fn add_engagement(&mut self, seq: i64, job: &NewJob) -> Result<Option<i64>, StoreError> {
+        let Some(new) = &job.engagement else { return Ok(None) };
+        let definition = as_json(&new.agent)?;
+        let digest = digest::of_text(&definition);
+        self.budgets.push((seq, new.agent.limits.token_budget));
+        self.engagements.push((
+            seq,
+            new.id.0.clone(),
+            new.agent.name.clone(),
+            digest.clone(),
+            new.user.id.clone(),
+            new.user.email.clone(),
+            job.created_at.0,
+            seq,
+            1,
+        ));
+        self.definitions.push((digest, definition));
+        Ok(Some(seq))
+    }
+
+    async fn flush<S: Session>(mut self, session: &mut S) -> Result<(), StoreError> {
+        self.definitions.sort();
+        self.definitions.dedup();
+        let queues = self.queues.into_iter().map(|name| (name,)).collect();
+        let mut writes = Writes::default();
+        writes.new("remember queues", &sql::QUEUES_INSERT, queues);
+        writes.new("write agent definitions", &sql::DEFINITIONS_INSERT, self.definitions);
+        writes.all("write budgets", &sql::BUDGETS_INSERT, self.budgets);
+        writes.all("write engagements", &sql::ENGAGEMENTS_INSERT, self.engagements);
+        writes.all("write jobs", &sql::JOBS_INSERT, self.jobs);
+        writes.all("write envelopes", &sql::ENVELOPES_INSERT, self.envelopes);
+        writes.all("write events", &sql::EVENTS_INSERT, self.events);
+        writes.run(session).await
+    }
+}

@@ -1,0 +1,165 @@
+//! Checkpoints and settlements of many turns in one transaction, each fenced by its own lease.
+
+use super::super::held::Held;
+use super::super::rows::JobRow;
+use super::super::session::Session;
+use super::super::statement::read_by;
+use super::super::unit::Unit;
+use crate::{LedgerError, Ring, StoreError, sql};
+use serde_json::{Value, json};
+use turnstone_domain::budget::{Budget, BudgetMove};
+use turnstone_domain::{EventName, Lease, Settlement, Timestamp, TurnWrite};
+
+/// What one turn hands over.
+pub(in super::super) struct TurnStep {
+    pub lease: Lease,
+    pub write: TurnWrite,
+    pub now: Timestamp,
+    pub end: TurnEnd,
+}
+
+/// Whether the lease goes on.
+pub(in super::super) enum TurnEnd {
+    /// It is extended to this time.
+    Extend(Timestamp),
+    /// It ends.
+    Settle(Settlement),
+}
+
+/// Applies all steps; each gets its own answer, and a step that is refused writes nothing. What is `known` is not read
+/// again; if it is no longer so, the whole of it fails, and has to be tried without.
+pub(in super::super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    steps: &[&TurnStep],
+    known: Option<&Held>,
+) -> Result<Vec<Result<Budget, LedgerError>>, StoreError> {
+    let mut leases = Vec::new();
+    for step in steps {
+        match known.and_then(|held| held.get(&step.lease.token)) {
+            Some(known) => unit.take_known(known),
+            None => leases.push((step.lease.job.clone(), step.lease.token.clone())),
+        }
+    }
+    let rows = read_by(session, "check leases", &sql::JOBS_BY_LEASE, leases, JobRow::decode).await?;
+    unit.take_in(session, rows).await?;
+    let mut answers = Vec::with_capacity(steps.len());
+    for step in steps {
+        answers.push(match apply_one(unit, step) {
+            Err(LedgerError::Store(error)) => return Err(error),
+            answer => answer,
+        });
+    }
+    unit.flush(session).await?;
+    Ok(answers)
+}
+
+fn apply_one(unit: &mut Unit, step: &TurnStep) -> Result<Budget, LedgerError> {
+    let lost = || LedgerError::LeaseLost(step.lease.job.clone());
+    let seq = unit.seq_of(&step.lease.job).ok_or_else(lost)?;
+    if unit.job(seq).and_then(|job| job.lease_token.as_deref()) != Some(step.lease.token.as_str()) {
+        return Err(lost());
+    }
+    let write = &step.write;
+    if let Some(step) = write.budget {
+        move_budget(unit, seq, step)?;
+    }
+    for done in &write.checkpoints {
+        unit.checkpoint(seq, done);
+    }
+    for (turn, message) in &write.messages {
+        unit.message(seq, *turn, message, step.now)?;
+    }
+    for call in &write.tool_calls {
+        unit.tool_call(seq, call, step.now)?;
+    }
+    for event in &write.events {
+        unit.event(seq, event)?;
+    }
+    let job = unit.change_job(seq)?;
+    if !write.checkpoints.is_empty() || !write.tool_calls.is_empty() {
+        job.lapses = 0;
+    }
+    if let Some(position) = &write.position {
+        job.position = Some(position.clone());
+    }
+    match &step.end {
+        TurnEnd::Extend(until) => job.lease_expires_at = Some(*until),
+        TurnEnd::Settle(settlement) => settle(unit, seq, settlement, step.now)?,
+    }
+    Ok(unit.budget_of(seq))
+}
+
+fn move_budget(unit: &mut Unit, seq: i64, step: BudgetMove) -> Result<(), LedgerError> {
+    let budget = unit.budget_of(seq);
+    match step {
+        BudgetMove::Reserve { tokens } => {
+            if let Some(left) = budget.left().filter(|left| tokens > *left) {
+                return Err(LedgerError::BudgetExceeded { left, needed: tokens });
+            }
+            unit.move_budget(seq, 0, tokens);
+            let job = unit.change_job(seq)?;
+            job.reserved = job.reserved.saturating_add(tokens);
+        }
+        BudgetMove::Settle { reserved, used } => {
+            unit.move_budget(seq, used, -reserved);
+            let job = unit.change_job(seq)?;
+            job.reserved -= reserved;
+            job.tokens_used = job.tokens_used.saturating_add(used);
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn settle(
+    unit: &mut Unit,
+    seq: i64,
+    settlement: &Settlement,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    unit.give_back(seq)?;
+    let job = unit.change_job(seq)?;
+    job.step(settlement.trigger(), now)?;
+    let (tokens_used, model) =
+        (job.tokens_used, job.position.as_ref().and_then(|position| position.model_used.clone()));
+    let (name, data): (EventName, Value) = match settlement {
+        Settlement::Complete { result } => {
+            unit.result(seq, result);
+            (EventName::JobCompleted, json!({"tokens_used": tokens_used, "model_used": model}))
+        }
+        Settlement::Retry { error, run_at, delay_ms } => {
+            job.failures += 1;
+            job.run_at = *run_at;
+            job.retry_delay_ms = Some(*delay_ms);
+            unit.error(seq, error, now)?;
+            unit.rings.push(Ring::Due);
+            let next = run_at.to_rfc3339();
+            let (code, message) = (error.kind.code(), &error.message);
+            (
+                EventName::JobRetrying,
+                json!({"code": code, "message": message, "retry_delay_ms": delay_ms, "next_retry_at": next}),
+            )
+        }
+        Settlement::Discard { error } => {
+            job.failures += 1;
+            unit.error(seq, error, now)?;
+            (EventName::JobDiscarded, json!({"code": error.kind.code(), "message": error.message}))
+        }
+        Settlement::Park { review } => {
+            unit.review(seq, review, now);
+            let opened = json!({"review_id": review.id, "kind": review.kind, "reviewer": review.reviewer,
+                                "name": review.question.get("name")});
+            unit.note(seq, EventName::ReviewOpened, opened, now)?;
+            unit.rings.push(Ring::Due);
+            (
+                EventName::JobParked,
+                json!({"review_id": review.id, "kind": review.kind, "reviewer": review.reviewer}),
+            )
+        }
+        Settlement::Yield => {
+            unit.rings.push(Ring::Available);
+            (EventName::JobYielded, json!({"reason": "draining"}))
+        }
+    };
+    unit.note(seq, name, data, now)
+}

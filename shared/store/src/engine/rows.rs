@@ -1,0 +1,389 @@
+//! Rows into values and back: states and JSON are parsed once, here.
+
+use super::columns::BulkRow;
+use super::statement::as_json;
+use crate::{HourlyCount, StoreError, WorkerBeat, WorkerState};
+use serde::de::DeserializeOwned;
+use turnstone_domain::budget::Budget;
+use turnstone_domain::engagement::{Engagement, User};
+use turnstone_domain::event::{Event, EventName};
+use turnstone_domain::job::Envelope;
+use turnstone_domain::message::StoredMessage;
+use turnstone_domain::review::{Review, ReviewKind, ReviewState};
+use turnstone_domain::state::Trigger;
+use turnstone_domain::tool_call::{ToolCall, ToolCallState};
+use turnstone_domain::turn_write::Position;
+use turnstone_domain::{CallId, Checkpoint, JobId, JobState, Phase, ReviewId, Timestamp};
+
+/// A row that does not say what this version understands.
+#[derive(Debug)]
+pub(super) struct Inconsistency {
+    column: String,
+    message: String,
+}
+
+impl From<Inconsistency> for StoreError {
+    fn from(wrong: Inconsistency) -> Self {
+        Self::Unreadable { column: wrong.column, message: wrong.message }
+    }
+}
+
+fn wrong(column: &str, message: impl ToString) -> Inconsistency {
+    Inconsistency { column: column.to_owned(), message: message.to_string() }
+}
+
+/// A row of a database, by column.
+pub(crate) trait Fields {
+    /// A number.
+    fn int(&self, column: &str) -> Result<Option<i64>, String>;
+    /// A text.
+    fn text(&self, column: &str) -> Result<Option<&str>, String>;
+}
+
+/// What a column can hold.
+pub(crate) trait FromField<'r>: Sized {
+    fn from_field<R: Fields>(row: &'r R, column: &str) -> Result<Option<Self>, String>;
+}
+
+impl FromField<'_> for i64 {
+    fn from_field<R: Fields>(row: &R, column: &str) -> Result<Option<Self>, String> {
+        row.int(column)
+    }
+}
+
+impl FromField<'_> for bool {
+    fn from_field<R: Fields>(row: &R, column: &str) -> Result<Option<Self>, String> {
+        Ok(row.int(column)?.map(|value| value != 0))
+    }
+}
+
+impl<'r> FromField<'r> for &'r str {
+    fn from_field<R: Fields>(row: &'r R, column: &str) -> Result<Option<Self>, String> {
+        row.text(column)
+    }
+}
+
+impl FromField<'_> for String {
+    fn from_field<R: Fields>(row: &R, column: &str) -> Result<Option<Self>, String> {
+        Ok(row.text(column)?.map(str::to_owned))
+    }
+}
+
+/// A column's value, if it has one.
+pub(super) fn maybe<'r, T: FromField<'r>>(
+    row: &'r impl Fields,
+    column: &str,
+) -> Result<Option<T>, Inconsistency> {
+    T::from_field(row, column).map_err(|e| wrong(column, e))
+}
+
+/// A column's value.
+pub(super) fn get<'r, T: FromField<'r>>(row: &'r impl Fields, column: &str) -> Result<T, Inconsistency> {
+    maybe(row, column)?.ok_or_else(|| wrong(column, "it is NULL"))
+}
+
+/// A column that holds JSON.
+pub(super) fn json<T: DeserializeOwned>(row: &impl Fields, column: &str) -> Result<T, Inconsistency> {
+    serde_json::from_str(get::<&str>(row, column)?).map_err(|e| wrong(column, e))
+}
+
+fn json_or_none<T: DeserializeOwned>(row: &impl Fields, column: &str) -> Result<Option<T>, Inconsistency> {
+    let text = maybe::<&str>(row, column)?;
+    text.map(|text| serde_json::from_str(text).map_err(|e| wrong(column, e))).transpose()
+}
+
+/// A column that holds a time.
+pub(super) fn time(row: &impl Fields, column: &str) -> Result<Timestamp, Inconsistency> {
+    get(row, column).map(Timestamp)
+}
+
+fn time_or_none(row: &impl Fields, column: &str) -> Result<Option<Timestamp>, Inconsistency> {
+    Ok(maybe::<i64>(row, column)?.map(Timestamp))
+}
+
+pub(super) fn word<T>(
+    row: &impl Fields,
+    column: &str,
+    parse: fn(&str) -> Option<T>,
+) -> Result<T, Inconsistency> {
+    let text: &str = get(row, column)?;
+    parse(text).ok_or_else(|| wrong(column, format!("`{text}` is unknown")))
+}
+
+/// What changes in the life of a job.
+#[derive(Clone, Debug)]
+pub(super) struct JobRow {
+    pub seq: i64,
+    pub id: JobId,
+    pub job_type: String,
+    pub queue: String,
+    pub state: JobState,
+    pub priority: i64,
+    pub attempt: i64,
+    pub failures: i64,
+    pub lapses: i64,
+    pub created_at: Timestamp,
+    pub run_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+    pub expires_at: Option<Timestamp>,
+    pub timeout_ms: Option<i64>,
+    pub engagement_seq: Option<i64>,
+    pub stream: i64,
+    pub position: Option<Position>,
+    pub reserved: i64,
+    pub tokens_used: i64,
+    pub events: i64,
+    pub worker_id: Option<String>,
+    pub lease_token: Option<String>,
+    pub lease_expires_at: Option<Timestamp>,
+    pub retry_delay_ms: Option<i64>,
+    /// When the current attempt began.
+    pub claimed_at: Option<Timestamp>,
+    /// The fencing token as it was when the row was read.
+    pub read_token: Option<String>,
+    /// Whether it took an edge of the table since it was read.
+    pub moved: bool,
+}
+
+impl JobRow {
+    pub(super) fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
+        Ok(Self {
+            seq: get(row, "seq")?,
+            id: JobId(get(row, "id")?),
+            job_type: get(row, "job_type")?,
+            queue: get(row, "queue")?,
+            state: word(row, "state", JobState::parse)?,
+            priority: get(row, "priority")?,
+            attempt: get(row, "attempt")?,
+            failures: get(row, "failures")?,
+            lapses: get(row, "lapses")?,
+            created_at: time(row, "created_at")?,
+            run_at: time(row, "run_at")?,
+            started_at: time_or_none(row, "started_at")?,
+            ended_at: time_or_none(row, "ended_at")?,
+            expires_at: time_or_none(row, "expires_at")?,
+            timeout_ms: maybe(row, "timeout_ms")?,
+            engagement_seq: maybe(row, "engagement_seq")?,
+            stream: get(row, "stream")?,
+            position: json_or_none(row, "position")?,
+            reserved: get(row, "reserved")?,
+            tokens_used: get(row, "tokens_used")?,
+            events: get(row, "events")?,
+            worker_id: maybe(row, "worker_id")?,
+            lease_token: maybe(row, "lease_token")?,
+            lease_expires_at: time_or_none(row, "lease_expires_at")?,
+            retry_delay_ms: maybe(row, "retry_delay_ms")?,
+            claimed_at: time_or_none(row, "claimed_at")?,
+            read_token: maybe(row, "lease_token")?,
+            moved: false,
+        })
+    }
+
+    /// Takes the edge of the closed table, and what every edge brings: leases end with `active`, ends have a time.
+    pub(super) fn step(&mut self, trigger: Trigger, now: Timestamp) -> Result<(), StoreError> {
+        let Some(next) = self.state.after(trigger) else {
+            return Err(StoreError::Inconsistent {
+                table: "jobs",
+                column: "state",
+                row: self.id.to_string(),
+                message: format!("{trigger:?} is not possible in state {}", self.state),
+            });
+        };
+        self.state = next;
+        self.moved = true;
+        if next != JobState::Active {
+            self.worker_id = None;
+            self.lease_token = None;
+            self.lease_expires_at = None;
+        }
+        if next.is_terminal() {
+            self.ended_at = Some(now);
+        }
+        Ok(())
+    }
+
+    /// The row as `jobs_touch.sql` takes it.
+    pub(super) fn touched(&self) -> Result<impl BulkRow + use<>, StoreError> {
+        let position = self.position.as_ref().map(as_json).transpose()?;
+        let (reserved, used) = (self.reserved, self.tokens_used);
+        let token = self.read_token.clone();
+        Ok((self.seq, self.lapses, position, reserved, used, self.events, self.lease_expires_at, token))
+    }
+
+    /// The row as `jobs_write.sql` takes it.
+    pub(super) fn changes(&self) -> Result<impl BulkRow + use<>, StoreError> {
+        let position = self.position.as_ref().map(as_json).transpose()?;
+        Ok((
+            self.seq,
+            self.state.as_str(),
+            self.attempt,
+            self.failures,
+            self.lapses,
+            self.run_at,
+            self.started_at,
+            self.ended_at,
+            position,
+            self.reserved,
+            self.tokens_used,
+            self.events,
+            self.worker_id.clone(),
+            self.lease_token.clone(),
+            self.lease_expires_at,
+            self.retry_delay_ms,
+            self.claimed_at,
+            self.read_token.clone(),
+        ))
+    }
+}
+
+/// An engagement with its counters and its budget.
+#[derive(Clone, Debug)]
+pub(super) struct EngagementRow {
+    pub seq: i64,
+    pub engagement: Engagement,
+    pub digest: String,
+    pub budget_seq: i64,
+    pub events: i64,
+    pub messages: i64,
+    pub budget: Budget,
+    /// Events and messages as they were when the row was read: who changes the row changes one of them.
+    pub read: (i64, i64),
+}
+
+impl EngagementRow {
+    pub(super) fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
+        Ok(Self {
+            seq: get(row, "seq")?,
+            engagement: Engagement {
+                id: get::<String>(row, "id")?.into(),
+                agent: get(row, "agent_name")?,
+                user: User { id: get(row, "user_id")?, email: maybe(row, "user_email")? },
+                started_at: time(row, "started_at")?,
+                turns: get(row, "turns")?,
+            },
+            digest: get(row, "digest")?,
+            budget_seq: get(row, "budget_seq")?,
+            events: get(row, "events")?,
+            messages: get(row, "messages")?,
+            read: (get(row, "events")?, get(row, "messages")?),
+            budget: Budget {
+                limit: maybe(row, "token_limit")?,
+                settled: get(row, "settled")?,
+                reserved: get(row, "reserved")?,
+            },
+        })
+    }
+}
+
+pub(super) fn envelope(
+    row: &impl Fields,
+) -> Result<(i64, turnstone_domain::retry::RetryPolicy, Envelope), Inconsistency> {
+    let envelope = Envelope {
+        args: json(row, "args")?,
+        meta: json(row, "meta")?,
+        options: json(row, "options")?,
+        extra: json(row, "extra")?,
+    };
+    Ok((get(row, "job_seq")?, json(row, "retry")?, envelope))
+}
+
+pub(super) fn checkpoint(row: &impl Fields) -> Result<Checkpoint, Inconsistency> {
+    let phase: i64 = get(row, "phase")?;
+    Ok(Checkpoint {
+        turn: get(row, "turn")?,
+        phase: Phase::from_index(phase).ok_or_else(|| wrong("phase", format!("{phase} is unknown")))?,
+        version: get(row, "version")?,
+        body: json(row, "body")?,
+        duration_ms: get(row, "duration_ms")?,
+        tokens_in: get(row, "tokens_in")?,
+        tokens_out: get(row, "tokens_out")?,
+        at: time(row, "at")?,
+    })
+}
+
+pub(super) fn message(row: &impl Fields) -> Result<StoredMessage, Inconsistency> {
+    Ok(StoredMessage {
+        seq: get(row, "seq")?,
+        turn: get(row, "turn")?,
+        message: json(row, "message")?,
+        created_at: time(row, "created_at")?,
+    })
+}
+
+pub(super) fn tool_call(row: &impl Fields) -> Result<ToolCall, Inconsistency> {
+    Ok(ToolCall {
+        call_id: CallId(get(row, "call_id")?),
+        turn: get(row, "turn")?,
+        position: get(row, "position")?,
+        name: get(row, "name")?,
+        input: json(row, "input")?,
+        idempotent: get(row, "idempotent")?,
+        state: word(row, "state", ToolCallState::parse)?,
+        sends: get(row, "sends")?,
+        outcome: json_or_none(row, "outcome")?,
+        withheld: get(row, "withheld")?,
+        duration_ms: maybe(row, "duration_ms")?,
+        created_at: time(row, "created_at")?,
+        review_id: maybe::<String>(row, "review_id")?.map(ReviewId),
+    })
+}
+
+pub(super) fn event(row: &impl Fields) -> Result<Event, Inconsistency> {
+    Ok(Event {
+        seq: get(row, "seq")?,
+        name: word(row, "name", EventName::parse)?,
+        job_id: JobId(get(row, "job_id")?),
+        engagement_id: maybe::<String>(row, "engagement_id")?.map(Into::into),
+        turn: get(row, "turn")?,
+        data: json(row, "data")?,
+        at: time(row, "at")?,
+    })
+}
+
+pub(super) fn review(row: &impl Fields) -> Result<Review, Inconsistency> {
+    Ok(Review {
+        id: ReviewId(get(row, "id")?),
+        engagement_id: get::<String>(row, "engagement_id")?.into(),
+        job_id: JobId(get(row, "job_id")?),
+        turn: get(row, "turn")?,
+        call_id: CallId(get(row, "call_id")?),
+        kind: word(row, "kind", ReviewKind::parse)?,
+        reviewer: get(row, "reviewer")?,
+        question: json(row, "question")?,
+        arguments_hash: get(row, "arguments_hash")?,
+        state: word(row, "state", ReviewState::parse)?,
+        decided_by: maybe(row, "decided_by")?,
+        reason: maybe(row, "reason")?,
+        created_at: time(row, "created_at")?,
+        deadline_at: time_or_none(row, "deadline_at")?,
+        decided_at: time_or_none(row, "decided_at")?,
+    })
+}
+
+pub(super) fn worker(row: &impl Fields) -> Result<WorkerBeat, Inconsistency> {
+    Ok(WorkerBeat {
+        name: get(row, "name")?,
+        instance: get(row, "instance")?,
+        host: get(row, "host")?,
+        pid: get(row, "pid")?,
+        version: get(row, "version")?,
+        queues: json(row, "queues")?,
+        slots: get(row, "slots")?,
+        busy: get(row, "busy")?,
+        state: word(row, "state", WorkerState::parse)?,
+        started_at: time(row, "started_at")?,
+        seen_at: time(row, "seen_at")?,
+    })
+}
+
+pub(super) fn hourly_count(row: &impl Fields) -> Result<HourlyCount, Inconsistency> {
+    Ok(HourlyCount {
+        hour: time(row, "hour")?,
+        queue: get(row, "queue")?,
+        state: word(row, "state", JobState::parse)?,
+        jobs: get(row, "jobs")?,
+        tokens: get(row, "tokens")?,
+        took_ms: get(row, "took_ms")?,
+    })
+}

@@ -1,0 +1,366 @@
+//! A unit of work: rows are read once, decided upon in memory, and everything that changed is written in bulk.
+//!
+//! All of it runs inside the writer's transaction, which holds the rows that it reads: SQLite by its one write lock,
+//! PostgreSQL row by row. So what was read stays true until it is written.
+
+use super::held::{Known, Learnt};
+use super::rows::{EngagementRow, JobRow};
+use super::session::Session;
+use super::statement::{Writes, as_json, read_by};
+use crate::{Ring, StoreError, sql};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem::take;
+use turnstone_domain::budget::Budget;
+use turnstone_domain::message::Message;
+use turnstone_domain::review::NewReview;
+use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome};
+use turnstone_domain::{Checkpoint, EventName, JobError, JobId, NewEvent, Timestamp};
+
+// Rows as the bulk statements of the same names take them: the order is theirs.
+type CheckpointInsert = (i64, i64, i64, i64, String, i64, i64, i64, Timestamp);
+type MessageInsert = (i64, i64, i64, i64, String, Timestamp);
+type EventInsert = (i64, i64, i64, &'static str, i64, String, Timestamp);
+type ToolCallInsert = (String, i64, i64, i64, i64, String, String, i64, &'static str, i64, Timestamp);
+type ToolCallWrite = (String, &'static str, Option<String>, Option<i64>, i64, i64);
+type ReviewInsert =
+    (String, i64, i64, i64, String, &'static str, String, String, String, Timestamp, Option<Timestamp>);
+
+/// Rows that were read, and what is to be written.
+#[derive(Default)]
+pub(super) struct Unit {
+    jobs: BTreeMap<i64, JobRow>,
+    by_id: HashMap<String, i64>,
+    engagements: BTreeMap<i64, EngagementRow>,
+    budgets: BTreeMap<i64, Budget>,
+    read_budgets: BTreeMap<i64, Budget>,
+    changed_jobs: BTreeSet<i64>,
+    changed_engagements: BTreeSet<i64>,
+    changed_budgets: BTreeSet<i64>,
+    checkpoints: Vec<CheckpointInsert>,
+    messages: Vec<MessageInsert>,
+    events: Vec<EventInsert>,
+    new_calls: Vec<ToolCallInsert>,
+    moved_calls: Vec<ToolCallWrite>,
+    results: Vec<(i64, String)>,
+    errors: Vec<(i64, i64, String, Timestamp)>,
+    reviews: Vec<ReviewInsert>,
+    /// To ring once the transaction is committed.
+    pub(super) rings: Vec<Ring>,
+}
+
+impl Unit {
+    /// Takes in job rows and reads their engagements.
+    pub(super) async fn take_in<S: Session>(
+        &mut self,
+        session: &mut S,
+        rows: Vec<JobRow>,
+    ) -> Result<(), StoreError> {
+        let missing: BTreeSet<i64> = rows
+            .iter()
+            .filter_map(|job| job.engagement_seq)
+            .filter(|seq| !self.engagements.contains_key(seq))
+            .collect();
+        for job in rows {
+            self.by_id.insert(job.id.0.clone(), job.seq);
+            self.jobs.entry(job.seq).or_insert(job);
+        }
+        let keys: Vec<(i64,)> = missing.into_iter().map(|seq| (seq,)).collect();
+        let (action, text) = ("read engagements", &sql::ENGAGEMENTS_TO_CHANGE);
+        let engagements = read_by(session, action, text, keys, EngagementRow::decode).await?;
+        engagements.into_iter().for_each(|row| self.take_engagement(row));
+        Ok(())
+    }
+
+    fn take_engagement(&mut self, row: EngagementRow) {
+        // Engagements may share a budget: the row that was read first stands for all of them, so moves add up.
+        self.budgets.entry(row.budget_seq).or_insert(row.budget);
+        self.read_budgets.entry(row.budget_seq).or_insert(row.budget);
+        self.engagements.insert(row.seq, row);
+    }
+
+    /// Takes in what is known without reading it.
+    pub(super) fn take_known(&mut self, known: Known) {
+        self.by_id.insert(known.job.id.0.clone(), known.job.seq);
+        self.jobs.entry(known.job.seq).or_insert(known.job);
+        known.engagement.into_iter().for_each(|row| self.take_engagement(row));
+    }
+
+    /// What is known of the jobs when this unit is committed.
+    pub(super) fn learnt(&self) -> Vec<Learnt> {
+        let mut learnt = Vec::new();
+        for job in self.changed_jobs.iter().filter_map(|seq| self.jobs.get(seq)) {
+            if let Some(token) =
+                job.read_token.as_ref().filter(|token| job.lease_token.as_ref() != Some(token))
+            {
+                learnt.push((token.clone(), None));
+            }
+            if let Some(token) = &job.lease_token {
+                let engagement = self.engagement_of(job.seq).map(|row| EngagementRow {
+                    read: (row.events, row.messages),
+                    budget: self.budgets.get(&row.budget_seq).copied().unwrap_or(row.budget),
+                    ..row.clone()
+                });
+                let job = JobRow { moved: false, read_token: Some(token.clone()), ..job.clone() };
+                learnt.push((token.clone(), Some(Known { job, engagement })));
+            }
+        }
+        learnt
+    }
+
+    /// The seq of a job that was taken in.
+    pub(super) fn seq_of(&self, id: &JobId) -> Option<i64> {
+        self.by_id.get(id.as_str()).copied()
+    }
+
+    /// A job that was taken in.
+    pub(super) fn job(&self, seq: i64) -> Option<&JobRow> {
+        self.jobs.get(&seq)
+    }
+
+    /// A job that was taken in, to be changed.
+    pub(super) fn change_job(&mut self, seq: i64) -> Result<&mut JobRow, StoreError> {
+        self.changed_jobs.insert(seq);
+        self.jobs.get_mut(&seq).ok_or(StoreError::Inconsistent {
+            table: "jobs",
+            column: "seq",
+            row: seq.to_string(),
+            message: "the row was not read".to_owned(),
+        })
+    }
+
+    /// The engagement of a job, if it has one.
+    pub(super) fn engagement_of(&self, job_seq: i64) -> Option<&EngagementRow> {
+        self.jobs.get(&job_seq)?.engagement_seq.and_then(|seq| self.engagements.get(&seq))
+    }
+
+    fn change_engagement(&mut self, job_seq: i64) -> Option<&mut EngagementRow> {
+        let seq = self.jobs.get(&job_seq)?.engagement_seq?;
+        self.changed_engagements.insert(seq);
+        self.engagements.get_mut(&seq)
+    }
+
+    /// The budget of a job's engagement; a plain job has an unlimited one that nobody keeps.
+    pub(super) fn budget_of(&self, job_seq: i64) -> Budget {
+        let budget = self.engagement_of(job_seq).and_then(|row| self.budgets.get(&row.budget_seq));
+        budget.copied().unwrap_or_default()
+    }
+
+    /// Moves the budget of a job's engagement; every engagement that shares it sees the move.
+    pub(super) fn move_budget(&mut self, job_seq: i64, settle: i64, reserve: i64) {
+        let Some(budget_seq) = self.engagement_of(job_seq).map(|row| row.budget_seq) else { return };
+        self.changed_budgets.insert(budget_seq);
+        if let Some(budget) = self.budgets.get_mut(&budget_seq) {
+            budget.settled = budget.settled.saturating_add(settle);
+            budget.reserved = budget.reserved.saturating_add(reserve);
+        }
+    }
+
+    /// Gives an outstanding reservation back.
+    pub(super) fn give_back(&mut self, job_seq: i64) -> Result<(), StoreError> {
+        let reserved = take(&mut self.change_job(job_seq)?.reserved);
+        if reserved > 0 {
+            self.move_budget(job_seq, 0, -reserved);
+        }
+        Ok(())
+    }
+
+    /// Appends an event to the job's stream.
+    pub(super) fn event(&mut self, job_seq: i64, event: &NewEvent) -> Result<(), StoreError> {
+        let stream = self.change_job(job_seq)?.stream;
+        let (seq, bell) = match self.change_engagement(job_seq) {
+            Some(row) => {
+                row.events += 1;
+                (row.events, row.engagement.id.0.clone())
+            }
+            None => {
+                let job = self.change_job(job_seq)?;
+                job.events += 1;
+                (job.events, job.id.0.clone())
+            }
+        };
+        self.events.push((
+            stream,
+            seq,
+            job_seq,
+            event.name.as_str(),
+            event.turn,
+            event.data.to_string(),
+            event.at,
+        ));
+        if self.rings.last() != Some(&Ring::Events(bell.clone())) {
+            self.rings.push(Ring::Events(bell));
+        }
+        Ok(())
+    }
+
+    /// Appends an event that is not a turn's own.
+    pub(super) fn note(
+        &mut self,
+        job_seq: i64,
+        name: EventName,
+        data: Value,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let turn =
+            self.job(job_seq).and_then(|job| job.position.as_ref()).map_or(0, |position| position.turn);
+        self.event(job_seq, &NewEvent { name, turn, data, at })
+    }
+
+    /// Appends a checkpoint; a complete turn counts in its engagement.
+    pub(super) fn checkpoint(&mut self, job_seq: i64, done: &Checkpoint) {
+        let body = done.body.to_string();
+        self.checkpoints.push((
+            job_seq,
+            done.turn,
+            i64::try_from(done.phase.index()).unwrap_or(i64::MAX),
+            done.version,
+            body,
+            done.duration_ms,
+            done.tokens_in,
+            done.tokens_out,
+            done.at,
+        ));
+        if done.phase.next().is_none()
+            && let Some(row) = self.change_engagement(job_seq)
+        {
+            row.engagement.turns = row.engagement.turns.max(done.turn);
+        }
+    }
+
+    /// Appends a message to the engagement.
+    pub(super) fn message(
+        &mut self,
+        job_seq: i64,
+        turn: i64,
+        message: &Message,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let text = as_json(message)?;
+        if let Some(row) = self.change_engagement(job_seq) {
+            row.messages += 1;
+            let (engagement_seq, seq) = (row.seq, row.messages);
+            self.messages.push((engagement_seq, seq, job_seq, turn, text, at));
+        }
+        Ok(())
+    }
+
+    /// Adds or moves a row of the tool journal.
+    pub(super) fn tool_call(
+        &mut self,
+        job_seq: i64,
+        step: &ToolCallMove,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        match step {
+            ToolCallMove::Intend { call_id, turn, position, name, input, idempotent, sent } => {
+                let Some(engagement_seq) = self.engagement_of(job_seq).map(|row| row.seq) else {
+                    return Ok(());
+                };
+                let state = if *sent { ToolCallState::Sent } else { ToolCallState::Planned };
+                self.new_calls.push((
+                    call_id.0.clone(),
+                    job_seq,
+                    engagement_seq,
+                    *turn,
+                    *position,
+                    name.clone(),
+                    input.to_string(),
+                    i64::from(*idempotent),
+                    state.as_str(),
+                    i64::from(*sent),
+                    at,
+                ));
+            }
+            ToolCallMove::Send { call_id } => {
+                self.moved_calls.push((call_id.0.clone(), ToolCallState::Sent.as_str(), None, None, 0, 1));
+            }
+            ToolCallMove::Settle { call_id, outcome, duration_ms, withheld } => {
+                let outcome = as_json::<ToolOutcome>(outcome)?;
+                let state = ToolCallState::Settled.as_str();
+                self.moved_calls.push((
+                    call_id.0.clone(),
+                    state,
+                    Some(outcome),
+                    Some(*duration_ms),
+                    i64::from(*withheld),
+                    0,
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores a job's result.
+    pub(super) fn result(&mut self, job_seq: i64, result: &Value) {
+        self.results.push((job_seq, result.to_string()));
+    }
+
+    /// Appends a failed attempt.
+    pub(super) fn error(&mut self, job_seq: i64, error: &JobError, at: Timestamp) -> Result<(), StoreError> {
+        let attempt = self.job(job_seq).map_or(0, |job| job.attempt);
+        self.errors.push((job_seq, attempt, as_json(error)?, at));
+        Ok(())
+    }
+
+    /// Opens a review.
+    pub(super) fn review(&mut self, job_seq: i64, new: &NewReview, at: Timestamp) {
+        let Some(engagement_seq) = self.engagement_of(job_seq).map(|row| row.seq) else { return };
+        self.reviews.push((
+            new.id.0.clone(),
+            engagement_seq,
+            job_seq,
+            new.turn,
+            new.call_id.0.clone(),
+            new.kind.as_str(),
+            new.reviewer.clone(),
+            new.question.to_string(),
+            new.arguments_hash.clone(),
+            at,
+            new.deadline_at,
+        ));
+    }
+
+    /// Writes everything that changed; the rings stay for after the commit.
+    pub(super) async fn flush<S: Session>(&mut self, session: &mut S) -> Result<(), StoreError> {
+        let (mut moved, mut touched) = (Vec::new(), Vec::new());
+        for job in self.changed_jobs.iter().filter_map(|seq| self.jobs.get(seq)) {
+            if job.moved {
+                moved.push(job.changes()?);
+            } else {
+                touched.push(job.touched()?);
+            }
+        }
+        let mut writes = Writes::default();
+        writes.all("write jobs", &sql::JOBS_WRITE, moved);
+        writes.all("write jobs", &sql::JOBS_TOUCH, touched);
+        let engagements: Vec<_> = self
+            .changed_engagements
+            .iter()
+            .filter_map(|seq| self.engagements.get(seq))
+            .map(|row| (row.seq, row.engagement.turns, row.events, row.messages, row.read.0, row.read.1))
+            .collect();
+        writes.all("write engagements", &sql::ENGAGEMENTS_WRITE, engagements);
+        let budgets: Vec<_> = self
+            .changed_budgets
+            .iter()
+            .filter_map(|seq| {
+                let (now, read) = (self.budgets.get(seq)?, self.read_budgets.get(seq)?);
+                Some((*seq, now.settled, now.reserved, read.settled, read.reserved))
+            })
+            .collect();
+        writes.all("write budgets", &sql::BUDGETS_WRITE, budgets);
+        writes.all("write checkpoints", &sql::CHECKPOINTS_INSERT, take(&mut self.checkpoints));
+        writes.all("write messages", &sql::MESSAGES_INSERT, take(&mut self.messages));
+        writes.all("write tool calls", &sql::TOOL_CALLS_INSERT, take(&mut self.new_calls));
+        writes.all("write results", &sql::RESULTS_INSERT, take(&mut self.results));
+        writes.all("write errors", &sql::ERRORS_INSERT, take(&mut self.errors));
+        writes.all("write reviews", &sql::REVIEWS_INSERT, take(&mut self.reviews));
+        writes.all("write events", &sql::EVENTS_INSERT, take(&mut self.events));
+        writes.run(session).await?;
+        // Apart, because a call may be journalled and settled in one go.
+        let mut moves = Writes::default();
+        moves.all("write tool calls", &sql::TOOL_CALLS_WRITE, take(&mut self.moved_calls));
+        moves.run(session).await
+    }
+}

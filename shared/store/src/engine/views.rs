@@ -1,0 +1,312 @@
+//! Reads, on connections of their own.
+
+use super::Engine;
+use super::columns::Columns;
+use super::rows::{self, EngagementRow, Inconsistency, JobRow, get, json, time};
+use super::session::{Arg, Args, Reader};
+use super::statement::decode_all;
+use crate::sql::{self, Text};
+use crate::{
+    AgentRecord, CheckpointRow, EventFilter, HourlyCount, JobFilter, JobKind, Page, Recall, ReviewAnswer,
+    ReviewFilter, StoreError, Views, WorkerBeat,
+};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use turnstone_domain::budget::Budget;
+use turnstone_domain::engagement::Engagement;
+use turnstone_domain::event::Event;
+use turnstone_domain::job::{AgentJob, FailedAttempt};
+use turnstone_domain::message::StoredMessage;
+use turnstone_domain::review::Review;
+use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
+use turnstone_domain::{AgentDefinition, EngagementId, Job, JobId, JobState, ReviewId, Timestamp};
+
+/// Reads rows by single values.
+async fn all<R: Reader, T>(
+    reader: &R,
+    action: &'static str,
+    text: &Text,
+    args: &[Arg<'_>],
+    decode: fn(&R::Row) -> Result<T, Inconsistency>,
+) -> Result<Vec<T>, StoreError> {
+    decode_all(&reader.read(action, text, Args::Values(args)).await?, decode)
+}
+
+/// Reads one row by single values.
+async fn one<R: Reader, T>(
+    reader: &R,
+    action: &'static str,
+    text: &Text,
+    args: &[Arg<'_>],
+    decode: fn(&R::Row) -> Result<T, Inconsistency>,
+) -> Result<Option<T>, StoreError> {
+    Ok(all(reader, action, text, args, decode).await?.pop())
+}
+
+/// Reads the row of one key.
+async fn by_seq<R: Reader, T>(
+    reader: &R,
+    action: &'static str,
+    text: &Text,
+    seq: i64,
+    decode: fn(&R::Row) -> Result<T, Inconsistency>,
+) -> Result<Option<T>, StoreError> {
+    let keys = Args::Rows(Columns::of(vec![(seq,)]), &[]);
+    Ok(decode_all(&reader.read(action, text, keys).await?, decode)?.pop())
+}
+
+impl<R: Reader> Engine<R> {
+    /// Queues that have a job that is available, or will be as soon as somebody claims, by name.
+    pub(super) async fn ready_queues(
+        &self,
+        kind: JobKind,
+        now: Timestamp,
+    ) -> Result<Vec<String>, StoreError> {
+        let values = [kind.as_str().into(), now.0.into()];
+        all(&self.readers, "look for work", &sql::QUEUES_READY, &values, |row| get(row, "name")).await
+    }
+
+    /// A job with everything that belongs to it; `None` when its history is gone already.
+    async fn complete(&self, row: JobRow) -> Result<Option<Job>, StoreError> {
+        let readers = &self.readers;
+        let (action, text) = ("read an envelope", &sql::ENVELOPES_BY_JOB);
+        let envelope = by_seq(readers, action, text, row.seq, rows::envelope).await?;
+        let Some((_, retry, envelope)) = envelope else { return Ok(None) };
+        let seq = [row.seq.into()];
+        let result = one(readers, "read a result", &sql::JOB_RESULT, &seq, |row| json(row, "result")).await?;
+        let errors = all(readers, "read errors", &sql::JOB_ERRORS, &seq, |row| {
+            Ok(FailedAttempt {
+                attempt: get(row, "attempt")?,
+                error: json(row, "error")?,
+                at: time(row, "at")?,
+            })
+        })
+        .await?;
+        let agent = match row.engagement_seq {
+            Some(seq) => self.agent_side(&row, seq).await?,
+            None => None,
+        };
+        Ok(Some(Job {
+            id: row.id,
+            job_type: row.job_type,
+            queue: row.queue,
+            state: row.state,
+            priority: row.priority,
+            attempt: row.attempt,
+            failures: row.failures,
+            created_at: row.created_at,
+            run_at: row.run_at,
+            started_at: row.started_at,
+            ended_at: row.ended_at,
+            expires_at: row.expires_at,
+            timeout_ms: row.timeout_ms,
+            worker_id: row.worker_id,
+            retry,
+            retry_delay_ms: row.retry_delay_ms,
+            envelope,
+            result,
+            errors,
+            agent,
+        }))
+    }
+
+    async fn agent_side(&self, row: &JobRow, engagement_seq: i64) -> Result<Option<AgentJob>, StoreError> {
+        let readers = &self.readers;
+        let (action, text) = ("read an engagement", &sql::ENGAGEMENTS_BY_SEQ);
+        let Some(engagement) = by_seq(readers, action, text, engagement_seq, EngagementRow::decode).await?
+        else {
+            return Ok(None);
+        };
+        let (action, seq) = ("read the tool journal", [row.seq.into()]);
+        let calls = all(readers, action, &sql::TOOL_CALLS_OF_JOB, &seq, rows::tool_call).await?;
+        Ok(Some(AgentJob {
+            engagement_id: engagement.engagement.id,
+            position: row.position.clone().unwrap_or_default(),
+            tokens_used: row.tokens_used,
+            tool_results: calls.iter().filter_map(tool_result).collect(),
+        }))
+    }
+}
+
+/// A settled call as `ext_agent_tool_results` shows it.
+fn tool_result(call: &ToolCall) -> Option<Value> {
+    let mut shown = json!({"tool_call_id": call.call_id, "name": call.name, "latency_ms": call.duration_ms});
+    let (key, value) = match call.outcome.as_ref()? {
+        _ if call.withheld => ("withheld", true.into()),
+        ToolOutcome::Success { output } => ("result", output.clone()),
+        ToolOutcome::Error { code, message, .. } => ("error", json!({"code": code, "message": message})),
+    };
+    shown[key] = value;
+    Some(shown)
+}
+
+#[async_trait]
+impl<R: Reader> Views for Engine<R> {
+    async fn job(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
+        let keys = Args::Rows(Columns::of(vec![(id.clone(),)]), &[]);
+        let rows = self.readers.read("read a job", &sql::JOBS_BY_ID, keys).await?;
+        match decode_all(&rows, JobRow::decode)?.pop() {
+            Some(row) => self.complete(row).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn jobs(&self, filter: &JobFilter, page: Page) -> Result<(Vec<Job>, u64), StoreError> {
+        let state = filter.state.map(JobState::as_str);
+        let (queue, job_type) = (filter.queue.as_deref(), filter.job_type.as_deref());
+        let values = [state.into(), queue.into(), job_type.into()];
+        let total =
+            one(&self.readers, "count jobs", &sql::JOBS_COUNTED, &values, |row| get::<i64>(row, "jobs"))
+                .await?
+                .unwrap_or_default();
+        let values = [state.into(), queue.into(), job_type.into(), page.limit.into(), page.offset.into()];
+        let rows = all(&self.readers, "list jobs", &sql::JOBS_LISTED, &values, JobRow::decode).await?;
+        let mut jobs = Vec::with_capacity(rows.len());
+        for row in rows {
+            jobs.extend(self.complete(row).await?);
+        }
+        Ok((jobs, total.unsigned_abs()))
+    }
+
+    async fn engagement(
+        &self,
+        id: &EngagementId,
+    ) -> Result<Option<(Engagement, AgentDefinition, JobId)>, StoreError> {
+        let (action, values) = ("read an engagement", [id.as_str().into()]);
+        one(&self.readers, action, &sql::ENGAGEMENT_BY_ID, &values, |row| {
+            let engagement = EngagementRow::decode(row)?.engagement;
+            Ok((engagement, json(row, "definition")?, JobId(get(row, "job_id")?)))
+        })
+        .await
+    }
+
+    async fn messages(
+        &self,
+        id: &EngagementId,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<StoredMessage>, StoreError> {
+        let values = [id.as_str().into(), after.into(), limit.into()];
+        all(&self.readers, "read messages", &sql::MESSAGES_AFTER, &values, rows::message).await
+    }
+
+    async fn checkpoints(&self, id: &EngagementId, page: Page) -> Result<Vec<CheckpointRow>, StoreError> {
+        let values = [id.as_str().into(), page.limit.into(), page.offset.into()];
+        all(&self.readers, "read checkpoints", &sql::CHECKPOINTS_LISTED, &values, |row| {
+            Ok(CheckpointRow { job_id: JobId(get(row, "job_id")?), checkpoint: rows::checkpoint(row)? })
+        })
+        .await
+    }
+
+    async fn tool_calls(&self, id: &EngagementId) -> Result<Vec<ToolCall>, StoreError> {
+        let (action, values) = ("read the tool journal", [id.as_str().into()]);
+        all(&self.readers, action, &sql::TOOL_CALLS_OF_ENGAGEMENT, &values, rows::tool_call).await
+    }
+
+    async fn budget(&self, id: &EngagementId) -> Result<Budget, StoreError> {
+        let (action, values) = ("read a budget", [id.as_str().into()]);
+        let row = one(&self.readers, action, &sql::ENGAGEMENT_BY_ID, &values, EngagementRow::decode).await?;
+        Ok(row.map(|row| row.budget).unwrap_or_default())
+    }
+
+    async fn events_after(
+        &self,
+        filter: &EventFilter,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<Event>, StoreError> {
+        let (text, id) = match filter {
+            EventFilter::Engagement(id) => (&sql::EVENTS_OF_ENGAGEMENT, id.as_str()),
+            EventFilter::Job(id) => (&sql::EVENTS_OF_JOB, id.as_str()),
+        };
+        let values = [id.into(), after.into(), limit.into()];
+        all(&self.readers, "read events", text, &values, rows::event).await
+    }
+
+    async fn reviews(&self, filter: &ReviewFilter, page: Page) -> Result<Vec<Review>, StoreError> {
+        let state = filter.state.map(|state| state.as_str());
+        let values = [state.into(), filter.reviewer.as_deref().into(), page.limit.into(), page.offset.into()];
+        all(&self.readers, "list reviews", &sql::REVIEWS_LISTED, &values, rows::review).await
+    }
+
+    async fn review(&self, id: &ReviewId) -> Result<Option<Review>, StoreError> {
+        one(&self.readers, "read a review", &sql::REVIEW_BY_ID, &[id.as_str().into()], rows::review).await
+    }
+
+    async fn agents(&self) -> Result<Vec<AgentRecord>, StoreError> {
+        read_agents(&self.readers, None).await
+    }
+
+    async fn agent(&self, name: &str) -> Result<Option<AgentRecord>, StoreError> {
+        Ok(read_agents(&self.readers, Some(name)).await?.pop())
+    }
+
+    async fn counts(&self, queue: Option<&str>) -> Result<Vec<(JobState, u64)>, StoreError> {
+        all(&self.readers, "count jobs", &sql::STATES_COUNTED, &[queue.into()], |row| {
+            let jobs: i64 = get(row, "jobs")?;
+            Ok((rows::word(row, "state", JobState::parse)?, jobs.unsigned_abs()))
+        })
+        .await
+    }
+
+    async fn queues(&self) -> Result<Vec<String>, StoreError> {
+        all(&self.readers, "list queues", &sql::QUEUES_LISTED, &[], |row| get(row, "name")).await
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerBeat>, StoreError> {
+        all(&self.readers, "list workers", &sql::WORKERS_LISTED, &[None.into()], rows::worker).await
+    }
+
+    async fn statistics(&self, since: Timestamp) -> Result<Vec<HourlyCount>, StoreError> {
+        let values = [since.0.into()];
+        all(&self.readers, "read statistics", &sql::STATISTICS_LISTED, &values, rows::hourly_count).await
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.readers.read("answer a ping", &sql::PING, Args::Values(&[])).await.map(|_| ())
+    }
+}
+
+async fn read_agents<R: Reader>(readers: &R, name: Option<&str>) -> Result<Vec<AgentRecord>, StoreError> {
+    all(readers, "read agents", &sql::AGENTS_LISTED, &[name.into()], |row| {
+        Ok(AgentRecord {
+            definition: json(row, "definition")?,
+            source: get(row, "source")?,
+            updated_at: time(row, "updated_at")?,
+        })
+    })
+    .await
+}
+
+/// What an engagement remembers (see [`crate::Ledger::recall`]).
+pub(super) async fn recall<R: Reader>(
+    readers: &R,
+    job: &JobId,
+    turn: i64,
+    window: u32,
+    whole_journal: bool,
+) -> Result<Recall, StoreError> {
+    let values = [job.as_str().into(), window.into()];
+    let mut messages = all(readers, "recall messages", &sql::MESSAGES_NEWEST, &values, rows::message).await?;
+    messages.reverse();
+    let values = [job.as_str().into()];
+    let input = one(readers, "recall the input", &sql::MESSAGE_INPUT, &values, rows::message).await?;
+    let input = input.filter(|input| messages.first().is_some_and(|oldest| oldest.seq > input.seq));
+    let from = if whole_journal { 0 } else { turn };
+    let (action, values) = ("recall the tool journal", [job.as_str().into(), from.into()]);
+    let tool_calls = all(readers, action, &sql::TOOL_CALLS_FROM_TURN, &values, rows::tool_call).await?;
+    let values = [job.as_str().into(), turn.into()];
+    let reviews = all(readers, "recall reviews", &sql::REVIEWS_OF_TURN, &values, rows::review).await?;
+    let reviews = reviews
+        .into_iter()
+        .map(|review| ReviewAnswer {
+            call_id: review.call_id,
+            kind: review.kind,
+            arguments_hash: review.arguments_hash,
+            state: review.state,
+            decided_by: review.decided_by,
+            reason: review.reason,
+        })
+        .collect();
+    Ok(Recall { messages, input, tool_calls, reviews })
+}

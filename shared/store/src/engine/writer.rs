@@ -1,0 +1,383 @@
+//! The writer of a process: gathers what many callers hand it into one transaction (group commit).
+//!
+//! Everything that waits while a commit is under way goes into the next one, so nobody waits for a timer and the cost
+//! of a commit is shared by all who arrive together. Answers are given only after the commit.
+//!
+//! A database that does not answer is tried again with growing pauses. Turns wait for it as long as it takes, because
+//! what they carry has been paid for; all others are told after [`PATIENCE`]. A commit whose outcome is unknown is
+//! looked up before anything is tried again, so nothing is committed twice.
+
+use super::definitions::Definitions;
+use super::held::{Held, Learnt};
+use super::ops::turns::TurnStep;
+use super::ops::{
+    agents, cancel, claim, decide, leader, leases, prune, push, statistics, time_out, turns, upkeep, workers,
+};
+use super::session::{CommitError, Session};
+use super::unit::Unit;
+use crate::{
+    CancelOutcome, Claim, ClaimRequest, Decision, DecisionOutcome, Doorbell, Duty, LedgerError, NewAgent,
+    Pushed, Ring, StoreError, Term, WorkerBeat,
+};
+use backon::{BackoffBuilder, ExponentialBuilder};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::time::Instant;
+use turnstone_domain::budget::Budget;
+use turnstone_domain::{Ids, JobId, Lease, NewJob, ReviewId, Timestamp};
+
+/// At most this many requests share a commit: the bound of a commit's duration.
+const BATCH: usize = 512;
+/// How long a request that is not a turn waits for a database that does not answer.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What the writer is asked to do.
+pub(super) enum Request {
+    Claim(ClaimRequest),
+    Cancel(JobId, Timestamp),
+    Decide(ReviewId, Decision),
+    Register(Box<NewAgent>),
+    Lead { holder: String, lease_ms: i64, now: Timestamp },
+    Resign(Term),
+    Perform { duty: Duty, term: Term, now: Timestamp, limit: usize },
+    ReleaseAll { now: Timestamp },
+    Beat { beat: Box<WorkerBeat>, silent_ms: i64 },
+    Leave { name: String, instance: String },
+    Extend { leases: Vec<Lease>, until: Timestamp },
+    Release { leases: Vec<Lease>, now: Timestamp },
+}
+
+/// What the writer did.
+pub(super) enum Answer {
+    Claims(Vec<Claim>),
+    Cancel(CancelOutcome),
+    Decision(DecisionOutcome),
+    Changed(bool),
+    Term(Option<Term>),
+    Count(usize),
+    Lost(Vec<String>),
+    Done,
+    /// Refused for a reason that is this caller's alone; nothing was written for it.
+    Refused(StoreError),
+}
+
+type Reply<T> = oneshot::Sender<T>;
+
+/// A request with the place for its answer, and when it was made. Turns and pushes are told apart because many of them
+/// share statements.
+pub(super) struct Asked {
+    pub work: Work,
+    pub at: Instant,
+}
+
+/// See [`Asked`].
+pub(super) enum Work {
+    Turn(Box<TurnStep>, Reply<Result<Budget, LedgerError>>),
+    Push(Vec<NewJob>, Reply<Result<Vec<Pushed>, StoreError>>),
+    Other(Request, Reply<Result<Answer, StoreError>>),
+}
+
+enum Done {
+    Turn(Result<Budget, LedgerError>),
+    Push(Result<Vec<Pushed>, StoreError>),
+    Other(Result<Answer, StoreError>),
+}
+
+impl Work {
+    /// Whether nobody waits for the answer any more. What has not been written then never is.
+    fn is_abandoned(&self) -> bool {
+        match self {
+            Self::Turn(_, reply) => reply.is_closed(),
+            Self::Push(_, reply) => reply.is_closed(),
+            Self::Other(_, reply) => reply.is_closed(),
+        }
+    }
+}
+
+/// What a transaction did.
+struct Outcome {
+    done: Vec<Done>,
+    rings: Vec<Ring>,
+    learnt: Vec<Learnt>,
+}
+
+/// Why a batch was not committed.
+struct Refused {
+    error: StoreError,
+    /// Whether the transaction itself failed, and not the statements of one request.
+    shared: bool,
+}
+
+/// Where requests wait; several writers may share it.
+pub(super) type Inbox = Arc<Mutex<mpsc::Receiver<Asked>>>;
+
+/// The writer's connection and what it remembers between transactions.
+pub(super) struct Writer<S> {
+    session: S,
+    ids: Arc<dyn Ids>,
+    doorbell: Doorbell,
+    definitions: Definitions,
+    held: Arc<Held>,
+}
+
+impl<S: Session> Writer<S> {
+    pub(super) fn new(session: S, ids: Arc<dyn Ids>, doorbell: Doorbell, held: Arc<Held>) -> Self {
+        Self { session, ids, doorbell, definitions: Definitions::default(), held }
+    }
+
+    /// Works until every sender is gone.
+    pub(super) async fn run(mut self, inbox: Inbox) {
+        loop {
+            let mut batch = Vec::new();
+            if inbox.lock().await.recv_many(&mut batch, BATCH).await == 0 {
+                return;
+            }
+            self.commit(batch).await;
+        }
+    }
+
+    /// One transaction for all, tried until the database answers.
+    async fn commit(&mut self, mut batch: Vec<Asked>) {
+        let mut pauses = pauses().with_jitter().build();
+        let (mut silent, mut trusting) = (false, true);
+        loop {
+            batch.retain(|asked| !asked.work.is_abandoned());
+            if batch.is_empty() {
+                return;
+            }
+            let refused = match self.transact(&batch, trusting).await {
+                Ok(outcome) => {
+                    tell_of_recovery(silent);
+                    return self.conclude(batch, outcome);
+                }
+                Err(refused) => refused,
+            };
+            match refused {
+                Refused { error: error @ StoreError::Unavailable { .. }, .. } => {
+                    tell_of_silence(silent, &error, batch.len());
+                    silent = true;
+                    batch = tell_the_impatient(batch, &error);
+                    tokio::time::sleep(pauses.next().unwrap_or(PATIENCE)).await;
+                }
+                // What was known of a job is no longer so: it is read anew.
+                Refused { shared: false, .. } if trusting => trusting = false,
+                refused => return self.refuse(batch, refused).await,
+            }
+        }
+    }
+
+    /// Answers after a commit.
+    fn conclude(&self, batch: Vec<Asked>, outcome: Outcome) {
+        self.held.learn(outcome.learnt);
+        answer(batch, outcome.done);
+        outcome.rings.into_iter().for_each(|ring| self.doorbell.ring(ring));
+    }
+
+    /// Gives each request a transaction of its own, so that a poisonous one fails only its own caller. Nobody's
+    /// request is to blame for a transaction that cannot begin or end: trying each would only wait longer.
+    async fn refuse(&mut self, batch: Vec<Asked>, Refused { error, shared }: Refused) {
+        if shared || batch.len() == 1 {
+            tracing::error!(%error, requests = batch.len(), "the database refused a write");
+            let refused = batch.iter().map(|asked| refusal(&asked.work, &error)).collect();
+            return answer(batch, refused);
+        }
+        tracing::warn!(%error, requests = batch.len(), "a shared commit failed; its requests are tried one by one");
+        for asked in batch {
+            Box::pin(self.commit(vec![asked])).await;
+        }
+    }
+
+    async fn transact(&mut self, batch: &[Asked], trusting: bool) -> Result<Outcome, Refused> {
+        let shared = |error| Refused { error, shared: true };
+        self.session.begin().await.map_err(shared)?;
+        let done = match self.apply(batch, trusting).await {
+            Ok(done) => done,
+            Err(error) => {
+                self.session.rollback().await;
+                return Err(Refused { error, shared: false });
+            }
+        };
+        match self.session.commit().await {
+            Ok(()) => Ok(done),
+            Err(CommitError::Refused(error)) => Err(shared(error)),
+            Err(CommitError::Unknown(error)) => {
+                tracing::warn!(%error, requests = batch.len(), "the connection broke during a commit; its outcome is looked up");
+                if self.was_committed().await { Ok(done) } else { Err(shared(error)) }
+            }
+        }
+    }
+
+    /// Asks until the database knows.
+    async fn was_committed(&mut self) -> bool {
+        for pause in pauses().build() {
+            match self.session.outcome().await {
+                Ok(committed) => return committed,
+                Err(error) => tracing::debug!(%error, "the outcome of a commit is not known yet"),
+            }
+            tokio::time::sleep(pause).await;
+        }
+        false
+    }
+
+    async fn apply(&mut self, batch: &[Asked], trusting: bool) -> Result<Outcome, StoreError> {
+        let (mut rings, mut learnt) = (Vec::new(), Vec::new());
+        let (mut steps, mut pushes) = (Vec::new(), Vec::new());
+        for asked in batch {
+            match &asked.work {
+                Work::Turn(step, _) => steps.push(&**step),
+                Work::Push(jobs, _) => pushes.push(jobs.as_slice()),
+                Work::Other(..) => {}
+            }
+        }
+        let mut unit = Unit::default();
+        let stepped = if steps.is_empty() {
+            Vec::new()
+        } else {
+            let known = trusting.then_some(&*self.held);
+            turns::apply(&mut self.session, &mut unit, &steps, known).await?
+        };
+        rings.append(&mut unit.rings);
+        learnt.append(&mut unit.learnt());
+        let mut unit = Unit::default();
+        let pushed = if pushes.is_empty() {
+            Vec::new()
+        } else {
+            push::apply(&mut self.session, &mut unit, &pushes).await?
+        };
+        rings.append(&mut unit.rings);
+        let (mut stepped, mut pushed) = (stepped.into_iter(), pushed.into_iter());
+        let mut done = Vec::with_capacity(batch.len());
+        for asked in batch {
+            let closed = || StoreError::Closed;
+            done.push(match &asked.work {
+                Work::Turn(..) => Done::Turn(stepped.next().unwrap_or_else(|| Err(closed().into()))),
+                Work::Push(..) => Done::Push(pushed.next().unwrap_or_else(|| Err(closed()))),
+                Work::Other(request, _) => {
+                    let mut unit = Unit::default();
+                    let answer = self.other(&mut unit, request).await?;
+                    rings.append(&mut unit.rings);
+                    learnt.append(&mut unit.learnt());
+                    Done::Other(match answer {
+                        Answer::Refused(error) => Err(error),
+                        answer => Ok(answer),
+                    })
+                }
+            });
+        }
+        rings.dedup();
+        Ok(Outcome { done, rings, learnt })
+    }
+
+    async fn other(&mut self, unit: &mut Unit, request: &Request) -> Result<Answer, StoreError> {
+        let session = &mut self.session;
+        Ok(match request {
+            Request::Claim(request) => {
+                Answer::Claims(claim::apply(session, unit, request, &mut self.definitions, &*self.ids).await?)
+            }
+            Request::Cancel(job, at) => Answer::Cancel(cancel::apply(session, unit, job, *at).await?),
+            Request::Decide(review, decision) => {
+                Answer::Decision(decide::apply(session, unit, review, decision).await?)
+            }
+            Request::Register(agent) => Answer::Changed(agents::register(session, agent).await?),
+            Request::Lead { holder, lease_ms, now } => {
+                Answer::Term(leader::lead(session, holder, *lease_ms, *now, &*self.ids).await?)
+            }
+            Request::Resign(term) => {
+                leader::resign(session, term).await?;
+                Answer::Done
+            }
+            Request::Perform { duty, term, now, limit } => {
+                if leader::holds(session, term).await? {
+                    Answer::Count(perform(session, unit, *duty, *now, *limit).await?)
+                } else {
+                    Answer::Refused(StoreError::Deposed)
+                }
+            }
+            Request::ReleaseAll { now } => {
+                Answer::Count(upkeep::reap(session, unit, Timestamp(i64::MAX), *now, usize::MAX).await?)
+            }
+            Request::Beat { beat, silent_ms } => match workers::beat(session, beat, *silent_ms).await? {
+                Ok(()) => Answer::Done,
+                Err(refused) => Answer::Refused(refused),
+            },
+            Request::Leave { name, instance } => {
+                workers::leave(session, name, instance).await?;
+                Answer::Done
+            }
+            Request::Extend { leases, until } => Answer::Lost(leases::extend(session, leases, *until).await?),
+            Request::Release { leases, now } => {
+                leases::release(session, unit, leases, *now).await?;
+                Answer::Done
+            }
+        })
+    }
+}
+
+async fn perform<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    duty: Duty,
+    now: Timestamp,
+    limit: usize,
+) -> Result<usize, StoreError> {
+    match duty {
+        Duty::PromoteDue => upkeep::promote_due(session, unit, now, limit).await,
+        Duty::ReapExpired => upkeep::reap(session, unit, now, now, limit).await,
+        Duty::ExpireJobs => upkeep::expire_jobs(session, unit, now, limit).await,
+        Duty::ExpireReviews => upkeep::expire_reviews(session, unit, now, limit).await,
+        Duty::TimeOutJobs => time_out::apply(session, unit, now, limit).await,
+        Duty::Prune { before } => prune::apply(session, before, limit).await,
+        Duty::FoldStatistics { until } => statistics::fold(session, until, limit).await,
+    }
+}
+
+/// The pauses between attempts.
+fn pauses() -> ExponentialBuilder {
+    ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(20))
+        .with_max_delay(Duration::from_secs(1))
+        .without_max_times()
+}
+
+fn tell_of_silence(told: bool, error: &StoreError, requests: usize) {
+    if !told {
+        tracing::warn!(%error, requests, "the database does not answer; writes are tried again until it does");
+    }
+}
+
+fn tell_of_recovery(told: bool) {
+    if told {
+        tracing::info!("the database answers again");
+    }
+}
+
+/// Tells those that have waited too long that the database does not answer; returns the others.
+fn tell_the_impatient(batch: Vec<Asked>, error: &StoreError) -> Vec<Asked> {
+    let (waiting, gone): (Vec<_>, Vec<_>) = batch
+        .into_iter()
+        .partition(|asked| matches!(asked.work, Work::Turn(..)) || asked.at.elapsed() < PATIENCE);
+    let refused = gone.iter().map(|asked| refusal(&asked.work, error)).collect();
+    answer(gone, refused);
+    waiting
+}
+
+fn refusal(work: &Work, error: &StoreError) -> Done {
+    match work {
+        Work::Turn(..) => Done::Turn(Err(LedgerError::Store(error.clone()))),
+        Work::Push(..) => Done::Push(Err(error.clone())),
+        Work::Other(..) => Done::Other(Err(error.clone())),
+    }
+}
+
+/// Gives the answers. A caller that has gone away does not want its own.
+fn answer(batch: Vec<Asked>, done: Vec<Done>) {
+    for (asked, done) in batch.into_iter().zip(done) {
+        match (asked.work, done) {
+            (Work::Turn(_, reply), Done::Turn(done)) => drop(reply.send(done)),
+            (Work::Push(_, reply), Done::Push(done)) => drop(reply.send(done)),
+            (Work::Other(_, reply), Done::Other(done)) => drop(reply.send(done)),
+            _ => tracing::error!("the writer mixed up its answers"),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Limits that processes share through their database: a row per bucket, changed only if it is still as it was read.
+//!
+//! The rows are not part of any turn's transaction: a hot bucket must not make commits wait for one another.
+
+use super::bucket::{Bucket, Terms};
+use super::{Admission, Grant, Limit, LimitKey, RateLimits};
+use crate::StoreError;
+use crate::engine::rows::Fields;
+use crate::engine::session::{Arg, Args, Reader};
+use crate::sql::{self, Text};
+use async_trait::async_trait;
+use turnstone_domain::Timestamp;
+
+/// How often a bucket that others keep changing is tried before the caller is told to come again.
+const TRIES: usize = 8;
+/// When a caller is told to come again that others were faster than.
+const BUSY_MS: i64 = 20;
+/// A row that was not used for so long is full again, or nobody's.
+const REMEMBERED_MS: i64 = 86_400_000;
+
+/// The limits, over connections on which a statement stands alone.
+pub(crate) struct DatabaseLimits<R>(R);
+
+/// What is known about a call before it is admitted.
+struct Known {
+    bucket: Option<Bucket>,
+    held_until: Timestamp,
+}
+
+impl<R: Reader> DatabaseLimits<R> {
+    pub(crate) fn new(connections: R) -> Self {
+        Self(connections)
+    }
+
+    async fn read(&self, bucket: &str, hold: &str) -> Result<Known, StoreError> {
+        let action = "read a rate limit";
+        let rows =
+            self.0.read(action, &sql::RATE_LIMITS_READ, Args::Values(&[bucket.into(), hold.into()])).await?;
+        let mut known = Known { bucket: None, held_until: Timestamp(0) };
+        for row in &rows {
+            let int = |column: &'static str| match row.int(column) {
+                Ok(value) => Ok(value.unwrap_or(0)),
+                Err(message) => Err(StoreError::Unreadable { column: column.to_owned(), message }),
+            };
+            if row.text("name").is_ok_and(|name| name == Some(hold)) {
+                known.held_until = Timestamp(int("held_until")?);
+            } else {
+                let (requests, tokens) = (int("requests")?, int("tokens")?);
+                known.bucket = Some(Bucket { requests, tokens, as_of: Timestamp(int("as_of")?) });
+            }
+        }
+        Ok(known)
+    }
+
+    /// Whether the statement changed a row.
+    async fn changed(&self, action: &'static str, text: &Text, args: &[Arg<'_>]) -> Result<bool, StoreError> {
+        Ok(!self.0.read(action, text, Args::Values(args)).await?.is_empty())
+    }
+
+    /// Writes the bucket if it is still as it was read.
+    async fn write(&self, name: &str, read: Option<Bucket>, new: Bucket) -> Result<bool, StoreError> {
+        let action = "take out of a rate limit";
+        let to = [name.into(), new.requests.into(), new.tokens.into(), new.as_of.0.into()];
+        let Some(read) = read else {
+            self.forget(new.as_of).await?;
+            return self.changed(action, &sql::RATE_LIMITS_INSERT, &to).await;
+        };
+        let [name, requests, tokens, as_of] = to;
+        let from = [read.requests.into(), read.tokens.into(), read.as_of.0.into()];
+        let [was_requests, was_tokens, was_as_of] = from;
+        let args = [name, requests, tokens, as_of, was_requests, was_tokens, was_as_of];
+        self.changed(action, &sql::RATE_LIMITS_TAKE, &args).await
+    }
+
+    async fn forget(&self, now: Timestamp) -> Result<(), StoreError> {
+        let before = [now.plus_ms(-REMEMBERED_MS).0.into()];
+        self.changed("forget old rate limits", &sql::RATE_LIMITS_FORGET, &before).await.map(|_| ())
+    }
+}
+
+#[async_trait]
+impl<R: Reader> RateLimits for DatabaseLimits<R> {
+    async fn admit(
+        &self,
+        key: &LimitKey,
+        limit: &Limit,
+        tokens: i64,
+        now: Timestamp,
+    ) -> Result<Admission, StoreError> {
+        let (terms, name, hold) = (Terms::of(limit), key.bucket(), key.hold());
+        for _ in 0..TRIES {
+            let known = self.read(&name, &hold).await?;
+            if known.held_until > now {
+                return Ok(Admission::Wait { until: known.held_until, held: true });
+            }
+            let bucket = known.bucket.unwrap_or_else(|| Bucket::full(&terms, now));
+            let (bucket, wait) = bucket.take(&terms, tokens, now);
+            if let Some(until) = wait {
+                return Ok(Admission::Wait { until, held: false });
+            }
+            if self.write(&name, known.bucket, bucket).await? {
+                return Ok(Admission::Granted(Grant::of(tokens)));
+            }
+        }
+        Ok(Admission::Wait { until: now.plus_ms(BUSY_MS), held: false })
+    }
+
+    async fn settle(
+        &self,
+        key: &LimitKey,
+        limit: &Limit,
+        grant: Grant,
+        used: i64,
+        _: Timestamp,
+    ) -> Result<(), StoreError> {
+        if limit.tokens_per_minute.is_none() || grant.left(used) == 0 {
+            return Ok(());
+        }
+        let (name, back) = (key.bucket(), Terms::of(limit).cost(grant.left(used)));
+        let args = [name.as_str().into(), back.into()];
+        self.changed("settle a rate limit", &sql::RATE_LIMITS_SETTLE, &args).await.map(|_| ())
+    }
+
+    async fn hold(&self, key: &LimitKey, until: Timestamp, now: Timestamp) -> Result<(), StoreError> {
+        let name = key.hold();
+        let args = [name.as_str().into(), now.0.into(), until.0.into()];
+        self.changed("hold a model", &sql::RATE_LIMITS_HOLD, &args).await.map(|_| ())
+    }
+}

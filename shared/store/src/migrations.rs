@@ -1,0 +1,63 @@
+//! The migrations of both databases, embedded, in order.
+
+use crate::StoreError;
+use sqlx::SqlSafeStr;
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use std::borrow::Cow;
+
+/// A migration: its number, its name, its text.
+pub(crate) type File = (i64, &'static str, &'static str);
+
+macro_rules! tree {
+    ($folder:literal) => {
+        &[
+            (1, "main job", include_str!(concat!("../../../migrations/", $folder, "/0001_main_job.sql"))),
+            (2, "fleet", include_str!(concat!("../../../migrations/", $folder, "/0002_fleet.sql"))),
+        ]
+    };
+}
+
+/// For SQLite.
+pub(crate) const SQLITE: &[File] = tree!("sqlite");
+/// For PostgreSQL.
+pub(crate) const POSTGRES: &[File] = tree!("postgres");
+
+/// The number of the newest migration.
+pub(crate) fn last(files: &[File]) -> i64 {
+    files.iter().map(|(version, _, _)| *version).max().unwrap_or_default()
+}
+
+/// Runs a tree.
+pub(crate) fn migrator(files: &'static [File]) -> Migrator {
+    let migrations = files
+        .iter()
+        .map(|(version, name, text)| {
+            let text: &'static str = text;
+            Migration::new(*version, Cow::Borrowed(name), MigrationType::Simple, text.into_sql_str(), false)
+        })
+        .collect();
+    Migrator::with_migrations(migrations)
+}
+
+/// Why a database could not be migrated, in a sentence that says what to do.
+pub(crate) fn refused(error: MigrateError) -> StoreError {
+    match error {
+        MigrateError::VersionMissing(version) => newer(version),
+        MigrateError::VersionMismatch(version) => StoreError::Unfit(format!(
+            "migration {version} was applied to the database with another text than this binary has: it was built \
+             from other sources. Use the binary that migrated it, or a newer release"
+        )),
+        MigrateError::Dirty(version) => StoreError::Unfit(format!(
+            "migration {version} broke off half-way. Restore the database from a backup, then run `turnstone migrate`"
+        )),
+        error => StoreError::Database { action: "migrate the database", message: error.to_string() },
+    }
+}
+
+/// The database is ahead of this binary.
+pub(crate) fn newer(version: i64) -> StoreError {
+    StoreError::Unfit(format!(
+        "the database has migration {version}, which this binary does not know: a newer Turnstone made it. Use that \
+         version or a later one; nothing was changed"
+    ))
+}

@@ -1,0 +1,68 @@
+//! The database's time, read now and then, and carried on by a monotonic clock in between.
+
+use super::connection::failed;
+use super::session::Readers;
+use crate::StoreError;
+use sqlx::postgres::PgConnection;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::time::Instant;
+use turnstone_domain::{Clock, Timestamp};
+
+const CLOCK: &str = include_str!("../../sql/postgres_alone/clock.sql");
+/// How often the two clocks are compared.
+const COMPARE: Duration = Duration::from_secs(30);
+/// How soon the comparing ends after the last user of the clock has.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// See the module.
+pub(super) struct DatabaseClock {
+    begun: Instant,
+    /// The database's time at `begun`, in milliseconds.
+    base: AtomicI64,
+}
+
+impl DatabaseClock {
+    /// Asks the database once and compares from then on, until nobody uses the clock any more.
+    pub(super) async fn start(conn: &mut PgConnection, readers: Readers) -> Result<Arc<Self>, StoreError> {
+        let begun = Instant::now();
+        let asked = sqlx::query_scalar::<_, i64>(CLOCK).persistent(false).fetch_one(conn).await;
+        let now = asked.map_err(failed("tell the time"))?;
+        let clock = Arc::new(Self { base: AtomicI64::new(now - millis(begun.elapsed()) / 2), begun });
+        tokio::spawn(compare(Arc::downgrade(&clock), readers));
+        Ok(clock)
+    }
+}
+
+impl Clock for DatabaseClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.base.load(Ordering::Relaxed) + millis(self.begun.elapsed()))
+    }
+}
+
+fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
+
+async fn compare(clock: Weak<DatabaseClock>, readers: Readers) {
+    let mut compared = Instant::now();
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let Some(clock) = clock.upgrade() else { return };
+        if compared.elapsed() < COMPARE {
+            continue;
+        }
+        compared = Instant::now();
+        let asked = Instant::now();
+        let answer = sqlx::query_scalar::<_, i64>(CLOCK).persistent(false).fetch_one(readers.pool()).await;
+        let took = asked.elapsed();
+        // A slow answer says little about the time, and a silent database nothing: the next one will do.
+        if let Ok(now) = answer
+            && took < Duration::from_millis(200)
+        {
+            let at = asked.duration_since(clock.begun) + took / 2;
+            clock.base.store(now - millis(at), Ordering::Relaxed);
+        }
+    }
+}

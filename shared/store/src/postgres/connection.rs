@@ -1,0 +1,105 @@
+//! Connecting, and telling errors that pass from errors that stay.
+
+use super::PostgresOptions;
+use crate::StoreError;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{ConnectOptions, Connection};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Where the database is and how connections to it are made.
+#[derive(Clone)]
+pub(super) struct Address {
+    options: PgConnectOptions,
+}
+
+impl Address {
+    /// Reads the address.
+    ///
+    /// # Errors
+    /// [`StoreError::Unfit`] when it is no address of a PostgreSQL database. The message does not show it: it may
+    /// hold a password.
+    pub(super) fn of(options: &PostgresOptions) -> Result<Self, StoreError> {
+        let unfit = |why: &str| {
+            StoreError::Unfit(format!(
+                "the database address is not usable: {why}. It has the form postgres://user:password@host:5432/database"
+            ))
+        };
+        if !["postgres://", "postgresql://"].iter().any(|scheme| options.url.starts_with(scheme)) {
+            return Err(unfit("it does not begin with postgres://"));
+        }
+        let parsed = PgConnectOptions::from_str(&options.url).map_err(|e| unfit(&e.to_string()))?;
+        let mut parsed = parsed.application_name("turnstone").disable_statement_logging();
+        if options.transaction_pooler {
+            parsed = parsed.statement_cache_capacity(0);
+        }
+        Ok(Self { options: parsed })
+    }
+
+    /// The options, for a pool or a listener.
+    pub(super) fn options(&self) -> PgConnectOptions {
+        self.options.clone()
+    }
+
+    /// `host:port/database`, without anything secret.
+    pub(super) fn shown(&self) -> String {
+        let database = self.options.get_database().unwrap_or("(default)");
+        format!("{}:{}/{database}", self.options.get_host(), self.options.get_port())
+    }
+
+    /// Connects once.
+    pub(super) async fn connect(&self) -> Result<PgConnection, StoreError> {
+        let unavailable = |message: String| StoreError::Unavailable { action: "be reached", message };
+        match tokio::time::timeout(CONNECT, PgConnection::connect_with(&self.options)).await {
+            Ok(Ok(conn)) => Ok(conn),
+            Ok(Err(error)) => Err(refused(&self.shown(), error)),
+            Err(_) => Err(unavailable(format!("{} did not answer within {CONNECT:?}", self.shown()))),
+        }
+    }
+}
+
+/// A connection that was not made: for good, or for now.
+fn refused(place: &str, error: sqlx::Error) -> StoreError {
+    let code = error.as_database_error().and_then(|e| e.code()).map(|code| code.into_owned());
+    match code.as_deref() {
+        Some("28P01" | "28000") => StoreError::Unfit(format!(
+            "{place} refused the user or the password of the database address: {error}"
+        )),
+        Some("3D000") => StoreError::Unfit(format!(
+            "there is no such database at {place}: create it (createdb), then run `turnstone migrate`"
+        )),
+        _ => StoreError::Unavailable { action: "be reached", message: format!("{place}: {error}") },
+    }
+}
+
+/// A database error as ours: [`StoreError::Unavailable`] when trying again helps.
+pub(super) fn failed(action: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
+    move |error| {
+        let message = error.to_string();
+        if passes(&error) {
+            StoreError::Unavailable { action, message }
+        } else {
+            StoreError::Database { action, message }
+        }
+    }
+}
+
+/// Whether an error passes: broken connections (08), resources (53), shutdown and start-up (57P0x), serialization
+/// failures and deadlocks (40), a read-only server while a fail-over is under way (25006).
+pub(super) fn passes(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => true,
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| {
+            ["08", "40", "53", "57P"].iter().any(|class| code.starts_with(class)) || code == "25006"
+        }),
+        _ => false,
+    }
+}

@@ -1,0 +1,147 @@
+//! Whether a database is fit for use: it takes writes, it has this version's schema, it keeps what it confirms.
+
+use super::PostgresOptions;
+use super::connection::{Address, failed};
+use crate::StoreError;
+use crate::migrations::{self, POSTGRES};
+use serde::Serialize;
+use sqlx::Row;
+use sqlx::postgres::PgConnection;
+
+const FITNESS: &str = include_str!("../../sql/postgres_alone/fitness.sql");
+const APPLIED: &str = include_str!("../../sql/postgres_alone/migrations_applied.sql");
+/// The oldest PostgreSQL that is tested.
+const OLDEST: i64 = 140_000;
+
+/// Something that was looked at.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Finding {
+    /// What was looked at, and what was found.
+    pub what: String,
+    /// Whether it is as it should be.
+    pub ok: bool,
+    /// What to do when it is not; empty when it is.
+    pub advice: String,
+}
+
+impl Finding {
+    /// Something that is as it should be.
+    #[must_use]
+    pub fn good(what: impl Into<String>) -> Self {
+        Self { what: what.into(), ok: true, advice: String::new() }
+    }
+
+    /// Something that is not as it should be.
+    #[must_use]
+    pub fn bad(what: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { what: what.into(), ok: false, advice: advice.into() }
+    }
+}
+
+struct Server {
+    standby: bool,
+    read_only: bool,
+    version: i64,
+    lossy: bool,
+}
+
+async fn server(conn: &mut PgConnection) -> Result<Server, StoreError> {
+    let row = sqlx::query(FITNESS).persistent(false).fetch_one(conn).await;
+    let row = row.map_err(failed("tell what it is"))?;
+    let flag = |column: &str| row.try_get::<i64, _>(column).map_err(failed("tell what it is"));
+    Ok(Server {
+        standby: flag("standby")? != 0,
+        read_only: flag("read_only")? != 0,
+        version: flag("version")?,
+        lossy: flag("lossy")? != 0,
+    })
+}
+
+/// Refuses a server that takes no writes.
+pub(super) async fn takes_writes(conn: &mut PgConnection) -> Result<(), StoreError> {
+    let server = server(conn).await?;
+    if server.standby {
+        return Err(StoreError::Unfit(
+            "the database is a read-only standby: give the address of the primary, or add \
+             target_session_attrs-like routing in front of it"
+                .to_owned(),
+        ));
+    }
+    if server.read_only {
+        return Err(StoreError::Unfit(
+            "the database takes no writes (default_transaction_read_only is on): switch it off for this database or \
+             this user"
+                .to_owned(),
+        ));
+    }
+    if server.version < OLDEST {
+        return Err(StoreError::Unfit(format!(
+            "the database is PostgreSQL {}, which is too old: 14 is the oldest that Turnstone works with",
+            server.version / 10_000
+        )));
+    }
+    Ok(())
+}
+
+/// The migrations that were applied.
+pub(super) async fn applied(conn: &mut PgConnection) -> Result<Vec<i64>, StoreError> {
+    let asked = sqlx::query_scalar(APPLIED).persistent(false).fetch_all(conn).await;
+    match asked {
+        // 42P01: there is no table of migrations yet.
+        Err(error) if error.as_database_error().is_some_and(|e| e.code().as_deref() == Some("42P01")) => {
+            Ok(Vec::new())
+        }
+        asked => asked.map_err(failed("list its migrations")),
+    }
+}
+
+/// Refuses a schema that is not this version's.
+pub(super) async fn schema_fits(conn: &mut PgConnection) -> Result<(), StoreError> {
+    let applied = applied(conn).await?;
+    let last = migrations::last(POSTGRES);
+    if let Some(newest) = applied.iter().max().filter(|newest| **newest > last) {
+        return Err(migrations::newer(*newest));
+    }
+    let missing = POSTGRES.iter().filter(|(version, _, _)| !applied.contains(version)).count();
+    if missing > 0 {
+        return Err(StoreError::Unfit(format!(
+            "the database lacks {missing} of {} migrations: run `turnstone migrate` with the same address first",
+            POSTGRES.len()
+        )));
+    }
+    Ok(())
+}
+
+/// See [`super::PostgresStore::check`].
+pub(super) async fn check(options: &PostgresOptions) -> Vec<Finding> {
+    let advice = "give DATABASE_URL the address of a PostgreSQL primary that is reachable from here";
+    let mut conn = match Address::of(options) {
+        Ok(address) => match address.connect().await {
+            Ok(conn) => conn,
+            Err(error) => return vec![Finding::bad(error.to_string(), advice)],
+        },
+        Err(error) => return vec![Finding::bad(error.to_string(), advice)],
+    };
+    let mut findings = Vec::new();
+    match server(&mut conn).await {
+        Ok(server) => {
+            findings.push(Finding::good(format!("PostgreSQL {} answers", server.version / 10_000)));
+            if server.lossy {
+                findings.push(Finding::bad(
+                    "synchronous_commit is off: a crash of the database loses what it confirmed",
+                    "switch it on for this database or this user",
+                ));
+            }
+        }
+        Err(error) => return vec![Finding::bad(error.to_string(), advice)],
+    }
+    findings.push(match takes_writes(&mut conn).await {
+        Ok(()) => Finding::good("the database takes writes"),
+        Err(error) => Finding::bad(error.to_string(), "use the primary"),
+    });
+    findings.push(match schema_fits(&mut conn).await {
+        Ok(()) => Finding::good("the schema is this version's"),
+        Err(error) => Finding::bad(error.to_string(), "run `turnstone migrate`, or use the newer binary"),
+    });
+    findings
+}

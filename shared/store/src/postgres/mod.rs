@@ -1,0 +1,108 @@
+//! The fleet's store: PostgreSQL, written by any number of processes at once.
+//!
+//! No state lives in a session: no lock, no temporary table, nothing set. So it works through a pooler in transaction
+//! mode, and a connection that breaks takes nothing with it.
+
+mod clock;
+mod connection;
+mod fitness;
+mod joined;
+mod relay;
+mod session;
+
+pub use fitness::Finding;
+
+use crate::engine;
+use crate::limits::database::DatabaseLimits;
+use crate::migrations::{self, POSTGRES};
+use crate::sql;
+use crate::{Store, StoreError};
+use clock::DatabaseClock;
+use connection::Address;
+use session::{Readers, Writing};
+use std::sync::Arc;
+use turnstone_domain::{Clock, Ids};
+
+/// How to reach the database and how to use it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostgresOptions {
+    /// `postgres://user:password@host:port/database`; it may hold a password and is never shown.
+    pub url: String,
+    /// The most connections that read.
+    pub connections: u32,
+    /// Connections that write; each shares its commits between all who wait.
+    pub writers: u32,
+    /// Whether a pooler in transaction mode stands in between: no prepared statement outlives its transaction, and
+    /// nothing listens.
+    pub transaction_pooler: bool,
+    /// Whether to hear and ring the bells of other processes through `LISTEN` and `NOTIFY`. Without it everybody polls.
+    pub listen: bool,
+}
+
+impl PostgresOptions {
+    /// The defaults for this address: 8 connections that read, 2 that write, bells through the database.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), connections: 8, writers: 2, transaction_pooler: false, listen: true }
+    }
+}
+
+/// The fleet's store.
+#[derive(Clone, Copy, Debug)]
+pub struct PostgresStore;
+
+impl PostgresStore {
+    /// Connects and starts the writers on the current runtime. The clock is the database's time, so that processes
+    /// agree on it whatever their machines say.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the database does not answer, [`StoreError::Unfit`] when it answers but cannot
+    /// be used: missing migrations, a newer schema, a read-only standby. Nothing is changed.
+    pub async fn open(
+        options: &PostgresOptions,
+        ids: Arc<dyn Ids>,
+    ) -> Result<(Store, Arc<dyn Clock>), StoreError> {
+        let address = Address::of(options)?;
+        let mut first = address.connect().await?;
+        fitness::takes_writes(&mut first).await?;
+        fitness::schema_fits(&mut first).await?;
+        let readers = Readers::new(&address, options);
+        let clock = DatabaseClock::start(&mut first, readers.clone()).await?;
+        let mut sessions = vec![Writing::new(address.clone(), options, Some(first))];
+        for _ in 1..options.writers.max(1) {
+            sessions.push(Writing::new(address.clone(), options, None));
+        }
+        let limits = Arc::new(DatabaseLimits::new(readers.clone()));
+        let store = engine::start(readers.clone(), sessions, &ids, limits);
+        if options.listen && !options.transaction_pooler {
+            relay::start(&readers, &store.doorbell, ids.next());
+        }
+        Ok((store, clock))
+    }
+
+    /// Brings the schema up to date and makes the queues known; returns the names of the migrations it applied.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::open`]; and when a migration fails, which leaves the database as it was.
+    pub async fn migrate(options: &PostgresOptions, queues: &[String]) -> Result<Vec<String>, StoreError> {
+        let address = Address::of(options)?;
+        let mut conn = address.connect().await?;
+        fitness::takes_writes(&mut conn).await?;
+        let before = fitness::applied(&mut conn).await?;
+        if let Some(newest) = before.iter().max().filter(|newest| **newest > migrations::last(POSTGRES)) {
+            return Err(migrations::newer(*newest));
+        }
+        let mut migrator = migrations::migrator(POSTGRES);
+        // The lock lives in a session, which a pooler does not give us; the migrations are transactions of their own.
+        migrator.set_locking(!options.transaction_pooler);
+        migrator.run(&mut conn).await.map_err(migrations::refused)?;
+        session::remember_queues(&mut conn, &sql::QUEUES_INSERT, queues).await?;
+        let new = POSTGRES.iter().filter(|(version, _, _)| !before.contains(version));
+        Ok(new.map(|(version, name, _)| format!("{version:04} {name}")).collect())
+    }
+
+    /// Looks at everything that could be wrong with the database, without changing anything.
+    pub async fn check(options: &PostgresOptions) -> Vec<Finding> {
+        fitness::check(options).await
+    }
+}

@@ -1,0 +1,102 @@
+//! Bells between processes: what is rung here is told by `NOTIFY`, what others ring is heard by `LISTEN`.
+//!
+//! Only hints travel here. Rings that gather within a moment go out together, outside of every transaction that
+//! matters; when the listener is broken, everybody goes on polling.
+
+use super::session::Readers;
+use crate::doorbell::WeakDoorbell;
+use crate::{Doorbell, Ring};
+use serde::{Deserialize, Serialize};
+use sqlx::postgres::PgListener;
+use std::time::Duration;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+/// The name in `notify.sql`.
+const CHANNEL: &str = "turnstone";
+const NOTIFY: &str = include_str!("../../sql/postgres_alone/notify.sql");
+/// `NOTIFY` takes at most 8,000 bytes.
+const LARGEST: usize = 7_500;
+/// Notifications of one process are at least this far apart: a commit with `NOTIFY` is a queue of its own.
+const APART: Duration = Duration::from_millis(5);
+/// The pause after a failure.
+const PAUSE: Duration = Duration::from_secs(2);
+
+#[derive(Serialize, Deserialize)]
+struct Rings {
+    from: String,
+    rings: Vec<Ring>,
+}
+
+/// Starts both directions; they end when nobody else uses the bell. `origin` tells this process's own rings from those
+/// of others.
+pub(super) fn start(readers: &Readers, doorbell: &Doorbell, origin: String) {
+    let (rung, heard, readers) = (doorbell.outgoing(), doorbell.downgrade(), readers.clone());
+    tokio::spawn(async move {
+        tokio::select! {
+            () = carry_out(rung, &readers, &origin) => {}
+            () = bring_in(&readers, &heard, &origin) => {}
+        }
+    });
+}
+
+async fn carry_out(mut rung: Receiver<Ring>, readers: &Readers, origin: &str) {
+    loop {
+        let first = match rung.recv().await {
+            Ok(ring) => ring,
+            // What was missed may have been anything: the two hints that matter stand for it.
+            Err(RecvError::Lagged(_)) => Ring::Available,
+            Err(RecvError::Closed) => return,
+        };
+        let mut rings = vec![first];
+        let mut size = 0;
+        while let Ok(ring) = rung.try_recv() {
+            if !rings.contains(&ring) {
+                size += length(&ring);
+                rings.push(ring);
+            }
+            if size > LARGEST {
+                break;
+            }
+        }
+        let payload = serde_json::to_string(&Rings { from: origin.to_owned(), rings }).unwrap_or_default();
+        let told = sqlx::query(NOTIFY).bind(payload).execute(readers.pool()).await;
+        if let Err(error) = told {
+            tracing::debug!(%error, "bells were not carried to other processes; they will poll");
+        }
+        tokio::time::sleep(APART).await;
+    }
+}
+
+fn length(ring: &Ring) -> usize {
+    20 + match ring {
+        Ring::Available | Ring::Due => 0,
+        Ring::Revoked(text) | Ring::Events(text) => text.len(),
+    }
+}
+
+async fn bring_in(readers: &Readers, doorbell: &WeakDoorbell, origin: &str) {
+    loop {
+        if let Err(error) = listen(readers, doorbell, origin).await {
+            tracing::debug!(%error, "bells of other processes are not heard; polling until they are");
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn listen(readers: &Readers, doorbell: &WeakDoorbell, origin: &str) -> Result<(), sqlx::Error> {
+    let mut listener = PgListener::connect_with(readers.pool()).await?;
+    listener.listen(CHANNEL).await?;
+    loop {
+        // After a broken connection nobody knows what was missed.
+        let Some(heard) = listener.try_recv().await? else {
+            doorbell.bring_in(Ring::Available);
+            doorbell.bring_in(Ring::Due);
+            continue;
+        };
+        let Ok(Rings { from, rings }) = serde_json::from_str(heard.payload()) else { continue };
+        if from != origin {
+            rings.into_iter().for_each(|ring| doorbell.bring_in(ring));
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The engine's session over PostgreSQL: one array per column, a transaction with a name, reconnecting.
+
+use super::PostgresOptions;
+use super::connection::{Address, failed};
+use super::joined::joined;
+use crate::StoreError;
+use crate::engine::columns::{Column, Columns};
+use crate::engine::rows::Fields;
+use crate::engine::session::{Arg, Args, CommitError, Reader, Session, Write};
+use crate::sql::Text;
+use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgPoolOptions, PgRow};
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, Connection, Postgres, Row};
+use std::time::Duration;
+
+/// Begins a transaction and names it.
+const BEGIN: &str = include_str!("../../sql/postgres_alone/begin.sql");
+/// What became of a transaction.
+const OUTCOME: &str = include_str!("../../sql/postgres_alone/outcome.sql");
+/// How long a read waits for a connection.
+const ACQUIRE: Duration = Duration::from_secs(10);
+
+impl Fields for PgRow {
+    fn int(&self, column: &str) -> Result<Option<i64>, String> {
+        self.try_get(column).map_err(|e| e.to_string())
+    }
+
+    fn text(&self, column: &str) -> Result<Option<&str>, String> {
+        self.try_get(column).map_err(|e| e.to_string())
+    }
+}
+
+type Bound = Query<'static, Postgres, PgArguments>;
+
+fn with_columns(mut query: Bound, columns: Vec<Column>) -> Bound {
+    for column in columns {
+        query = match column {
+            Column::Ints(values) => query.bind(values),
+            Column::Texts(values) => query.bind(values),
+        };
+    }
+    query
+}
+
+fn bound(text: &Text, args: Args<'_>, persistent: bool) -> Bound {
+    let mut query = sqlx::query(text.postgres).persistent(persistent);
+    let values = match args {
+        Args::Values(values) => values,
+        Args::Rows(columns, values) => {
+            query = with_columns(query, columns.columns);
+            values
+        }
+    };
+    for value in values {
+        query = match value {
+            Arg::Int(value) => query.bind(*value),
+            Arg::Text(value) => query.bind(value.map(str::to_owned)),
+        };
+    }
+    query
+}
+
+/// Makes queues known.
+pub(super) async fn remember_queues(
+    conn: &mut PgConnection,
+    text: &Text,
+    queues: &[String],
+) -> Result<(), StoreError> {
+    let named = queues.iter().filter(|name| *name != "*").map(|name| (name.clone(),)).collect();
+    let query = bound(text, Args::Rows(Columns::of::<(String,)>(named), &[]), false);
+    query.execute(conn).await.map(|_| ()).map_err(failed("remember queues"))
+}
+
+/// A connection that writes. It is made when it is needed, and made anew when it broke.
+pub(super) struct Writing {
+    address: Address,
+    persistent: bool,
+    conn: Option<PgConnection>,
+    xid: String,
+}
+
+impl Writing {
+    pub(super) fn new(address: Address, options: &PostgresOptions, conn: Option<PgConnection>) -> Self {
+        Self { address, persistent: !options.transaction_pooler, conn, xid: String::new() }
+    }
+
+    async fn connected(&mut self) -> Result<&mut PgConnection, StoreError> {
+        let conn = match self.conn.take() {
+            Some(conn) => conn,
+            None => self.address.connect().await?,
+        };
+        Ok(self.conn.insert(conn))
+    }
+
+    fn open(&mut self) -> Result<&mut PgConnection, StoreError> {
+        self.conn.as_mut().ok_or(StoreError::Unavailable {
+            action: "go on",
+            message: "the connection is broken".to_owned(),
+        })
+    }
+}
+
+impl Session for Writing {
+    type Row = PgRow;
+
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        let begun = sqlx::raw_sql(BEGIN).fetch_one(self.connected().await?).await;
+        let named = begun.and_then(|row| row.try_get::<String, _>("xid"));
+        if named.is_err() {
+            self.conn = None;
+        }
+        self.xid = named.map_err(failed("begin a transaction"))?;
+        Ok(())
+    }
+
+    async fn commit(&mut self) -> Result<(), CommitError> {
+        let conn = self.open().map_err(CommitError::Refused)?;
+        let Err(error) = sqlx::raw_sql("COMMIT").execute(conn).await else { return Ok(()) };
+        self.conn = None;
+        let refused = error.as_database_error().is_some_and(|e| {
+            // A server that shuts down may have committed before it said so.
+            e.code().is_none_or(|code| !code.starts_with("57P"))
+        });
+        let error = failed("commit")(error);
+        Err(if refused { CommitError::Refused(error) } else { CommitError::Unknown(error) })
+    }
+
+    async fn rollback(&mut self) {
+        let Some(mut conn) = self.conn.take() else { return };
+        // A connection that cannot roll back is given up: the database does it then.
+        if sqlx::raw_sql("ROLLBACK").execute(&mut conn).await.is_ok() {
+            self.conn = Some(conn);
+        }
+    }
+
+    async fn outcome(&mut self) -> Result<bool, StoreError> {
+        let xid = self.xid.clone();
+        let query = sqlx::query(OUTCOME).persistent(false).bind(xid);
+        let conn = self.connected().await?;
+        // In a transaction of its own: through a pooler the statement and its execution must not part.
+        let asked = async {
+            let mut tx = conn.begin().await?;
+            let row = query.fetch_one(&mut *tx).await?;
+            tx.commit().await?;
+            row.try_get::<Option<String>, _>("outcome")
+        }
+        .await;
+        if asked.is_err() {
+            self.conn = None;
+        }
+        match asked.map_err(failed("look up a commit"))?.as_deref() {
+            Some("committed") => Ok(true),
+            Some("in progress") => Err(StoreError::Unavailable {
+                action: "look up a commit",
+                message: "it is still in progress".to_owned(),
+            }),
+            _ => Ok(false),
+        }
+    }
+
+    async fn rows(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<Vec<PgRow>, StoreError> {
+        let query = bound(text, args, self.persistent);
+        query.fetch_all(self.open()?).await.map_err(failed(action))
+    }
+
+    async fn execute(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<u64, StoreError> {
+        let query = bound(text, args, self.persistent);
+        let done = query.execute(self.open()?).await.map_err(failed(action))?;
+        Ok(done.rows_affected())
+    }
+
+    async fn write(&mut self, mut writes: Vec<Write>) -> Result<(), StoreError> {
+        let texts = writes.iter().map(|write| (write.text.postgres, write.rows.columns.len()));
+        // Joined from the files' own texts and nothing else.
+        let mut query = sqlx::query(AssertSqlSafe(joined(texts))).persistent(self.persistent);
+        for write in &mut writes {
+            query = with_columns(query, std::mem::take(&mut write.rows.columns));
+        }
+        let action = writes.first().map_or("write", |write| write.action);
+        let row = query.fetch_one(self.open()?).await.map_err(failed(action))?;
+        for (at, write) in writes.iter().enumerate() {
+            let written: i64 = row.try_get(at).map_err(failed(write.action))?;
+            write.check(written.unsigned_abs())?;
+        }
+        Ok(())
+    }
+}
+
+/// The connections that read.
+#[derive(Clone)]
+pub(super) struct Readers {
+    pool: PgPool,
+    pooler: bool,
+}
+
+impl Readers {
+    pub(super) fn new(address: &Address, options: &PostgresOptions) -> Self {
+        let pool = PgPoolOptions::new()
+            .max_connections(options.connections.max(1))
+            .acquire_timeout(ACQUIRE)
+            .connect_lazy_with(address.options());
+        Self { pool, pooler: options.transaction_pooler }
+    }
+
+    /// The pool, for statements that are no part of the engine.
+    pub(super) fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+}
+
+impl Reader for Readers {
+    type Row = PgRow;
+
+    async fn read(
+        &self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<Vec<PgRow>, StoreError> {
+        let query = bound(text, args, !self.pooler);
+        if !self.pooler {
+            return query.fetch_all(&self.pool).await.map_err(failed(action));
+        }
+        // Through a pooler a statement and its execution stay together only within a transaction.
+        let mut tx = self.pool.begin().await.map_err(failed(action))?;
+        let rows = query.fetch_all(&mut *tx).await.map_err(failed(action))?;
+        tx.commit().await.map_err(failed(action))?;
+        Ok(rows)
+    }
+}

@@ -1,0 +1,220 @@
+//! Carries rings to the other processes of a fleet and brings in theirs, over one channel of Redis.
+//!
+//! Nothing depends on it: everybody polls as well. So a Redis that fails is logged once, and found again by itself.
+
+use super::{PATIENCE, connect, open};
+use crate::doorbell::WeakDoorbell;
+use crate::{Doorbell, Ring, StoreError};
+use ::redis::aio::{MultiplexedConnection, PubSubStream};
+use ::redis::{AsyncCommands, Client, ErrorKind, RedisError, RedisResult};
+use backon::{BackoffBuilder, ExponentialBuilder};
+use futures::StreamExt;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::time::Duration;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use turnstone_domain::Ids;
+
+/// Everybody's channel.
+const CHANNEL: &str = "turnstone:rings";
+/// The most rings in one message.
+const TOGETHER: usize = 1024;
+/// The least time between two messages: under load rings gather meanwhile, and a lone one goes at once.
+const GATHERED: Duration = Duration::from_millis(1);
+/// How often an idle relay sends itself an empty message.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+/// A connection on which nothing was heard for so long is dead.
+const SILENCE: Duration = Duration::from_secs(15);
+/// The longest pause between two attempts to connect.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// The relay.
+#[derive(Clone, Copy, Debug)]
+pub struct RedisRelay;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Carried {
+    from: String,
+    rings: Vec<Ring>,
+}
+
+impl RedisRelay {
+    /// Starts a relay for this doorbell on the current runtime. It ends when nobody else uses the bell. Redis need not
+    /// be there yet.
+    ///
+    /// # Errors
+    /// [`StoreError::Unfit`] when `url` is no address of a Redis.
+    pub fn start(url: &str, doorbell: &Doorbell, ids: &dyn Ids) -> Result<(), StoreError> {
+        let client = open(url).map_err(StoreError::Unfit)?;
+        let relay = Relay { client, doorbell: doorbell.downgrade(), origin: ids.next() };
+        tokio::spawn(relay.run(doorbell.outgoing()));
+        Ok(())
+    }
+}
+
+/// Why a relay stops relaying.
+enum End {
+    Failed(RedisError),
+    /// Nobody can ring any more.
+    Unused,
+}
+
+impl From<RedisError> for End {
+    fn from(error: RedisError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+struct Relay {
+    client: Client,
+    doorbell: WeakDoorbell,
+    /// Who this process is among those on the channel.
+    origin: String,
+}
+
+impl Relay {
+    /// Connects and relays, again and again.
+    async fn run(self, mut ringing: Receiver<Ring>) {
+        let patience = ExponentialBuilder::default()
+            .with_min_delay(Duration::from_millis(100))
+            .with_max_delay(LONGEST_PAUSE)
+            .without_max_times()
+            .with_jitter();
+        let (mut pauses, mut told) = (patience.build(), false);
+        while !ringing.is_closed() {
+            let end = match self.connected().await {
+                Ok((sending, hearing)) => {
+                    if std::mem::take(&mut told) {
+                        tracing::info!(
+                            "Redis is back; processes hear each other's doorbell through it again"
+                        );
+                    }
+                    pauses = patience.build();
+                    // What was rung before is old by now; what others rang was not heard here: everybody looks once.
+                    ringing = ringing.resubscribe();
+                    self.doorbell.bring_in(Ring::Available);
+                    self.doorbell.bring_in(Ring::Due);
+                    tokio::select! {
+                        end = self.carry_out(sending, &mut ringing) => end,
+                        error = self.bring_in(hearing) => End::Failed(error),
+                    }
+                }
+                Err(error) => End::Failed(error),
+            };
+            let End::Failed(error) = end else { return };
+            if !std::mem::replace(&mut told, true) {
+                tracing::warn!(%error, "Redis does not answer; until it does, processes find work by looking for it");
+            }
+            tokio::time::sleep(pauses.next().unwrap_or(LONGEST_PAUSE)).await;
+        }
+    }
+
+    async fn connected(&self) -> RedisResult<(MultiplexedConnection, PubSubStream)> {
+        let connecting = async {
+            let mut hearing = self.client.get_async_pubsub().await?;
+            hearing.subscribe(CHANNEL).await?;
+            Ok((connect(&self.client).await?, hearing.into_on_message()))
+        };
+        tokio::time::timeout(PATIENCE * 2, connecting).await.unwrap_or_else(|_| Err(silent()))
+    }
+
+    async fn carry_out(&self, mut sending: MultiplexedConnection, ringing: &mut Receiver<Ring>) -> End {
+        loop {
+            let rings = tokio::select! {
+                rings = gather(ringing) => rings,
+                () = tokio::time::sleep(HEARTBEAT) => Some(Vec::new()),
+            };
+            let Some(rings) = rings else { return End::Unused };
+            let carried = Carried { from: self.origin.clone(), rings };
+            // Strings and lists of strings can always be written as JSON.
+            let message = serde_json::to_string(&carried).unwrap_or_default();
+            let sent: RedisResult<i64> = sending.publish(CHANNEL, message).await;
+            if let Err(error) = sent {
+                return error.into();
+            }
+            tokio::time::sleep(GATHERED).await;
+        }
+    }
+
+    async fn bring_in(&self, mut hearing: PubSubStream) -> RedisError {
+        loop {
+            match tokio::time::timeout(SILENCE, hearing.next()).await {
+                Ok(Some(message)) => {
+                    // Another version's message that cannot be read is no reason to stop listening.
+                    let carried = serde_json::from_slice::<Carried>(message.get_payload_bytes()).ok();
+                    let theirs = carried.filter(|carried| carried.from != self.origin);
+                    for ring in theirs.into_iter().flat_map(|carried| carried.rings) {
+                        self.doorbell.bring_in(ring);
+                    }
+                }
+                Ok(None) => return RedisError::from((ErrorKind::Io, "the subscription ended")),
+                Err(_) => return silent(),
+            }
+        }
+    }
+}
+
+fn silent() -> RedisError {
+    RedisError::from((ErrorKind::Io, "nothing was heard from it for some time"))
+}
+
+/// Waits for a ring and takes along what has gathered, each ring once. `None` when nobody can ring any more.
+async fn gather(ringing: &mut Receiver<Ring>) -> Option<Vec<Ring>> {
+    let mut seen = HashSet::new();
+    let mut rings = Vec::new();
+    let mut note = |ring: Ring| {
+        if seen.insert(ring.clone()) {
+            rings.push(ring);
+        }
+    };
+    match ringing.recv().await {
+        Ok(ring) => note(ring),
+        // What was missed is unknown: everybody looks once.
+        Err(RecvError::Lagged(_)) => [Ring::Available, Ring::Due].into_iter().for_each(&mut note),
+        Err(RecvError::Closed) => return None,
+    }
+    for _ in 1..TOGETHER {
+        match ringing.try_recv() {
+            Ok(ring) => note(ring),
+            Err(TryRecvError::Lagged(_)) => [Ring::Available, Ring::Due].into_iter().for_each(&mut note),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+        }
+    }
+    Some(rings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn rings_that_gathered_go_together_and_each_of_them_once() {
+        let doorbell = Doorbell::default();
+        let mut ringing = doorbell.outgoing();
+        let events = |id: &str| Ring::Events(id.to_owned());
+        for ring in [Ring::Available, events("a"), Ring::Available, events("b"), Ring::Due, events("a")] {
+            doorbell.ring(ring);
+        }
+        let gathered = gather(&mut ringing).await.unwrap();
+        assert_eq!(gathered, [Ring::Available, events("a"), events("b"), Ring::Due]);
+        doorbell.downgrade().bring_in(Ring::Available);
+        doorbell.ring(Ring::Due);
+        let gathered = gather(&mut ringing).await.unwrap();
+        assert_eq!(gathered, [Ring::Due], "what came in is not carried out again");
+        drop(doorbell);
+        assert_eq!(gather(&mut ringing).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_relay_that_lags_lets_everybody_look() {
+        let doorbell = Doorbell::default();
+        let mut ringing = doorbell.outgoing();
+        for number in 0..10_000 {
+            doorbell.ring(Ring::Events(number.to_string()));
+        }
+        let rings = gather(&mut ringing).await.unwrap();
+        assert_eq!(rings[..2], [Ring::Available, Ring::Due]);
+        assert_eq!(rings.len(), TOGETHER + 1);
+    }
+}

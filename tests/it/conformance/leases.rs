@@ -1,0 +1,126 @@
+//! Leases run out, are extended and given back.
+
+use super::backend::Opened;
+use super::jobs::{LAPSED, LEASE, NOW, agent, done, nothing, plain};
+use super::on_both;
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::{EventName, JobState, Lease, Phase, Settlement};
+use turnstone_store::{Duty, JobKind, Ring};
+
+on_both![
+    a_lease_ends_at_its_time_and_the_job_goes_on_where_it_stopped,
+    an_extended_lease_is_not_reaped,
+    a_checkpoint_extends_the_lease,
+    a_released_job_is_available_at_once_and_has_not_failed,
+    a_job_that_kills_its_workers_is_given_up,
+    a_job_that_gets_on_is_never_given_up,
+    a_reaped_lease_is_called_out,
+    a_bounded_tick_reaps_no_more_than_its_bound,
+];
+
+async fn a_lease_ends_at_its_time_and_the_job_goes_on_where_it_stopped(at: &Opened) {
+    let held = at.held(None).await;
+    assert_eq!(held.lease.expires_at, LAPSED);
+    at.store.ledger.checkpoint(&held.lease, done(Phase::Init), NOW, LEASE).await.unwrap();
+    assert_eq!(at.store.upkeep.next_due().await.unwrap(), Some(LAPSED));
+    assert_eq!(at.perform(Duty::ReapExpired, LAPSED.plus_ms(-1)).await, 0);
+    assert_eq!(at.perform(Duty::ReapExpired, LAPSED).await, 1);
+    assert_eq!(at.perform(Duty::ReapExpired, LAPSED).await, 0);
+    let job = at.job(&held.job).await;
+    assert_eq!((job.state, job.failures, job.worker_id), (JobState::Available, 0, None));
+    let next = at.claim_at(JobKind::Agent, 1, LAPSED).await.remove(0);
+    assert_eq!((next.attempt, next.failures), (2, 0));
+    let engagement = next.engagement.unwrap();
+    assert!(engagement.has_past);
+    assert_eq!(engagement.checkpoints.iter().map(|c| c.phase).collect::<Vec<_>>(), [Phase::Init]);
+    let job = at.job(&held.job).await;
+    assert_eq!(job.started_at, Some(NOW), "the first start stays");
+    use EventName::{JobEnqueued, JobStarted, LeaseExpired, PhaseCompleted};
+    let events = [JobEnqueued, JobStarted, PhaseCompleted, LeaseExpired, JobStarted];
+    assert_eq!(at.events(&held.job).await, events);
+}
+
+async fn an_extended_lease_is_not_reaped(at: &Opened) {
+    let held = at.held(None).await;
+    let leases = [held.lease.clone()];
+    assert!(at.store.ledger.extend(&leases, LAPSED, LEASE).await.unwrap().is_empty());
+    assert_eq!(at.perform(Duty::ReapExpired, LAPSED.plus_ms(LEASE - 1)).await, 0);
+    assert_eq!(at.perform(Duty::ReapExpired, LAPSED.plus_ms(LEASE)).await, 1);
+    assert_eq!(at.store.ledger.extend(&leases, LAPSED, LEASE).await.unwrap(), [held.lease.token]);
+    assert!(at.store.ledger.extend(&[], NOW, LEASE).await.unwrap().is_empty());
+}
+
+async fn a_checkpoint_extends_the_lease(at: &Opened) {
+    let held = at.held(None).await;
+    at.store.ledger.checkpoint(&held.lease, nothing(), LAPSED, LEASE).await.unwrap();
+    assert_eq!(at.perform(Duty::ReapExpired, LAPSED).await, 0);
+    assert_eq!(at.store.upkeep.next_due().await.unwrap(), Some(LAPSED.plus_ms(LEASE)));
+}
+
+async fn a_released_job_is_available_at_once_and_has_not_failed(at: &Opened) {
+    at.store.intake.push((0..3).map(|_| plain(0)).collect()).await.unwrap();
+    let claims = at.claim(JobKind::Plain, 3).await;
+    let invented = Lease { token: "x".into(), ..claims[2].lease.clone() };
+    let leases = [claims[0].lease.clone(), invented, claims[1].lease.clone()];
+    at.store.ledger.release(&leases, NOW).await.unwrap();
+    at.store.ledger.release(&leases, NOW).await.unwrap();
+    for (claim, state) in claims.iter().zip([JobState::Available, JobState::Available, JobState::Active]) {
+        let job = at.job(&claim.job).await;
+        assert_eq!((job.state, job.failures, job.attempt), (state, 0, 1));
+    }
+    let again = at.claim(JobKind::Plain, 3).await;
+    assert_eq!(again.iter().map(|claim| claim.attempt).collect::<Vec<_>>(), [2, 2]);
+}
+
+async fn a_job_that_kills_its_workers_is_given_up(at: &Opened) {
+    let id = at.push(agent(None)).await;
+    let mut claimed = 0;
+    while let Some(held) = at.claim(JobKind::Agent, 1).await.pop() {
+        claimed += 1;
+        assert!(claimed < 100, "it is claimed for ever");
+        at.perform(Duty::ReapExpired, held.lease.expires_at).await;
+    }
+    assert_eq!(claimed, 20);
+    let job = at.job(&id).await;
+    assert_eq!((job.state, job.failures, job.ended_at), (JobState::Discarded, 1, Some(LAPSED)));
+    assert_eq!(job.errors.iter().map(|e| e.error.kind).collect::<Vec<_>>(), [FailureKind::Internal]);
+}
+
+async fn a_job_that_gets_on_is_never_given_up(at: &Opened) {
+    let id = at.push(agent(None)).await;
+    for n in 0..50 {
+        let held = at.claim(JobKind::Agent, 1).await.pop().unwrap();
+        if let Some(phase) = Phase::ALL.get(n / 8).filter(|_| n % 8 == 7) {
+            at.store.ledger.checkpoint(&held.lease, done(*phase), NOW, LEASE).await.unwrap();
+        }
+        at.perform(Duty::ReapExpired, held.lease.expires_at).await;
+    }
+    assert_eq!(at.state(&id).await, JobState::Available);
+}
+
+async fn a_reaped_lease_is_called_out(at: &Opened) {
+    let held = at.held(None).await;
+    let mut rings = at.store.doorbell.listen();
+    at.perform(Duty::ReapExpired, LAPSED).await;
+    let mut heard = Vec::new();
+    while let Ok(ring) = rings.try_recv() {
+        heard.push(ring);
+    }
+    assert!(heard.contains(&Ring::Revoked(held.lease.token)), "{heard:?}");
+    assert!(heard.contains(&Ring::Available), "{heard:?}");
+}
+
+async fn a_bounded_tick_reaps_no_more_than_its_bound(at: &Opened) {
+    at.store.intake.push((0..5).map(|_| plain(0)).collect()).await.unwrap();
+    let claims = at.claim(JobKind::Plain, 5).await;
+    let term = at.term().await;
+    for expected in [2, 2, 1, 0] {
+        let reaped = at.store.upkeep.perform(Duty::ReapExpired, &term, LAPSED, 2).await.unwrap();
+        assert_eq!(reaped, expected);
+    }
+    let leases: Vec<Lease> = claims.into_iter().map(|claim| claim.lease).collect();
+    assert_eq!(at.store.ledger.lost(&leases).await.unwrap().len(), 5);
+    let yielding = at.claim(JobKind::Plain, 1).await.remove(0);
+    at.settle(&yielding.lease, Settlement::Yield).await;
+    assert_eq!(at.store.upkeep.release_all(NOW).await.unwrap(), 0);
+}

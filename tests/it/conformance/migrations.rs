@@ -1,0 +1,172 @@
+//! Both trees of migrations make the same tables, on an empty database and on one with jobs in every state.
+
+use super::backend::{Backend, Opened, Place};
+use super::jobs::{LAPSED, LEASE, NOW, agent, complete, done, plain};
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::postgres::PgConnection;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection, SqlSafeStr};
+use std::collections::BTreeSet;
+use turnstone_domain::{JobState, Lease, Phase};
+use turnstone_store::{Decision, Duty, JobKind};
+
+/// `table column required` of every table; how wide a number is differs, whether there is one does not.
+async fn columns(place: &Place) -> BTreeSet<String> {
+    let sql = match place {
+        Place::Sqlite(_) => {
+            "SELECT t.name || ' ' || c.name || CASE WHEN c.type = 'TEXT' THEN ' text' ELSE ' number' END \
+             || CASE WHEN c.\"notnull\" = 1 OR c.pk > 0 THEN ' required' ELSE '' END \
+             FROM sqlite_master AS t JOIN pragma_table_info(t.name) AS c \
+             WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' AND t.name NOT LIKE '_sqlx_%'"
+        }
+        Place::Postgres(_) => {
+            "SELECT c.table_name || ' ' || c.column_name \
+             || CASE WHEN c.data_type = 'text' THEN ' text' ELSE ' number' END \
+             || CASE WHEN c.is_nullable = 'NO' THEN ' required' ELSE '' END \
+             FROM information_schema.columns AS c \
+             JOIN pg_class AS t ON t.relname = c.table_name AND NOT t.relispartition AND t.relkind IN ('r', 'p') \
+             WHERE c.table_schema = 'public' AND c.table_name NOT LIKE '\\_sqlx\\_%'"
+        }
+    };
+    place.texts(sql).await.into_iter().collect()
+}
+
+/// `index table` of every index that has a name of its own.
+async fn indexes(place: &Place) -> BTreeSet<String> {
+    let sql = match place {
+        Place::Sqlite(_) => {
+            "SELECT name || ' ' || tbl_name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+        }
+        Place::Postgres(_) => {
+            "SELECT i.relname || ' ' || t.relname FROM pg_index AS x \
+             JOIN pg_class AS i ON i.oid = x.indexrelid JOIN pg_class AS t ON t.oid = x.indrelid \
+             WHERE NOT x.indisunique AND t.relnamespace = 'public'::regnamespace AND NOT t.relispartition"
+        }
+    };
+    place.texts(sql).await.into_iter().collect()
+}
+
+#[tokio::test]
+async fn both_trees_make_the_same_tables() {
+    let (sqlite, postgres) = (Place::empty(Backend::Sqlite).await, Place::empty(Backend::Postgres).await);
+    drop((sqlite.open().await, postgres.open().await));
+    let (here, there) = (columns(&sqlite).await, columns(&postgres).await);
+    assert!(here.len() > 100, "{here:?}");
+    let different: Vec<_> = here.symmetric_difference(&there).collect();
+    assert!(different.is_empty(), "a column stands in only one of the databases: {different:#?}");
+    let (here, there) = (indexes(&sqlite).await, indexes(&postgres).await);
+    let different: Vec<_> = here.symmetric_difference(&there).collect();
+    assert!(different.is_empty(), "an index stands in only one of the databases: {different:#?}");
+}
+
+#[tokio::test]
+async fn opening_twice_migrates_once() {
+    for backend in [Backend::Sqlite, Backend::Postgres] {
+        let place = Place::empty(backend).await;
+        drop(place.open().await);
+        let applied = "SELECT count(*) FROM _sqlx_migrations";
+        let first = place.query(applied).await;
+        drop(place.open().await);
+        assert_eq!(place.query(applied).await, first);
+    }
+}
+
+const FIRST: [(&str, &str); 2] = [
+    ("sqlite", include_str!("../../../migrations/sqlite/0001_main_job.sql")),
+    ("postgres", include_str!("../../../migrations/postgres/0001_main_job.sql")),
+];
+
+/// Rows as the first release wrote them: an agent job in each state, the active one with a checkpoint.
+fn rows_of_the_first_release() -> String {
+    let definition = serde_json::to_string(&agent(None).engagement.unwrap().agent).unwrap();
+    let retry = serde_json::to_string(&plain(0).retry).unwrap();
+    let mut sql = format!(
+        "INSERT INTO agent_definitions VALUES ('d', '{definition}'); INSERT INTO queues VALUES ('q');"
+    );
+    for (state, seq) in JobState::ALL.into_iter().zip(1..) {
+        let (now, lapses) = (NOW.0, LAPSED.0);
+        let ended = if state.is_terminal() { now.to_string() } else { "NULL".into() };
+        let lease =
+            if state == JobState::Active { format!("'w', 't', {lapses}") } else { "NULL, NULL, NULL".into() };
+        let run_at = if state == JobState::Scheduled { lapses } else { now };
+        sql.push_str(&format!(
+            "INSERT INTO jobs (seq, id, job_type, kind, queue, state, priority, attempt, created_at, run_at, ended_at, \
+             timeout_ms, engagement_seq, stream, position, worker_id, lease_token, lease_expires_at) \
+             VALUES ({seq}, '{state}', 't', 'agent', 'q', '{state}', 0, 1, {now}, {run_at}, {ended}, 1000, {seq}, {seq}, \
+             '{{\"turn\":1,\"tool_turns\":0,\"reasks\":0}}', {lease});\
+             INSERT INTO job_envelopes VALUES ({seq}, '{retry}', '[1]', '{{}}', '{{}}', '{{}}');\
+             INSERT INTO budgets (seq, token_limit) VALUES ({seq}, 100);\
+             INSERT INTO engagements (seq, id, agent_name, digest, user_id, started_at, budget_seq, events) \
+             VALUES ({seq}, 'e{seq}', 'a', 'd', 'u', {now}, {seq}, 1);\
+             INSERT INTO events VALUES ({seq}, 1, {seq}, 'job.enqueued', 0, '{{}}', {now});"
+        ));
+    }
+    sql.push_str("INSERT INTO checkpoints VALUES (4, 1, 0, 1, '{}', 0, 0, 0, 0);");
+    sql.push_str(
+        "INSERT INTO reviews (id, engagement_seq, job_seq, turn, call_id, kind, reviewer, question, arguments_hash, \
+         state, created_at) VALUES ('r', 3, 3, 1, 'c', 'input', 'ann', '{}', 'h', 'open', 0);",
+    );
+    sql
+}
+
+/// Applies the first migration as its release did, and fills the tables.
+async fn fill_at_the_first_migration(place: &Place) {
+    let (name, text) = match place {
+        Place::Sqlite(_) => FIRST[0],
+        Place::Postgres(_) => FIRST[1],
+    };
+    let migration = Migration::new(1, "main job".into(), MigrationType::Simple, text.into_sql_str(), false);
+    let migrator = Migrator::with_migrations(vec![migration]);
+    match place {
+        Place::Sqlite(dir) => {
+            let options =
+                SqliteConnectOptions::new().filename(dir.path().join("t.db")).create_if_missing(true);
+            migrator.run(&mut options.connect().await.unwrap()).await.unwrap();
+        }
+        Place::Postgres(database) => {
+            migrator.run(&mut PgConnection::connect(&database.url).await.unwrap()).await.unwrap();
+        }
+    }
+    place.query(&rows_of_the_first_release()).await;
+    if name == "postgres" {
+        place.query("SELECT setval('jobs_seq', 8)").await;
+    }
+}
+
+#[tokio::test]
+async fn a_database_filled_at_the_first_migration_works_on() {
+    for backend in [Backend::Sqlite, Backend::Postgres] {
+        let place = Place::empty(backend).await;
+        fill_at_the_first_migration(&place).await;
+        let at = Opened { store: place.open().await, place };
+        for state in JobState::ALL {
+            let job = at.job(&state.as_str().into()).await;
+            assert_eq!((job.state, job.attempt), (state, 1));
+        }
+        assert_eq!(at.perform(Duty::TimeOutJobs, LAPSED).await, 0, "nobody knows when that attempt began");
+        let held = Lease { job: "active".into(), token: "t".into(), expires_at: LAPSED };
+        at.store.ledger.checkpoint(&held, done(Phase::Norm), NOW, LEASE).await.unwrap();
+        assert_eq!(at.perform(Duty::ReapExpired, LAPSED).await, 1);
+        let yes = Decision { approve: true, by: "ann".into(), reason: None, at: NOW };
+        at.store.intake.decide_review(&"r".into(), yes).await.unwrap();
+        assert_eq!(at.perform(Duty::PromoteDue, LAPSED).await, 2);
+        let new = at.push(agent(None)).await;
+        let claims = at.claim_at(JobKind::Agent, 10, LAPSED).await;
+        let claimed: Vec<&str> = claims.iter().map(|claim| claim.job.as_str()).collect();
+        assert_eq!(claimed, ["scheduled", "available", "pending", "active", "retryable", new.as_str()]);
+        let resumed = claims[3].engagement.as_ref().unwrap();
+        assert_eq!(
+            resumed.checkpoints.iter().map(|c| c.phase).collect::<Vec<_>>(),
+            [Phase::Init, Phase::Norm]
+        );
+        for claim in &claims {
+            at.settle(&claim.lease, complete()).await;
+        }
+        let term = at.term().await;
+        let later = LAPSED.plus_ms(1_000_000);
+        let until = Duty::FoldStatistics { until: later };
+        while at.store.upkeep.perform(until, &term, later, 1).await.unwrap() > 0 {}
+        assert_eq!(at.perform(Duty::Prune { before: later }, later).await, 9);
+        assert_eq!(at.query("SELECT count(*) FROM engagements").await, 0);
+    }
+}

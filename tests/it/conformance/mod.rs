@@ -1,0 +1,38 @@
+//! One suite for both stores: every case runs on SQLite and on PostgreSQL, through the four traits only.
+//!
+//! A rule is a named case; `histories` compares random histories with a model in memory. The stores take the time as
+//! an argument, so no clock is needed.
+
+mod backend;
+mod budget;
+mod fencing;
+mod fleet;
+mod histories;
+mod history;
+mod intake;
+mod jobs;
+mod leases;
+mod migrations;
+mod model;
+mod operations;
+mod order;
+mod retention;
+mod reviews;
+mod shown;
+mod time;
+mod transitions;
+
+/// Makes two tests of each case: one per database.
+macro_rules! on_both {
+    ($($case:ident),+ $(,)?) => {
+        mod sqlite {
+            use crate::conformance::backend::{Backend, open};
+            $(#[tokio::test] async fn $case() { super::$case(&open(Backend::Sqlite).await).await; })+
+        }
+        mod postgres {
+            use crate::conformance::backend::{Backend, open};
+            $(#[tokio::test] async fn $case() { super::$case(&open(Backend::Postgres).await).await; })+
+        }
+    };
+}
+use on_both;

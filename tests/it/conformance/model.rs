@@ -1,0 +1,324 @@
+//! The reference: what a store must do, written from the rules and kept in memory.
+
+use serde_json::Value;
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::review::ReviewState;
+use turnstone_domain::{EventName, JobId, JobState, NewJob, Phase, ReviewId, Timestamp};
+
+/// How much longer than its timeout an attempt may take.
+const GRACE_MS: i64 = 5_000;
+/// Leases that may run out in a row without progress.
+const MAX_LAPSES: u32 = 20;
+
+/// A job as the model knows it.
+#[derive(Clone, Debug)]
+pub struct ModelJob {
+    pub new: NewJob,
+    pub shown: Shown,
+    pub claimed_at: Timestamp,
+    pub lease_expires_at: Timestamp,
+    pub lapses: u32,
+    pub reserved: i64,
+    /// Phases of the current turn that are committed.
+    pub done: usize,
+}
+
+/// Everything that a store shows of a job.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Shown {
+    pub id: JobId,
+    pub state: JobState,
+    pub attempt: i64,
+    pub failures: i64,
+    pub run_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+    pub worker: Option<String>,
+    /// The token that may write it.
+    pub token: Option<String>,
+    pub retry_delay_ms: Option<i64>,
+    pub result: Option<Value>,
+    pub errors: Vec<(i64, FailureKind, Timestamp)>,
+    pub events: Vec<EventName>,
+    pub agent: Option<ShownAgent>,
+}
+
+/// The agent side of it.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ShownAgent {
+    pub turn: i64,
+    pub turns: i64,
+    pub tokens_used: i64,
+    pub limit: Option<i64>,
+    pub settled: i64,
+    pub reserved: i64,
+    pub checkpoints: Vec<(i64, Phase)>,
+    pub messages: usize,
+    pub reviews: Vec<(ReviewId, ReviewState, Option<Timestamp>, Option<Timestamp>)>,
+}
+
+/// How a lease is to end.
+#[derive(Clone, Debug)]
+pub enum End {
+    Complete(Value),
+    Retry { kind: FailureKind, delay_ms: i64 },
+    Discard(FailureKind),
+    Park { review: ReviewId, deadline_at: Option<Timestamp> },
+    Yield,
+}
+
+/// What a write under a lease has to meet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    Written,
+    LeaseLost,
+    BudgetExceeded {
+        left: i64,
+        needed: i64,
+    },
+    /// The store refuses it: a phase is committed once.
+    Refused,
+}
+
+/// What is written before a lease goes on or ends.
+#[derive(Clone, Debug, Default)]
+pub struct Write {
+    pub phases: Vec<(i64, Phase)>,
+    pub reserve: Option<i64>,
+    pub book: Option<(i64, i64)>,
+    pub messages: usize,
+}
+
+impl ModelJob {
+    pub fn pushed(new: NewJob) -> Self {
+        let agent = new.engagement.as_ref().map(|engagement| ShownAgent {
+            turn: 1,
+            limit: engagement.agent.limits.token_budget,
+            ..ShownAgent::default()
+        });
+        let waits = new.run_at > new.created_at;
+        let shown = Shown {
+            id: new.id.clone(),
+            state: if waits { JobState::Scheduled } else { JobState::Available },
+            attempt: 0,
+            failures: 0,
+            run_at: new.run_at,
+            started_at: None,
+            ended_at: None,
+            worker: None,
+            token: None,
+            retry_delay_ms: None,
+            result: None,
+            errors: Vec::new(),
+            events: vec![EventName::JobEnqueued],
+            agent,
+        };
+        let (claimed_at, lease_expires_at) = (Timestamp(0), Timestamp(0));
+        Self { new, shown, claimed_at, lease_expires_at, lapses: 0, reserved: 0, done: 0 }
+    }
+
+    pub fn is_agent(&self) -> bool {
+        self.shown.agent.is_some()
+    }
+
+    /// Whether its time has come although nobody has promoted it.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        matches!(self.shown.state, JobState::Scheduled | JobState::Retryable) && self.shown.run_at <= now
+    }
+
+    /// Whether a claim may take it.
+    pub fn is_claimable(&self, now: Timestamp) -> bool {
+        let alive = self.new.expires_at.is_none_or(|expires_at| expires_at > now);
+        alive && (self.shown.state == JobState::Available || self.is_due(now))
+    }
+
+    pub fn promote(&mut self) {
+        self.shown.state = JobState::Available;
+        self.shown.events.push(EventName::JobAvailable);
+    }
+
+    pub fn claim(&mut self, token: &str, now: Timestamp, lease_ms: i64) {
+        if self.shown.state != JobState::Available {
+            self.promote();
+        }
+        self.shown.state = JobState::Active;
+        self.shown.attempt += 1;
+        self.shown.started_at = self.shown.started_at.or(Some(now));
+        self.shown.worker = Some("w".to_owned());
+        self.shown.token = Some(token.to_owned());
+        self.shown.events.push(EventName::JobStarted);
+        self.claimed_at = now;
+        self.lease_expires_at = now.plus_ms(lease_ms);
+    }
+
+    /// The lease ends in whichever way: nothing stays reserved.
+    fn leave(&mut self, state: JobState, now: Timestamp) {
+        if let Some(agent) = &mut self.shown.agent {
+            agent.reserved -= self.reserved;
+        }
+        self.reserved = 0;
+        self.shown.worker = None;
+        self.shown.token = None;
+        self.shown.state = state;
+        if state.is_terminal() {
+            self.shown.ended_at = Some(now);
+        }
+    }
+
+    fn fail(&mut self, kind: FailureKind, now: Timestamp) {
+        self.shown.failures += 1;
+        self.shown.errors.push((self.shown.attempt, kind, now));
+    }
+
+    /// Whether what was written changes anything, and what the store says.
+    pub fn write(&mut self, token: &str, write: &Write) -> Answer {
+        if self.shown.token.as_deref() != Some(token) {
+            return Answer::LeaseLost;
+        }
+        let Some(agent) = &mut self.shown.agent else { return Answer::Written };
+        if let (Some(needed), Some(limit)) = (write.reserve, agent.limit) {
+            let left = limit - agent.settled - agent.reserved;
+            if needed > left {
+                return Answer::BudgetExceeded { left, needed };
+            }
+        }
+        if write.phases.iter().any(|phase| agent.checkpoints.contains(phase)) {
+            return Answer::Refused;
+        }
+        let reserve = write.reserve.unwrap_or_default();
+        let (back, used) = write.book.unwrap_or_default();
+        self.reserved += reserve - back;
+        agent.reserved += reserve - back;
+        agent.settled += used;
+        agent.tokens_used += used;
+        agent.messages += write.messages;
+        for (turn, phase) in &write.phases {
+            self.lapses = 0;
+            agent.checkpoints.push((*turn, *phase));
+            self.shown.events.push(EventName::PhaseCompleted);
+            self.done = phase.index() + 1;
+            if phase.next().is_none() {
+                self.done = 0;
+                agent.turns = *turn;
+                agent.turn = turn + 1;
+            }
+        }
+        Answer::Written
+    }
+
+    pub fn end(&mut self, end: End, now: Timestamp) {
+        match end {
+            End::Complete(result) => {
+                self.leave(JobState::Completed, now);
+                self.shown.result = Some(result);
+                self.shown.events.push(EventName::JobCompleted);
+            }
+            End::Retry { kind, delay_ms } => {
+                self.fail(kind, now);
+                self.leave(JobState::Retryable, now);
+                self.shown.run_at = now.plus_ms(delay_ms);
+                self.shown.retry_delay_ms = Some(delay_ms);
+                self.shown.events.push(EventName::JobRetrying);
+            }
+            End::Discard(kind) => {
+                self.fail(kind, now);
+                self.leave(JobState::Discarded, now);
+                self.shown.events.push(EventName::JobDiscarded);
+            }
+            End::Park { review, deadline_at } => {
+                self.leave(JobState::Pending, now);
+                self.shown.events.extend([EventName::ReviewOpened, EventName::JobParked]);
+                if let Some(agent) = &mut self.shown.agent {
+                    agent.reviews.push((review, ReviewState::Open, deadline_at, None));
+                }
+            }
+            End::Yield => {
+                self.leave(JobState::Available, now);
+                self.shown.events.push(EventName::JobYielded);
+            }
+        }
+    }
+
+    pub fn lease_has_lapsed(&self, now: Timestamp) -> bool {
+        self.shown.state == JobState::Active && self.lease_expires_at <= now
+    }
+
+    pub fn reap(&mut self, now: Timestamp) {
+        self.lapses += 1;
+        self.shown.events.push(EventName::LeaseExpired);
+        if self.lapses >= MAX_LAPSES {
+            self.end(End::Discard(FailureKind::Internal), now);
+        } else {
+            self.leave(JobState::Available, now);
+        }
+    }
+
+    /// When its attempt has outlasted its timeout.
+    pub fn times_out_at(&self) -> Option<Timestamp> {
+        let timeout = self.new.timeout_ms.filter(|_| self.shown.state == JobState::Active)?;
+        Some(self.claimed_at.plus_ms(timeout + GRACE_MS))
+    }
+
+    pub fn time_out(&mut self, now: Timestamp) {
+        let failures = self.shown.failures + 1;
+        let end = if failures >= i64::from(self.new.retry.max_attempts) {
+            End::Discard(FailureKind::Timeout)
+        } else {
+            End::Retry { kind: FailureKind::Timeout, delay_ms: 1_000 << (failures - 1) }
+        };
+        self.end(end, now);
+    }
+
+    /// The open review, if it waits for one.
+    pub fn open_review(
+        &mut self,
+    ) -> Option<&mut (ReviewId, ReviewState, Option<Timestamp>, Option<Timestamp>)> {
+        self.shown.agent.as_mut()?.reviews.iter_mut().find(|review| review.1 == ReviewState::Open)
+    }
+
+    /// When silence becomes a no.
+    pub fn deadline(&mut self) -> Option<Timestamp> {
+        self.open_review()?.2
+    }
+
+    /// The review is answered, in whichever way.
+    pub fn decide(&mut self, state: ReviewState, now: Timestamp) {
+        if let Some(review) = self.open_review() {
+            (review.1, review.3) = (state, Some(now));
+        }
+        self.shown.state = JobState::Available;
+        self.shown.events.extend([EventName::ReviewDecided, EventName::JobAvailable]);
+    }
+
+    fn close_review(&mut self, now: Timestamp) {
+        if let Some(review) = self.open_review() {
+            (review.1, review.3) = (ReviewState::Expired, Some(now));
+        }
+    }
+
+    pub fn cancel(&mut self, now: Timestamp) {
+        self.close_review(now);
+        self.leave(JobState::Cancelled, now);
+        self.shown.events.push(EventName::JobCancelled);
+    }
+
+    pub fn expires(&self, now: Timestamp) -> bool {
+        !self.shown.state.is_terminal() && self.new.expires_at.is_some_and(|expires_at| expires_at <= now)
+    }
+
+    pub fn expire(&mut self, now: Timestamp) {
+        self.close_review(now);
+        self.shown.errors.push((self.shown.attempt, FailureKind::Expired, now));
+        self.leave(JobState::Discarded, now);
+        self.shown.events.push(EventName::JobExpired);
+    }
+
+    /// The earliest time at which time does something to it.
+    pub fn next_due(&mut self) -> Option<Timestamp> {
+        let (state, run_at) = (self.shown.state, self.shown.run_at);
+        let waits = matches!(state, JobState::Scheduled | JobState::Retryable).then_some(run_at);
+        let lease = (state == JobState::Active).then_some(self.lease_expires_at);
+        let end = self.new.expires_at.filter(|_| !state.is_terminal());
+        [waits, lease, end, self.times_out_at(), self.deadline()].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,206 @@
+//! Ended jobs are counted once, and deleted with everything that belongs to them.
+
+use super::backend::Opened;
+use super::jobs::{
+    LEASE, NOW, agent, book, complete, discard, done, engagement, nothing, park, plain, reserve,
+};
+use super::on_both;
+use serde_json::json;
+use turnstone_domain::message::{Message, Role};
+use turnstone_domain::tool_call::{ToolCallMove, ToolOutcome};
+use turnstone_domain::{
+    CallId, EngagementId, Ids, JobId, JobState, NewJob, Phase, Timestamp, TurnWrite, ids::SystemIds,
+};
+use turnstone_store::{Duty, JobKind, Page};
+
+on_both![
+    ended_jobs_are_counted_once,
+    a_long_time_is_counted_in_bounded_steps,
+    prune_removes_all_that_ended_and_nothing_else,
+    what_is_not_counted_yet_is_not_pruned,
+    prune_is_bounded,
+];
+
+const HOUR: i64 = 3_600_000;
+
+/// Completes, discards or cancels a plain job at a time.
+async fn ended(at: &Opened, state: JobState, when: Timestamp) -> JobId {
+    let id = at.push(plain(0)).await;
+    let held = at.claim(JobKind::Plain, 1).await.remove(0);
+    let end = match state {
+        JobState::Completed => complete(),
+        JobState::Discarded => discard(),
+        _ => {
+            at.store.intake.cancel(&id, when).await.unwrap();
+            return id;
+        }
+    };
+    at.store.ledger.settle(&held.lease, nothing(), end, when).await.unwrap();
+    id
+}
+
+/// Counts until nothing is left to count.
+async fn fold(at: &Opened, until: Timestamp) -> usize {
+    let term = at.term().await;
+    let mut steps = 1;
+    while at.store.upkeep.perform(Duty::FoldStatistics { until }, &term, until, 1).await.unwrap() > 0 {
+        steps += 1;
+        assert!(steps < 10_000, "it counts for ever");
+    }
+    steps
+}
+
+/// (hour, state, jobs, tokens, took) of queue `q`, newest first.
+async fn counted(at: &Opened) -> Vec<(i64, JobState, i64, i64, i64)> {
+    let hours = at.store.views.statistics(Timestamp(0)).await.unwrap();
+    assert!(hours.iter().all(|hour| hour.queue == "q"));
+    hours.into_iter().map(|h| (h.hour.0 / HOUR, h.state, h.jobs, h.tokens, h.took_ms)).collect()
+}
+
+async fn ended_jobs_are_counted_once(at: &Opened) {
+    use JobState::{Cancelled, Completed, Discarded};
+    let first = NOW.plus_ms(10);
+    ended(at, Completed, first).await;
+    ended(at, Completed, NOW.plus_ms(30)).await;
+    ended(at, Discarded, NOW.plus_ms(40)).await;
+    let held = at.held(Some(100)).await;
+    at.store.ledger.checkpoint(&held.lease, reserve(50), NOW, LEASE).await.unwrap();
+    at.store.ledger.checkpoint(&held.lease, book(50, 7), NOW, LEASE).await.unwrap();
+    at.store.ledger.settle(&held.lease, nothing(), complete(), NOW.plus_ms(60)).await.unwrap();
+    ended(at, Cancelled, Timestamp(2 * HOUR)).await;
+    at.push(plain(0)).await;
+
+    fold(at, first).await;
+    assert_eq!(counted(at).await, [], "what ends at the very time counts the next time");
+    fold(at, NOW.plus_ms(35)).await;
+    assert_eq!(counted(at).await, [(0, Completed, 2, 0, 40)]);
+    for _ in 0..3 {
+        fold(at, Timestamp(2 * HOUR)).await;
+        assert_eq!(counted(at).await, [(0, Completed, 3, 7, 100), (0, Discarded, 1, 0, 40)]);
+    }
+    fold(at, Timestamp(2 * HOUR + 1)).await;
+    fold(at, NOW).await;
+    let last = (2, Cancelled, 1, 0, 2 * HOUR - NOW.0);
+    assert_eq!(counted(at).await, [last, (0, Completed, 3, 7, 100), (0, Discarded, 1, 0, 40)]);
+    let since = at.store.views.statistics(Timestamp(2 * HOUR)).await.unwrap();
+    assert_eq!(since.len(), 1);
+}
+
+async fn a_long_time_is_counted_in_bounded_steps(at: &Opened) {
+    for hour in [1, 2, 24 * 365] {
+        ended(at, JobState::Completed, Timestamp(hour * HOUR)).await;
+    }
+    let steps = fold(at, Timestamp(24 * 366 * HOUR)).await;
+    assert!(steps < 50, "{steps} steps: time without jobs costs nothing");
+    assert_eq!(counted(at).await.iter().map(|row| row.2).collect::<Vec<_>>(), [1, 1, 1]);
+}
+
+const TABLES: [&str; 11] = [
+    "jobs",
+    "job_envelopes",
+    "job_results",
+    "job_errors",
+    "engagements",
+    "budgets",
+    "checkpoints",
+    "messages",
+    "tool_calls",
+    "reviews",
+    "events",
+];
+
+async fn rows(at: &Opened) -> Vec<(&'static str, i64)> {
+    let mut rows = Vec::new();
+    for table in TABLES {
+        rows.push((table, at.query(&format!("SELECT count(*) FROM {table}")).await));
+    }
+    rows
+}
+
+/// An engagement with a row in every table; it ends in whichever way.
+async fn lived(at: &Opened, completed: bool, when: Timestamp) -> (JobId, EngagementId) {
+    let held = at.held(Some(100)).await;
+    let call_id: CallId = SystemIds.next().into();
+    let intend = ToolCallMove::Intend {
+        call_id: call_id.clone(),
+        turn: 1,
+        position: 0,
+        name: "pay".into(),
+        input: json!({}),
+        idempotent: false,
+        sent: true,
+    };
+    let outcome = ToolOutcome::Success { output: json!(1) };
+    let settle = ToolCallMove::Settle { call_id, outcome, duration_ms: 1, withheld: false };
+    let write = TurnWrite {
+        messages: vec![(1, Message::text(Role::User, "go"))],
+        tool_calls: vec![intend],
+        ..done(Phase::Init)
+    };
+    at.store.ledger.checkpoint(&held.lease, write, NOW, LEASE).await.unwrap();
+    let write = TurnWrite { tool_calls: vec![settle], ..nothing() };
+    at.store.ledger.settle(&held.lease, write, park(Some(NOW)), NOW).await.unwrap();
+    assert_eq!(at.perform(Duty::ExpireReviews, NOW).await, 1);
+    let again = at.claim(JobKind::Agent, 1).await.remove(0);
+    assert_eq!(again.job, held.job);
+    let end = if completed { complete() } else { discard() };
+    at.store.ledger.settle(&again.lease, done(Phase::Norm), end, when).await.unwrap();
+    (held.job.clone(), engagement(&held))
+}
+
+async fn prune_removes_all_that_ended_and_nothing_else(at: &Opened) {
+    let (kept, kept_engagement) = lived(at, true, NOW.plus_ms(100)).await;
+    lived(at, false, NOW.plus_ms(100)).await;
+    ended(at, JobState::Completed, NOW.plus_ms(100)).await;
+    let cancelled = at.push(agent(None)).await;
+    at.store.intake.cancel(&cancelled, NOW.plus_ms(100)).await.unwrap();
+    at.push(NewJob { run_at: NOW.plus_ms(1_000_000), ..agent(Some(3)) }).await;
+    let events = at.events(&kept).await;
+    let before = rows(at).await;
+    assert!(before.iter().all(|(_, count)| *count > 0), "{before:?}");
+
+    let old = [
+        lived(at, true, NOW.plus_ms(99)).await.0,
+        lived(at, false, NOW.plus_ms(99)).await.0,
+        ended(at, JobState::Discarded, NOW.plus_ms(99)).await,
+    ];
+    fold(at, NOW.plus_ms(1_000)).await;
+    assert_eq!(at.perform(Duty::Prune { before: NOW.plus_ms(99) }, NOW).await, 0);
+    assert_ne!(rows(at).await, before);
+    assert_eq!(at.perform(Duty::Prune { before: NOW.plus_ms(100) }, NOW).await, 3);
+    assert_eq!(rows(at).await, before);
+    for id in &old {
+        assert!(at.store.views.job(id).await.unwrap().is_none());
+    }
+    assert_eq!(at.events(&kept).await, events);
+    let page = Page { limit: 100, offset: 0 };
+    assert_eq!(at.store.views.checkpoints(&kept_engagement, page).await.unwrap().len(), 2);
+    assert_eq!(at.job(&kept).await.result, Some(json!({"answer": 1})));
+    assert_eq!(at.perform(Duty::Prune { before: NOW.plus_ms(100) }, NOW).await, 0);
+}
+
+async fn what_is_not_counted_yet_is_not_pruned(at: &Opened) {
+    let id = ended(at, JobState::Completed, NOW).await;
+    let later = NOW.plus_ms(1_000_000);
+    assert_eq!(at.perform(Duty::Prune { before: later }, later).await, 0);
+    fold(at, NOW).await;
+    assert_eq!(at.perform(Duty::Prune { before: later }, later).await, 0);
+    fold(at, NOW.plus_ms(1)).await;
+    assert_eq!(at.perform(Duty::Prune { before: later }, later).await, 1);
+    assert!(at.store.views.job(&id).await.unwrap().is_none());
+    assert_eq!(counted(at).await.len(), 1, "statistics outlive the jobs");
+}
+
+async fn prune_is_bounded(at: &Opened) {
+    for _ in 0..5 {
+        ended(at, JobState::Completed, NOW).await;
+    }
+    let later = NOW.plus_ms(1_000_000);
+    fold(at, later).await;
+    let term = at.term().await;
+    for expected in [2, 2, 1, 0] {
+        let pruned = at.store.upkeep.perform(Duty::Prune { before: later }, &term, later, 2).await.unwrap();
+        assert_eq!(pruned, expected);
+    }
+    assert!(rows(at).await.iter().all(|(_, count)| *count == 0));
+}

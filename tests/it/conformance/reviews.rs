@@ -1,0 +1,119 @@
+//! A review is answered once, and not after its time.
+
+use super::backend::Opened;
+use super::jobs::{NOW, complete, nothing, question};
+use super::on_both;
+use turnstone_domain::review::{Review, ReviewState};
+use turnstone_domain::{EventName, JobState, ReviewId, Settlement, Timestamp};
+use turnstone_store::{Claim, Decision, DecisionOutcome, Duty, JobKind, Page, ReviewFilter};
+
+on_both![
+    an_answer_wakes_the_job_and_counts_once,
+    of_concurrent_answers_one_counts,
+    an_answer_after_the_deadline_is_too_late,
+    silence_becomes_a_no_at_the_deadline,
+    the_answer_to_a_cancelled_job_is_too_late,
+    a_parked_job_holds_nothing,
+];
+
+const EVERYTHING: Page = Page { limit: 1000, offset: 0 };
+
+async fn parked(at: &Opened, deadline_at: Option<Timestamp>) -> (Claim, ReviewId) {
+    let held = at.held(Some(100)).await;
+    let review = question(deadline_at);
+    let id = review.id.clone();
+    at.settle(&held.lease, Settlement::Park { review }).await;
+    (held, id)
+}
+
+fn answer(approve: bool, at: Timestamp) -> Decision {
+    Decision { approve, by: "ann".into(), reason: Some("because".into()), at }
+}
+
+async fn review(at: &Opened, id: &ReviewId) -> Review {
+    at.store.views.review(id).await.unwrap().unwrap()
+}
+
+async fn an_answer_wakes_the_job_and_counts_once(at: &Opened) {
+    for (approve, state) in [(true, ReviewState::Approved), (false, ReviewState::Rejected)] {
+        let (held, id) = parked(at, Some(NOW.plus_ms(10))).await;
+        assert_eq!(at.store.upkeep.next_due().await.unwrap(), Some(NOW.plus_ms(10)));
+        let outcome = at.store.intake.decide_review(&id, answer(approve, NOW.plus_ms(9))).await.unwrap();
+        let DecisionOutcome::Decided(decided) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(*decided, review(at, &id).await);
+        assert_eq!((decided.state, decided.decided_by.as_deref()), (state, Some("ann")));
+        assert_eq!((decided.reason.as_deref(), decided.decided_at), (Some("because"), Some(NOW.plus_ms(9))));
+        assert_eq!(at.state(&held.job).await, JobState::Available);
+        let again = at.store.intake.decide_review(&id, answer(!approve, NOW)).await.unwrap();
+        assert_eq!(again, DecisionOutcome::TooLate(state));
+        assert_eq!(review(at, &id).await, *decided);
+        let events = at.events(&held.job).await;
+        use EventName::{JobAvailable, JobParked, ReviewDecided, ReviewOpened};
+        assert_eq!(events[2..], [ReviewOpened, JobParked, ReviewDecided, JobAvailable]);
+        let next = at.claim(JobKind::Agent, 1).await.remove(0);
+        assert_eq!((next.job.clone(), next.failures), (held.job.clone(), 0));
+        let recalled = at.store.ledger.recall(&held.job, 1, 10, true).await.unwrap();
+        assert_eq!(recalled.reviews.iter().map(|answer| answer.state).collect::<Vec<_>>(), [state]);
+        at.settle(&next.lease, complete()).await;
+    }
+    let unknown = at.store.intake.decide_review(&ReviewId("nobody".into()), answer(true, NOW)).await.unwrap();
+    assert_eq!(unknown, DecisionOutcome::NotFound);
+}
+
+async fn of_concurrent_answers_one_counts(at: &Opened) {
+    for _ in 0..10 {
+        let (held, id) = parked(at, None).await;
+        let answers = (0..4).map(|n| at.store.intake.decide_review(&id, answer(n % 2 == 0, NOW)));
+        let outcomes = futures::future::join_all(answers).await;
+        let counted =
+            |outcome: &&Result<DecisionOutcome, _>| matches!(outcome, Ok(DecisionOutcome::Decided(_)));
+        assert_eq!(outcomes.iter().filter(counted).count(), 1, "{outcomes:?}");
+        assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+        let decided = at.events(&held.job).await;
+        assert_eq!(decided.iter().filter(|name| **name == EventName::ReviewDecided).count(), 1);
+        at.store.intake.cancel(&held.job, NOW).await.unwrap();
+    }
+}
+
+async fn an_answer_after_the_deadline_is_too_late(at: &Opened) {
+    let (held, id) = parked(at, Some(NOW.plus_ms(10))).await;
+    let outcome = at.store.intake.decide_review(&id, answer(true, NOW.plus_ms(10))).await.unwrap();
+    assert_eq!(outcome, DecisionOutcome::TooLate(ReviewState::Expired));
+    assert_eq!(at.state(&held.job).await, JobState::Pending, "the scheduler wakes it");
+}
+
+async fn silence_becomes_a_no_at_the_deadline(at: &Opened) {
+    let (held, id) = parked(at, Some(NOW.plus_ms(10))).await;
+    let (waits, open) = parked(at, None).await;
+    assert_eq!(at.perform(Duty::ExpireReviews, NOW.plus_ms(9)).await, 0);
+    assert_eq!(at.perform(Duty::ExpireReviews, NOW.plus_ms(10)).await, 1);
+    assert_eq!(at.perform(Duty::ExpireReviews, NOW.plus_ms(1_000_000)).await, 0);
+    let expired = review(at, &id).await;
+    assert_eq!((expired.state, expired.decided_at), (ReviewState::Expired, Some(NOW.plus_ms(10))));
+    assert_eq!(at.state(&held.job).await, JobState::Available);
+    assert_eq!(at.state(&waits.job).await, JobState::Pending);
+    let filter = ReviewFilter { state: Some(ReviewState::Open), reviewer: Some("ann".into()) };
+    let waiting = at.store.views.reviews(&filter, EVERYTHING).await.unwrap();
+    assert_eq!(waiting.iter().map(|review| &review.id).collect::<Vec<_>>(), [&open]);
+    let late = at.store.intake.decide_review(&id, answer(true, NOW)).await.unwrap();
+    assert_eq!(late, DecisionOutcome::TooLate(ReviewState::Expired));
+}
+
+async fn the_answer_to_a_cancelled_job_is_too_late(at: &Opened) {
+    let (held, id) = parked(at, None).await;
+    at.store.intake.cancel(&held.job, NOW).await.unwrap();
+    let outcome = at.store.intake.decide_review(&id, answer(true, NOW)).await.unwrap();
+    assert_eq!(outcome, DecisionOutcome::TooLate(ReviewState::Expired));
+    assert_eq!(at.state(&held.job).await, JobState::Cancelled);
+}
+
+async fn a_parked_job_holds_nothing(at: &Opened) {
+    let (held, _) = parked(at, None).await;
+    let job = at.job(&held.job).await;
+    assert_eq!((job.state, job.worker_id, job.failures), (JobState::Pending, None, 0));
+    assert!(at.claim_at(JobKind::Agent, 10, NOW.plus_ms(1_000_000_000)).await.is_empty());
+    let refused = at.store.ledger.settle(&held.lease, nothing(), complete(), NOW).await;
+    assert!(refused.is_err());
+    assert_eq!(at.store.upkeep.next_due().await.unwrap(), None);
+    assert_eq!(at.query("SELECT count(*) FROM jobs WHERE lease_token IS NOT NULL").await, 0);
+}

@@ -1,0 +1,182 @@
+//! The closed table: every operation in every state either takes an edge of the table or changes nothing.
+
+use super::backend::Opened;
+use super::jobs::{LEASE, NOW, agent, complete, discard, done, nothing, park, question, request, retry};
+use super::on_both;
+use std::collections::BTreeSet;
+use turnstone_domain::retry::RetryPolicy;
+use turnstone_domain::state::{TRANSITIONS, Trigger};
+use turnstone_domain::{JobId, JobState, Lease, NewJob, Phase, ReviewId, Settlement, Timestamp};
+use turnstone_store::{ClaimRequest, Decision, Duty, JobKind};
+
+on_both![every_operation_in_every_state_takes_an_edge_of_the_table_or_changes_nothing];
+
+/// When a scheduled or failed job is due, before its lease would end.
+const DUE: Timestamp = Timestamp(NOW.0 + 1_000);
+/// When a lease has run out.
+const LAPSED: Timestamp = Timestamp(NOW.0 + LEASE);
+/// When an attempt has outlasted its timeout and the grace after it.
+const LATE: Timestamp = Timestamp(NOW.0 + 2_000 + 5_000);
+/// When a job has expired.
+const EXPIRED: Timestamp = Timestamp(NOW.0 + 1_000_000);
+
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Promote,
+    Claim,
+    ClaimWhenDue,
+    Checkpoint,
+    Complete,
+    Retry,
+    Discard,
+    Park,
+    Yield,
+    Release,
+    Reap,
+    ReleaseAll,
+    TimeOut,
+    Cancel,
+    Decide,
+    ExpireReview,
+    Expire,
+}
+
+/// Every operation, with the edges that it may take, one after the other.
+const OPERATIONS: &[(Operation, &[&[Trigger]])] = {
+    use Operation as O;
+    use Trigger as T;
+    &[
+        (O::Promote, &[&[T::Promote], &[T::RetryDue]]),
+        (O::Claim, &[&[T::Claim]]),
+        (O::ClaimWhenDue, &[&[T::Claim], &[T::Promote, T::Claim], &[T::RetryDue, T::Claim]]),
+        (O::Checkpoint, &[]),
+        (O::Complete, &[&[T::Complete]]),
+        (O::Retry, &[&[T::Retry]]),
+        (O::Discard, &[&[T::Discard]]),
+        (O::Park, &[&[T::Park]]),
+        (O::Yield, &[&[T::Yield]]),
+        (O::Release, &[&[T::Yield]]),
+        (O::Reap, &[&[T::LeaseExpired]]),
+        (O::ReleaseAll, &[&[T::LeaseExpired]]),
+        (O::TimeOut, &[&[T::Retry]]),
+        (O::Cancel, &[&[T::Cancel]]),
+        (O::Decide, &[&[T::Activate]]),
+        (O::ExpireReview, &[&[T::Activate]]),
+        (O::Expire, &[&[T::Expire]]),
+    ]
+};
+
+/// A job brought into a state, with the lease and the review it has or had.
+struct Subject {
+    id: JobId,
+    queue: String,
+    lease: Lease,
+    review: ReviewId,
+}
+
+impl Subject {
+    async fn bring(at: &Opened, state: JobState, queue: String) -> Self {
+        let scheduled = state == JobState::Scheduled;
+        let job = NewJob {
+            queue: queue.clone(),
+            run_at: if scheduled { DUE } else { NOW },
+            expires_at: Some(EXPIRED),
+            timeout_ms: Some(2_000),
+            retry: RetryPolicy { jitter: false, ..RetryPolicy::default() },
+            ..agent(Some(100))
+        };
+        let id = at.push(job).await;
+        let review = question(Some(DUE));
+        let lease = Lease { job: id.clone(), token: "never given".into(), expires_at: LAPSED };
+        let mut subject = Self { id, queue, lease, review: review.id.clone() };
+        match state {
+            JobState::Scheduled | JobState::Available => {}
+            JobState::Cancelled => drop(at.store.intake.cancel(&subject.id, NOW).await.unwrap()),
+            _ => subject.lease = subject.claim(at, NOW).await.unwrap(),
+        }
+        let end = match state {
+            JobState::Completed => complete(),
+            JobState::Discarded => discard(),
+            JobState::Retryable => retry(DUE),
+            JobState::Pending => Settlement::Park { review },
+            _ => return subject,
+        };
+        at.settle(&subject.lease, end).await;
+        subject
+    }
+
+    async fn claim(&self, at: &Opened, now: Timestamp) -> Option<Lease> {
+        let request = ClaimRequest { queues: vec![self.queue.clone()], ..request(JobKind::Agent, 1, now) };
+        at.store.ledger.claim(request).await.unwrap().pop().map(|claim| claim.lease)
+    }
+
+    async fn settle(&self, at: &Opened, end: Settlement) {
+        // Refused or not: the state tells.
+        let _outcome = at.store.ledger.settle(&self.lease, nothing(), end, NOW).await;
+    }
+
+    async fn apply(&self, at: &Opened, operation: Operation) {
+        match operation {
+            Operation::Promote => drop(at.perform(Duty::PromoteDue, DUE).await),
+            Operation::Claim => drop(self.claim(at, NOW).await),
+            Operation::ClaimWhenDue => drop(self.claim(at, DUE).await),
+            Operation::Checkpoint => {
+                drop(at.store.ledger.checkpoint(&self.lease, done(Phase::Init), NOW, LEASE).await);
+            }
+            Operation::Complete => self.settle(at, complete()).await,
+            Operation::Retry => self.settle(at, retry(DUE)).await,
+            Operation::Discard => self.settle(at, discard()).await,
+            Operation::Park => self.settle(at, park(None)).await,
+            Operation::Yield => self.settle(at, Settlement::Yield).await,
+            Operation::Release => {
+                at.store.ledger.release(std::slice::from_ref(&self.lease), NOW).await.unwrap();
+            }
+            Operation::Reap => drop(at.perform(Duty::ReapExpired, LAPSED).await),
+            Operation::ReleaseAll => drop(at.store.upkeep.release_all(NOW).await.unwrap()),
+            Operation::TimeOut => drop(at.perform(Duty::TimeOutJobs, LATE).await),
+            Operation::Cancel => drop(at.store.intake.cancel(&self.id, NOW).await.unwrap()),
+            Operation::Decide => {
+                let yes = Decision { approve: true, by: "ann".into(), reason: None, at: NOW };
+                drop(at.store.intake.decide_review(&self.review, yes).await.unwrap());
+            }
+            Operation::ExpireReview => drop(at.perform(Duty::ExpireReviews, DUE).await),
+            Operation::Expire => drop(at.perform(Duty::ExpireJobs, EXPIRED).await),
+        }
+    }
+}
+
+/// Where a path of edges leads; `None` when the table has no such path.
+fn walk(from: JobState, path: &[Trigger]) -> Option<JobState> {
+    path.iter().try_fold(from, |state, trigger| state.after(*trigger))
+}
+
+async fn every_operation_in_every_state_takes_an_edge_of_the_table_or_changes_nothing(at: &Opened) {
+    let mut walked = BTreeSet::new();
+    for (operation, paths) in OPERATIONS {
+        for state in JobState::ALL {
+            let subject = Subject::bring(at, state, format!("{operation:?}-{state}")).await;
+            let (before, events) = (at.job(&subject.id).await, at.events(&subject.id).await);
+            assert_eq!(before.state, state);
+            subject.apply(at, *operation).await;
+            let (after, news) =
+                (at.job(&subject.id).await, at.events(&subject.id).await.len() - events.len());
+            let Some(path) = paths.iter().find(|path| walk(state, path).is_some()) else {
+                let may_write = matches!((operation, state), (Operation::Checkpoint, JobState::Active));
+                assert_eq!(after, before, "{operation:?} in {state}");
+                assert_eq!(news, usize::from(may_write), "{operation:?} in {state}");
+                continue;
+            };
+            assert_eq!(Some(after.state), walk(state, path), "{operation:?} in {state}");
+            assert!(news >= path.len(), "{operation:?} in {state}: every edge leaves an event");
+            assert_eq!(after.ended_at.is_some(), after.state.is_terminal());
+            assert_eq!(after.worker_id.is_some(), after.state == JobState::Active);
+            let mut from = state;
+            for trigger in *path {
+                walked.insert(format!("{from} {trigger:?}"));
+                from = from.after(*trigger).unwrap();
+            }
+        }
+    }
+    let table = TRANSITIONS.iter().map(|(from, by, _)| format!("{from} {by:?}")).collect();
+    assert_eq!(walked, table, "an edge that no operation takes, or one too many");
+}

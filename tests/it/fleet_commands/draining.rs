@@ -1,0 +1,97 @@
+//! One signal drains a process, a second one stops it at once; neither loses anything.
+
+use super::Site;
+use futures::StreamExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use turnstone_tests::Reply;
+
+/// A model that does not answer the first time.
+async fn site() -> Site {
+    let first = AtomicBool::new(true);
+    Site::migrated(
+        move |_| if first.swap(false, Ordering::SeqCst) { Reply::Hang } else { Reply::text("done") },
+    )
+    .await
+}
+
+#[tokio::test]
+async fn a_drained_worker_gives_its_jobs_back_at_once() {
+    let site = site().await;
+    let api = site.api().await;
+    let mut worker = site.worker("first", &["--lease", "10m", "--drain-grace", "1s"]).await;
+    let id = api.push().await;
+    site.models.seen(1).await;
+    worker.signal("TERM");
+    worker.warns("stopping: turns give their jobs back").await;
+    assert_eq!(worker.ended().await, Some(0));
+    assert_eq!(api.job(&id).await["state"], "available", "a lease of ten minutes was not given back");
+    assert!(api.workers().await.is_empty());
+
+    // Nothing has to run out, and nobody has to reap: there is no scheduler.
+    let second = site.worker("second", &[]).await;
+    api.event(&id, |name, _| name == "job.completed").await;
+    let job = api.job(&id).await;
+    assert_eq!(job["attempt"], 2, "{job:#}");
+    assert!(job["errors"].as_array().is_none_or(Vec::is_empty), "a drain is no failure: {job:#}");
+    second.stop().await;
+    api.program.stop().await;
+}
+
+#[tokio::test]
+async fn a_second_signal_stops_a_worker_at_once_and_loses_nothing() {
+    let site = site().await;
+    let (api, scheduler) = (site.api().await, site.scheduler().await);
+    let mut worker = site.worker("first", &["--lease", "2s", "--drain-grace", "10m"]).await;
+    let id = api.push().await;
+    site.models.seen(1).await;
+    worker.signal("TERM");
+    worker.warns("stopping").await;
+    let draining = async {
+        while !api.workers().await.iter().any(|worker| worker["state"] == "draining" && worker["busy"] == 1) {
+        }
+    };
+    tokio::time::timeout(super::PATIENCE, draining).await.expect("the fleet sees that it drains");
+    let asked = Instant::now();
+    worker.signal("INT");
+    assert_eq!(worker.ended().await, Some(130));
+    assert!(asked.elapsed().as_secs() < 10, "it took {:?} to stop at once", asked.elapsed());
+
+    let second = site.worker("second", &[]).await;
+    api.event(&id, |name, _| name == "job.completed").await;
+    assert_eq!(api.job(&id).await["attempt"], 2);
+    for program in [second, scheduler, api.program] {
+        program.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_drained_api_ends_its_event_streams() {
+    let site = site().await;
+    let mut api = site.api().await;
+    let id = api.push().await;
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = format!("{}/ojs/v1/jobs/{id}/events?stream=true", api.url);
+    let mut stream = http.get(url).send().await.unwrap().bytes_stream();
+    stream.next().await.unwrap().unwrap();
+    api.program.signal("TERM");
+    let rest = async { while stream.next().await.is_some() {} };
+    tokio::time::timeout(super::PATIENCE, rest).await.expect("the stream ends");
+    assert_eq!(api.program.ended().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_drained_scheduler_lets_the_next_one_lead_at_once() {
+    let site = site().await;
+    let (first, second) = (site.scheduler().await, site.scheduler().await);
+    first.stop().await;
+    second.stop().await;
+    let leads = turnstone_tests::servers::Postgres::shared()
+        .await
+        .psql(
+            &site.database,
+            "SELECT count(*) FROM leaders WHERE expires_at > extract(epoch FROM now()) * 1000",
+        )
+        .await;
+    assert_eq!(leads, "0", "a term outlived its scheduler");
+}

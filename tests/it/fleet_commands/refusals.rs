@@ -1,0 +1,148 @@
+//! A process that cannot work says why in one sentence, changes nothing, and ends with 1; `turnstone doctor` finds it.
+
+use super::Site;
+use crate::program::{Ran, run};
+use serde_json::{Value, json};
+use turnstone_tests::Reply;
+use turnstone_tests::servers::Postgres;
+
+const SERVICES: [&str; 3] = ["api", "scheduler", "worker"];
+
+async fn migrated() -> Site {
+    Site::migrated(|_| Reply::text("done")).await
+}
+
+/// Runs each service, which must be refused with these words, and the doctor, which must find it.
+async fn refused(site: &Site, url: Option<&str>, commands: &[&str], words: &str) {
+    let env: Vec<(&str, &str)> = url.map(|url| ("DATABASE_URL", url)).into_iter().collect();
+    for command in commands {
+        let arguments: &[&str] =
+            if *command == "api" { &["api", "--bind", "127.0.0.1:0"] } else { &[command] };
+        let ran = run(site.path(), arguments, &env).await;
+        assert_eq!(ran.code, Some(1), "{command}: {ran:?}");
+        assert!(ran.stderr.contains(words), "{command} does not say {words:?}: {ran:?}");
+        assert_eq!(
+            ran.stderr.matches("error: ").count(),
+            1,
+            "{command} says more than one sentence: {ran:?}"
+        );
+        assert!(ran.stdout.is_empty(), "{command} said that it runs: {ran:?}");
+    }
+    let doctor = run(site.path(), &["doctor", "-o", "json"], &env).await;
+    assert!(found(&doctor, words), "the doctor does not say {words:?}: {doctor:?}");
+    assert_eq!(doctor.code, Some(1), "{doctor:?}");
+}
+
+fn found(doctor: &Ran, words: &str) -> bool {
+    let findings = doctor.json();
+    let says = |finding: &Value, field: &str| finding[field].as_str().unwrap().contains(words);
+    findings
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|finding| finding["ok"] == false && (says(finding, "what") || says(finding, "advice")))
+}
+
+#[tokio::test]
+async fn without_a_postgresql_there_is_no_fleet() {
+    let site = Site::bare(|_| Reply::text("done")).await;
+    let words = "the embedded store serves one process; use `turnstone dev`, or give DATABASE_URL";
+    let commands = [&SERVICES[..], &["migrate"]].concat();
+    for command in &commands {
+        let ran = run(site.path(), &[command], &[]).await;
+        assert!(ran.code == Some(1) && ran.stderr.contains(words), "{ran:?}");
+    }
+    refused(&site, Some("sqlite:turnstone.db"), &commands, words).await;
+    refused(
+        &site,
+        Some("mysql://me:pass-of-mine@db/t"),
+        &commands,
+        "is not the address of a PostgreSQL database",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_there_is_named_without_its_password() {
+    let site = migrated().await;
+    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let commands = [&SERVICES[..], &["migrate"]].concat();
+    let url = format!("postgres://me:pass-of-mine@{free}/t");
+    refused(&site, Some(&url), &commands, "the database could not").await;
+    let nowhere = site.database.url.replace(&site.database.name, "no_such_database");
+    refused(&site, Some(&nowhere), &commands, "no_such_database").await;
+    for command in ["worker", "doctor", "config"] {
+        let arguments: &[&str] = if command == "config" { &["config", "show"] } else { &[command] };
+        let ran = run(site.path(), arguments, &[("DATABASE_URL", &url)]).await;
+        let said = ran.stdout + &ran.stderr;
+        assert!(!said.contains("pass-of-mine"), "{command} shows the password: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_without_its_schema_is_refused() {
+    let site = Site::bare(|_| Reply::text("done")).await;
+    refused(&site, Some(&site.database.url), &SERVICES, "run `turnstone migrate`").await;
+    let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
+    assert_eq!(Postgres::shared().await.psql(&site.database, tables).await, "0", "something was changed");
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_version_is_refused() {
+    let site = migrated().await;
+    let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+                 VALUES (9999, 'later', true, '\\x00', 0)";
+    Postgres::shared().await.psql(&site.database, newer).await;
+    let commands = [&SERVICES[..], &["migrate"]].concat();
+    refused(&site, Some(&site.database.url), &commands, "a newer Turnstone made it").await;
+}
+
+#[tokio::test]
+async fn a_database_that_takes_no_writes_is_refused() {
+    let site = migrated().await;
+    let read_only = format!("ALTER DATABASE {} SET default_transaction_read_only = on", site.database.name);
+    Postgres::shared().await.psql(&site.database, &read_only).await;
+    let commands = [&SERVICES[..], &["migrate"]].concat();
+    refused(&site, Some(&site.database.url), &commands, "takes no writes").await;
+}
+
+#[tokio::test]
+async fn the_doctor_finds_nothing_where_nothing_is_wrong() {
+    let site = migrated().await;
+    let well = site.run(&["doctor", "-o", "json"]).await;
+    assert_eq!(well.code, Some(0), "{well:?}");
+    let findings = well.json();
+    assert!(findings.as_array().unwrap().iter().all(|finding| finding["ok"] == true), "{findings:#}");
+    let table = site.run(&["doctor"]).await;
+    assert!(table.stdout.contains("the schema is this version's"), "{table:?}");
+
+    let typo = run(
+        site.path(),
+        &["doctor", "-o", "json"],
+        &[("DATABASE_URL", site.database.url.as_str()), ("TURNSTONE_WORKER__QUEUES", "defualt")],
+    )
+    .await;
+    assert!(typo.code == Some(1) && found(&typo, "did you mean `default`?"), "{typo:?}");
+    let open = run(
+        site.path(),
+        &["doctor", "-o", "json"],
+        &[("DATABASE_URL", site.database.url.as_str()), ("TURNSTONE_SERVER__BIND", "0.0.0.0:8080")],
+    )
+    .await;
+    assert!(open.code == Some(1) && found(&open, "server.api_keys"), "{open:?}");
+}
+
+#[tokio::test]
+async fn the_doctor_looks_at_the_embedded_store_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let well = run(folder.path(), &["doctor", "-o", "json"], &[]).await;
+    assert_eq!(well.code, Some(0), "{well:?}");
+    assert!(!folder.path().join(".turnstone").exists(), "it made something");
+    std::fs::write(folder.path().join(".turnstone"), "a file").unwrap();
+    let ill = run(folder.path(), &["doctor", "-o", "json"], &[]).await;
+    assert!(ill.code == Some(1) && found(&ill, "server.data"), "{ill:?}");
+    std::fs::write(folder.path().join("turnstone.toml"), "[wroker]\n").unwrap();
+    let ill = run(folder.path(), &["doctor", "-o", "json"], &[]).await;
+    assert!(ill.code == Some(1) && found(&ill, "did you mean `worker`?"), "{ill:?}");
+    assert_eq!(ill.json().as_array().unwrap().len(), 1, "{}", json!(ill.json()));
+}

@@ -1,0 +1,127 @@
+//! Migrating, serving, working, and looking at who works.
+
+use super::Site;
+use serde_json::json;
+use std::sync::atomic::{AtomicBool, Ordering};
+use turnstone_tests::Reply;
+
+#[tokio::test]
+async fn a_database_is_migrated_once_and_a_queue_of_the_configuration_becomes_known() {
+    let site = Site::bare(|_| Reply::text("done")).await;
+    let first = site.run(&["migrate", "-o", "json"]).await;
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let applied = first.json()["applied"].as_array().unwrap().clone();
+    assert!(applied.len() >= 2 && applied[0].as_str().unwrap().starts_with("0001"), "{applied:?}");
+    let again = site.run(&["migrate", "-o", "json"]).await;
+    assert_eq!((again.code, again.json()), (Some(0), json!({"applied": []})));
+
+    let unknown = site.run(&["worker", "--queues", "default,night-shift"]).await;
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+    assert!(
+        unknown.stderr.contains("queue `night-shift` is unknown to this fleet; known are ai-agents, default")
+    );
+    let misspelt = site.run(&["worker", "--queues", "ai-agnets"]).await;
+    assert!(misspelt.stderr.contains("did you mean `ai-agents`?"), "{misspelt:?}");
+    let file = site.path().join("turnstone.toml");
+    let settings = std::fs::read_to_string(&file).unwrap() + "[worker]\nqueues = ['night-shift']\n";
+    std::fs::write(file, settings).unwrap();
+    assert_eq!(site.run(&["migrate"]).await.code, Some(0));
+    site.worker("w", &[]).await.stop().await;
+}
+
+#[tokio::test]
+async fn three_processes_run_a_job_and_are_seen_doing_it() {
+    let site = Site::migrated(|_| Reply::text("done by a fleet")).await;
+    let (api, scheduler) = (site.api().await, site.scheduler().await);
+    let worker = site.worker("night-1", &["--slots", "4", "--queues", "ai-agents,default"]).await;
+    let job = ["job", "push", "--watch", "--type", "agent.ask", "--args", "[\"hi\"]"];
+    let followed = api.run(&job).await;
+    assert!(followed.code == Some(0) && followed.stdout.contains("done by a fleet"), "{followed:?}");
+
+    let workers = api.workers().await;
+    assert_eq!(workers.len(), 1, "{workers:?}");
+    let seen = &workers[0];
+    for (field, value) in [
+        ("name", json!("night-1")),
+        ("state", json!("running")),
+        ("alive", json!(true)),
+        ("slots", json!(4)),
+        ("busy", json!(0)),
+        ("queues", json!(["ai-agents", "default"])),
+        ("pid", json!(worker.pid())),
+        ("version", json!(env!("CARGO_PKG_VERSION"))),
+    ] {
+        assert_eq!(seen[field], value, "{field} of {seen:#}");
+    }
+    assert!(seen["seen_at"].as_str().unwrap().ends_with('Z'), "{seen:#}");
+    let table = api.run(&["worker", "list"]).await.stdout;
+    assert!(table.contains("night-1") && table.contains("of 4"), "{table}");
+    assert_eq!(api.run(&["worker", "list", "-o", "ids"]).await.stdout, "night-1\n");
+
+    worker.stop().await;
+    assert!(api.workers().await.is_empty(), "a worker that left is not listed");
+    scheduler.stop().await;
+    api.program.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_needs_a_name_of_its_own() {
+    let site = Site::migrated(|_| Reply::text("done")).await;
+    let first = site.worker("w", &[]).await;
+    let second = site.run(&["worker", "--name", "w"]).await;
+    assert_eq!(second.code, Some(1), "{second:?}");
+    let words = format!("a worker named `w` is running already: process {}", first.pid());
+    assert!(second.stderr.contains(&words) && second.stderr.contains("--name"), "{second:?}");
+    assert!(second.stdout.is_empty(), "it said that it runs: {second:?}");
+    first.stop().await;
+    site.worker("w", &[]).await.stop().await;
+    let odd = site.run(&["worker", "--name", "two words"]).await;
+    assert!(odd.code == Some(2) && odd.stderr.contains("worker.name"), "{odd:?}");
+    let odd = site.run(&["worker", "--lease", "15"]).await;
+    assert!(odd.code == Some(2) && odd.stderr.contains("15s"), "{odd:?}");
+}
+
+#[tokio::test]
+async fn a_worker_that_was_paused_past_its_lease_writes_nothing_and_says_so_once() {
+    let first = AtomicBool::new(true);
+    let site = Site::migrated(move |_| {
+        if first.swap(false, Ordering::SeqCst) { Reply::Hang } else { Reply::text("done elsewhere") }
+    })
+    .await;
+    let (api, scheduler) = (site.api().await, site.scheduler().await);
+    let mut paused = site.worker("paused", &["--lease", "1s", "--drain-grace", "1s"]).await;
+    let id = api.push().await;
+    site.models.seen(1).await;
+    paused.signal("STOP");
+    let other = site.worker("other", &["--lease", "1s"]).await;
+    api.event(&id, |name, _| name == "job.completed").await;
+    paused.signal("CONT");
+    paused.warns("the lease on this job is lost").await;
+    paused.signal("TERM");
+    assert_eq!(paused.ended().await, Some(0));
+    let log = paused.warned();
+    assert_eq!(log.matches("is lost").count(), 1, "{log}");
+    assert!(log.contains(&id), "the job is not named: {log}");
+    let job = api.job(&id).await;
+    assert_eq!((&job["result"], &job["attempt"]), (&json!("done elsewhere"), &json!(2)));
+    for program in [other, scheduler, api.program] {
+        program.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn agents_of_the_configured_directory_are_registered_by_the_api() {
+    let site = Site::migrated(|_| Reply::text("done")).await;
+    let agents = site.path().join("agents");
+    std::fs::create_dir(&agents).unwrap();
+    let agent = "kind: \"openagentspec:v1/agent\"\nname: clerk\ndescription: A clerk.\nintent: You answer.\nowner: me\n";
+    std::fs::write(agents.join("clerk.yaml"), agent).unwrap();
+    std::fs::write(agents.join("broken.yaml"), "name: [").unwrap();
+    let file = site.path().join("turnstone.toml");
+    let settings = std::fs::read_to_string(&file).unwrap() + "[agents]\ndir = 'agents'\n";
+    std::fs::write(file, settings).unwrap();
+    let mut api = site.api().await;
+    assert_eq!(api.run(&["agent", "list", "-o", "ids"]).await.stdout, "clerk\n");
+    api.program.warns("broken.yaml:1:").await;
+    api.program.stop().await;
+}

@@ -1,0 +1,130 @@
+//! The real program with Redis beside PostgreSQL: what it does when Redis dies, and which Redis it refuses.
+
+use crate::program::{Program, Ran, run};
+use std::path::Path;
+use turnstone_tests::servers::{Database, Postgres, Redis};
+use turnstone_tests::{ModelServer, Reply, fleet};
+
+/// A fleet's folder, database, Redis and model.
+struct Site {
+    folder: tempfile::TempDir,
+    database: Database,
+    redis: Redis,
+    _models: ModelServer,
+}
+
+impl Site {
+    async fn start() -> Self {
+        fleet::install_crypto();
+        let database = Postgres::shared().await.database().await;
+        let (redis, models) = (Redis::start().await, ModelServer::start(|_| Reply::text("done")).await);
+        let folder = tempfile::tempdir().unwrap();
+        let settings = format!(
+            "[providers.test]\nkind = 'openai'\nbase_url = '{}'\n[models]\ndefault_model = 'm'\n\
+             [limits.'test/m']\nrequests_per_minute = 60_000\ntokens_per_minute = 60_000_000\n",
+            models.url
+        );
+        std::fs::write(folder.path().join("turnstone.toml"), settings).unwrap();
+        let site = Self { folder, database, redis, _models: models };
+        let migrated = site.run(&["migrate"], &site.redis.url()).await;
+        assert_eq!(migrated.code, Some(0), "{migrated:?}");
+        site
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    async fn run(&self, arguments: &[&str], redis: &str) -> Ran {
+        run(self.path(), arguments, &[("DATABASE_URL", &self.database.url), ("REDIS_URL", redis)]).await
+    }
+
+    fn service(&self, arguments: &[&str]) -> Program {
+        let env = [("DATABASE_URL", self.database.url.as_str()), ("REDIS_URL", &self.redis.url())];
+        Program::start(self.path(), arguments, &env)
+    }
+
+    /// Enqueues jobs and waits until they are completed.
+    async fn complete(&self, url: &str, jobs: usize) {
+        for _ in 0..jobs {
+            let push =
+                ["job", "push", "--type", "agent.ask", "--args", "[\"hi\"]", "-o", "ids", "--url", url];
+            let pushed = run(self.path(), &push, &[]).await;
+            assert_eq!(pushed.code, Some(0), "{pushed:?}");
+            let id = pushed.stdout.trim();
+            let watched = run(self.path(), &["job", "watch", id, "--url", url], &[]).await;
+            assert_eq!(watched.code, Some(0), "{watched:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_fleet_outlives_its_redis_and_says_so() {
+    let site = Site::start().await;
+    let mut api = site.service(&["api", "--bind", "127.0.0.1:0"]);
+    let url = api.first_line("turnstone listens on ").await;
+    let mut worker = site.service(&["worker", "--name", "one"]);
+    worker.first_line("turnstone worker one runs ").await;
+    site.complete(&url, 2).await;
+    let buckets = site.redis.command(&["KEYS", "turnstone:limit:*"]).await;
+    assert!(buckets.contains("[\"test\",\"m\",\"\"]"), "the calls were counted in Redis: {buckets}");
+
+    site.redis.flush().await;
+    site.complete(&url, 2).await;
+    site.redis.kill().await;
+    site.complete(&url, 3).await;
+    worker.warns("this worker keeps to its own share of each limit").await;
+    worker.warns("Redis does not answer").await;
+    api.warns("Redis does not answer").await;
+
+    site.redis.start_again().await;
+    worker.warns("Redis is back").await;
+    api.warns("Redis is back").await;
+    while !worker.warned().contains("rate limits are shared by the whole fleet again") {
+        site.complete(&url, 1).await;
+    }
+    for told in
+        ["keeps to its own share", "Redis does not answer", "Redis is back", "by the whole fleet again"]
+    {
+        assert_eq!(worker.warned().matches(told).count(), 1, "{told:?} is said once:\n{}", worker.warned());
+    }
+    worker.stop().await;
+    api.stop().await;
+}
+
+#[tokio::test]
+async fn a_redis_that_throws_away_is_refused() {
+    let site = Site::start().await;
+    let redis = site.redis.url();
+    site.redis.config("maxmemory", "100mb").await;
+    site.redis.config("maxmemory-policy", "allkeys-lru").await;
+    for arguments in [&["worker"][..], &["scheduler"], &["api", "--bind", "127.0.0.1:0"]] {
+        let refused = site.run(arguments, &redis).await;
+        assert_eq!(refused.code, Some(1), "{arguments:?}: {refused:?}");
+        assert!(refused.stderr.contains("maxmemory-policy allkeys-lru"), "{arguments:?}: {refused:?}");
+        let refused = site.run(arguments, "http://:secret-word@nowhere").await;
+        assert_eq!(refused.code, Some(1), "{arguments:?}: {refused:?}");
+        assert!(refused.stderr.contains("redis://host"), "{arguments:?}: {refused:?}");
+        assert!(!refused.stderr.contains("secret-word"), "{refused:?}");
+    }
+    let doctor = site.run(&["doctor", "-o", "json"], &redis).await;
+    let found = doctor.json();
+    let trouble: Vec<_> = found.as_array().unwrap().iter().filter(|found| found["ok"] == false).collect();
+    assert_eq!((doctor.code, trouble.len()), (Some(1), 1), "{found:#}");
+    assert!(trouble[0]["advice"].as_str().unwrap().contains("noeviction"), "{found:#}");
+    site.redis.config("maxmemory-policy", "noeviction").await;
+    assert_eq!(site.run(&["doctor"], &redis).await.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_worker_starts_without_its_redis_and_finds_it_later() {
+    let site = Site::start().await;
+    site.redis.stop().await;
+    let mut worker = site.service(&["worker", "--name", "one"]);
+    worker.first_line("turnstone worker one runs ").await;
+    worker.warns("Redis does not answer").await;
+    assert_eq!(site.run(&["doctor"], &site.redis.url()).await.code, Some(1));
+    site.redis.start_again().await;
+    worker.warns("Redis is back").await;
+    worker.stop().await;
+}

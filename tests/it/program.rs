@@ -1,0 +1,166 @@
+//! The `turnstone` program as a user has it: a real process with its own folder and environment, killed by real signals.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Plain, Stdio};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use turnstone_tests::{binaries, fleet};
+
+/// Longer than this nothing may take here.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The tests' own environment must not change what the program does; and neither may a proxy that is not there.
+pub fn without_environment(command: &mut Command) -> &mut Command {
+    for (name, _) in std::env::vars_os() {
+        let name_text = name.to_string_lossy();
+        if name_text.starts_with("TURNSTONE_") || name_text.starts_with("CARGO") {
+            command.env_remove(&name);
+        }
+    }
+    command
+        .env("http_proxy", "http://127.0.0.1:9")
+        .env_remove("no_proxy")
+        .env_remove("NO_PROXY")
+        .env_remove("DATABASE_URL")
+        .env_remove("REDIS_URL")
+        .env("USER", "tester")
+}
+
+/// Variables of a program.
+pub type Env<'a> = &'a [(&'a str, &'a str)];
+
+/// A running program. It is killed when it is dropped.
+pub struct Program {
+    process: Child,
+    stdout: watch::Receiver<String>,
+    stderr: watch::Receiver<String>,
+    folder: PathBuf,
+}
+
+impl Program {
+    /// Starts it in this folder.
+    pub fn start(folder: &Path, arguments: &[&str], env: Env<'_>) -> Self {
+        fleet::install_crypto();
+        let mut command = Command::new(binaries::turnstone());
+        let mut process = without_environment(&mut command)
+            .args(arguments)
+            .envs(env.iter().copied())
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the program starts");
+        let stdout = collected(process.stdout.take().expect("a pipe"));
+        let stderr = collected(process.stderr.take().expect("a pipe"));
+        Self { process, stdout, stderr, folder: folder.to_owned() }
+    }
+
+    /// The folder that it stands in.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.process.id().expect("a running process")
+    }
+
+    /// Waits until standard output holds these words, and returns all of it.
+    pub async fn says(&mut self, words: &str) -> String {
+        heard(&mut self.stdout, &self.stderr, words).await
+    }
+
+    /// As [`Program::says`], of standard error.
+    pub async fn warns(&mut self, words: &str) -> String {
+        heard(&mut self.stderr, &self.stdout, words).await
+    }
+
+    /// Everything on standard error so far.
+    pub fn warned(&self) -> String {
+        self.stderr.borrow().clone()
+    }
+
+    /// Waits for its first line, which must begin with these words, and returns the rest of it.
+    pub async fn first_line(&mut self, words: &str) -> String {
+        let said = self.says("\n").await;
+        let rest = said.lines().next().and_then(|line| line.strip_prefix(words));
+        rest.unwrap_or_else(|| panic!("the first line does not begin with {words:?}: {said}")).to_owned()
+    }
+
+    /// Sends a signal by its name.
+    pub fn signal(&self, name: &str) {
+        let sent = Plain::new("sh").arg("-c").arg(format!("kill -{name} {}", self.pid())).status();
+        assert!(sent.expect("a shell").success());
+    }
+
+    /// Waits for its end and returns the exit code; `None` when a signal ended it.
+    pub async fn ended(&mut self) -> Option<i32> {
+        tokio::time::timeout(PATIENCE, self.process.wait()).await.expect("it ends").expect("a status").code()
+    }
+
+    /// Asks it to stop once, and waits until it has drained.
+    pub async fn stop(mut self) {
+        self.signal("TERM");
+        assert_eq!(self.ended().await, Some(0), "{}", self.warned());
+    }
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    /// Standard output as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Standard output as one JSON value per line.
+    pub fn lines(&self) -> Vec<Value> {
+        let parsed = self.stdout.lines().map(serde_json::from_str);
+        parsed.collect::<Result<_, _>>().unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// Runs a command to its end.
+pub async fn run(folder: &Path, arguments: &[&str], env: Env<'_>) -> Ran {
+    let mut command = Command::new(binaries::turnstone());
+    let command = without_environment(&mut command)
+        .args(arguments)
+        .envs(env.iter().copied())
+        .current_dir(folder)
+        .stdin(Stdio::null());
+    let running = command.kill_on_drop(true).output();
+    let output = tokio::time::timeout(PATIENCE, running).await.expect("it ends").expect("it starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// Everything that a pipe has brought so far.
+fn collected(pipe: impl AsyncRead + Unpin + Send + 'static) -> watch::Receiver<String> {
+    let (sender, receiver) = watch::channel(String::new());
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(pipe).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            sender.send_modify(|all| *all += &(line + "\n"));
+        }
+    });
+    receiver
+}
+
+async fn heard(pipe: &mut watch::Receiver<String>, other: &watch::Receiver<String>, words: &str) -> String {
+    let waiting = pipe.wait_for(|all| all.contains(words));
+    let is_heard = tokio::time::timeout(PATIENCE, waiting).await.is_ok_and(|all| all.is_ok());
+    let all = pipe.borrow().clone();
+    assert!(is_heard, "{words:?} was not said:\n{all}\nelsewhere:\n{}", *other.borrow());
+    all
+}

@@ -1,0 +1,199 @@
+//! The servers of the harness themselves: each starts, answers, breaks as asked, and leaves nothing behind.
+
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use turnstone_tests::servers::{PgBouncer, Postgres, Redis, TcpProxy, faketime_path};
+
+/// How long anything here may take.
+const BOUND: Duration = Duration::from_secs(30);
+
+/// Runs SQL at an address, as any client would.
+async fn psql_at(url: &str, sql: &str) -> Result<String, String> {
+    let mut psql = tokio::process::Command::new("psql");
+    let output = psql.args(["-X", "-q", "-A", "-t", url, "-c", sql]).output();
+    let output = tokio::time::timeout(BOUND, output).await.expect("psql ends").unwrap();
+    if output.status.success() {
+        Ok(String::from_utf8(output.stdout).unwrap().trim().to_owned())
+    } else {
+        Err(String::from_utf8(output.stderr).unwrap())
+    }
+}
+
+#[tokio::test]
+async fn each_test_has_a_database_of_its_own_on_the_shared_server() {
+    let postgres = Postgres::shared().await;
+    let (one, other) = (postgres.database().await, postgres.database().await);
+    psql_at(&one.url, "CREATE TABLE t (n int)").await.unwrap();
+    assert!(psql_at(&other.url, "SELECT * FROM t").await.unwrap_err().contains("does not exist"));
+    assert_eq!(
+        psql_at(&one.url, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user").await.unwrap(),
+        "f"
+    );
+    assert_eq!(postgres.psql(&one, "SHOW fsync; SHOW max_connections;").await, "on\n200");
+
+    let name = one.name.clone();
+    drop(one);
+    let left =
+        postgres.psql(&other, &format!("SELECT count(*) FROM pg_database WHERE datname = '{name}'")).await;
+    assert_eq!(left, "0", "a dropped database is still there");
+}
+
+#[tokio::test]
+async fn postgres_keeps_what_was_committed_over_an_immediate_restart() {
+    let postgres = Postgres::own_with(&[("max_connections", "23")]).await;
+    let db = postgres.database().await;
+    psql_at(&db.url, "CREATE TABLE t AS SELECT 7 AS n").await.unwrap();
+
+    postgres.restart_immediate().await;
+    assert_eq!(psql_at(&db.url, "SELECT n FROM t").await.unwrap(), "7");
+    assert_eq!(postgres.psql(&db, "SHOW max_connections").await, "23");
+
+    postgres.stop_immediate().await;
+    assert!(psql_at(&db.url, "SELECT 1").await.unwrap_err().contains("refused"));
+    postgres.start_again().await;
+    assert_eq!(psql_at(&postgres.url(&db), "SELECT n FROM t").await.unwrap(), "7");
+}
+
+#[tokio::test]
+async fn the_connections_of_one_database_can_be_terminated() {
+    let postgres = Postgres::shared().await;
+    let (one, other) = (postgres.database().await, postgres.database().await);
+    let (slow, untouched) = (one.url.clone(), other.url.clone());
+    let victim = tokio::spawn(async move { psql_at(&slow, "SELECT pg_sleep(30)").await });
+    let bystander =
+        tokio::spawn(async move { psql_at(&untouched, "SELECT pg_advisory_lock(1), pg_sleep(1)").await });
+    tokio::time::timeout(BOUND, async { while postgres.terminate_connections(&one).await == 0 {} })
+        .await
+        .expect("the client connects");
+    assert!(victim.await.unwrap().unwrap_err().contains("terminating connection"));
+    assert!(bystander.await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn a_dropped_server_leaves_no_process_and_no_file() {
+    let postgres = Postgres::own().await;
+    let db = postgres.database().await;
+    let addr = postgres.addr();
+    let folder = postgres.psql(&db, "SHOW data_directory").await;
+    assert!(std::path::Path::new(&folder).exists());
+    drop(postgres);
+    assert!(TcpStream::connect(addr).await.is_err(), "the server still listens");
+    assert!(!std::path::Path::new(&folder).exists(), "{folder} is still there");
+}
+
+#[tokio::test]
+async fn redis_can_be_stopped_killed_and_started_again() {
+    let redis = Redis::start().await;
+    assert_eq!(redis.command(&["SET", "k", "v"]).await, "OK");
+    redis.config("maxmemory-policy", "allkeys-lru").await;
+    redis.flush().await;
+    assert_eq!(redis.command(&["GET", "k"]).await, "");
+
+    let addr: SocketAddr = redis.url().strip_prefix("redis://").unwrap().parse().unwrap();
+    redis.stop().await;
+    assert!(TcpStream::connect(addr).await.is_err());
+    redis.start_again().await;
+    redis.command(&["SET", "k", "v"]).await;
+    redis.kill().await;
+    assert!(TcpStream::connect(addr).await.is_err());
+    redis.start_again().await;
+    assert_eq!(redis.command(&["GET", "k"]).await, "", "without a file nothing survives");
+}
+
+#[tokio::test]
+async fn redis_keeps_its_data_over_a_kill_when_asked_to() {
+    let redis = Redis::start_with(&[("appendonly", "yes"), ("appendfsync", "always")]).await;
+    redis.command(&["SET", "k", "v"]).await;
+    redis.kill().await;
+    redis.start_again().await;
+    assert_eq!(redis.command(&["GET", "k"]).await, "v");
+}
+
+#[tokio::test]
+async fn pgbouncer_gives_each_transaction_any_connection() {
+    let postgres = Postgres::shared().await;
+    let db = postgres.database().await;
+    let bouncer = PgBouncer::start(postgres, &db).await;
+    psql_at(bouncer.url(), "CREATE TABLE t AS SELECT 7 AS n").await.unwrap();
+    assert_eq!(psql_at(&db.url, "SELECT n FROM t").await.unwrap(), "7");
+
+    // A client that stays connected keeps its connection to the database in session mode, and not in this one.
+    let mut psql = tokio::process::Command::new("psql");
+    psql.args(["-X", "-q", "-A", "-t", bouncer.url()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut staying = psql.kill_on_drop(true).spawn().unwrap();
+    let mut asked = staying.stdin.take().unwrap();
+    asked.write_all(b"SELECT pg_backend_pid();\n").await.unwrap();
+    let mut lines = BufReader::new(staying.stdout.take().unwrap()).lines();
+    let pid = tokio::time::timeout(BOUND, lines.next_line()).await.expect("an answer").unwrap().unwrap();
+    assert_eq!(psql_at(bouncer.url(), "SELECT pg_backend_pid()").await.unwrap(), pid);
+}
+
+/// A server that answers every byte with the same byte.
+async fn echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (mut from, mut to) = client.split();
+                tokio::io::copy(&mut from, &mut to).await
+            });
+        }
+    });
+    addr
+}
+
+async fn answer(client: &mut TcpStream, byte: u8) -> std::io::Result<u8> {
+    client.write_all(&[byte]).await?;
+    tokio::time::timeout(BOUND, client.read_u8()).await.expect("an answer or an end")
+}
+
+#[tokio::test]
+async fn a_cut_drops_connections_and_refuses_new_ones_until_it_heals() {
+    let proxy = TcpProxy::start(echo().await).await;
+    let mut client = TcpStream::connect(proxy.addr()).await.unwrap();
+    assert_eq!(answer(&mut client, 1).await.unwrap(), 1);
+
+    proxy.cut().await;
+    assert!(answer(&mut client, 2).await.is_err(), "an old connection still answers");
+    assert!(TcpStream::connect(proxy.addr()).await.is_err(), "a new connection is accepted");
+
+    proxy.heal().await;
+    let mut client = TcpStream::connect(proxy.addr()).await.unwrap();
+    assert_eq!(answer(&mut client, 3).await.unwrap(), 3);
+}
+
+#[tokio::test]
+async fn a_stalled_proxy_forwards_nothing_until_it_heals() {
+    let proxy = TcpProxy::start(echo().await).await;
+    let mut old = TcpStream::connect(proxy.addr()).await.unwrap();
+    assert_eq!(answer(&mut old, 1).await.unwrap(), 1);
+
+    proxy.stall().await;
+    let mut new = TcpStream::connect(proxy.addr()).await.unwrap();
+    for client in [&mut old, &mut new] {
+        client.write_all(&[2]).await.unwrap();
+        let nothing = tokio::time::timeout(Duration::from_millis(100), client.read_u8()).await;
+        assert!(nothing.is_err(), "something came through: {nothing:?}");
+    }
+
+    proxy.heal().await;
+    for client in [&mut old, &mut new] {
+        let late = tokio::time::timeout(BOUND, client.read_u8()).await.expect("what was held back");
+        assert_eq!(late.unwrap(), 2);
+    }
+}
+
+#[tokio::test]
+async fn faketime_moves_the_clock_of_a_program() {
+    let year = |offset: &str| {
+        let mut date = Command::new("date");
+        let output =
+            date.arg("+%Y").env("LD_PRELOAD", faketime_path()).env("FAKETIME", offset).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().parse::<i32>().unwrap()
+    };
+    assert_eq!(year("+3650d") - year("+0"), 10);
+}

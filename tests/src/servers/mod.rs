@@ -1,0 +1,31 @@
+//! Real servers for tests: PostgreSQL, Redis and PgBouncer as private processes, and a TCP proxy that breaks on demand.
+//!
+//! Every server listens on `127.0.0.1` only, keeps its files in a folder of its own, and ends with the test process, in
+//! whatever way that ends (`supervise.sh`). A missing program is installed once by `tests/install-servers.sh`; when that is
+//! impossible the test fails and names the packages.
+
+mod pgbouncer;
+mod port;
+mod postgres;
+mod programs;
+mod redis;
+mod supervised;
+mod tcp_proxy;
+mod template;
+
+pub use pgbouncer::PgBouncer;
+pub use postgres::{Database, Postgres};
+pub use programs::faketime_path;
+pub use redis::Redis;
+pub use tcp_proxy::TcpProxy;
+
+/// Runs what blocks (processes, pipes, files) beside the runtime, so that the rest of a test goes on meanwhile.
+async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => panic!("the test's runtime ended: {error}"),
+        },
+    }
+}

@@ -1,0 +1,195 @@
+//! A private PostgreSQL server.
+
+use super::beside;
+use super::port::Port;
+use super::programs::postgres_dir;
+use super::supervised::{Recipe, Supervised};
+use super::template::{DATA, ROLE, succeeded, template};
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::sync::OnceCell;
+
+/// Takes the server down at once, as a crash of the machine does: nothing is written out, and the next start recovers
+/// from the log.
+const IMMEDIATELY: &str = "QUIT";
+
+/// A PostgreSQL server with data of its own and `fsync` on. It is stopped and removed when it is dropped.
+pub struct Postgres {
+    server: Arc<Supervised>,
+    port: Port,
+    databases: AtomicU32,
+    shared: bool,
+}
+
+/// A database of its own for one test. It is removed when it is dropped.
+pub struct Database {
+    /// `postgres://turnstone@127.0.0.1:…/…`; the role owns the database and is no superuser.
+    pub url: String,
+    /// Its name.
+    pub name: String,
+    superuser: Superuser,
+}
+
+impl Postgres {
+    /// The server that the tests of this process share. It takes 200 connections. It cannot be stopped or restarted.
+    pub async fn shared() -> &'static Self {
+        static SHARED: OnceCell<Postgres> = OnceCell::const_new();
+        SHARED.get_or_init(|| Self::launch(&[("max_connections", "200")], true)).await
+    }
+
+    /// A server of the test's own, with PostgreSQL's default settings, to be restarted and broken.
+    pub async fn own() -> Self {
+        Self::own_with(&[]).await
+    }
+
+    /// A server of the test's own with these settings (`postgresql.conf`'s names and values).
+    pub async fn own_with(settings: &[(&str, &str)]) -> Self {
+        Self::launch(settings, false).await
+    }
+
+    async fn launch(settings: &[(&str, &str)], shared: bool) -> Self {
+        let settings: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let server = beside(move || {
+            let template = template();
+            let mut command: Vec<OsString> = vec![postgres_dir().join("postgres").into()];
+            let own = ["listen_addresses=127.0.0.1".to_owned(), "unix_socket_directories=..".to_owned()];
+            for setting in own.into_iter().chain(settings) {
+                command.extend(["-c".into(), setting.into()]);
+            }
+            command.push("-D".into());
+            let server = Supervised::prepare(Recipe {
+                name: "PostgreSQL",
+                command,
+                place: |folder| folder.join(DATA).into(),
+                last_signal: IMMEDIATELY,
+                never_as_root: true,
+            });
+            server.copy(&template);
+            server
+        })
+        .await;
+        let port = server.start_on_a_port(|port| format!("-p {port}"), accepts).await;
+        Self { server, port, databases: AtomicU32::new(0), shared }
+    }
+
+    /// Makes a new, empty database.
+    pub async fn database(&self) -> Database {
+        let name = format!("t{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        let superuser = self.superuser();
+        superuser.clone().ask("postgres", format!("CREATE DATABASE {name} OWNER {ROLE}")).await;
+        let url = url_of(self.addr(), &name);
+        Database { url, name, superuser }
+    }
+
+    /// Where the server listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.port.addr()
+    }
+
+    /// The database's address. It stays the same over restarts.
+    pub fn url(&self, database: &Database) -> String {
+        url_of(self.addr(), &database.name)
+    }
+
+    /// Takes the server down without any preparation and starts it again; returns when it answers.
+    pub async fn restart_immediate(&self) {
+        self.stop_immediate().await;
+        self.start_again().await;
+    }
+
+    /// Takes the server down without any preparation, as `pg_ctl -m immediate` does; returns when it is down.
+    pub async fn stop_immediate(&self) {
+        assert!(!self.shared, "other tests use the shared server: take Postgres::own() to stop one");
+        self.server.end(IMMEDIATELY).await;
+    }
+
+    /// Starts the server after it was stopped; returns when it answers.
+    pub async fn start_again(&self) {
+        let port = self.port.number;
+        let runs = self.server.start(format!("-p {port}"), move || accepts(port)).await;
+        assert!(runs, "PostgreSQL does not start again:\n{}", self.server.log_tail());
+    }
+
+    /// Ends every connection to the database but those of [`Postgres::psql`]; how many there were.
+    pub async fn terminate_connections(&self, database: &Database) -> usize {
+        let sql = format!(
+            "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity \
+             WHERE datname = '{}' AND application_name <> '{OURS}'",
+            database.name
+        );
+        let ended = self.superuser().ask("postgres", sql).await;
+        ended.parse().unwrap_or_else(|_| panic!("psql printed {ended} and no number"))
+    }
+
+    /// Runs SQL as superuser, each statement on its own; answers the rows, a line each, columns parted by `|`.
+    ///
+    /// # Panics
+    /// When a statement fails.
+    pub async fn psql(&self, database: &Database, sql: &str) -> String {
+        self.superuser().ask(&database.name, sql.to_owned()).await
+    }
+
+    fn superuser(&self) -> Superuser {
+        Superuser { folder: self.server.folder().to_owned(), port: self.port.number }
+    }
+}
+
+impl Database {
+    /// The database's address through something that stands in between, such as a proxy.
+    pub fn url_at(&self, addr: SocketAddr) -> String {
+        url_of(addr, &self.name)
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // A server that is down, or gone before its database, keeps nothing.
+        let _output = self.superuser.psql("postgres", &format!("DROP DATABASE {} WITH (FORCE)", self.name));
+    }
+}
+
+fn url_of(addr: SocketAddr, database: &str) -> String {
+    format!("postgres://{ROLE}@{addr}/{database}")
+}
+
+fn accepts(port: u16) -> bool {
+    let mut asked = Command::new(postgres_dir().join("pg_isready"));
+    asked.args(["-q", "-h", "127.0.0.1", "-p", &port.to_string()]).stderr(Stdio::null());
+    asked.status().is_ok_and(|status| status.success())
+}
+
+/// The name under which `psql` connects here.
+const OURS: &str = "turnstone-harness";
+
+/// The way in that a full server leaves open.
+#[derive(Clone)]
+struct Superuser {
+    folder: PathBuf,
+    port: u16,
+}
+
+impl Superuser {
+    fn psql(&self, database: &str, sql: &str) -> std::io::Result<std::process::Output> {
+        let mut psql = Command::new(postgres_dir().join("psql"));
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-d", database]);
+        psql.arg("-h").arg(&self.folder).args(["-p", &self.port.to_string(), "-f", "-"]);
+        psql.env("PGAPPNAME", OURS).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut psql = psql.spawn()?;
+        let sent = psql.stdin.take().map(|mut sql_in| std::io::Write::write_all(&mut sql_in, sql.as_bytes()));
+        let output = psql.wait_with_output()?;
+        match sent {
+            // A psql that cannot connect reads nothing; its own complaint says more than the broken pipe.
+            Some(Err(error)) if output.status.success() => Err(error),
+            _ => Ok(output),
+        }
+    }
+
+    async fn ask(self, database: &str, sql: String) -> String {
+        let database = database.to_owned();
+        beside(move || succeeded("psql", self.psql(&database, &sql))).await
+    }
+}

@@ -1,0 +1,72 @@
+//! A fresh PostgreSQL data folder, made once per machine and version and copied from then on.
+
+use super::programs::{as_server_user, give_to_server_user, postgres_dir, server_user, user_id};
+use super::supervised::private_folder;
+use crate::binaries::target_dir;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// To be raised when the recipe below changes, so that older templates are not used.
+const RECIPE: u32 = 2;
+
+/// The data folder's name in the template and in each server's own folder.
+pub(super) const DATA: &str = "data";
+
+/// The product's own role: it owns its databases and is no superuser, as at a careful operator's.
+pub(super) const ROLE: &str = "turnstone";
+
+/// A fresh data folder, called [`DATA`]; made if need be, and to be copied.
+pub(super) fn template() -> PathBuf {
+    // postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)
+    let version =
+        succeeded("postgres", Command::new(postgres_dir().join("postgres")).arg("--version").output());
+    let version = version.split_whitespace().nth(2).expect("a version");
+    let folder = target_dir().join("servers");
+    std::fs::create_dir_all(&folder).expect("a folder in target");
+    let name = format!("postgres-{version}-of-user-{}-{RECIPE}", user_id());
+    let template = folder.join(&name);
+    let lock = File::create(folder.join(format!("{name}.lock"))).expect("the template's lock");
+    lock.lock().expect("the template's lock is given back");
+    if !template.exists() {
+        let private = private_folder("template");
+        give_to_server_user(&private);
+        initialise(&private.join(DATA));
+        let almost = folder.join(format!("{name}.almost"));
+        if almost.exists() {
+            std::fs::remove_dir_all(&almost).expect("the rest of an interrupted run");
+        }
+        succeeded("cp", Command::new("cp").arg("-a").arg(&private).arg(&almost).output());
+        std::fs::rename(&almost, &template).expect("the template's name");
+        std::fs::remove_dir_all(&private).expect("the private folder");
+    }
+    template.join(DATA)
+}
+
+fn initialise(data: &Path) {
+    let mut initdb = as_server_user(&postgres_dir().join("initdb"));
+    initdb.args(["--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8"]);
+    // Most operators' databases sort like a language. One that sorted by bytes would hide where we rely on that.
+    initdb.args(["--locale-provider=icu", "--icu-locale=en-US"]);
+    // The user of the server may not stand where the tests do.
+    succeeded("initdb", initdb.arg("--pgdata").arg(data).current_dir("/").output());
+
+    let mut single = as_server_user(&postgres_dir().join("postgres"));
+    single.args(["--single", "-D"]).arg(data).arg("postgres").current_dir("/");
+    single.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut single = single.spawn().expect("postgres runs");
+    let mut sql = single.stdin.take().expect("a pipe to postgres");
+    writeln!(sql, "CREATE ROLE {ROLE} LOGIN").expect("postgres reads");
+    drop(sql);
+    succeeded("postgres --single", single.wait_with_output());
+}
+
+/// What a program printed; panics with its complaint when it failed.
+pub(super) fn succeeded(program: &str, output: std::io::Result<Output>) -> String {
+    let output = output.unwrap_or_else(|error| panic!("{program} does not run: {error}"));
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    let user = server_user().map(|user| format!(" as user {user}")).unwrap_or_default();
+    assert!(output.status.success(), "{program} failed{user} ({}): {complaint}", output.status);
+    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+}

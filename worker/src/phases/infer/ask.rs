@@ -1,0 +1,167 @@
+//! Asking: the agent's models in order, each when its rate limit allows it, until one answers.
+
+use super::secure;
+use crate::model::limits::{Call, Pass, Refusal};
+use crate::model::{Model, ModelAnswer, ModelError, ModelRequest};
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+use turnstone_domain::agent::ModelRef;
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::{EventName, JobError};
+use turnstone_telemetry::names;
+
+/// Who answered what, and what the limits have counted for it.
+pub struct Answered {
+    /// The provider that answered.
+    pub provider: String,
+    /// What it answered.
+    pub answer: ModelAnswer,
+    /// What has to be settled, when a limit counts.
+    pub pass: Option<Pass>,
+}
+
+/// Asks the models of the agent in order until one answers (agent extension §3 rule 2).
+pub async fn ask(
+    turn: &mut Turn,
+    mut request: ModelRequest,
+    reserve: i64,
+    draining: &CancellationToken,
+) -> Result<Answered, Stop> {
+    let models = match turn.agent.model.models.as_slice() {
+        [] => turn.deps.providers.default_model().into_iter().collect(),
+        models => models.to_vec(),
+    };
+    let mut last = JobError::new(
+        FailureKind::ModelUnavailable,
+        "the job names no model and the server has no default; set ext_agent_model or [models] default_model",
+    );
+    let tenant = turn.job.meta.get("tenant").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut secured = false;
+    for (at, wanted) in models.iter().enumerate() {
+        let found = turn.deps.providers.resolve(wanted).map(|(name, model)| (name.to_owned(), model));
+        let Some((provider, model)) = found else {
+            last = unknown_provider(turn, wanted);
+            continue;
+        };
+        // A provider that wants to be left alone is waited for only when no other model is left to ask.
+        let patience = if at + 1 == models.len() { request.timeout } else { Duration::ZERO };
+        let call =
+            Call { provider: &provider, model: &wanted.model, tenant: &tenant, tokens: reserve, patience };
+        let pass = match enter(turn, call, draining).await? {
+            Ok(pass) => pass,
+            Err(held) => {
+                model_failed(turn, wanted, &provider, &held.message);
+                last = held;
+                continue;
+            }
+        };
+        if !std::mem::replace(&mut secured, true) {
+            secure(turn, reserve).await?;
+        }
+        request.model.clone_from(&wanted.model);
+        match call_model(&*model, &request).await {
+            Ok(answer) => return Ok(Answered { provider, answer, pass }),
+            Err(error) => {
+                if let Some(pass) = &pass {
+                    give_back(turn, pass, &error).await;
+                }
+                model_failed(turn, wanted, &provider, &error.to_string());
+                let (failure, next) = failure(wanted, &error);
+                if !next {
+                    return Err(failure.into());
+                }
+                last = failure;
+            }
+        }
+    }
+    Err(last.into())
+}
+
+/// Waits until the rate limits admit a call, and holds nothing meanwhile but the slot and what was reserved for a
+/// model before. The error says that the provider wants to be left alone for longer than the call can wait.
+async fn enter(
+    turn: &Turn,
+    call: Call<'_>,
+    draining: &CancellationToken,
+) -> Result<Result<Option<Pass>, JobError>, Stop> {
+    let deps = &turn.deps;
+    let entered = tokio::select! {
+        biased;
+        entered = deps.limits.enter(&*deps.clock, call) => entered,
+        () = draining.cancelled() => return Err(Stop::Drain),
+    };
+    match entered {
+        Ok(pass) => Ok(Ok(pass)),
+        Err(Refusal::Store(error)) => Err(error.into()),
+        Err(Refusal::Held(until)) => {
+            let Call { provider, model, .. } = call;
+            let message =
+                format!("model {model}: provider {provider} asked every worker to wait until {until}");
+            let wait_ms = u64::try_from(until.since(deps.clock.now())).unwrap_or(0);
+            Ok(Err(JobError::new(FailureKind::RateLimited, message).retry_after(Some(wait_ms))))
+        }
+    }
+}
+
+async fn call_model(model: &dyn Model, request: &ModelRequest) -> Result<ModelAnswer, ModelError> {
+    let span = tracing::info_span!(
+        names::MODEL_CALL,
+        { names::REQUEST_MODEL } = request.model,
+        { names::REQUEST_MAX_TOKENS } = request.max_tokens,
+        { names::RESPONSE_MODEL } = tracing::field::Empty,
+        { names::INPUT_TOKENS } = tracing::field::Empty,
+        { names::OUTPUT_TOKENS } = tracing::field::Empty,
+    );
+    let answer = model.answer(request).instrument(span.clone()).await?;
+    span.record(names::RESPONSE_MODEL, &answer.model);
+    if let Some(usage) = answer.usage {
+        span.record(names::INPUT_TOKENS, usage.input);
+        span.record(names::OUTPUT_TOKENS, usage.output);
+    }
+    Ok(answer)
+}
+
+/// Gives back what a failed call did not use, and lets everybody wait when the provider asked for it. A call whose
+/// answer was lost may have used all of it.
+async fn give_back(turn: &Turn, pass: &Pass, error: &ModelError) {
+    let deps = &turn.deps;
+    if let ModelError::RateLimited { retry_after_ms: Some(wait_ms), .. } = error {
+        deps.limits.hold(&*deps.clock, pass, *wait_ms).await;
+    }
+    if !matches!(error, ModelError::Timeout(_) | ModelError::Malformed(_)) {
+        deps.limits.settle(&*deps.clock, pass, 0).await;
+    }
+}
+
+fn model_failed(turn: &mut Turn, wanted: &ModelRef, provider: &str, message: &str) {
+    let data = json!({"model": wanted.model, "provider": provider, "message": message});
+    turn.event(EventName::ModelFailed, data);
+}
+
+fn unknown_provider(turn: &mut Turn, wanted: &ModelRef) -> JobError {
+    let name = wanted.provider.as_deref().unwrap_or("default");
+    let message =
+        format!("no provider `{name}` is configured for model {}; add [providers.{name}]", wanted.model);
+    model_failed(turn, wanted, name, &message);
+    JobError::new(FailureKind::ModelUnavailable, message)
+}
+
+/// What a failed call means for the job, and whether the next model may do better.
+fn failure(wanted: &ModelRef, error: &ModelError) -> (JobError, bool) {
+    let message = format!("model {}: {error}", wanted.model);
+    match error {
+        ModelError::RateLimited { retry_after_ms, .. } => {
+            (JobError::new(FailureKind::RateLimited, message).retry_after(*retry_after_ms), true)
+        }
+        ModelError::Unavailable(_) => (JobError::new(FailureKind::ModelUnavailable, message), true),
+        ModelError::Timeout(_) => (JobError::new(FailureKind::ModelTimeout, message), true),
+        ModelError::Malformed(_) => (JobError::new(FailureKind::Model, message), true),
+        ModelError::Refused(_) => {
+            (JobError { retryable: false, ..JobError::new(FailureKind::Model, message) }, false)
+        }
+    }
+}

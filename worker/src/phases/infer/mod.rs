@@ -1,0 +1,196 @@
+//! INFER: the one model call of the turn, between two barriers (OSSA §1.4, design §4 and §5).
+//!
+//! Before the call everything is durable and the most that it can use is reserved; after it the answer, what it cost
+//! and the message are durable together, so that a paid answer is never bought twice.
+
+mod ask;
+
+use super::resol;
+use crate::model::{FinishReason, ModelAnswer, ModelRequest, ToolOffer};
+use crate::turn::conversation::size;
+use crate::turn::state::Turn;
+use crate::turn::stop::{Stop, budget_exceeded};
+use ask::{Answered, ask};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use turnstone_domain::agent::{OutputFormat, ToolChoice};
+use turnstone_domain::budget::{self, Allowance, BudgetMove};
+use turnstone_domain::message::{Message, RequestedCall, Role};
+use turnstone_domain::{CallId, EventName, Phase};
+
+const VERSION: i64 = 1;
+/// Versions of the body that this worker reads.
+pub const VERSIONS: &[i64] = &[1];
+
+/// What INFER leaves; the answer itself is a message of the engagement.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct InferBody {
+    /// The provider that answered.
+    pub provider: String,
+    /// The model that answered.
+    pub model: String,
+    /// Why it stopped.
+    pub finish_reason: FinishReason,
+    /// Prompt tokens booked.
+    pub tokens_in: i64,
+    /// Completion tokens booked.
+    pub tokens_out: i64,
+    /// Whether the provider said nothing and the whole reservation was booked.
+    pub estimated: bool,
+    /// Whether the answer's length was capped by what was left of the budget.
+    pub capped: bool,
+}
+
+/// Runs INFER.
+///
+/// # Errors
+/// [`Stop::Fail`] when the budget does not allow a call or no model answers; [`Stop::Drain`] when the worker drains
+/// while the call waits for a rate limit.
+pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
+    let mut request = request(turn)?;
+    let allowance = allow(turn, &request)?;
+    let capped = allowance.max_tokens < request.max_tokens;
+    request.max_tokens = allowance.max_tokens;
+    let Answered { provider, answer, pass } = ask(turn, request, allowance.reserve, draining).await?;
+    let used = budget::book(answer.usage.map(|usage| usage.total()), allowance.reserve);
+    record(turn, provider, answer, allowance.reserve, capped)?;
+    let durable = turn.barrier().await;
+    // The answer first: a limit that is not settled fills up by itself.
+    if let Some(pass) = pass {
+        turn.deps.limits.settle(&*turn.deps.clock, &pass, used).await;
+    }
+    durable
+}
+
+fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
+    let resolved = turn.resolved()?;
+    let agent = &turn.agent;
+    let tools: Vec<ToolOffer> = match may_call(turn) {
+        true => resolved.tools.iter().filter_map(|name| resol::offer(turn, name)).collect(),
+        false => Vec::new(),
+    };
+    // "required" is about the first answer; afterwards the model may come to an end.
+    let tool_choice = match agent.tool_choice {
+        ToolChoice::Required if turn.position.tool_turns > 0 => ToolChoice::Auto,
+        choice => choice,
+    };
+    Ok(ModelRequest {
+        model: String::new(),
+        system: system_prompt(turn),
+        messages: turn.conversation.messages(),
+        tools,
+        tool_choice,
+        temperature: agent.model.temperature,
+        max_tokens: agent.model.max_tokens.unwrap_or(turn.deps.options.max_tokens),
+        output: agent.output.clone(),
+        timeout: agent.limits.model_timeout_ms.map_or(turn.deps.options.model_timeout, Duration::from_millis),
+    })
+}
+
+/// Whether tools may be called in this turn: after `max_tool_turns` in a row an answer is due (OSSA §4).
+pub fn may_call(turn: &Turn) -> bool {
+    turn.agent.limits.max_tool_turns.is_none_or(|most| turn.position.tool_turns < most)
+}
+
+/// The agent's instructions verbatim (OSSA §1.4 rule 1), then the demanded form of the answer.
+fn system_prompt(turn: &Turn) -> String {
+    let output = &turn.agent.output;
+    let form = match (&output.schema, output.format) {
+        (Some(schema), _) => {
+            format!(
+                "Your final answer must be one JSON value, without any text around it, that matches this JSON Schema: {schema}"
+            )
+        }
+        (None, OutputFormat::Json) => {
+            "Your final answer must be one JSON value, without any text around it.".to_owned()
+        }
+        (None, OutputFormat::Markdown) => "Write your final answer in Markdown.".to_owned(),
+        (None, OutputFormat::Text) => String::new(),
+    };
+    [turn.agent.instructions.as_str(), form.as_str()]
+        .iter()
+        .filter(|part| !part.is_empty())
+        .copied()
+        .collect::<Vec<_>>()
+        .join("\n\n")
+}
+
+/// The most that the call can use, cut to what is left of the budget.
+fn allow(turn: &Turn, request: &ModelRequest) -> Result<Allowance, Stop> {
+    let messages: usize = request.messages.iter().map(size).sum();
+    let tools: usize = request
+        .tools
+        .iter()
+        .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema.to_string().len())
+        .sum();
+    let schema = request.output.schema.as_ref().map_or(0, |schema| schema.to_string().len());
+    let bytes = request.system.len() + messages + tools + schema;
+    let bound = budget::prompt_upper_bound(bytes, request.messages.len() + request.tools.len() + 2);
+    let left = turn.budget.left();
+    let allowance = budget::allow(bound, request.max_tokens, left);
+    allowance.ok_or_else(|| budget_exceeded(left.unwrap_or(0), bound.saturating_add(1)).into())
+}
+
+/// Reserves what the call may use; everything before the call is durable when this returns.
+async fn secure(turn: &mut Turn, reserve: i64) -> Result<(), Stop> {
+    turn.pending().budget = Some(BudgetMove::Reserve { tokens: reserve });
+    turn.barrier().await?;
+    // From here on the call is part of this phase's time; waiting for durability or a rate limit before it is not.
+    turn.enter_phase();
+    Ok(())
+}
+
+/// Books the call and notes the answer, with the barrier that follows.
+fn record(
+    turn: &mut Turn,
+    provider: String,
+    answer: ModelAnswer,
+    reserved: i64,
+    capped: bool,
+) -> Result<(), Stop> {
+    let reported = answer.usage.map(|usage| usage.total());
+    let used = budget::book(reported, reserved);
+    if let Some(reported) = reported.filter(|reported| *reported != used) {
+        turn.event(EventName::UsageClamped, json!({"reported": reported, "booked": used}));
+    }
+    let tokens_in = answer.usage.map_or(0, |usage| usage.input.clamp(0, used));
+    let body = InferBody {
+        provider,
+        model: answer.model,
+        finish_reason: answer.finish_reason,
+        tokens_in,
+        tokens_out: used - tokens_in,
+        estimated: reported.is_none(),
+        capped,
+    };
+    let tool_calls: Vec<RequestedCall> = answer
+        .tool_calls
+        .into_iter()
+        .map(|call| RequestedCall {
+            call_id: CallId(turn.deps.ids.next()),
+            name: call.name,
+            arguments: call.arguments,
+        })
+        .collect();
+    let content = answer.content.unwrap_or_default();
+    let facts = json!({
+        "model": body.model,
+        "provider": body.provider,
+        "tokens_in": body.tokens_in,
+        "tokens_out": body.tokens_out,
+        "finish_reason": body.finish_reason,
+        "budget_left": turn.budget.limit.map(|limit| limit - turn.budget.settled - used),
+        "tool_calls": tool_calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(),
+    });
+    turn.position.model_used = Some(body.model.clone());
+    let position = turn.position.clone();
+    turn.pending().position = Some(position);
+    turn.pending().budget = Some(BudgetMove::Settle { reserved, used });
+    turn.say(Message { tool_calls, ..Message::text(Role::Assistant, content) });
+    turn.complete_phase(Phase::Infer, VERSION, &body, (body.tokens_in, body.tokens_out), facts)?;
+    turn.inferred = Some(Arc::new(body));
+    Ok(())
+}

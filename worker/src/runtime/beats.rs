@@ -1,0 +1,149 @@
+//! The signs of life of a worker: the fleet knows it by name from its first beat until it leaves.
+
+use super::leases::LeaseKeeper;
+use crate::Deps;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use turnstone_domain::Timestamp;
+use turnstone_store::{StoreError, WorkerBeat, WorkerState};
+
+/// The time from one beat to the next.
+const EVERY: Duration = Duration::from_millis(WorkerBeat::EVERY_MS.unsigned_abs());
+/// How long a store that does not answer may hold up the end of a worker.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// One run of a worker, as the fleet's list has it.
+pub struct Beats {
+    deps: Arc<Deps>,
+    instance: String,
+    started_at: Timestamp,
+    registered: AtomicBool,
+}
+
+impl Beats {
+    /// A run that begins now. Nobody is told yet.
+    pub fn new(deps: &Arc<Deps>) -> Self {
+        Self {
+            instance: deps.ids.next(),
+            started_at: deps.clock.now(),
+            deps: Arc::clone(deps),
+            registered: AtomicBool::new(false),
+        }
+    }
+
+    /// The first beat, once.
+    pub async fn register(&self) -> Result<(), StoreError> {
+        if !self.registered.load(Ordering::Relaxed) {
+            self.beat(0, WorkerState::Running).await?;
+            self.registered.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Goes on beating until [`Beating::end`]; `shutdown` says that the worker drains.
+    pub fn start(self, keeper: Arc<LeaseKeeper>, shutdown: CancellationToken) -> Beating {
+        let ended = CancellationToken::new();
+        let running = tokio::spawn(beating(self, keeper, shutdown, ended.clone()));
+        Beating { ended, running: AbortOnDropHandle::new(running) }
+    }
+
+    async fn beat(&self, busy: usize, state: WorkerState) -> Result<(), StoreError> {
+        let options = &self.deps.options;
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let beat = WorkerBeat {
+            name: options.worker_id.clone(),
+            instance: self.instance.clone(),
+            host: host_name(),
+            pid: std::process::id().into(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            queues: options.queues.clone(),
+            slots: number(options.slots),
+            busy: number(busy),
+            state,
+            started_at: self.started_at,
+            seen_at: self.deps.clock.now(),
+        };
+        self.deps.ledger.beat(beat, WorkerBeat::SILENT_MS).await
+    }
+}
+
+/// Beats that go on.
+pub struct Beating {
+    ended: CancellationToken,
+    running: AbortOnDropHandle<Result<(), StoreError>>,
+}
+
+impl Beating {
+    /// Takes the worker off the list.
+    ///
+    /// # Errors
+    /// [`StoreError::WorkerNameTaken`] when another worker took the name while this one was silent.
+    pub async fn end(self) -> Result<(), StoreError> {
+        self.ended.cancel();
+        self.running.await.unwrap_or(Ok(()))
+    }
+}
+
+/// Beats until `ended`, then leaves. A store that fails ends nothing: the next beat tries again.
+async fn beating(
+    beats: Beats,
+    keeper: Arc<LeaseKeeper>,
+    shutdown: CancellationToken,
+    ended: CancellationToken,
+) -> Result<(), StoreError> {
+    let beaten = tokio::select! {
+        biased;
+        () = ended.cancelled() => Ok(()),
+        lost = beat_on(&beats, &keeper, &shutdown) => Err(lost),
+    };
+    if let Err(error) = beaten {
+        tracing::error!(%error, "this worker was silent for too long and lost its name; it stops");
+        shutdown.cancel();
+        ended.cancelled().await;
+        return Err(error);
+    }
+    leave(&beats).await;
+    Ok(())
+}
+
+/// Beats until another worker has the name.
+async fn beat_on(beats: &Beats, keeper: &LeaseKeeper, shutdown: &CancellationToken) -> StoreError {
+    let mut told = false;
+    let mut state = WorkerState::Running;
+    loop {
+        state = next_beat(state, shutdown).await;
+        match beats.beat(keeper.count(), state).await {
+            Ok(()) => told = false,
+            Err(error @ StoreError::WorkerNameTaken { .. }) => return error,
+            Err(error) if !told => {
+                tracing::warn!(%error, "the fleet cannot be told that this worker lives; trying again");
+                told = true;
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Waits until a beat is due; the beginning of the drain is worth one.
+async fn next_beat(state: WorkerState, shutdown: &CancellationToken) -> WorkerState {
+    tokio::select! {
+        () = shutdown.cancelled(), if state == WorkerState::Running => WorkerState::Draining,
+        () = tokio::time::sleep(EVERY) => state,
+    }
+}
+
+async fn leave(beats: &Beats) {
+    let leaving = beats.deps.ledger.leave(&beats.deps.options.worker_id, &beats.instance);
+    if !matches!(tokio::time::timeout(PATIENCE, leaving).await, Ok(Ok(()))) {
+        tracing::info!("the store did not take this worker off the list; it shows as silent there");
+    }
+}
+
+/// The name of this machine, as its operating system has it.
+#[must_use]
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
