@@ -194,23 +194,33 @@ CREATE FUNCTION turnstone_history_tables() RETURNS SETOF TEXT LANGUAGE sql IMMUT
     SELECT unnest(ARRAY['job_envelopes', 'job_results', 'job_errors', 'checkpoints', 'messages', 'events'])
 $$;
 
--- Makes the partitions of the million that begins at `first`; does nothing where one exists, and leaves out a table
--- whose default partition has rows of that range already.
-CREATE FUNCTION turnstone_add_history(first BIGINT) RETURNS BIGINT LANGUAGE plpgsql AS $$
+-- Makes the partitions of the million that begins at `first`, where they are missing; returns how many it made. A table
+-- whose default partition has rows of that range already is left out, and one that is in somebody's hands stops it
+-- until the next time. Attaching does not stop those who write to other partitions, as CREATE … PARTITION OF would.
+CREATE FUNCTION turnstone_add_history(first BIGINT) RETURNS BIGINT LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
 DECLARE
     parent TEXT;
+    part   TEXT;
+    key    TEXT;
+    late   BOOLEAN;
     made   BIGINT := 0;
 BEGIN
     FOR parent IN SELECT turnstone_history_tables() LOOP
-        IF to_regclass(parent || '_' || first) IS NULL THEN
-            BEGIN
-                EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%s) TO (%s)',
-                               parent || '_' || first, parent, first, first + 1000000);
-                made := made + 1;
-            EXCEPTION WHEN check_violation THEN
-                NULL;
-            END;
-        END IF;
+        part := parent || '_' || first;
+        CONTINUE WHEN to_regclass(part) IS NOT NULL;
+        key := substring(pg_get_partkeydef(parent::regclass) FROM '\((.*)\)');
+        EXECUTE format('SELECT EXISTS (SELECT 1 FROM %I WHERE %s >= %s AND %s < %s)',
+                       parent || '_rest', key, first, key, first + 1000000) INTO late;
+        CONTINUE WHEN late;
+        BEGIN
+            EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL)', part, parent);
+            EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%s) TO (%s)',
+                           parent, part, first, first + 1000000);
+            made := made + 1;
+        EXCEPTION
+            WHEN check_violation THEN NULL;
+            WHEN lock_not_available THEN EXIT;
+        END;
     END LOOP;
     RETURN made;
 END

@@ -60,33 +60,43 @@ CREATE TABLE rate_limits (
 -- The queues that everybody knows.
 INSERT INTO queues (name) VALUES ('default'), ('ai-agents') ON CONFLICT (name) DO NOTHING;
 
--- Drops the history of every million of jobs that have all ended before `ended`, but never the newest million.
--- A table that somebody uses right now is left for the next time.
+-- Drops the history of every million of jobs that have all ended before `ended`, with the engagements that they are
+-- part of, but never that of the newest million; returns how many partitions it dropped. One that is in somebody's hands
+-- stops it until the next time.
 CREATE FUNCTION turnstone_drop_history(ended BIGINT) RETURNS BIGINT LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
 DECLARE
-    newest BIGINT := (SELECT coalesce(max(seq), 0) FROM jobs) / 1000000 * 1000000;
-    part   RECORD;
+    newest BIGINT := (SELECT last_value / 1000000 * 1000000 FROM jobs_seq);
     begins BIGINT;
+    parent TEXT;
     gone   BIGINT := 0;
 BEGIN
-    FOR part IN
-        SELECT c.relname FROM pg_inherits AS i
+    FOR begins IN
+        SELECT DISTINCT substring(c.relname FROM '[0-9]+$')::BIGINT AS first
+        FROM pg_inherits AS i
         JOIN pg_class AS c ON c.oid = i.inhrelid
-        JOIN pg_class AS p ON p.oid = i.inhparent
-        WHERE p.relname IN (SELECT turnstone_history_tables()) AND c.relname ~ '_[0-9]+$'
+        WHERE i.inhparent IN (SELECT t::regclass FROM turnstone_history_tables() AS t) AND c.relname ~ '_[0-9]+$'
+        ORDER BY first
     LOOP
-        begins := substring(part.relname FROM '[0-9]+$')::BIGINT;
-        CONTINUE WHEN begins >= newest;
-        CONTINUE WHEN EXISTS (
-            SELECT 1 FROM jobs
-            WHERE ((seq >= begins AND seq < begins + 1000000) OR (engagement_seq >= begins AND engagement_seq < begins + 1000000))
-              AND (ended_at IS NULL OR ended_at >= ended));
-        BEGIN
-            EXECUTE format('DROP TABLE %I', part.relname);
-            gone := gone + 1;
-        EXCEPTION WHEN lock_not_available THEN
-            NULL;
-        END;
+        EXIT WHEN begins >= newest;
+        CONTINUE WHEN EXISTS (SELECT 1 FROM jobs AS j
+                              WHERE j.seq >= begins AND j.seq < begins + 1000000
+                                AND (j.ended_at IS NULL OR j.ended_at >= ended));
+        CONTINUE WHEN EXISTS (SELECT 1 FROM jobs AS j
+                              WHERE j.engagement_seq >= begins AND j.engagement_seq < begins + 1000000
+                                AND (j.ended_at IS NULL OR j.ended_at >= ended));
+        CONTINUE WHEN EXISTS (SELECT 1 FROM jobs AS j
+                              JOIN jobs AS o ON o.engagement_seq = j.engagement_seq
+                              WHERE j.seq >= begins AND j.seq < begins + 1000000 AND j.engagement_seq < begins
+                                AND (o.ended_at IS NULL OR o.ended_at >= ended));
+        FOR parent IN SELECT turnstone_history_tables() LOOP
+            CONTINUE WHEN to_regclass(parent || '_' || begins) IS NULL;
+            BEGIN
+                EXECUTE format('DROP TABLE %I', parent || '_' || begins);
+                gone := gone + 1;
+            EXCEPTION WHEN lock_not_available THEN
+                RETURN gone;
+            END;
+        END LOOP;
     END LOOP;
     RETURN gone;
 END

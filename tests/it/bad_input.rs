@@ -85,7 +85,7 @@ async fn assert_nothing_stored(fleet: &Fleet) {
     assert_eq!(fleet.get("/agents").await, json!([]));
     for table in ["jobs", "engagements", "agents", "events", "budgets", "agent_definitions"] {
         let sql = format!("SELECT count(*) FROM {table}");
-        assert_eq!(turnstone_tests::fleet::sqlite(&fleet.path, &sql).await, 0, "{table} has rows");
+        assert_eq!(fleet.number(&sql).await, 0, "{table} has rows");
     }
 }
 

@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
-use turnstone_tests::fleet::sqlite;
 use turnstone_tests::{Fleet, Reply};
 
 fn job(budget: i64, tools: bool) -> Value {
@@ -88,7 +87,7 @@ proptest! {
                 assert!((0..=budget).contains(&used), "{used} of {budget}: {done:#}");
             }
             let broken = "SELECT count(*) FROM budgets WHERE settled + reserved > token_limit OR settled < 0";
-            assert_eq!(sqlite(&fleet.path, broken).await, 0);
+            assert_eq!(fleet.number(broken).await, 0);
             fleet.end().await;
         });
     }

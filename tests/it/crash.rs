@@ -1,23 +1,34 @@
-//! A worker process is killed with SIGKILL before and after the commit of each phase, and around a tool call.
+//! A worker process is killed with SIGKILL before and after the commit of each phase, and around a tool call, on either
+//! database.
 
+use futures::future::join_all;
 use serde_json::{Value, json};
 use std::process::Stdio;
 use tokio::process::{Child, Command};
 use turnstone_domain::{JobState, Phase};
-use turnstone_tests::fleet::{check, sqlite};
-use turnstone_tests::{Fleet, Reply, binaries, model_server};
+use turnstone_tests::{Backend, Fleet, Reply, binaries, model_server};
 
-/// Starts a worker process over the fleet's database; it dies at `point`.
+/// Starts a worker process over the fleet's database; it dies at `point`. Its leases outlast most tests.
 pub fn spawn(fleet: &Fleet, slots: usize, point: Option<&str>) -> Child {
+    spawn_with_lease(fleet, slots, 15_000, point)
+}
+
+/// The same with leases of this length.
+pub fn spawn_with_lease(fleet: &Fleet, slots: usize, lease_ms: u64, point: Option<&str>) -> Child {
     Command::new(binaries::crash_worker())
-        .arg(&fleet.path)
+        .arg(fleet.place.to_string())
         .args([&fleet.models.url, &fleet.tools.url])
-        .arg(slots.to_string())
+        .args([slots.to_string(), lease_ms.to_string()])
         .args(point)
         .stdin(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
         .expect("the worker process starts")
+}
+
+/// Runs a test on both databases at the same time.
+async fn on_both<F: Future<Output = ()>>(test: impl Fn(Backend) -> F) {
+    join_all(Backend::ALL.map(test)).await;
 }
 
 /// First a call of `tool`, then the result.
@@ -33,29 +44,40 @@ fn job(tool: &str) -> Value {
            "ext_agent_tools": [{"name": tool}]})
 }
 
-/// Runs one job with a crash at `point` and returns the fleet and the job's id, after it has settled elsewhere.
-async fn crash_at(point: &str, tool: &'static str) -> (Fleet, String) {
-    let fleet = Fleet::builder().workers(0).model(script(tool)).start().await;
+/// A fleet without workers, whose model calls `tool` once, and a job in it.
+async fn with_a_job(backend: Backend, tool: &'static str) -> (Fleet, String) {
+    let fleet = Fleet::builder().on(backend).workers(0).model(script(tool)).start().await;
     let id = fleet.push(&job(tool)).await;
-    let mut worker = spawn(&fleet, 4, Some(point));
+    (fleet, id)
+}
+
+/// A worker takes the job and dies at `point`; another one takes it as far as it gets.
+async fn crash(fleet: &Fleet, id: &str, point: &str) {
+    let mut worker = spawn(fleet, 4, Some(point));
     // `wait` closes the standard input, and that would end the worker.
     let stdin = worker.stdin.take();
     let status = worker.wait().await.expect("the worker process");
     drop(stdin);
-    assert!(!status.success(), "the worker at {point} was to be killed, and ended with {status}");
-    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9), "at {point}");
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    assert_eq!(signal, Some(9), "the worker was to be killed at {point}, and ended with {status}");
     // The dead worker's lease would run out; nobody else lives, so it can be ended now.
-    fleet.store.upkeep.release_all(fleet.now()).await.unwrap();
-    let second = spawn(&fleet, 4, None);
-    fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded, JobState::Pending]).await;
+    fleet.release_all().await;
+    let second = spawn(fleet, 4, None);
+    fleet.wait_for(id, &[JobState::Completed, JobState::Discarded, JobState::Pending]).await;
     drop(second);
+}
+
+/// Runs one job with a crash at `point` and returns the fleet and the job's id, after it has settled elsewhere.
+async fn crash_at(backend: Backend, point: &str, tool: &'static str) -> (Fleet, String) {
+    let (fleet, id) = with_a_job(backend, tool).await;
+    crash(&fleet, &id, point).await;
     (fleet, id)
 }
 
 /// What must hold wherever the worker died.
 async fn assert_paid_once(fleet: &Fleet, id: &str, point: &str) {
     let done = fleet.job(id).await;
-    let checkpointed = sqlite(&fleet.path, "SELECT count(*) FROM checkpoints WHERE phase = 3").await;
+    let checkpointed = fleet.number("SELECT count(*) FROM checkpoints WHERE phase = 3").await;
     let calls = fleet.models.calls();
     // Only a call whose answer never became durable may be seen twice: the crash before INFER's commit.
     let lost = usize::from(point.ends_with("infer:before"));
@@ -63,95 +85,93 @@ async fn assert_paid_once(fleet: &Fleet, id: &str, point: &str) {
     let reported: i64 = calls.iter().map(|call| call.reported).sum();
     let turn: usize = point.split(':').next().unwrap().parse().unwrap();
     let unheard = if lost == 1 { calls[turn - 1].reported } else { 0 };
-    assert_eq!(done["ext_agent_tokens_used"], reported - unheard, "tokens at {point}");
-    let twice =
-        "SELECT count(*) FROM (SELECT 1 FROM checkpoints GROUP BY job_seq, turn, phase HAVING count(*) > 1)";
-    assert_eq!(sqlite(&fleet.path, twice).await, 0, "a phase was committed twice at {point}");
-    check(&fleet.path).await;
+    assert_eq!(done["ext_agent_tokens_used"], reported - unheard, "tokens at {point} in {}", fleet.place);
+    fleet.place.check().await;
+}
+
+/// A crash before and after each phase of this turn. After the last settlement nobody needs to go on; the worker dies
+/// all the same.
+async fn at_every_point_of(turn: i64, backend: Backend) {
+    for phase in Phase::ALL {
+        for when in ["before", "after"] {
+            let point = format!("{turn}:{phase}:{when}");
+            let (fleet, id) = crash_at(backend, &point, "book").await;
+            let done = fleet.job(&id).await;
+            assert_eq!(done["state"], "completed", "at {point} on {backend:?}: {done:#}");
+            let calls = fleet.tools.calls().len();
+            assert_eq!(calls, 1, "a call that is not idempotent, at {point} on {backend:?}");
+            assert_paid_once(&fleet, &id, &point).await;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_worker_goes_on_after_each_of_the_fourteen_points() {
-    for phase in Phase::ALL {
-        for when in ["before", "after"] {
-            let point = format!("1:{phase}:{when}");
-            let (fleet, id) = crash_at(&point, "book").await;
-            let done = fleet.job(&id).await;
-            assert_eq!(done["state"], "completed", "at {point}: {done:#}");
-            assert_eq!(fleet.tools.calls().len(), 1, "a call that is not idempotent, at {point}");
-            assert_paid_once(&fleet, &id, &point).await;
-        }
-    }
+    on_both(|backend| at_every_point_of(1, backend)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_worker_goes_on_in_the_last_turn_too() {
-    for phase in Phase::ALL {
-        for when in ["before", "after"] {
-            let point = format!("2:{phase}:{when}");
-            // After the settlement nobody needs to go on; the worker dies all the same.
-            let (fleet, id) = crash_at(&point, "book").await;
-            assert_eq!(fleet.job(&id).await["state"], "completed", "at {point}");
-            assert_eq!(fleet.tools.calls().len(), 1, "at {point}");
-            assert_paid_once(&fleet, &id, &point).await;
-        }
-    }
+    on_both(|backend| at_every_point_of(2, backend)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unknown_outcome_of_a_call_that_is_not_idempotent_becomes_a_review() {
-    for (point, reached) in [("1:intent:after", 0), ("1:outcome:before", 1)] {
-        let (fleet, id) = crash_at(point, "book").await;
-        assert_eq!(fleet.job(&id).await["state"], "pending", "at {point}");
-        assert_eq!(fleet.tools.calls().len(), reached, "at {point}: no blind retry");
-        let reviews = fleet.get("/reviews?state=open").await;
-        let review = &reviews["items"][0];
-        assert_eq!(review["kind"], "unknown_outcome", "{reviews:#}");
-        let path = format!("/reviews/{}/reject", review["id"].as_str().unwrap());
-        let (status, body) =
-            fleet.post(&path, &json!({"by": "ann", "reason": "I looked: it was booked"})).await;
-        assert!(status.is_success(), "{body}");
-        let third = spawn(&fleet, 4, None);
-        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
-        drop(third);
-        assert_eq!(done["state"], "completed");
-        assert_eq!(fleet.tools.calls().len(), reached, "at {point}: a rejected repetition is not made");
-        let told = &fleet.models.calls()[1].request["messages"];
-        assert!(told.to_string().contains("outcome of this call is unknown"), "{told:#}");
-        assert_paid_once(&fleet, &id, point).await;
-    }
+    on_both(async |backend| {
+        for (point, reached) in [("1:intent:after", 0), ("1:outcome:before", 1)] {
+            let (fleet, id) = crash_at(backend, point, "book").await;
+            assert_eq!(fleet.job(&id).await["state"], "pending", "at {point} on {backend:?}");
+            assert_eq!(fleet.tools.calls().len(), reached, "at {point} on {backend:?}: no blind retry");
+            let reviews = fleet.get("/reviews?state=open").await;
+            let review = &reviews["items"][0];
+            assert_eq!(review["kind"], "unknown_outcome", "{reviews:#}");
+            let path = format!("/reviews/{}/reject", review["id"].as_str().unwrap());
+            let reason = json!({"by": "ann", "reason": "I looked: it was booked"});
+            let (status, body) = fleet.post(&path, &reason).await;
+            assert!(status.is_success(), "{body}");
+            let third = spawn(&fleet, 4, None);
+            let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+            drop(third);
+            assert_eq!(done["state"], "completed");
+            assert_eq!(fleet.tools.calls().len(), reached, "at {point}: a rejected repetition is not made");
+            let told = &fleet.models.calls()[1].request["messages"];
+            assert!(told.to_string().contains("outcome of this call is unknown"), "{told:#}");
+            assert_paid_once(&fleet, &id, point).await;
+        }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idempotent_call_is_made_again_with_the_same_key() {
-    let (fleet, id) = crash_at("1:outcome:before", "search").await;
-    assert_eq!(fleet.job(&id).await["state"], "completed");
-    let calls = fleet.tools.calls();
-    assert_eq!(calls.len(), 2);
-    assert_eq!(calls[0].key, calls[1].key);
-    assert_paid_once(&fleet, &id, "1:outcome:before").await;
+    on_both(async |backend| {
+        let (fleet, id) = crash_at(backend, "1:outcome:before", "search").await;
+        assert_eq!(fleet.job(&id).await["state"], "completed");
+        let calls = fleet.tools.calls();
+        assert_eq!(calls.len(), 2, "on {backend:?}");
+        assert_eq!(calls[0].key, calls[1].key);
+        assert_paid_once(&fleet, &id, "1:outcome:before").await;
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_approval_is_for_one_more_request_only() {
-    let (fleet, id) = crash_at("1:intent:after", "book").await;
-    for round in 1..=2 {
-        let reviews = fleet.get("/reviews?state=open").await;
-        let review = reviews["items"][0]["id"].as_str().expect("a review").to_owned();
-        fleet.post(&format!("/reviews/{review}/approve"), &json!({"by": "ann"})).await;
-        // The approved repetition dies in the same way.
-        let mut worker = spawn(&fleet, 4, Some("1:intent:after"));
-        let stdin = worker.stdin.take();
-        worker.wait().await.expect("the worker process");
-        drop(stdin);
-        fleet.store.upkeep.release_all(fleet.now()).await.unwrap();
-        let next = spawn(&fleet, 4, None);
-        let parked = fleet.wait_for(&id, &[JobState::Pending, JobState::Completed]).await;
-        drop(next);
-        assert_eq!(
-            parked["state"], "pending",
-            "round {round}: every repetition needs an approval of its own"
-        );
-    }
-    assert!(fleet.tools.calls().is_empty());
+    on_both(async |backend| {
+        let (fleet, id) = crash_at(backend, "1:intent:after", "book").await;
+        for round in 1..=2 {
+            let reviews = fleet.get("/reviews?state=open").await;
+            let review = reviews["items"][0]["id"].as_str().expect("a review").to_owned();
+            fleet.post(&format!("/reviews/{review}/approve"), &json!({"by": "ann"})).await;
+            // The approved repetition dies in the same way.
+            crash(&fleet, &id, "1:intent:after").await;
+            let state = &fleet.job(&id).await["state"];
+            assert_eq!(
+                state, "pending",
+                "round {round} on {backend:?}: every repetition needs an approval of its own"
+            );
+        }
+        assert!(fleet.tools.calls().is_empty(), "on {backend:?}");
+    })
+    .await;
 }

@@ -45,7 +45,7 @@ const TABLES: [&str; 11] = [
 ];
 
 async fn count(fleet: &Fleet, table: &str) -> i64 {
-    turnstone_tests::fleet::sqlite(&fleet.path, &format!("SELECT count(*) FROM {table}")).await
+    fleet.number(&format!("SELECT count(*) FROM {table}")).await
 }
 
 async fn status(fleet: &Fleet, path: &str) -> StatusCode {

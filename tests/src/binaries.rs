@@ -1,7 +1,5 @@
-//! Programs that tests run, and a look into the database from outside of the product.
+//! Programs that tests run.
 
-use sqlx::ConnectOptions;
-use sqlx::sqlite::SqliteConnectOptions;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -59,11 +57,4 @@ fn built() -> &'static Path {
         assert!(status.success(), "the programs that the tests run do not build");
         dir
     })
-}
-
-/// One number out of an SQLite file.
-pub async fn scalar(path: &Path, sql: &str) -> i64 {
-    let mut conn = SqliteConnectOptions::new().filename(path).connect().await.expect("the database file");
-    let sql = sqlx::AssertSqlSafe(sql.to_owned());
-    sqlx::query_scalar(sql).fetch_one(&mut conn).await.expect("a number")
 }

@@ -52,12 +52,13 @@ impl Point {
 pub struct CrashLedger {
     inner: Arc<dyn Ledger>,
     point: Option<Point>,
+    lease_ms: i64,
 }
 
 impl CrashLedger {
-    /// Decorates a ledger; without a point it only cuts finely.
-    pub fn new(inner: Arc<dyn Ledger>, point: Option<Point>) -> Self {
-        Self { inner, point }
+    /// Decorates a ledger; without a point it only cuts finely. The parts of a settlement extend the lease too.
+    pub fn new(inner: Arc<dyn Ledger>, point: Option<Point>, lease_ms: i64) -> Self {
+        Self { inner, point, lease_ms }
     }
 
     async fn die_if(&self, write: &TurnWrite, turn: i64, after: bool) {
@@ -160,7 +161,7 @@ impl Ledger for CrashLedger {
         let last = parts.pop().unwrap_or_default();
         for part in parts {
             self.die_if(&part, turn, false).await;
-            self.inner.checkpoint(lease, part.clone(), now, 15_000).await?;
+            self.inner.checkpoint(lease, part.clone(), now, self.lease_ms).await?;
             self.die_if(&part, turn, true).await;
         }
         self.die_if(&last, turn, false).await;

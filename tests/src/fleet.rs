@@ -1,12 +1,14 @@
-//! A whole fleet in one process: api over real HTTP, scheduler, workers, on an SQLite file of its own.
+//! A whole fleet in one process: api over real HTTP, scheduler, workers, on an SQLite file or a PostgreSQL database of
+//! its own. Other processes may join it at its [`Place`].
 
 use crate::clock::ManualClock;
 use crate::model_server::{ModelServer, Reply};
+use crate::place::Place;
+use crate::servers::{Database, Postgres};
 use crate::tool_server::ToolServer;
 use crate::worker;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +17,7 @@ use turnstone_api::{Api, ApiOptions};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Clock, JobState};
 use turnstone_scheduler::{Scheduler, SchedulerOptions};
-use turnstone_store::{SqliteStore, Store};
+use turnstone_store::{PostgresOptions, PostgresStore, Store};
 use turnstone_worker::{Deps, Worker};
 
 /// How often the fleet looks whether what a test waits for has happened.
@@ -23,14 +25,83 @@ const LOOK: Duration = Duration::from_millis(10);
 /// A test that waits longer than this has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Which database a fleet stands on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Backend {
+    /// A file of its own.
+    Sqlite,
+    /// A database of its own on the server that the tests of this process share.
+    Postgres,
+}
+
+impl Backend {
+    /// Both, for what must hold on either.
+    pub const ALL: [Self; 2] = [Self::Sqlite, Self::Postgres];
+}
+
+/// Keeps what a fleet stands on until it is dropped.
+enum Ground {
+    File(tempfile::TempDir),
+    Database(Database),
+}
+
+impl Ground {
+    async fn new(backend: Backend) -> Self {
+        match backend {
+            Backend::Sqlite => Self::File(tempfile::tempdir().expect("a directory")),
+            Backend::Postgres => Self::Database(Postgres::shared().await.database().await),
+        }
+    }
+
+    fn place(&self) -> Place {
+        match self {
+            Self::File(dir) => dir.path().join("turnstone.db").into(),
+            Self::Database(database) => database.into(),
+        }
+    }
+}
+
 /// Builds a fleet.
 pub struct FleetBuilder {
     workers: usize,
     slots: usize,
     script: Box<dyn Fn(&Value) -> Reply + Send + Sync>,
+    backend: Backend,
+    database: Option<Database>,
+    reached_by: Option<PostgresOptions>,
+    real_time: bool,
 }
 
 impl FleetBuilder {
+    /// Which database it stands on.
+    pub fn on(mut self, backend: Backend) -> Self {
+        self.backend = backend;
+        self
+    }
+
+    /// It stands on a PostgreSQL database of its own.
+    pub fn postgres(self) -> Self {
+        self.on(Backend::Postgres)
+    }
+
+    /// It stands on this empty database, of a server that may be broken.
+    pub fn on_database(mut self, database: Database) -> Self {
+        self.database = Some(database);
+        self
+    }
+
+    /// Its store reaches the PostgreSQL database by these options: another address, or a pooler.
+    pub fn reached_by(mut self, options: PostgresOptions) -> Self {
+        self.reached_by = Some(options);
+        self
+    }
+
+    /// The fleet's time is that of its database, which other processes share, and not the clock that tests move.
+    pub fn in_real_time(mut self) -> Self {
+        self.real_time = true;
+        self
+    }
+
     /// How many workers run in this process; 0 leaves the jobs to somebody else.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
@@ -46,19 +117,27 @@ impl FleetBuilder {
     /// Starts everything.
     pub async fn start(self) -> Fleet {
         install_crypto();
-        let dir = tempfile::tempdir().expect("a directory");
-        let path = dir.path().join("turnstone.db");
-        let store = SqliteStore::open(&path, Arc::new(SystemIds)).await.expect("the store");
+        let ground = match self.database {
+            Some(database) => Ground::Database(database),
+            None => Ground::new(self.backend).await,
+        };
+        let place = ground.place();
+        place.migrate().await;
+        let (store, database_time) = match &self.reached_by {
+            Some(options) => PostgresStore::open(options, Arc::new(SystemIds)).await.expect("the store"),
+            None => place.open().await,
+        };
         let clock = ManualClock::default();
+        let time = if self.real_time { database_time } else { Arc::new(clock.clone()) };
         let (models, tools) = (ModelServer::start(self.script).await, ToolServer::start().await);
         let shutdown = CancellationToken::new();
-        let toolbox = worker::toolbox(&tools.url, Arc::new(clock.clone()));
+        let toolbox = worker::toolbox(&tools.url, Arc::clone(&time));
         let api = Api {
             store: store.clone(),
-            clock: Arc::new(clock.clone()),
+            clock: Arc::clone(&time),
             ids: Arc::new(SystemIds),
             tools: toolbox.specs(),
-            backend: "sqlite".to_owned(),
+            backend: if matches!(ground, Ground::File(_)) { "sqlite" } else { "postgres" }.to_owned(),
             options: ApiOptions::default(),
             shutdown: shutdown.clone(),
         };
@@ -66,17 +145,18 @@ impl FleetBuilder {
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let serving = tokio::spawn(turnstone_api::serve(listener, api.router(), shutdown.clone()));
         let mut fleet = Fleet {
-            _dir: dir,
-            path,
+            place,
             url,
             store,
             clock,
+            time,
             models,
             tools,
             shutdown,
             http: Client::builder().no_proxy().build().expect("a client"),
             workers: Vec::new(),
             _serving: AbortOnDropHandle::new(serving),
+            _ground: ground,
         };
         for _ in 0..self.workers {
             fleet.add_worker(self.slots);
@@ -88,15 +168,15 @@ impl FleetBuilder {
 /// A fleet. Call [`Fleet::end`] at the end of a test: it drains the workers and asserts that no lease is held and no
 /// job is lost.
 pub struct Fleet {
-    _dir: tempfile::TempDir,
-    /// The database file.
-    pub path: PathBuf,
+    /// The database.
+    pub place: Place,
     /// The api's base URL.
     pub url: String,
     /// The store behind it.
     pub store: Store,
-    /// The time of everything in this process.
+    /// The time of everything in this process, unless the fleet is in real time.
     pub clock: ManualClock,
+    time: Arc<dyn Clock>,
     /// The model server.
     pub models: ModelServer,
     /// The tool server.
@@ -105,6 +185,8 @@ pub struct Fleet {
     http: Client,
     workers: Vec<(CancellationToken, tokio::task::JoinHandle<()>)>,
     _serving: AbortOnDropHandle<std::io::Result<()>>,
+    // Last, because all else uses it.
+    _ground: Ground,
 }
 
 /// Installs the TLS provider once; reqwest wants it even for plain HTTP.
@@ -115,7 +197,15 @@ pub fn install_crypto() {
 impl Fleet {
     /// A fleet with one worker of 16 slots and a model that says `done`.
     pub fn builder() -> FleetBuilder {
-        FleetBuilder { workers: 1, slots: 16, script: Box::new(|_| Reply::text("done")) }
+        FleetBuilder {
+            workers: 1,
+            slots: 16,
+            script: Box::new(|_| Reply::text("done")),
+            backend: Backend::Sqlite,
+            database: None,
+            reached_by: None,
+            real_time: false,
+        }
     }
 
     /// Adds a worker to this process.
@@ -126,9 +216,8 @@ impl Fleet {
     /// Adds a worker whose parts are changed before it starts.
     pub fn add_worker_with(&mut self, slots: usize, change: impl FnOnce(Deps) -> Deps) {
         let id = format!("worker-{}", self.workers.len());
-        let (ledger, clock) = (Arc::clone(&self.store.ledger), Arc::new(self.clock.clone()));
-        let store = (ledger, self.store.doorbell.clone());
-        let deps = worker::deps(&id, store, clock, &self.models.url, &self.tools.url, slots);
+        let store = (Arc::clone(&self.store.ledger), self.store.doorbell.clone());
+        let deps = worker::deps(&id, store, Arc::clone(&self.time), &self.models.url, &self.tools.url, slots);
         let deps = change(deps);
         let stop = CancellationToken::new();
         let token = stop.clone();
@@ -152,12 +241,38 @@ impl Fleet {
     /// A scheduler of this fleet, in this process and at its time.
     pub fn scheduler(&self, options: SchedulerOptions) -> Scheduler {
         let (upkeep, doorbell) = (Arc::clone(&self.store.upkeep), self.store.doorbell.clone());
-        Scheduler::new(upkeep, doorbell, Arc::new(self.clock.clone()), options)
+        Scheduler::new(upkeep, doorbell, Arc::clone(&self.time), options)
+    }
+
+    /// Runs a scheduler until this is dropped. Only for a fleet in real time: others call [`Fleet::tick`].
+    pub fn keep_time(&self) -> AbortOnDropHandle<()> {
+        let scheduler = self.scheduler(SchedulerOptions::new("keeper"));
+        AbortOnDropHandle::new(tokio::spawn(scheduler.run(self.shutdown.clone())))
     }
 
     /// The time.
     pub fn now(&self) -> turnstone_domain::Timestamp {
-        self.clock.now()
+        self.time.now()
+    }
+
+    /// Ends every lease, because whoever held one is dead. The last transaction of a dead process may outlive it for
+    /// a moment.
+    pub async fn release_all(&self) {
+        self.until("every lease is given back", async || {
+            self.store.upkeep.release_all(self.now()).await.expect("the leases");
+            self.number("SELECT count(*) FROM jobs WHERE state = 'active'").await == 0
+        })
+        .await;
+    }
+
+    /// One number out of the database, read from outside of the product.
+    pub async fn number(&self, sql: &str) -> i64 {
+        self.place.number(sql).await
+    }
+
+    /// Waits until something holds.
+    pub async fn until(&self, what: &str, holds: impl AsyncFnMut() -> bool) {
+        until(what, PATIENCE, holds).await;
     }
 
     /// One request; the body may be anything.
@@ -233,47 +348,22 @@ impl Fleet {
         self.job(id).await["ext_agent_engagement_id"].as_str().expect("an engagement").to_owned()
     }
 
-    /// Ends the fleet and checks its invariants: no lease is held, no reservation is left behind, and every phase of
-    /// every complete turn was committed exactly once.
+    /// Ends the fleet and checks its invariants: see [`Place::check`].
     pub async fn end(mut self) {
         self.stop_workers().await;
-        check(&self.path).await;
+        self.place.check().await;
         self.shutdown.cancel();
     }
 }
 
-/// The invariants of a database that no worker uses.
-pub async fn check(path: &Path) {
-    for (what, sql) in [
-        ("jobs are active without a worker", "SELECT count(*) FROM jobs WHERE state = 'active'"),
-        ("reservations are left behind", "SELECT count(*) FROM budgets WHERE reserved <> 0"),
-        (
-            "budgets differ from what their jobs used",
-            "SELECT count(*) FROM budgets b JOIN engagements e ON e.budget_seq = b.seq WHERE b.settled <> (SELECT sum(tokens_used) FROM jobs j WHERE j.engagement_seq = e.seq)",
-        ),
-        (
-            "budgets differ from what their checkpoints say",
-            "SELECT count(*) FROM budgets b JOIN engagements e ON e.budget_seq = b.seq WHERE b.settled <> (SELECT coalesce(sum(c.tokens_in + c.tokens_out), 0) FROM checkpoints c JOIN jobs j ON j.seq = c.job_seq WHERE j.engagement_seq = e.seq)",
-        ),
-        (
-            "turns of completed jobs have not seven phases",
-            "SELECT count(*) FROM (SELECT c.job_seq FROM checkpoints c JOIN jobs j ON j.seq = c.job_seq WHERE j.state = 'completed' GROUP BY c.job_seq, c.turn HAVING count(*) <> 7)",
-        ),
-        (
-            "streams of events have gaps",
-            "SELECT count(*) FROM (SELECT stream FROM events GROUP BY stream HAVING max(seq) <> count(*))",
-        ),
-        (
-            "conversations have gaps",
-            "SELECT count(*) FROM (SELECT engagement_seq FROM messages GROUP BY engagement_seq HAVING max(seq) <> count(*))",
-        ),
-    ] {
-        let output = sqlite(path, sql).await;
-        assert_eq!(output, 0, "{what}");
+/// Waits until something holds.
+///
+/// # Panics
+/// When it does not hold within `patience`.
+pub async fn until(what: &str, patience: Duration, mut holds: impl AsyncFnMut() -> bool) {
+    let began = std::time::Instant::now();
+    while !holds().await {
+        assert!(began.elapsed() < patience, "{patience:?} are over, and this does not hold: {what}");
+        tokio::time::sleep(LOOK).await;
     }
-}
-
-/// One number out of the database, read from outside of the product.
-pub async fn sqlite(path: &Path, sql: &str) -> i64 {
-    crate::binaries::scalar(path, sql).await
 }

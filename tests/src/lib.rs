@@ -10,11 +10,14 @@ pub mod clock;
 pub mod crash;
 pub mod fleet;
 pub mod model_server;
+pub mod place;
 pub mod servers;
 pub mod sse;
 pub mod tool_server;
+pub mod witness;
 pub mod worker;
 
-pub use fleet::{Fleet, FleetBuilder};
-pub use model_server::{ModelServer, Reply};
+pub use fleet::{Backend, Fleet, FleetBuilder};
+pub use model_server::{Gate, ModelServer, Reply};
+pub use place::Place;
 pub use tool_server::ToolServer;

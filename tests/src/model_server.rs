@@ -27,6 +27,23 @@ pub enum Reply {
     Later(u16, u64),
     /// Nothing, for ever.
     Hang,
+    /// This, as soon as the gate is open.
+    Held(Gate, Box<Reply>),
+}
+
+/// Keeps answers back until it is opened. Clones are the same gate.
+#[derive(Clone, Debug, Default)]
+pub struct Gate(Arc<watch::Sender<bool>>);
+
+impl Gate {
+    /// Lets everything pass, for good.
+    pub fn open(&self) {
+        self.0.send_replace(true);
+    }
+
+    async fn passed(&self) {
+        self.0.subscribe().wait_for(|open| *open).await.expect("the gate stands as long as it is waited at");
+    }
 }
 
 impl Reply {
@@ -38,6 +55,20 @@ impl Reply {
     /// One tool call that costs 12 + 7 tokens.
     pub fn call(name: &str, arguments: Value) -> Self {
         Self::Calls(vec![(name.to_owned(), arguments)], (12, 7))
+    }
+
+    /// The same, kept back by a gate.
+    pub fn behind(self, gate: &Gate) -> Self {
+        Self::Held(gate.clone(), Box::new(self))
+    }
+
+    /// The tokens that are reported with it.
+    fn reported(&self) -> i64 {
+        match self {
+            Self::Text(_, (input, output)) | Self::Calls(_, (input, output)) => input + output,
+            Self::Held(_, reply) => reply.reported(),
+            Self::Odd(..) | Self::Status(_) | Self::Later(..) | Self::Hang => 0,
+        }
     }
 }
 
@@ -104,6 +135,11 @@ impl ModelServer {
         self.log().clone()
     }
 
+    /// How many requests there were so far.
+    pub fn count(&self) -> usize {
+        *self.shared.count.borrow()
+    }
+
     /// Waits until the server has seen `count` requests.
     pub async fn seen(&self, count: usize) {
         let mut counter = self.shared.count.subscribe();
@@ -117,18 +153,23 @@ impl ModelServer {
 
 async fn complete(State(shared): State<Arc<Shared>>, Json(request): Json<Value>) -> Response {
     let reply = (shared.script)(&request);
-    let reported = match &reply {
-        Reply::Text(_, (input, output)) | Reply::Calls(_, (input, output)) => input + output,
-        _ => 0,
-    };
+    let reported = reply.reported();
     {
         let mut log = shared.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.push(ModelCall { request: request.clone(), reported });
         shared.count.send_replace(log.len());
     }
+    let reply = match reply {
+        Reply::Held(gate, reply) => {
+            gate.passed().await;
+            *reply
+        }
+        reply => reply,
+    };
     let usage = |(input, output): (i64, i64)| json!({"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output});
     match reply {
-        Reply::Hang => std::future::pending().await,
+        // A gate behind a gate is never reached.
+        Reply::Hang | Reply::Held(..) => std::future::pending().await,
         Reply::Status(status) => failed(status),
         Reply::Later(status, seconds) => {
             ([(header::RETRY_AFTER, seconds.to_string())], failed(status)).into_response()

@@ -5,4 +5,4 @@ use turnstone_store::Duty;
 
 /// See the module.
 pub(crate) const ENTRY: Entry =
-    Entry { name: "expire_jobs", rhythm: Rhythm::WhenDue, duty: |_, _| Some(Duty::ExpireJobs) };
+    Entry { name: "expire_jobs", rhythm: Rhythm::WhenDue, duty: |_, _| Duty::ExpireJobs };

@@ -5,4 +5,4 @@ use turnstone_store::Duty;
 
 /// See the module.
 pub(crate) const ENTRY: Entry =
-    Entry { name: "expire_reviews", rhythm: Rhythm::WhenDue, duty: |_, _| Some(Duty::ExpireReviews) };
+    Entry { name: "expire_reviews", rhythm: Rhythm::WhenDue, duty: |_, _| Duty::ExpireReviews };

@@ -11,5 +11,5 @@ const LAG_MS: i64 = 120_000;
 pub(crate) const ENTRY: Entry = Entry {
     name: "fold_statistics",
     rhythm: Rhythm::EveryMs(60_000),
-    duty: |now, _| Some(Duty::FoldStatistics { until: now.plus_ms(-LAG_MS) }),
+    duty: |now, _| Duty::FoldStatistics { until: now.plus_ms(-LAG_MS) },
 };

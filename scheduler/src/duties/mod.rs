@@ -36,8 +36,8 @@ pub(crate) struct Entry {
     pub(crate) name: &'static str,
     /// When it runs.
     pub(crate) rhythm: Rhythm,
-    /// What it asks for at this time, with this retention; `None` when it has nothing to do by its nature.
-    duty: fn(Timestamp, Option<Duration>) -> Option<Duty>,
+    /// What it asks for at this time, with this retention.
+    duty: fn(Timestamp, Option<Duration>) -> Duty,
 }
 
 /// When a duty runs.
@@ -68,7 +68,7 @@ impl Entry {
         retention: Option<Duration>,
     ) -> Result<Outcome, StoreError> {
         let mut outcome = Outcome::default();
-        let Some(duty) = (self.duty)(now, retention) else { return Ok(outcome) };
+        let duty = (self.duty)(now, retention);
         for batch in 1..=BATCHES {
             let changed = upkeep.perform(duty, term, now, BATCH).await?;
             outcome.rows += changed;

@@ -5,4 +5,4 @@ use turnstone_store::Duty;
 
 /// See the module.
 pub(crate) const ENTRY: Entry =
-    Entry { name: "promote_due", rhythm: Rhythm::WhenDue, duty: |_, _| Some(Duty::PromoteDue) };
+    Entry { name: "promote_due", rhythm: Rhythm::WhenDue, duty: |_, _| Duty::PromoteDue };

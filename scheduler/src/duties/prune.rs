@@ -1,6 +1,8 @@
 //! Deletes engagements and plain jobs whose retention is over, with everything that belongs to them.
 
 use super::{Entry, Rhythm};
+use std::time::Duration;
+use turnstone_domain::Timestamp;
 use turnstone_store::Duty;
 
 /// See the module.
@@ -8,7 +10,9 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "prune",
     rhythm: Rhythm::EveryMs(60_000),
     duty: |now, retention| {
-        let kept_ms = i64::try_from(retention?.as_millis()).unwrap_or(i64::MAX);
-        Some(Duty::Prune { before: now.plus_ms(-kept_ms) })
+        // Where everything is kept nothing ended before this, but the store still makes room for new history.
+        let begin = Timestamp(0);
+        let kept_ms = |kept: Duration| i64::try_from(kept.as_millis()).unwrap_or(i64::MAX);
+        Duty::Prune { before: retention.map_or(begin, |kept| now.plus_ms(-kept_ms(kept))) }
     },
 };

@@ -5,4 +5,4 @@ use turnstone_store::Duty;
 
 /// See the module.
 pub(crate) const ENTRY: Entry =
-    Entry { name: "reap_expired", rhythm: Rhythm::WhenDue, duty: |_, _| Some(Duty::ReapExpired) };
+    Entry { name: "reap_expired", rhythm: Rhythm::WhenDue, duty: |_, _| Duty::ReapExpired };

@@ -6,4 +6,4 @@ use turnstone_store::Duty;
 
 /// See the module.
 pub(crate) const ENTRY: Entry =
-    Entry { name: "time_out_jobs", rhythm: Rhythm::WhenDue, duty: |_, _| Some(Duty::TimeOutJobs) };
+    Entry { name: "time_out_jobs", rhythm: Rhythm::WhenDue, duty: |_, _| Duty::TimeOutJobs };

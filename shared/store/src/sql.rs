@@ -38,6 +38,7 @@ common! {
     JOBS_COUNTED = "jobs_counted",
     JOBS_LISTED = "jobs_listed",
     LEADER_RESIGN = "leader_resign",
+    LEADER_SEEN = "leader_seen",
     LEADER_TAKE = "leader_take",
     MESSAGE_INPUT = "message_input",
     MESSAGES_AFTER = "messages_after",

@@ -30,6 +30,8 @@ pub enum Duty {
     /// not end them itself (OJS core §4.2.3).
     TimeOutJobs,
     /// Deletes engagements and plain jobs that have ended before this time, with everything that belongs to them.
+    /// Whoever keeps everything performs it as well: it makes room for the history of the next jobs, where the store
+    /// needs room to be made.
     Prune {
         /// Ended before this.
         before: Timestamp,

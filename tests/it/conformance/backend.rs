@@ -4,7 +4,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection, Row};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
 use turnstone_domain::ids::SystemIds;
 use turnstone_store::{PostgresOptions, PostgresStore, SqliteStore, Store};
@@ -17,10 +17,38 @@ pub enum Backend {
     Postgres,
 }
 
-/// Where a test's database lives; it is removed with this.
+/// Where a test's database lives.
 pub enum Place {
     Sqlite(TempDir),
-    Postgres(Database),
+    Postgres(Lent),
+}
+
+/// Databases that cases have used and others may use again: to make and to remove one takes longer than a case.
+static USED: Mutex<Vec<Database>> = Mutex::new(Vec::new());
+
+/// A database that is used by one case at a time.
+pub struct Lent {
+    pub url: String,
+    database: Option<Database>,
+    again: bool,
+}
+
+impl Lent {
+    fn new(database: Database) -> Self {
+        Self { url: database.url.clone(), database: Some(database), again: false }
+    }
+
+    fn used() -> Option<Self> {
+        USED.lock().unwrap().pop().map(Self::new)
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if self.again {
+            USED.lock().unwrap_or_else(PoisonError::into_inner).extend(self.database.take());
+        }
+    }
 }
 
 /// A store over a database of its own.
@@ -34,7 +62,7 @@ impl Place {
     pub async fn empty(backend: Backend) -> Self {
         match backend {
             Backend::Sqlite => Self::Sqlite(tempfile::tempdir().unwrap()),
-            Backend::Postgres => Self::Postgres(Postgres::shared().await.database().await),
+            Backend::Postgres => Self::Postgres(Lent::new(Postgres::shared().await.database().await)),
         }
     }
 
@@ -46,8 +74,8 @@ impl Place {
     pub async fn open(&self) -> Store {
         match self {
             Self::Sqlite(dir) => SqliteStore::open(&Self::file(dir), Arc::new(SystemIds)).await.unwrap(),
-            Self::Postgres(database) => {
-                let options = PostgresOptions { connections: 4, ..PostgresOptions::new(&database.url) };
+            Self::Postgres(lent) => {
+                let options = PostgresOptions { connections: 4, ..PostgresOptions::new(&lent.url) };
                 PostgresStore::migrate(&options, &[]).await.unwrap();
                 PostgresStore::open(&options, Arc::new(SystemIds)).await.unwrap().0
             }
@@ -65,8 +93,8 @@ impl Place {
                 conn.close().await.unwrap();
                 rows.last().map_or(0, |row| row.get(0))
             }
-            Self::Postgres(database) => {
-                let mut conn = PgConnection::connect(&database.url).await.unwrap();
+            Self::Postgres(lent) => {
+                let mut conn = PgConnection::connect(&lent.url).await.unwrap();
                 let rows = sqlx::raw_sql(sql).fetch_all(&mut conn).await.unwrap();
                 conn.close().await.unwrap();
                 rows.last().map_or(0, |row| row.get(0))
@@ -84,8 +112,8 @@ impl Place {
                 let rows = sqlx::raw_sql(sql).fetch_all(&mut conn).await.unwrap();
                 rows.iter().map(|row| row.get(0)).collect()
             }
-            Self::Postgres(database) => {
-                let mut conn = PgConnection::connect(&database.url).await.unwrap();
+            Self::Postgres(lent) => {
+                let mut conn = PgConnection::connect(&lent.url).await.unwrap();
                 let rows = sqlx::raw_sql(sql).fetch_all(&mut conn).await.unwrap();
                 rows.iter().map(|row| row.get(0)).collect()
             }
@@ -98,11 +126,46 @@ impl Opened {
     pub async fn query(&self, sql: &str) -> i64 {
         self.place.query(sql).await
     }
+
+    /// Others may use the database after this.
+    fn again(mut self) -> Self {
+        if let Place::Postgres(lent) = &mut self.place {
+            lent.again = true;
+        }
+        self
+    }
 }
 
 /// A fresh store.
 pub async fn open(backend: Backend) -> Opened {
+    if backend == Backend::Postgres
+        && let Some(lent) = Lent::used()
+    {
+        let place = Place::Postgres(lent);
+        empty_again(&place).await;
+        return Opened { store: place.open().await, place }.again();
+    }
     let place = Place::empty(backend).await;
-    let store = place.open().await;
-    Opened { store, place }
+    Opened { store: place.open().await, place }.again()
+}
+
+/// Empties a database that was migrated before, and makes sure that nobody uses it any more.
+async fn empty_again(place: &Place) {
+    place
+        .query(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+             WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        )
+        .await;
+    let tables = "SELECT tablename FROM pg_tables JOIN pg_class ON relname = tablename AND NOT relispartition \
+                  WHERE schemaname = 'public' AND tablename NOT IN ('_sqlx_migrations', 'statistics_mark', 'queues')";
+    let mut sql = String::from("BEGIN; ");
+    for table in place.texts(tables).await {
+        sql.push_str(&format!("DELETE FROM {table}; "));
+    }
+    sql.push_str(
+        "DELETE FROM queues WHERE name NOT IN ('default', 'ai-agents'); UPDATE statistics_mark SET ended_at = 0; \
+         ALTER SEQUENCE jobs_seq RESTART; COMMIT",
+    );
+    place.query(&sql).await;
 }

@@ -7,7 +7,7 @@ use super::history::History;
 use super::operations::{Op, operation};
 use proptest::prelude::*;
 
-const STEPS: usize = 40;
+const STEPS: usize = 60;
 
 fn config(cases: u32) -> ProptestConfig {
     let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
@@ -29,7 +29,7 @@ proptest! {
     #![proptest_config(config(24))]
 
     #[test]
-    fn sqlite_does_what_the_model_does(ops in prop::collection::vec(operation(), 1..STEPS)) {
+    fn sqlite_does_what_the_model_does(ops in prop::collection::vec(operation(), 1..=STEPS)) {
         run(Backend::Sqlite, ops);
     }
 }
@@ -38,7 +38,7 @@ proptest! {
     #![proptest_config(config(12))]
 
     #[test]
-    fn postgres_does_what_the_model_does(ops in prop::collection::vec(operation(), 1..STEPS)) {
+    fn postgres_does_what_the_model_does(ops in prop::collection::vec(operation(), 1..=STEPS)) {
         run(Backend::Postgres, ops);
     }
 }

@@ -126,17 +126,14 @@ impl<'a> History<'a> {
             }
             self.given.push((n, claim.lease.clone()));
         }
-        self.adopt_promotions(&served).await;
+        self.adopt_promotions().await;
     }
 
     /// A claim may promote due jobs that it does not take: that is an edge of the table, too.
-    async fn adopt_promotions(&mut self, queues: &[&str]) {
+    async fn adopt_promotions(&mut self) {
         for job in &mut self.jobs {
-            if job.is_due(self.now) && queues.contains(&job.new.queue.as_str()) {
-                let there = self.at.state(&job.shown.id).await;
-                if there == JobState::Available {
-                    job.promote();
-                }
+            if job.is_due(self.now) && self.at.state(&job.shown.id).await == JobState::Available {
+                job.promote();
             }
         }
     }

@@ -123,8 +123,8 @@ async fn fill_at_the_first_migration(place: &Place) {
                 SqliteConnectOptions::new().filename(dir.path().join("t.db")).create_if_missing(true);
             migrator.run(&mut options.connect().await.unwrap()).await.unwrap();
         }
-        Place::Postgres(database) => {
-            migrator.run(&mut PgConnection::connect(&database.url).await.unwrap()).await.unwrap();
+        Place::Postgres(lent) => {
+            migrator.run(&mut PgConnection::connect(&lent.url).await.unwrap()).await.unwrap();
         }
     }
     place.query(&rows_of_the_first_release()).await;

@@ -10,7 +10,7 @@ mod fleet;
 mod histories;
 mod history;
 mod intake;
-mod jobs;
+pub(crate) mod jobs;
 mod leases;
 mod migrations;
 mod model;

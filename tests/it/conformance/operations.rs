@@ -126,7 +126,7 @@ fn pick() -> impl Strategy<Value = Pick> {
 
 fn job() -> impl Strategy<Value = Job> {
     let kind = prop_oneof![3 => Just(Kind::Agent), 1 => Just(Kind::Plain)];
-    let delay = prop_oneof![3 => Just(0), 1 => 1_i64..20_000];
+    let delay = prop_oneof![2 => Just(0), 1 => 1_i64..20_000];
     let expires = prop::option::weighted(0.2, 1_i64..60_000);
     let timeout = prop::option::weighted(0.3, 1_i64..10_000);
     let budget = prop::option::weighted(0.8, 0_i64..100);

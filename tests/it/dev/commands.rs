@@ -59,7 +59,7 @@ async fn dev() -> (Dev, ToolServer, tempfile::TempDir) {
 async fn stop(mut dev: Dev) {
     dev.signal("INT");
     assert_eq!(dev.ended().await, Some(0));
-    turnstone_tests::fleet::check(&dev.database()).await;
+    dev.database().check().await;
 }
 
 #[tokio::test]

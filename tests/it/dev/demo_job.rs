@@ -66,7 +66,7 @@ async fn the_demo_runs_its_job_and_says_what_to_do_next() {
     paste_the_next_commands(&dev, &said).await;
     dev.signal("INT");
     assert_eq!(dev.ended().await, Some(0));
-    turnstone_tests::fleet::check(&dev.database()).await;
+    dev.database().check().await;
 }
 
 /// The commands that a user would paste, as they stand there; those that start a server are left out.
@@ -120,5 +120,5 @@ async fn a_killed_demo_goes_on_with_the_same_job() {
     assert_complete(&dev, &id, 2).await;
     dev.signal("TERM");
     assert_eq!(dev.ended().await, Some(0));
-    turnstone_tests::fleet::check(&dev.database()).await;
+    dev.database().check().await;
 }

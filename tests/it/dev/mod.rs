@@ -6,8 +6,8 @@ mod stopping;
 
 use crate::program::{PATIENCE, Program, Ran, run, without_environment};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-use turnstone_tests::fleet;
+use std::path::Path;
+use turnstone_tests::{Place, fleet};
 
 /// A running `turnstone dev`.
 struct Dev {
@@ -71,8 +71,8 @@ impl Dev {
     }
 
     /// The database file.
-    fn database(&self) -> PathBuf {
-        self.program.folder().join("data/turnstone.db")
+    fn database(&self) -> Place {
+        self.program.folder().join("data/turnstone.db").into()
     }
 }
 

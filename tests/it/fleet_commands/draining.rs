@@ -21,7 +21,7 @@ async fn a_drained_worker_gives_its_jobs_back_at_once() {
     let api = site.api().await;
     let mut worker = site.worker("first", &["--lease", "10m", "--drain-grace", "1s"]).await;
     let id = api.push().await;
-    site.models.seen(1).await;
+    site.asked().await;
     worker.signal("TERM");
     worker.warns("stopping: turns give their jobs back").await;
     assert_eq!(worker.ended().await, Some(0));
@@ -44,7 +44,7 @@ async fn a_second_signal_stops_a_worker_at_once_and_loses_nothing() {
     let (api, scheduler) = (site.api().await, site.scheduler().await);
     let mut worker = site.worker("first", &["--lease", "2s", "--drain-grace", "10m"]).await;
     let id = api.push().await;
-    site.models.seen(1).await;
+    site.asked().await;
     worker.signal("TERM");
     worker.warns("stopping").await;
     let draining = async {

@@ -10,6 +10,10 @@ use std::path::Path;
 use turnstone_tests::servers::{Database, Postgres};
 use turnstone_tests::{ModelServer, Reply, fleet};
 
+/// Enqueues an agent job.
+const JOB: [&str; 8] =
+    ["job", "push", "--type", "agent.ask", "--args", "[\"hi\"]", "--set", "ext_agent_model=m"];
+
 /// A database, a model, and a folder with the configuration of the processes.
 struct Site {
     folder: tempfile::TempDir,
@@ -38,6 +42,11 @@ impl Site {
         let migrated = site.run(&["migrate"]).await;
         assert_eq!(migrated.code, Some(0), "{migrated:?}");
         site
+    }
+
+    /// Waits until the model was asked.
+    async fn asked(&self) {
+        tokio::time::timeout(PATIENCE, self.models.seen(1)).await.expect("the model is asked");
     }
 
     fn path(&self) -> &Path {
@@ -87,8 +96,7 @@ impl Api<'_> {
 
     /// Enqueues an agent job and returns its id.
     async fn push(&self) -> String {
-        let pushed =
-            self.run(&["job", "push", "--type", "agent.ask", "--args", "[\"hi\"]", "-o", "ids"]).await;
+        let pushed = self.run(&[&JOB[..], &["-o", "ids"]].concat()).await;
         assert_eq!(pushed.code, Some(0), "{pushed:?}");
         pushed.stdout.trim().to_owned()
     }

@@ -1,6 +1,6 @@
 //! Migrating, serving, working, and looking at who works.
 
-use super::Site;
+use super::{JOB, Site};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 use turnstone_tests::Reply;
@@ -34,8 +34,7 @@ async fn three_processes_run_a_job_and_are_seen_doing_it() {
     let site = Site::migrated(|_| Reply::text("done by a fleet")).await;
     let (api, scheduler) = (site.api().await, site.scheduler().await);
     let worker = site.worker("night-1", &["--slots", "4", "--queues", "ai-agents,default"]).await;
-    let job = ["job", "push", "--watch", "--type", "agent.ask", "--args", "[\"hi\"]"];
-    let followed = api.run(&job).await;
+    let followed = api.run(&[&JOB[..], &["--watch"]].concat()).await;
     assert!(followed.code == Some(0) && followed.stdout.contains("done by a fleet"), "{followed:?}");
 
     let workers = api.workers().await;
@@ -91,7 +90,7 @@ async fn a_worker_that_was_paused_past_its_lease_writes_nothing_and_says_so_once
     let (api, scheduler) = (site.api().await, site.scheduler().await);
     let mut paused = site.worker("paused", &["--lease", "1s", "--drain-grace", "1s"]).await;
     let id = api.push().await;
-    site.models.seen(1).await;
+    site.asked().await;
     paused.signal("STOP");
     let other = site.worker("other", &["--lease", "1s"]).await;
     api.event(&id, |name, _| name == "job.completed").await;

@@ -1,6 +1,6 @@
-//! Every place where limits are kept keeps them alike.
+//! Redis, the database and the memory of a process keep limits alike.
 
-use super::{Place, per_minute};
+use super::{Shared, per_minute};
 use futures::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,41 +33,41 @@ fn grant(admission: Admission) -> Grant {
 #[tokio::test]
 async fn processes_share_one_bucket() {
     let limit = per_minute(60, None);
-    for place in Place::every().await {
+    for shared in Shared::every().await {
         let key = key("");
-        let asks = (0..20).flat_map(|_| [&place.one, &place.other]).map(|p| p.admit(&key, &limit, 1, NOW));
+        let asks = (0..20).flat_map(|_| [&shared.one, &shared.other]).map(|p| p.admit(&key, &limit, 1, NOW));
         let answers = join_all(asks).await;
         let mut granted = answers.iter().filter(|a| matches!(a, Ok(Admission::Granted(_)))).count();
         // Where too many came at once, some were told to come again although there was something left.
-        while let Admission::Granted(_) = place.one.admit(&key, &limit, 1, NOW).await.unwrap() {
+        while let Admission::Granted(_) = shared.one.admit(&key, &limit, 1, NOW).await.unwrap() {
             granted += 1;
         }
-        assert_eq!(granted, 10, "{}: a burst is a sixth of the limit", place.name);
-        assert_eq!(place.other.admit(&key, &limit, 1, NOW).await.unwrap(), wait(1_000), "{}", place.name);
+        assert_eq!(granted, 10, "{}: a burst is a sixth of the limit", shared.name);
+        assert_eq!(shared.other.admit(&key, &limit, 1, NOW).await.unwrap(), wait(1_000), "{}", shared.name);
         let later = NOW.plus_ms(1_000);
-        grant(place.other.admit(&key, &limit, 1, later).await.unwrap());
-        assert_eq!(place.one.admit(&key, &limit, 1, later).await.unwrap(), wait(2_000), "{}", place.name);
+        grant(shared.other.admit(&key, &limit, 1, later).await.unwrap());
+        assert_eq!(shared.one.admit(&key, &limit, 1, later).await.unwrap(), wait(2_000), "{}", shared.name);
     }
 }
 
 #[tokio::test]
 async fn what_one_process_gives_back_another_may_use() {
     let limit = per_minute(None, 600);
-    for place in Place::every().await {
-        let granted = grant(place.one.admit(&key("t"), &limit, 400, NOW).await.unwrap());
+    for shared in Shared::every().await {
+        let granted = grant(shared.one.admit(&key("t"), &limit, 400, NOW).await.unwrap());
         assert_eq!(
-            place.other.admit(&key("t"), &limit, 100, NOW).await.unwrap(),
+            shared.other.admit(&key("t"), &limit, 100, NOW).await.unwrap(),
             wait(40_000),
             "{}",
-            place.name
+            shared.name
         );
-        grant(place.other.admit(&key("another"), &limit, 400, NOW).await.unwrap());
-        place.one.settle(&key("t"), &limit, granted, 350, NOW).await.unwrap();
+        grant(shared.other.admit(&key("another"), &limit, 400, NOW).await.unwrap());
+        shared.one.settle(&key("t"), &limit, granted, 350, NOW).await.unwrap();
         assert_eq!(
-            place.other.admit(&key("t"), &limit, 100, NOW).await.unwrap(),
+            shared.other.admit(&key("t"), &limit, 100, NOW).await.unwrap(),
             wait(35_000),
             "{}",
-            place.name
+            shared.name
         );
     }
 }
@@ -75,17 +75,17 @@ async fn what_one_process_gives_back_another_may_use() {
 #[tokio::test]
 async fn a_hold_counts_for_every_process_and_tenant() {
     let limit = Limit::default();
-    for place in Place::every().await {
-        grant(place.one.admit(&key("a"), &limit, 1, NOW).await.unwrap());
-        place.one.hold(&key("a"), NOW.plus_ms(30_000), NOW).await.unwrap();
-        place.other.hold(&key("b"), NOW.plus_ms(5_000), NOW).await.unwrap();
+    for shared in Shared::every().await {
+        grant(shared.one.admit(&key("a"), &limit, 1, NOW).await.unwrap());
+        shared.one.hold(&key("a"), NOW.plus_ms(30_000), NOW).await.unwrap();
+        shared.other.hold(&key("b"), NOW.plus_ms(5_000), NOW).await.unwrap();
         for tenant in ["a", "b", ""] {
-            let admission = place.other.admit(&key(tenant), &limit, 1, NOW.plus_ms(29_999)).await.unwrap();
-            assert_eq!(admission, held(30_000), "{}: {tenant}", place.name);
+            let admission = shared.other.admit(&key(tenant), &limit, 1, NOW.plus_ms(29_999)).await.unwrap();
+            assert_eq!(admission, held(30_000), "{}: {tenant}", shared.name);
         }
         let other_model = LimitKey::new("provider", "another", "a");
-        grant(place.other.admit(&other_model, &limit, 1, NOW).await.unwrap());
-        grant(place.other.admit(&key("a"), &limit, 1, NOW.plus_ms(30_000)).await.unwrap());
+        grant(shared.other.admit(&other_model, &limit, 1, NOW).await.unwrap());
+        grant(shared.other.admit(&key("a"), &limit, 1, NOW.plus_ms(30_000)).await.unwrap());
     }
 }
 
@@ -104,24 +104,24 @@ impl Dice {
 }
 
 #[tokio::test]
-async fn every_place_decides_as_the_memory_of_one_process_does() {
-    for place in Place::every().await {
+async fn every_keeper_decides_as_the_memory_of_one_process_does() {
+    for shared in Shared::every().await {
         let mut dice = Dice(7);
         for round in 0..20 {
             let bounds = [None, Some(1 + dice.below(100)), Some(1 + dice.below(1_000_000_000))];
             let limit = per_minute(bounds[dice.below(3) as usize], bounds[dice.below(3) as usize]);
             let (key, local, mut now) = (key(&round.to_string()), LocalLimits::one_of(1), NOW);
             for step in 0..25 {
-                let told = format!("{}: round {round}, step {step}, {limit:?}", place.name);
+                let told = format!("{}: round {round}, step {step}, {limit:?}", shared.name);
                 // Sometimes a process whose clock is a little behind.
                 now = now.plus_ms(dice.signed_below(2_000) - 200);
                 let tokens = dice.signed_below(500);
-                let place = [&place.one, &place.other][step % 2];
-                let admission = place.admit(&key, &limit, tokens, now).await.unwrap();
+                let shared = [&shared.one, &shared.other][step % 2];
+                let admission = shared.admit(&key, &limit, tokens, now).await.unwrap();
                 assert_eq!(admission, local.admit(&key, &limit, tokens, now).await.unwrap(), "{told}");
                 let Admission::Granted(grant) = admission else { continue };
                 let used = dice.signed_below(tokens.unsigned_abs() + 1);
-                for keeper in [&**place, &local] {
+                for keeper in [&**shared, &local] {
                     keeper.settle(&key, &limit, grant, used, now).await.unwrap();
                 }
             }

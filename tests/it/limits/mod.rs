@@ -12,21 +12,21 @@ use turnstone_store::redis::RedisLimits;
 use turnstone_store::{PostgresOptions, PostgresStore, Store};
 use turnstone_tests::servers::{Database, Postgres, Redis};
 
-/// Where limits are kept, as two processes see it.
-struct Place {
+/// Limits that two processes share, as each of them sees them.
+struct Shared {
     name: &'static str,
     one: Arc<dyn RateLimits>,
     other: Arc<dyn RateLimits>,
     _stands_on: Ground,
 }
 
-/// Lives as long as the place.
+/// Lives as long as what is kept on it.
 enum Ground {
     Redis { _server: Redis },
     Database { _database: Database, _stores: [Store; 2] },
 }
 
-impl Place {
+impl Shared {
     async fn redis() -> Self {
         let server = Redis::start().await;
         let limits = || Arc::new(RedisLimits::new(&server.url()).unwrap());

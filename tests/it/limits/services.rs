@@ -46,9 +46,9 @@ impl Site {
 
     /// Enqueues jobs and waits until they are completed.
     async fn complete(&self, url: &str, jobs: usize) {
+        let agent_job = ["--type", "agent.ask", "--args", "[\"hi\"]", "--set", "ext_agent_model=m"];
         for _ in 0..jobs {
-            let push =
-                ["job", "push", "--type", "agent.ask", "--args", "[\"hi\"]", "-o", "ids", "--url", url];
+            let push = [&["job", "push", "-o", "ids", "--url", url][..], &agent_job].concat();
             let pushed = run(self.path(), &push, &[]).await;
             assert_eq!(pushed.code, Some(0), "{pushed:?}");
             let id = pushed.stdout.trim();

@@ -1,6 +1,6 @@
 //! Workers wait for their limits, and hold nothing but a slot meanwhile.
 
-use super::Place;
+use super::Shared;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 use turnstone_domain::{Clock, JobState, Timestamp};
 use turnstone_store::limits::{LocalLimits, RateLimits};
 use turnstone_tests::clock::ManualClock;
-use turnstone_tests::fleet::sqlite;
 use turnstone_tests::{Fleet, Reply};
 use turnstone_worker::model::{LimitConfig, ModelLimits};
 
@@ -68,8 +67,8 @@ fn job(tenant: &str) -> Value {
 
 #[tokio::test]
 async fn two_workers_share_a_limit() {
-    for place in Place::every().await {
-        let keepers = [Arc::clone(&place.one), Arc::clone(&place.other)];
+    for shared in Shared::every().await {
+        let keepers = [Arc::clone(&shared.one), Arc::clone(&shared.other)];
         let (fleet, calls) = fleet(&keepers, per_minute(60), |_| Reply::text("done")).await;
         let mut jobs = Vec::new();
         for _ in 0..16 {
@@ -82,7 +81,7 @@ async fn two_workers_share_a_limit() {
         for id in &jobs {
             fleet.wait_for(id, &[JobState::Completed]).await;
         }
-        assert_eq!(calls.by_second(), [(0, 10), (4, 4), (6, 2)], "{}", place.name);
+        assert_eq!(calls.by_second(), [(0, 10), (4, 4), (6, 2)], "{}", shared.name);
         fleet.end().await;
     }
 }
@@ -105,8 +104,8 @@ async fn each_tenant_has_a_limit_of_its_own() {
 #[tokio::test]
 async fn every_worker_leaves_a_provider_alone_that_asks_for_it() {
     for status in [429, 503] {
-        for place in Place::every().await {
-            let keepers = [Arc::clone(&place.one), Arc::clone(&place.other)];
+        for shared in Shared::every().await {
+            let keepers = [Arc::clone(&shared.one), Arc::clone(&shared.other)];
             let first = AtomicBool::new(true);
             let answer = move |_: &Value| match first.swap(false, Ordering::SeqCst) {
                 true => Reply::Later(status, 20),
@@ -127,7 +126,7 @@ async fn every_worker_leaves_a_provider_alone_that_asks_for_it() {
             for id in &jobs {
                 fleet.wait_for(id, &[JobState::Completed]).await;
             }
-            assert_eq!(calls.by_second(), [(0, 1), (20, 5)], "{} and {status}", place.name);
+            assert_eq!(calls.by_second(), [(0, 1), (20, 5)], "{} and {status}", shared.name);
             fleet.end().await;
         }
     }
@@ -150,7 +149,7 @@ async fn a_job_that_waits_holds_no_budget_and_ends_at_once_when_it_is_told() {
         fleet.wait_for(id, &[JobState::Active]).await;
     }
     let reserved = "SELECT count(*) FROM budgets WHERE reserved <> 0";
-    assert_eq!(sqlite(&fleet.path, reserved).await, 0, "a call that waits has reserved something");
+    assert_eq!(fleet.number(reserved).await, 0, "a call that waits has reserved something");
     fleet.post(&format!("/ojs/v1/jobs/{cancelled}/cancel"), &json!({})).await;
     assert_eq!(fleet.settled(&cancelled).await["state"], "cancelled");
     fleet.stop_workers().await;

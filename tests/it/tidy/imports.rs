@@ -16,7 +16,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("worker", &["domain", "ojs", "specs", "store", "telemetry"]),
     ("examples", &[]),
     ("cli", &["domain", "ojs", "specs", "store", "telemetry", "api", "scheduler", "worker", "examples"]),
-    ("benches", &["domain", "ojs", "specs", "store", "telemetry", "api", "scheduler", "worker"]),
+    // The bench of a whole fleet stands on the same servers and processes as the tests.
+    ("benches", &["domain", "ojs", "specs", "store", "telemetry", "api", "scheduler", "worker", "tests"]),
     ("tests", &["domain", "ojs", "specs", "store", "telemetry", "api", "scheduler", "worker", "examples"]),
 ];
 

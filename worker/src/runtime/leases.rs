@@ -52,11 +52,12 @@ impl LeaseKeeper {
     /// once per token.
     pub fn keep(self: &Arc<Self>, lease: Lease, permit: OwnedSemaphorePermit) -> Slot {
         let (revoked, lost) = (CancellationToken::new(), CancellationToken::new());
-        let signals = Signals { revoked, lost, draining: self.draining.clone() };
+        let signals =
+            Signals { revoked, lost, draining: self.draining.clone(), settling: CancellationToken::new() };
         let token = lease.token.clone();
         self.table().insert(token.clone(), Held { lease, signals: signals.clone() });
         self.first.notify_one();
-        Slot { keeper: Arc::clone(self), token, signals, _permit: permit }
+        Slot { keeper: Arc::clone(self), token, signals, permit: Some(permit) }
     }
 
     /// Gives every lease back that is still held, at the end of a drain.
@@ -93,22 +94,16 @@ impl LeaseKeeper {
         self.table().values().map(|held| held.lease.clone()).collect()
     }
 
-    /// Ends the turn of a lease that somebody ended on purpose.
-    fn revoke(&self, token: &str) {
+    /// Ends the turn of a lease that is no longer ours. `overslept` says that none was extended for so long that it has
+    /// run out; else somebody ended it on purpose, by cancelling the job.
+    fn end(&self, token: &str, overslept: bool) {
         if let Some(held) = self.table().get(token) {
-            held.signals.revoked.cancel();
+            let signal = if overslept { &held.signals.lost } else { &held.signals.revoked };
+            signal.cancel();
         }
     }
 
-    /// Ends the turn of a lease that ran out.
-    fn lose(&self, token: &str) {
-        if let Some(held) = self.table().get(token) {
-            held.signals.lost.cancel();
-        }
-    }
-
-    /// Asks the store about the leases. `overslept` says that for as long as a lease
-    /// lasts none was extended: then one that is lost has run out, and was not ended by a cancellation.
+    /// Asks the store about the leases, and ends the turns of those that are lost.
     async fn check(&self, extend: bool, overslept: bool) -> Result<(), StoreError> {
         let leases = self.leases();
         if leases.is_empty() {
@@ -120,11 +115,7 @@ impl LeaseKeeper {
             self.deps.ledger.lost(&leases).await?
         };
         for token in &lost {
-            if overslept {
-                self.lose(token);
-            } else {
-                self.revoke(token);
-            }
+            self.end(token, overslept);
         }
         Ok(())
     }
@@ -150,7 +141,7 @@ async fn watch(keeper: Arc<LeaseKeeper>) {
         }
         tokio::select! {
             ring = bell.recv() => match ring {
-                Ok(Ring::Revoked(token)) => keeper.revoke(&token),
+                Ok(Ring::Revoked(token)) => keeper.end(&token, watch.overslept()),
                 Err(RecvError::Closed) => return,
                 Ok(_) | Err(RecvError::Lagged(_)) => {}
             },
@@ -163,13 +154,17 @@ async fn watch(keeper: Arc<LeaseKeeper>) {
 }
 
 impl Watch {
+    /// Whether the leases ought to have been extended long ago.
+    fn overslept(&self) -> bool {
+        self.extended.elapsed() >= self.keeper.deps.options.lease * 2 / 3
+    }
+
     /// Extends the leases when a third of their time is over; what failed is tried again at the next look.
     async fn look(&mut self) {
         let lease = self.keeper.deps.options.lease;
         let began = Instant::now();
-        let silent = began - self.extended;
-        let extend = silent >= lease / 3;
-        let checked = self.keeper.check(extend, silent >= lease).await;
+        let extend = began - self.extended >= lease / 3;
+        let checked = self.keeper.check(extend, self.overslept()).await;
         match (&checked, self.answers) {
             (Err(error), true) => {
                 tracing::warn!(%error, "leases cannot be extended; trying until the store answers")
@@ -192,13 +187,18 @@ pub struct Slot {
     keeper: Arc<LeaseKeeper>,
     token: String,
     signals: Signals,
-    _permit: OwnedSemaphorePermit,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Slot {
     /// What may end the turn from outside.
     pub fn signals(&self) -> Signals {
         self.signals.clone()
+    }
+
+    /// Makes room for the next job although the lease is still watched.
+    pub fn free(&mut self) {
+        self.permit = None;
     }
 
     /// Ends the watch over the lease: the job was settled, or somebody else owns it.

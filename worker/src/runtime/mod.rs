@@ -106,11 +106,20 @@ impl Worker {
 
 /// The apalis handler: one claimed job.
 async fn assigned(assignment: Assignment, deps: Data<Arc<Deps>>) -> Result<(), BoxDynError> {
-    let Some((claim, slot)) = assignment.take() else { return Ok(()) };
+    let Some((claim, mut slot)) = assignment.take() else { return Ok(()) };
+    let (job, signals) = (claim.job.clone(), slot.signals());
     // A panic outside of the phases must not leave the lease extended for ever; without a watch it runs out.
-    let job = claim.job.clone();
-    if AssertUnwindSafe(turn::run_job(Arc::clone(&deps), claim, slot.signals())).catch_unwind().await.is_err()
-    {
+    let running = AssertUnwindSafe(turn::run_job(Arc::clone(&deps), claim, signals.clone())).catch_unwind();
+    let mut running = std::pin::pin!(running);
+    let ended = tokio::select! {
+        biased;
+        ended = &mut running => ended,
+        () = signals.settling.cancelled() => {
+            slot.free();
+            running.await
+        }
+    };
+    if ended.is_err() {
         tracing::error!(%job, "the worker hit a defect of its own; the job's lease will run out");
     }
     slot.done();

@@ -33,6 +33,9 @@ pub struct Signals {
     pub lost: CancellationToken,
     /// The worker drains: stop after the current phase.
     pub draining: CancellationToken,
+    /// Told by the turn: all that is left is its settlement. Who hears it may claim the next job already, so that both
+    /// share a commit.
+    pub settling: CancellationToken,
 }
 
 /// Runs a claimed job until its lease ends.
@@ -71,11 +74,12 @@ async fn run_turns(mut turn: Turn, timeout: Option<Duration>, signals: &Signals)
     let end = tokio::select! {
         biased;
         // The lease is somebody else's now: nothing is written.
-        () = signals.revoked.cancelled() => return Ok(()),
         () = signals.lost.cancelled() => return Err(Stop::LeaseLost(turn.job.id.clone())),
+        () = signals.revoked.cancelled() => return Ok(()),
         end = driven => end.unwrap_or_else(|_| Err(Stop::Fail(panicked()))),
         error = expired(timeout) => Err(Stop::Fail(error)),
     };
+    signals.settling.cancel();
     conclude(&mut turn, end).await
 }
 

@@ -5,6 +5,9 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use turnstone_domain::ids::SystemIds;
+use turnstone_domain::{Clock, Ids as _};
+use turnstone_store::{Ledger, StoreError, WorkerBeat, WorkerState};
 
 /// Bytes that are appended before each wait: a page of the database.
 const PAGE: usize = 4096;
@@ -22,6 +25,36 @@ pub struct Disk {
     pub p95_ms: f64,
     /// The 99th percentile, in milliseconds.
     pub p99_ms: f64,
+    /// Commits of one small row in a second, one after another, through the store: its own floor.
+    pub single_commits_per_s: f64,
+}
+
+/// Commits one small row after another for about half a second, and returns how many went into a second.
+///
+/// # Errors
+/// The store failed.
+pub async fn single_commits(ledger: &dyn Ledger, clock: &dyn Clock) -> Result<f64, StoreError> {
+    let beat = WorkerBeat {
+        name: "turnstone-bench".to_owned(),
+        instance: SystemIds.next(),
+        host: "bench".to_owned(),
+        pid: 0,
+        version: String::new(),
+        queues: Vec::new(),
+        slots: 0,
+        busy: 0,
+        state: WorkerState::Draining,
+        started_at: clock.now(),
+        seen_at: clock.now(),
+    };
+    let (began, mut commits) = (Instant::now(), 0_u32);
+    while began.elapsed() < WATCHED {
+        ledger.beat(beat.clone(), 0).await?;
+        commits += 1;
+    }
+    let took = began.elapsed();
+    ledger.leave(&beat.name, &beat.instance).await?;
+    Ok(f64::from(commits) / took.as_secs_f64())
 }
 
 /// Watches the disk for about half a second.
@@ -49,6 +82,7 @@ fn append(dir: &Path) -> io::Result<Disk> {
         p50_ms: percentile(&waits, 50),
         p95_ms: percentile(&waits, 95),
         p99_ms: percentile(&waits, 99),
+        single_commits_per_s: 0.0,
     })
 }
 

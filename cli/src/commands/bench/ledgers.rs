@@ -1,7 +1,8 @@
 //! Ledgers around the store's own: one that counts, one that does the same work naively.
 
 use async_trait::async_trait;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, watch};
@@ -17,6 +18,7 @@ pub struct Tally {
     /// Calls that committed something a turn waited for: claims that brought a job, checkpoints, settlements.
     pub waits: AtomicU64,
     settled: watch::Sender<Settled>,
+    first: std::sync::Mutex<HashMap<JobId, Instant>>,
 }
 
 /// Settlements so far.
@@ -39,6 +41,17 @@ impl Tally {
     pub async fn until_settled(&self, count: u64) {
         // The sender is a field of this very value, so the channel cannot be closed.
         let _ = self.settled.subscribe().wait_for(|settled| settled.count >= count).await;
+    }
+
+    /// When each job came to its first checkpoint, so far; what was told is forgotten.
+    #[must_use]
+    pub fn take_first(&self) -> HashMap<JobId, Instant> {
+        std::mem::take(&mut *self.first.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn reached(&self, job: &JobId) {
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        first.entry(job.clone()).or_insert_with(Instant::now);
     }
 
     fn called(&self) {
@@ -84,6 +97,7 @@ impl Ledger for Counted {
     ) -> Result<Budget, LedgerError> {
         self.tally.called();
         self.tally.waited();
+        self.tally.reached(&lease.job);
         self.inner.checkpoint(lease, write, now, lease_ms).await
     }
 

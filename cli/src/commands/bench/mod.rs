@@ -31,13 +31,15 @@ use subjects::{claim, enqueue, history, idle, memory, start, turns};
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Subject {
-    /// Accepting jobs, one by one and in batches of 100
+    /// Accepting jobs, one by one and in batches
     Enqueue,
     /// Claiming and settling plain jobs
     Claim,
+    /// The same with a million jobs behind; they stay in a store that you name, and it is no part of `all`
+    Backlog,
     /// Seven-phase turns with a model that costs nothing
     Turns,
-    /// From enqueue to the first phase on an idle worker
+    /// From enqueue to the first phase, on an idle worker and at 100 jobs a second
     Start,
     /// Memory of a turn that waits for a slow model
     Memory,
@@ -66,6 +68,11 @@ impl Subject {
                 "plain jobs claimed and settled",
                 Some("one job claimed and settled, then the next"),
             ),
+            Self::Backlog => (
+                "backlog",
+                "plain jobs claimed and settled with a million behind them",
+                Some("the same without the million"),
+            ),
             Self::Turns => (
                 "turns",
                 "turns of seven phases through the real worker, with a model that answers at once",
@@ -73,7 +80,7 @@ impl Subject {
             ),
             Self::Start => (
                 "start",
-                "from before the push of a job to its first phase, on an idle worker, 500 jobs",
+                "from before the push of a job to its first phase: 500 jobs on an idle worker, and 100 a second",
                 None,
             ),
             Self::Memory => ("memory", "memory that a turn takes while it waits for a slow model", None),
@@ -164,7 +171,8 @@ async fn measure_all(bench: &Bench, subjects: &[Subject]) -> anyhow::Result<Repo
     let machine = Machine::look();
     let mut sections = Vec::new();
     for subject in subjects {
-        let disk = bench.place.disk().await?;
+        let mut disk = bench.place.disk().await?;
+        disk.single_commits_per_s = bench.place.single_commits().await?;
         let figures = measure(bench, *subject).await?;
         let (name, what, naive) = subject.words();
         sections.push(Section { subject: name, what, naive, disk, figures });
@@ -176,6 +184,7 @@ async fn measure(bench: &Bench, subject: Subject) -> anyhow::Result<Vec<Figure>>
     match subject {
         Subject::Enqueue => Box::pin(enqueue::measure(bench)).await,
         Subject::Claim => Box::pin(claim::measure(bench)).await,
+        Subject::Backlog => Box::pin(claim::with_backlog(bench)).await,
         Subject::Turns => Box::pin(turns::measure(bench)).await,
         Subject::Start => Box::pin(start::measure(bench)).await,
         Subject::Memory => Box::pin(memory::measure(bench)).await,

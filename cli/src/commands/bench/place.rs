@@ -54,12 +54,28 @@ impl Place {
         Err(Failure::usage(problem).hint("create it, or name another one with --dir"))
     }
 
+    /// Whether it is a PostgreSQL database.
+    #[must_use]
+    pub fn is_postgres(&self) -> bool {
+        matches!(self.given, Some(Given::Postgres(_)))
+    }
+
     /// What the disk does by itself, now.
     ///
     /// # Errors
     /// The directory cannot be written.
     pub async fn disk(&self) -> Result<Disk, Failure> {
         disk::watch(&self.dir).await.map_err(|error| self.unwritable(&error.to_string()))
+    }
+
+    /// What the store does by itself, now.
+    ///
+    /// # Errors
+    /// It cannot be opened, or failed.
+    pub async fn single_commits(&self) -> Result<f64, Failure> {
+        let ground = self.open().await?;
+        let commits = disk::single_commits(&*ground.store.ledger, &*ground.clock).await;
+        commits.map_err(|error| Failure::failed(error.to_string()))
     }
 
     /// A store: the user's, or one that is new each time.

@@ -67,10 +67,11 @@ impl Section {
             output.line(&format!("naive: {naive}"))?;
         }
         output.line(&format!(
-            "disk just before: {} fdatasync/s of 4 KiB (p50 {} ms, p99 {} ms)",
+            "disk just before: {} fdatasync/s of 4 KiB (p50 {} ms, p99 {} ms); the store: {} single commits/s",
             number(self.disk.fdatasync_per_s),
             number(self.disk.p50_ms),
-            number(self.disk.p99_ms)
+            number(self.disk.p99_ms),
+            number(self.disk.single_commits_per_s)
         ))?;
         let headings = vec!["FIGURE", "MEDIAN", "RANGE", "UNIT", "PER FDATASYNC", "NAIVE", "× NAIVE", "AIM"];
         output.line(&table::ruled(headings, self.figures.iter().map(row).collect(), output.tty))

@@ -48,7 +48,7 @@ impl Rig {
         let mut providers = Providers::default();
         providers.insert(PROVIDER, self.model);
         let options = WorkerOptions {
-            worker_id: "bench".to_owned(),
+            worker_id: format!("bench-{}", SystemIds.next()),
             queues: vec![QUEUE.to_owned()],
             slots: self.slots,
             lease: Duration::from_secs(60),

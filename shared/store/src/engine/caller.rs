@@ -164,6 +164,14 @@ impl<R: Reader> Upkeep for Engine<R> {
     }
 
     async fn lead(&self, holder: &str, lease_ms: i64, now: Timestamp) -> Result<Option<Term>, StoreError> {
+        // A standby asks often, and only reads while the other's term lasts.
+        let rows = self.readers.read("look who leads", &sql::LEADER_SEEN, Args::Values(&[])).await?;
+        let leads = decode_all(&rows, |row| {
+            Ok((rows::get::<String>(row, "holder")?, rows::time(row, "expires_at")?))
+        })?;
+        if leads.into_iter().any(|(leader, expires_at)| leader != holder && expires_at > now) {
+            return Ok(None);
+        }
         match self.request(Request::Lead { holder: holder.to_owned(), lease_ms, now }).await? {
             Answer::Term(term) => Ok(term),
             _ => Err(StoreError::Closed),

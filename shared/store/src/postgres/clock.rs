@@ -4,6 +4,7 @@ use super::connection::failed;
 use super::session::Readers;
 use crate::StoreError;
 use sqlx::postgres::PgConnection;
+use sqlx::{PgExecutor, Row};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -27,8 +28,7 @@ impl DatabaseClock {
     /// Asks the database once and compares from then on, until nobody uses the clock any more.
     pub(super) async fn start(conn: &mut PgConnection, readers: Readers) -> Result<Arc<Self>, StoreError> {
         let begun = Instant::now();
-        let asked = sqlx::query_scalar::<_, i64>(CLOCK).persistent(false).fetch_one(conn).await;
-        let now = asked.map_err(failed("tell the time"))?;
+        let now = time(conn).await.map_err(failed("tell the time"))?;
         let clock = Arc::new(Self { base: AtomicI64::new(now - millis(begun.elapsed()) / 2), begun });
         tokio::spawn(compare(Arc::downgrade(&clock), readers));
         Ok(clock)
@@ -39,6 +39,11 @@ impl Clock for DatabaseClock {
     fn now(&self) -> Timestamp {
         Timestamp(self.base.load(Ordering::Relaxed) + millis(self.begun.elapsed()))
     }
+}
+
+/// The database's time. One message asks for it: through a pooler in transaction mode two might part.
+async fn time(conn: impl PgExecutor<'_>) -> Result<i64, sqlx::Error> {
+    sqlx::raw_sql(CLOCK).fetch_one(conn).await?.try_get(0)
 }
 
 fn millis(span: Duration) -> i64 {
@@ -55,7 +60,7 @@ async fn compare(clock: Weak<DatabaseClock>, readers: Readers) {
         }
         compared = Instant::now();
         let asked = Instant::now();
-        let answer = sqlx::query_scalar::<_, i64>(CLOCK).persistent(false).fetch_one(readers.pool()).await;
+        let answer = time(readers.pool()).await;
         let took = asked.elapsed();
         // A slow answer says little about the time, and a silent database nothing: the next one will do.
         if let Ok(now) = answer

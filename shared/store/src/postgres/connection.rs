@@ -34,7 +34,7 @@ impl Address {
         let parsed = PgConnectOptions::from_str(&options.url).map_err(|e| unfit(&e.to_string()))?;
         let mut parsed = parsed.application_name("turnstone").disable_statement_logging();
         if options.transaction_pooler {
-            parsed = parsed.statement_cache_capacity(0);
+            parsed = parsed.statement_cache_capacity(0).extra_float_digits(None);
         }
         Ok(Self { options: parsed })
     }

@@ -46,7 +46,8 @@ struct Server {
 }
 
 async fn server(conn: &mut PgConnection) -> Result<Server, StoreError> {
-    let row = sqlx::query(FITNESS).persistent(false).fetch_one(conn).await;
+    // Raw, here and below: one message asks, because through a pooler in transaction mode two might part.
+    let row = sqlx::raw_sql(FITNESS).fetch_one(conn).await;
     let row = row.map_err(failed("tell what it is"))?;
     let flag = |column: &str| row.try_get::<i64, _>(column).map_err(failed("tell what it is"));
     Ok(Server {
@@ -85,13 +86,15 @@ pub(super) async fn takes_writes(conn: &mut PgConnection) -> Result<(), StoreErr
 
 /// The migrations that were applied.
 pub(super) async fn applied(conn: &mut PgConnection) -> Result<Vec<i64>, StoreError> {
-    let asked = sqlx::query_scalar(APPLIED).persistent(false).fetch_all(conn).await;
-    match asked {
+    match sqlx::raw_sql(APPLIED).fetch_all(conn).await {
         // 42P01: there is no table of migrations yet.
         Err(error) if error.as_database_error().is_some_and(|e| e.code().as_deref() == Some("42P01")) => {
             Ok(Vec::new())
         }
-        asked => asked.map_err(failed("list its migrations")),
+        Err(error) => Err(failed("list its migrations")(error)),
+        Ok(rows) => {
+            rows.iter().map(|row| row.try_get(0).map_err(failed("list its migrations"))).collect()
+        }
     }
 }
 

@@ -45,6 +45,10 @@ impl PostgresOptions {
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), connections: 8, writers: 2, transaction_pooler: false, listen: true }
     }
+
+    fn listens(&self) -> bool {
+        self.listen && !self.transaction_pooler
+    }
 }
 
 /// The fleet's store.
@@ -74,7 +78,7 @@ impl PostgresStore {
         }
         let limits = Arc::new(DatabaseLimits::new(readers.clone()));
         let store = engine::start(readers.clone(), sessions, &ids, limits);
-        if options.listen && !options.transaction_pooler {
+        if options.listens() {
             relay::start(&readers, &store.doorbell, ids.next());
         }
         Ok((store, clock))

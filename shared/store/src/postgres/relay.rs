@@ -87,11 +87,10 @@ async fn bring_in(readers: &Readers, doorbell: &WeakDoorbell, origin: &str) {
 async fn listen(readers: &Readers, doorbell: &WeakDoorbell, origin: &str) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(readers.pool()).await?;
     listener.listen(CHANNEL).await?;
+    look_again(doorbell);
     loop {
-        // After a broken connection nobody knows what was missed.
         let Some(heard) = listener.try_recv().await? else {
-            doorbell.bring_in(Ring::Available);
-            doorbell.bring_in(Ring::Due);
+            look_again(doorbell);
             continue;
         };
         let Ok(Rings { from, rings }) = serde_json::from_str(heard.payload()) else { continue };
@@ -99,4 +98,10 @@ async fn listen(readers: &Readers, doorbell: &WeakDoorbell, origin: &str) -> Res
             rings.into_iter().for_each(|ring| doorbell.bring_in(ring));
         }
     }
+}
+
+/// Nobody knows what was rung while no connection listened.
+fn look_again(doorbell: &WeakDoorbell) {
+    doorbell.bring_in(Ring::Available);
+    doorbell.bring_in(Ring::Due);
 }

@@ -68,7 +68,13 @@ pub(super) async fn remember_queues(
 ) -> Result<(), StoreError> {
     let named = queues.iter().filter(|name| *name != "*").map(|name| (name.clone(),)).collect();
     let query = bound(text, Args::Rows(Columns::of::<(String,)>(named), &[]), false);
-    query.execute(conn).await.map(|_| ()).map_err(failed("remember queues"))
+    // Through a pooler a statement and its execution stay together only within a transaction.
+    let remembered = async {
+        let mut tx = conn.begin().await?;
+        query.execute(&mut *tx).await?;
+        tx.commit().await
+    };
+    remembered.await.map_err(failed("remember queues"))
 }
 
 /// A connection that writes. It is made when it is needed, and made anew when it broke.
@@ -205,8 +211,9 @@ pub(super) struct Readers {
 
 impl Readers {
     pub(super) fn new(address: &Address, options: &PostgresOptions) -> Self {
+        // The listener keeps a connection of the pool to itself.
         let pool = PgPoolOptions::new()
-            .max_connections(options.connections.max(1))
+            .max_connections(options.connections.max(1) + u32::from(options.listens()))
             .acquire_timeout(ACQUIRE)
             .connect_lazy_with(address.options());
         Self { pool, pooler: options.transaction_pooler }

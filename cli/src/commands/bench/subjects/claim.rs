@@ -3,16 +3,19 @@
 use crate::commands::bench::Bench;
 use crate::commands::bench::figures::{Figure, Series, Unit};
 use crate::commands::bench::load::{self, QUEUE};
+use crate::commands::bench::place::Ground;
 use futures::future::try_join_all;
 use serde_json::json;
 use std::time::{Duration, Instant};
-use turnstone_domain::{Clock as _, Settlement, SystemClock, TurnWrite};
+use turnstone_domain::{Settlement, TurnWrite};
 use turnstone_store::{Claim, ClaimRequest, JobKind};
 
 /// The longest that jobs are claimed for one figure.
 const LASTS: Duration = Duration::from_secs(2);
 /// Jobs in a claim, and how many are enqueued for the measurement.
-const BATCHES: &[(usize, usize)] = &[(10, 10_000), (100, 20_000)];
+const BATCHES: &[(usize, usize)] = &[(10, 20_000), (100, 60_000), (500, 100_000)];
+/// Jobs that wait behind those that are measured, for the figure with a backlog.
+const BACKLOG: usize = 1_000_000;
 
 /// Measures it. Naive is one job at a time: claimed, settled, then the next.
 ///
@@ -20,28 +23,73 @@ const BATCHES: &[(usize, usize)] = &[(10, 10_000), (100, 20_000)];
 /// The measurement could not be made.
 pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     let series = |name: String| Series::new(name, Unit::PerSecond("jobs/s"));
-    let mut alone = series("one job after another".to_owned());
-    let mut several: Vec<Series> = BATCHES
-        .iter()
-        .map(|(batch, _)| series(format!("{batch} jobs in a claim, settled together")))
-        .collect();
+    let mut alone = series("1 worker, one job after another".to_owned());
+    let mut several: Vec<(Series, usize, usize, usize)> = Vec::new();
+    for workers in [1, 2] {
+        for (batch, jobs) in BATCHES {
+            let name = format!("{workers} workers, {batch} jobs in a claim, settled together");
+            several.push((series(name), workers, *batch, *jobs));
+        }
+    }
     for round in 1..=bench.rounds {
         bench.tell("claim", round);
         let disk = bench.place.disk().await?.fdatasync_per_s;
-        let naive = rate(bench, 1, 5_000).await?;
+        let naive = rate(bench, 1, 1, 5_000).await?;
         alone.round(naive, disk);
-        for (series, (batch, jobs)) in several.iter_mut().zip(BATCHES) {
-            series.beside(rate(bench, *batch, *jobs).await?, naive, disk);
+        for (series, workers, batch, jobs) in &mut several {
+            series.beside(rate(bench, *workers, *batch, *jobs).await?, naive, disk);
         }
     }
-    Ok(std::iter::once(&alone).chain(&several).map(Series::figure).collect())
+    let figures = std::iter::once(&alone).chain(several.iter().map(|(series, ..)| series));
+    let mut figures: Vec<Figure> = figures.map(Series::figure).collect();
+    if bench.place.is_postgres() {
+        let figure = figures.remove(BATCHES.len());
+        figures.insert(
+            BATCHES.len(),
+            figure.aiming("≥ 45,000/s", |figure| figure.spread.median >= 45_000.0),
+        );
+    }
+    Ok(figures)
 }
 
-async fn rate(bench: &Bench, batch: usize, jobs: usize) -> anyhow::Result<f64> {
+/// Measures how fast jobs drain with a million behind them, beside the same without.
+///
+/// # Errors
+/// The measurement could not be made.
+pub async fn with_backlog(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
+    let (batch, jobs) = BATCHES[1];
+    let mut series =
+        Series::new(format!("1 worker, {batch} jobs in a claim, {BACKLOG} behind"), Unit::PerSecond("jobs/s"));
+    for round in 1..=bench.rounds {
+        bench.tell("backlog", round);
+        let disk = bench.place.disk().await?.fdatasync_per_s;
+        let without = rate(bench, 1, batch, jobs).await?;
+        let ground = bench.place.open().await?;
+        load::enqueue(&ground, BACKLOG, load::plain).await?;
+        let with = drain(&ground, 1, batch).await?;
+        series.beside(with, without, disk);
+    }
+    let figure = series.figure();
+    Ok(vec![figure.aiming("≥ 0.9 of the rate without", |figure| figure.times_naive >= Some(0.9))])
+}
+
+async fn rate(bench: &Bench, workers: usize, batch: usize, jobs: usize) -> anyhow::Result<f64> {
     let ground = bench.place.open().await?;
     let ids = load::enqueue(&ground, jobs, load::plain).await?;
-    let ledger = &ground.store.ledger;
-    let (began, mut settled) = (Instant::now(), 0);
+    let rate = drain(&ground, workers, batch).await?;
+    load::clear(&ground, &ids).await?;
+    Ok(rate)
+}
+
+async fn drain(ground: &Ground, workers: usize, batch: usize) -> anyhow::Result<f64> {
+    let began = Instant::now();
+    let each = (0..workers).map(|_| claim_and_settle(ground, batch, began));
+    let settled: usize = try_join_all(each).await?.into_iter().sum();
+    Ok(settled as f64 / began.elapsed().as_secs_f64())
+}
+
+async fn claim_and_settle(ground: &Ground, batch: usize, began: Instant) -> anyhow::Result<usize> {
+    let (ledger, mut settled) = (&ground.store.ledger, 0);
     while began.elapsed() < LASTS {
         let request = ClaimRequest {
             kind: JobKind::Plain,
@@ -49,7 +97,7 @@ async fn rate(bench: &Bench, batch: usize, jobs: usize) -> anyhow::Result<f64> {
             limit: batch,
             worker_id: "bench".to_owned(),
             lease_ms: 60_000,
-            now: SystemClock.now(),
+            now: ground.clock.now(),
         };
         let claims = ledger.claim(request).await?;
         if claims.is_empty() {
@@ -58,11 +106,9 @@ async fn rate(bench: &Bench, batch: usize, jobs: usize) -> anyhow::Result<f64> {
         settled += claims.len();
         let settle = |claim: Claim| async move {
             let done = Settlement::Complete { result: json!("done") };
-            ledger.settle(&claim.lease, TurnWrite::default(), done, SystemClock.now()).await
+            ledger.settle(&claim.lease, TurnWrite::default(), done, ground.clock.now()).await
         };
         try_join_all(claims.into_iter().map(settle)).await?;
     }
-    let took = began.elapsed();
-    load::clear(&ground, &ids).await?;
-    Ok(settled as f64 / took.as_secs_f64())
+    Ok(settled)
 }

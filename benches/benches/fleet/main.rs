@@ -1,0 +1,93 @@
+//! A whole fleet under faults, under pressure and as it grows: real processes of the real program on a PostgreSQL of its
+//! own.
+//!
+//! `cargo bench -p turnstone-benches --bench fleet -- faults|pressure|scale-out|takeover [-o json]` measures one thing,
+//! or all of them without a name. Without `--bench`, as `cargo test --benches` runs it, everything is tried once and
+//! shortly, to see that it works. Nothing here can fail because of a figure.
+
+#![expect(clippy::expect_used, reason = "a bench that cannot go on has to stop")]
+
+#[path = "../../../cli/src/commands/bench/disk.rs"]
+#[expect(dead_code, reason = "`turnstone bench` uses the rest of it")]
+#[cfg_attr(test, expect(unused_imports, reason = "its tests run where it is at home"))]
+mod disk;
+mod figures;
+#[path = "../../../cli/src/commands/bench/machine.rs"]
+#[expect(dead_code, reason = "`turnstone bench` uses the rest of it")]
+#[cfg_attr(test, expect(unused_imports, reason = "its tests run where it is at home"))]
+mod machine;
+mod rates;
+mod report;
+mod site;
+mod subjects;
+
+use figures::Figure;
+use machine::Machine;
+use report::{Report, Section};
+use std::path::Path;
+use std::time::Duration;
+use subjects::{faults, pressure, scale_out, takeover};
+
+/// How long things are watched.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// Everything once and shortly: the figures say nothing.
+    trial: bool,
+}
+
+impl Pace {
+    /// So many seconds; a fraction of one in a trial.
+    fn seconds(self, seconds: u64) -> Duration {
+        if self.trial { Duration::from_millis(400) } else { Duration::from_secs(seconds) }
+    }
+
+    /// So many times; once in a trial.
+    fn times(self, times: usize) -> usize {
+        if self.trial { 1 } else { times }
+    }
+}
+
+/// Name on the command line, and what is measured.
+const SUBJECTS: [(&str, &str); 4] = [
+    (
+        "faults",
+        "time until jobs are completed at 95 % of the clean rate again, from the moment when the fault is over",
+    ),
+    ("pressure", "jobs completed a second while others press on the database, and afterwards"),
+    (
+        "scale-out",
+        "jobs completed a second by more and more worker processes, with a model that answers after 200 ms",
+    ),
+    ("takeover", "time until somebody else does the work of a process that was ended with SIGKILL"),
+];
+
+#[tokio::main]
+async fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let pace = Pace {
+        trial: !arguments.iter().any(|word| word == "--bench")
+            || arguments.iter().any(|word| word == "--test"),
+    };
+    let json = arguments.windows(2).any(|words| words == ["-o", "json"]);
+    let named: Vec<_> =
+        SUBJECTS.iter().filter(|(name, _)| arguments.iter().any(|word| word == name)).collect();
+    let wanted = if named.is_empty() { SUBJECTS.iter().collect() } else { named };
+    let machine = Machine::look();
+    let mut subjects = Vec::new();
+    for (subject, what) in wanted {
+        eprintln!("measuring {subject}");
+        let disk = disk::watch(Path::new(".")).await.expect("the current directory can be written");
+        let figures = measure(subject, pace).await;
+        subjects.push(Section { subject, what, fdatasync_per_s: disk.fdatasync_per_s, figures });
+    }
+    Report { machine, trial: pace.trial, subjects }.print(json);
+}
+
+async fn measure(subject: &str, pace: Pace) -> Vec<Figure> {
+    match subject {
+        "faults" => Box::pin(faults::measure(pace)).await,
+        "pressure" => Box::pin(pressure::measure(pace)).await,
+        "scale-out" => Box::pin(scale_out::measure(pace)).await,
+        _ => Box::pin(takeover::measure(pace)).await,
+    }
+}

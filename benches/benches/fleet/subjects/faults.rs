@@ -1,0 +1,119 @@
+//! Faults of the database and of the way to it, and how soon the fleet is as fast as before.
+
+use crate::Pace;
+use crate::figures::Figure;
+use crate::site::{Process, Site, now};
+use std::time::{Duration, Instant};
+use turnstone_tests::servers::TcpProxy;
+
+/// The share of the clean rate that counts as back.
+const BACK: f64 = 0.95;
+const AIM: &str = "never more than 10 s";
+
+/// A fleet with work to do, and how fast it is when nothing is wrong.
+struct Fleet {
+    pace: Pace,
+    site: Site,
+    proxy: TcpProxy,
+    processes: Vec<Process>,
+    clean: f64,
+}
+
+/// Measures it.
+pub async fn measure(pace: Pace) -> Vec<Figure> {
+    let site = Site::start(&[("max_connections", "330")]).await;
+    let proxy = TcpProxy::start(site.postgres.addr()).await;
+    let mut processes = vec![site.scheduler().await];
+    for name in ["near-1", "near-2"] {
+        processes.push(site.worker(name, 64, Duration::ZERO, "5s").await);
+    }
+    processes.push(site.worker_at(proxy.addr(), "far", 64, Duration::ZERO, "5s").await);
+    let clean = site.clean(pace.seconds(8)).await;
+    let fleet = Fleet { pace, site, proxy, processes, clean };
+    let mut figures = vec![Figure::of("clean rate", "jobs/s", vec![clean])];
+    figures.push(fleet.restarts().await);
+    figures.push(fleet.terminations().await);
+    figures.push(fleet.idle_connections().await);
+    figures.push(fleet.one_network(false).await);
+    figures.push(fleet.one_network(true).await);
+    let pids: Vec<Option<u32>> = fleet.processes.iter().map(Process::pid).collect();
+    let gone = pids.iter().filter(|pid| !pid.is_some_and(runs)).count();
+    figures.push(
+        Figure::of("processes that had to be restarted", "processes", vec![gone as f64])
+            .aiming("none", |figure| figure.high == 0.0),
+    );
+    figures
+}
+
+fn runs(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+impl Fleet {
+    /// Watches the fleet from the moment when a fault is over; how many seconds it took to be back, and all the time
+    /// that it was watched when it was not.
+    async fn back_since(&self, over: i64) -> f64 {
+        let watched = self.pace.seconds(12);
+        tokio::time::sleep(watched).await;
+        let rates = self.site.rates(over).await;
+        rates.reached(self.clean * BACK, over, now()).unwrap_or(watched).as_secs_f64()
+    }
+
+    /// Puts enough work before the fleet for a fault and the time after it.
+    async fn stock(&self) {
+        self.site.stock(self.clean * 26.0 + 100.0).await;
+    }
+
+    async fn restarts(&self) -> Figure {
+        let mut took = Vec::new();
+        for _ in 0..self.pace.times(2) {
+            self.stock().await;
+            self.site.postgres.restart_immediate().await;
+            took.push(self.back_since(now()).await);
+        }
+        figure("PostgreSQL restarted with -m immediate", took)
+    }
+
+    async fn terminations(&self) -> Figure {
+        self.stock().await;
+        for _ in 0..self.pace.times(10) {
+            self.site.postgres.terminate_connections(&self.site.database).await;
+            tokio::time::sleep(self.pace.seconds(1)).await;
+        }
+        figure("connections terminated once a second for 10 s", vec![self.back_since(now()).await])
+    }
+
+    async fn idle_connections(&self) -> Figure {
+        self.stock().await;
+        let (began, lasts) = (Instant::now(), self.pace.seconds(8));
+        let mut idle = self.site.witness().take_all_connections().await;
+        // The fleet's own connections end, and others take their places.
+        self.site.postgres.terminate_connections(&self.site.database).await;
+        idle.clear();
+        while began.elapsed() < lasts {
+            idle.extend(self.site.witness().take_all_connections().await);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let name = format!("{} idle connections took every place for 8 s", idle.len());
+        drop(idle);
+        figure(name, vec![self.back_since(now()).await])
+    }
+
+    /// What happens to one worker of three is not to be seen in the rate of all alone: the others go on.
+    async fn one_network(&self, silent: bool) -> Figure {
+        self.stock().await;
+        if silent {
+            self.proxy.stall().await
+        } else {
+            self.proxy.cut().await
+        }
+        tokio::time::sleep(self.pace.seconds(6)).await;
+        self.proxy.heal().await;
+        let what = if silent { "silent" } else { "cut" };
+        figure(format!("network of one worker {what} for 6 s"), vec![self.back_since(now()).await])
+    }
+}
+
+fn figure(name: impl Into<String>, took: Vec<f64>) -> Figure {
+    Figure::of(name, "s", took).aiming(AIM, |figure| figure.high <= 10.0)
+}

@@ -1,0 +1,6 @@
+//! What is measured, one file each.
+
+pub mod faults;
+pub mod pressure;
+pub mod scale_out;
+pub mod takeover;

@@ -1,0 +1,79 @@
+//! The network between one worker and the database breaks, or goes silent.
+
+use super::gate::Gate;
+use super::load::{client, job, push};
+use super::site::{Fleet, Site};
+use turnstone_domain::Ids as _;
+use turnstone_domain::ids::SystemIds;
+use turnstone_tests::servers::TcpProxy;
+
+/// A fleet with one more worker, which reaches the database through a proxy.
+async fn with_a_far_worker(site: &Site) -> (Fleet, TcpProxy) {
+    let mut fleet = site.fleet().await;
+    let proxy = TcpProxy::start(site.postgres.addr()).await;
+    fleet.workers.push(site.worker("far", &site.database.url_at(proxy.addr())).await);
+    (fleet, proxy)
+}
+
+/// Waits until everything that was enqueued before now has been completed.
+async fn all_until_now(site: &Site) {
+    let left =
+        format!("SELECT count(*) FROM jobs WHERE state <> 'completed' AND seq <= {}", site.newest().await);
+    site.until("what the far worker held is done by others", &left, |left| left == 0).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_cut_off_goes_on_when_the_network_is_back() {
+    let site = Site::start(&[]).await;
+    let (fleet, proxy) = with_a_far_worker(&site).await;
+    let load = site.load(&fleet);
+    for _ in 0..2 {
+        site.all_at_work(&fleet).await;
+        proxy.cut().await;
+        all_until_now(&site).await;
+        proxy.heal().await;
+    }
+    site.all_at_work(&fleet).await;
+    site.ends_well(load, fleet).await;
+}
+
+#[tokio::test]
+async fn a_worker_whose_network_is_silent_goes_on_when_it_is_back() {
+    let site = Site::start(&[]).await;
+    let (fleet, proxy) = with_a_far_worker(&site).await;
+    let load = site.load(&fleet);
+    for _ in 0..2 {
+        site.all_at_work(&fleet).await;
+        proxy.stall().await;
+        all_until_now(&site).await;
+        proxy.heal().await;
+    }
+    site.all_at_work(&fleet).await;
+    site.ends_well(load, fleet).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_falls_silent_in_a_transaction_keeps_nothing_locked() {
+    let site = Site::start(&[]).await;
+    let (api, scheduler) = (site.api(&site.database.url).await, site.scheduler().await);
+    let proxy = TcpProxy::start(site.postgres.addr()).await;
+    let far = site.worker("far", &site.database.url_at(proxy.addr())).await;
+    let gate = Gate::at_checkpoints(&site).await;
+    let id = SystemIds.next();
+    assert_eq!(push(&client(), &api.url, &job(&id)).await, Some(201));
+    gate.reached(&site).await;
+    proxy.stall().await;
+    gate.open().await;
+    // The far worker's transaction is open in the database, with the job's row locked, and nobody will end it.
+    let idle = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'";
+    site.until("the transaction waits for its worker", idle, |idle| idle > 0).await;
+    let near = site.worker("near", &site.database.url).await;
+    all_until_now(&site).await;
+
+    proxy.heal().await;
+    let fleet = Fleet { api, scheduler, workers: vec![near, far] };
+    let load = site.load(&fleet);
+    load.knows(id);
+    site.all_at_work(&fleet).await;
+    site.ends_well(load, fleet).await;
+}

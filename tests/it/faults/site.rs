@@ -1,0 +1,153 @@
+//! A fleet of processes on a database that a test may break.
+
+use super::load::Load;
+use crate::program::{PATIENCE, Program, run};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+use turnstone_tests::servers::{Database, Postgres};
+use turnstone_tests::{ModelServer, Reply, fleet};
+
+/// A PostgreSQL server of its own with a migrated database, a model, and a folder with the configuration.
+pub struct Site {
+    folder: tempfile::TempDir,
+    /// The database.
+    pub database: Database,
+    /// The server.
+    pub postgres: Postgres,
+    /// The model.
+    pub models: Arc<ModelServer>,
+}
+
+impl Site {
+    /// A site whose server has these settings.
+    pub async fn start(settings: &[(&str, &str)]) -> Self {
+        fleet::install_crypto();
+        let postgres = Postgres::own_with(settings).await;
+        let database = postgres.database().await;
+        let models = Arc::new(ModelServer::start(|_| Reply::text("done")).await);
+        let folder = tempfile::tempdir().expect("a folder");
+        let settings = format!(
+            "[providers.test]\nkind = 'openai'\nbase_url = '{}'\n[models]\ndefault_model = 'm'\n",
+            models.url
+        );
+        std::fs::write(folder.path().join("turnstone.toml"), settings).expect("a file");
+        let migrated = run(folder.path(), &["migrate"], &[("DATABASE_URL", &database.url)]).await;
+        assert_eq!(migrated.code, Some(0), "{migrated:?}");
+        Self { folder, database, postgres, models }
+    }
+
+    /// The folder of the processes.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// An api that reaches the database at this address.
+    pub async fn api(&self, database: &str) -> Api {
+        let arguments = ["api", "--bind", "127.0.0.1:0"];
+        let mut program = Program::start(self.path(), &arguments, &[("DATABASE_URL", database)]);
+        let url = program.first_line("turnstone listens on ").await;
+        Api { program, url }
+    }
+
+    /// A scheduler.
+    pub async fn scheduler(&self) -> Program {
+        let mut scheduler =
+            Program::start(self.path(), &["scheduler"], &[("DATABASE_URL", &self.database.url)]);
+        scheduler.first_line("turnstone scheduler ").await;
+        scheduler
+    }
+
+    /// A worker with few slots, so that no worker takes all there is, and a short lease.
+    pub async fn worker(&self, name: &str, database: &str) -> Program {
+        let arguments = ["worker", "--name", name, "--slots", "4", "--lease", "2s"];
+        let mut worker = Program::start(self.path(), &arguments, &[("DATABASE_URL", database)]);
+        worker.first_line(&format!("turnstone worker {name} runs ")).await;
+        worker
+    }
+
+    /// An api, a scheduler and two workers.
+    pub async fn fleet(&self) -> Fleet {
+        let url = &self.database.url;
+        let (api, scheduler) = (self.api(url).await, self.scheduler().await);
+        let mut fleet = Fleet { api, scheduler, workers: Vec::new() };
+        for name in ["near-1", "near-2"] {
+            fleet.workers.push(self.worker(name, url).await);
+        }
+        fleet
+    }
+
+    /// One number out of the database.
+    pub async fn number(&self, sql: &str) -> i64 {
+        let answer = self.postgres.psql(&self.database, sql).await;
+        answer.parse().unwrap_or_else(|_| panic!("{sql}: {answer} is no number"))
+    }
+
+    /// Waits until a number in the database is as wanted.
+    pub async fn until(&self, what: &str, sql: &str, wanted: impl Fn(i64) -> bool) -> i64 {
+        let looked = async || Some(self.number(sql).await).filter(|number| wanted(*number));
+        met(what, looked).await
+    }
+
+    /// The newest job's number.
+    pub async fn newest(&self) -> i64 {
+        self.number("SELECT coalesce(max(seq), 0) FROM jobs").await
+    }
+
+    /// Waits until so many more jobs are completed.
+    pub async fn progress(&self, more: i64) {
+        let completed = "SELECT count(*) FROM jobs WHERE state = 'completed'";
+        let before = self.number(completed).await;
+        self.until("jobs are completed", completed, |now| now >= before + more).await;
+    }
+
+    /// Waits until every worker of the fleet has started a job that was enqueued from now on.
+    pub async fn all_at_work(&self, fleet: &Fleet) {
+        let at_work = format!(
+            "SELECT count(DISTINCT data::json->>'worker_id') FROM events WHERE name = 'job.started' AND job_seq > {}",
+            self.newest().await
+        );
+        let workers = i64::try_from(fleet.workers.len()).expect("a few");
+        self.until("every worker takes new jobs", &at_work, |now| now >= workers).await;
+    }
+
+    /// A steady load of agent jobs.
+    pub fn load(&self, fleet: &Fleet) -> Load {
+        Load::start(&fleet.api.url, &self.models)
+    }
+}
+
+/// A running api.
+pub struct Api {
+    pub program: Program,
+    pub url: String,
+}
+
+/// The processes of a fleet.
+pub struct Fleet {
+    pub api: Api,
+    pub scheduler: Program,
+    pub workers: Vec<Program>,
+}
+
+impl Fleet {
+    /// Stops every process; each must still be the one that was started, and end well.
+    pub async fn stop(self) {
+        for program in self.workers.into_iter().chain([self.scheduler, self.api.program]) {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", program.pid())).expect("a process");
+            assert!(!stat.contains(") Z "), "a process ended under the fault:\n{}", program.warned());
+            program.stop().await;
+        }
+    }
+}
+
+/// Asks until there is an answer.
+pub async fn met<T>(what: &str, ask: impl AsyncFn() -> Option<T>) -> T {
+    let since = Instant::now();
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(since.elapsed() < PATIENCE, "after {PATIENCE:?} it is still not so that {what}");
+    }
+}

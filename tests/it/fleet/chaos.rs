@@ -1,0 +1,319 @@
+//! Six worker processes over one database, and in every round something breaks.
+
+use crate::crash::spawn_with_lease;
+use crate::random::Random;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tokio::process::{Child, ChildStdin};
+use turnstone_tests::fleet::until;
+use turnstone_tests::servers::Postgres;
+use turnstone_tests::{Fleet, Reply};
+
+const WORKERS: usize = 6;
+const SLOTS: usize = 8;
+const ROUNDS: usize = 24;
+const LEASE_MS: u64 = 3_000;
+/// Workers that stand still at once.
+const ASLEEP: usize = 4;
+/// How many of the jobs have a budget that they exhaust: one of so many.
+const POOR: usize = 20;
+
+const UNSETTLED: &str =
+    "SELECT count(*) FROM jobs WHERE state NOT IN ('completed', 'discarded', 'cancelled', 'pending')";
+
+/// What a job does before it ends: a tool per turn.
+fn plan(n: usize) -> &'static [&'static str] {
+    if is_poor(n) {
+        return &["search", "search", "search", "search"];
+    }
+    match n % 4 {
+        0 => &["book"],
+        1 => &["search", "book"],
+        2 => &["book", "search", "book"],
+        _ => &["search"],
+    }
+}
+
+fn is_poor(n: usize) -> bool {
+    n % POOR == POOR - 1
+}
+
+/// What the model's answer in a turn costs: no two turns of a job cost the same.
+fn cost(n: usize, turn: usize) -> (i64, i64) {
+    let (n, turn) = (i64::try_from(n % 7).unwrap(), i64::try_from(turn).unwrap());
+    (20 + n, 5 + turn)
+}
+
+/// The poor pay more than they have.
+fn poor_cost(turn: usize) -> (i64, i64) {
+    (300, 100 + i64::try_from(turn).unwrap())
+}
+
+fn price(n: usize, turn: usize) -> (i64, i64) {
+    if is_poor(n) { poor_cost(turn) } else { cost(n, turn) }
+}
+
+fn number_of(input: &str) -> usize {
+    input.rsplit(' ').next().and_then(|n| n.parse().ok()).expect("a job's number")
+}
+
+fn answer(request: &Value) -> Reply {
+    let asked = turnstone_tests::model_server::ModelCall { request: request.clone(), reported: 0 };
+    let (n, turn) = (number_of(asked.input()), asked.outcomes());
+    match plan(n).get(turn) {
+        Some(tool) => {
+            let arguments = json!({"job": n, "turn": turn});
+            Reply::Calls(vec![((*tool).to_owned(), arguments)], price(n, turn))
+        }
+        None => Reply::Text("done".to_owned(), price(n, turn)),
+    }
+}
+
+fn job(n: usize) -> Value {
+    let budget = if is_poor(n) { 900 } else { 50_000 };
+    json!({"type": "agent.chaos", "args": [format!("job {n}")], "ext_agent_model": "m",
+           "ext_agent_token_budget": budget, "ext_agent_tools": [{"name": "search"}, {"name": "book"}],
+           "options": {"retry": {"max_attempts": 2, "initial_interval": "PT0.1S", "jitter": false}}})
+}
+
+/// The worker processes of the run.
+struct Crew<'a> {
+    fleet: &'a Fleet,
+    awake: Vec<Worker>,
+    asleep: Vec<Worker>,
+}
+
+struct Worker {
+    process: Child,
+    // It ends when this does.
+    stdin: ChildStdin,
+}
+
+impl Worker {
+    fn signal(&self, name: &str) {
+        let pid = self.process.id().expect("a running process").to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
+    }
+
+    async fn leave(self) {
+        let Self { mut process, stdin } = self;
+        drop(stdin);
+        let ended = tokio::time::timeout(Duration::from_secs(60), process.wait()).await;
+        let status = ended.expect("a worker ends when it is asked to").unwrap();
+        assert!(status.success(), "a worker that nobody killed ended with {status}");
+    }
+}
+
+impl<'a> Crew<'a> {
+    fn new(fleet: &'a Fleet) -> Self {
+        let mut crew = Self { fleet, awake: Vec::new(), asleep: Vec::new() };
+        crew.fill_up();
+        crew
+    }
+
+    fn fill_up(&mut self) {
+        while self.awake.len() < WORKERS {
+            let mut process = spawn_with_lease(self.fleet, SLOTS, LEASE_MS, None);
+            let stdin = process.stdin.take().expect("a pipe");
+            self.awake.push(Worker { process, stdin });
+        }
+    }
+
+    async fn kill(&mut self, at: usize) {
+        let mut worker = self.awake.swap_remove(at);
+        worker.process.kill().await.expect("SIGKILL");
+        self.fill_up();
+    }
+
+    fn pause(&mut self, at: usize) {
+        let worker = self.awake.swap_remove(at);
+        worker.signal("STOP");
+        self.asleep.push(worker);
+        self.fill_up();
+    }
+
+    async fn wake(&mut self, at: usize) {
+        let worker = self.asleep.swap_remove(at);
+        worker.signal("CONT");
+        self.awake.push(worker);
+        self.awake.swap_remove(0).leave().await;
+        self.fill_up();
+    }
+}
+
+/// One round of chaos.
+async fn break_something(crew: &mut Crew<'_>, postgres: &Postgres, random: &mut Random) -> &'static str {
+    match random.below(10) {
+        0..=3 => {
+            crew.kill(random.below(WORKERS)).await;
+            "a worker is killed"
+        }
+        4..=6 if crew.asleep.len() < ASLEEP => {
+            crew.pause(random.below(WORKERS));
+            "a worker is paused"
+        }
+        7 if !crew.asleep.is_empty() => {
+            let at = random.below(crew.asleep.len());
+            crew.wake(at).await;
+            "a worker wakes up, another one leaves"
+        }
+        _ => {
+            postgres.restart_immediate().await;
+            "the database restarts"
+        }
+    }
+}
+
+/// Waits until the model was asked so often, or nothing is left to ask.
+async fn goes_on(fleet: &Fleet, calls: usize) {
+    until("the jobs go on", Duration::from_secs(60), async || {
+        let asked = tokio::time::timeout(Duration::from_millis(250), fleet.models.seen(calls)).await;
+        asked.is_ok() || fleet.number(UNSETTLED).await == 0
+    })
+    .await;
+}
+
+fn setting(name: &str, default: usize) -> usize {
+    std::env::var(name)
+        .map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+}
+
+/// Bounded in rounds; at the end only invariants count.
+///
+/// The default run has 200 engagements, so that it stays short. The large one is
+/// `TURNSTONE_CHAOS_JOBS=2000 cargo test --workspace --test it -- --nocapture fleet::chaos`; `TURNSTONE_CHAOS_SEED` makes
+/// another run of it, and a failing one names its seed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fleet_survives_chaos() {
+    let (jobs, seed) = (setting("TURNSTONE_CHAOS_JOBS", 200), setting("TURNSTONE_CHAOS_SEED", 20_261_121));
+    let (began, mut random) = (Instant::now(), Random::new(seed as u64));
+    println!("{jobs} engagements, seed {seed}");
+    let postgres = Postgres::own().await;
+    let database = postgres.database().await;
+    let fleet = Fleet::builder().on_database(database).in_real_time().workers(0).model(answer).start().await;
+    let time = fleet.keep_time();
+    for n in 0..jobs {
+        fleet.push(&job(n)).await;
+    }
+    let mut crew = Crew::new(&fleet);
+    let mut calls = 0;
+    for round in 1..=ROUNDS {
+        calls += random.below(2 * 2 * jobs / ROUNDS);
+        goes_on(&fleet, calls).await;
+        let broken = break_something(&mut crew, &postgres, &mut random).await;
+        println!(
+            "{:>6.1} s  round {round:>2}, {} calls: {broken}",
+            began.elapsed().as_secs_f64(),
+            fleet.models.count()
+        );
+    }
+    until("every job has ended or waits for somebody", Duration::from_secs(300), async || {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        fleet.number(UNSETTLED).await == 0
+    })
+    .await;
+    println!("{:>6.1} s  nothing is left to do", began.elapsed().as_secs_f64());
+    let Crew { awake, asleep, .. } = crew;
+    for worker in awake {
+        worker.leave().await;
+    }
+    let events = fleet.number("SELECT count(*) FROM events").await;
+    for worker in asleep {
+        worker.signal("CONT");
+        worker.leave().await;
+    }
+    assert_eq!(
+        fleet.number("SELECT count(*) FROM events").await,
+        events,
+        "a worker that overslept wrote something"
+    );
+    drop(time);
+    invariants(&fleet, jobs).await;
+    fleet.end().await;
+}
+
+/// What became of a job.
+#[derive(Debug)]
+struct Fate {
+    n: usize,
+    state: String,
+    attempts: usize,
+    failures: i64,
+    /// Tokens that are booked.
+    booked: i64,
+    /// Turns whose answer is durable.
+    answers: usize,
+}
+
+async fn fates(fleet: &Fleet) -> Vec<Fate> {
+    let sql = "SELECT e.args, j.state, j.attempt, j.failures, j.tokens_used, \
+               (SELECT count(*) FROM checkpoints c WHERE c.job_seq = j.seq AND c.phase = 3) \
+               FROM jobs j JOIN job_envelopes e ON e.job_seq = j.seq ORDER BY j.seq";
+    let rows: Vec<(String, String, i64, i64, i64, i64)> = fleet.place.rows(sql).await;
+    let fate = |(args, state, attempts, failures, booked, answers): (String, String, i64, i64, i64, i64)| {
+        let args: Vec<String> = serde_json::from_str(&args).unwrap();
+        let count = |number: i64| usize::try_from(number).unwrap();
+        Fate {
+            n: number_of(&args[0]),
+            state,
+            attempts: count(attempts),
+            failures,
+            booked,
+            answers: count(answers),
+        }
+    };
+    rows.into_iter().map(fate).collect()
+}
+
+async fn invariants(fleet: &Fleet, jobs: usize) {
+    let mut asked: HashMap<usize, HashMap<usize, usize>> = HashMap::new();
+    for call in fleet.models.calls() {
+        *asked.entry(number_of(call.input())).or_default().entry(call.outcomes()).or_default() += 1;
+    }
+    let fates = fates(fleet).await;
+    assert_eq!(fates.len(), jobs, "jobs were lost");
+    let mut states: HashMap<String, usize> = HashMap::new();
+    let (mut paid, mut lost) = (0, 0);
+    for fate in &fates {
+        let Fate { n, state, attempts, failures, booked, answers } = fate;
+        *states.entry(state.clone()).or_default() += 1;
+        let is_right = match state.as_str() {
+            "completed" => *answers == plan(*n).len() + 1 && *failures == 0,
+            // A call whose outcome nobody knows waits for a person.
+            "pending" => plan(*n)[*answers - 1] == "book" && *failures == 0,
+            "discarded" => is_poor(*n) && *failures == 2,
+            _ => false,
+        };
+        assert!(is_right, "{fate:?}");
+        // What is durable was booked as the provider counted it, once. Only the last call of an attempt can be lost.
+        let booked_for: i64 = (0..*answers).map(|turn| price(*n, turn)).map(|(i, o)| i + o).sum();
+        assert_eq!(*booked, booked_for, "{fate:?}");
+        let calls = &asked[n];
+        assert!((0..*answers).all(|turn| calls.contains_key(&turn)), "an answer without a call: {fate:?}");
+        let made: usize = calls.values().sum();
+        assert!((*answers..answers + attempts).contains(&made), "{made} calls for {fate:?}");
+        (paid, lost) = (paid + booked, lost + made - answers);
+    }
+    println!(
+        "{states:?}; {paid} tokens booked; {lost} answers of {} were lost with their workers",
+        fleet.models.count()
+    );
+    let poor = (0..jobs).filter(|n| is_poor(*n)).count();
+    assert_eq!(states.get("discarded").copied().unwrap_or(0), poor, "{states:?}");
+    tools(fleet);
+}
+
+/// A call that is not idempotent reached its tool at most once, and no call reached it under two keys.
+fn tools(fleet: &Fleet) {
+    let mut keys: HashMap<String, Vec<String>> = HashMap::new();
+    for call in fleet.tools.calls() {
+        keys.entry(format!("{} {}", call.tool, call.input)).or_default().push(call.key);
+    }
+    for (call, mut keys) in keys {
+        assert!(call.starts_with("search") || keys.len() == 1, "{call} was made {} times", keys.len());
+        keys.dedup();
+        assert_eq!(keys.len(), 1, "{call} was made under several keys");
+    }
+}

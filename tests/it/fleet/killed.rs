@@ -1,0 +1,68 @@
+//! A worker is killed while its model thinks: its turns go on elsewhere when its leases have run out.
+
+use super::Site;
+use serde_json::json;
+use std::collections::HashMap;
+use turnstone_domain::JobState;
+use turnstone_tests::{Gate, Reply, model_server};
+
+const JOBS: usize = 9;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_turns_of_a_killed_worker_go_on_elsewhere() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    // The second turn of every job is in the model's hands when the worker dies.
+    let site = Site::start(move |request| match model_server::outcomes(request) {
+        0 => Reply::call("book", json!({"n": 1})),
+        _ => Reply::text("done").behind(&held),
+    })
+    .await;
+    let _time = site.keep_time();
+    let mut workers = Vec::new();
+    for name in ["first", "second", "third"] {
+        workers.push(site.worker(name, &["--slots", "9", "--lease", "2s"], &[]).await);
+    }
+    let mut jobs = Vec::new();
+    for n in 0..JOBS {
+        jobs.push(site.push(&format!("job {n}")).await);
+    }
+    site.fleet.models.seen(2 * JOBS).await;
+    let mut at = 0;
+    while site.jobs_of(["first", "second", "third"][at]).await.is_empty() {
+        at += 1;
+    }
+    let name = ["first", "second", "third"][at];
+    let orphans = site.jobs_of(name).await;
+    let mut victim = workers.remove(at);
+    victim.signal("KILL");
+    assert_eq!(victim.ended().await, None);
+
+    // Nobody tells the others: they ask the model for these jobs again when the leases have run out.
+    site.fleet.models.seen(2 * JOBS + orphans.len()).await;
+    gate.open();
+    for id in &jobs {
+        let done =
+            site.fleet.wait_for(id, &[JobState::Completed, JobState::Discarded, JobState::Pending]).await;
+        let attempts = if orphans.contains(id) { 2 } else { 1 };
+        assert_eq!((&done["state"], &done["attempt"]), (&json!("completed"), &json!(attempts)), "{done:#}");
+        assert_ne!(done["worker_id"], name, "{done:#}");
+        assert_eq!(done["ext_agent_tokens_used"], 12 + 7 + 10 + 5, "{done:#}");
+    }
+    let mut asked: HashMap<(String, usize), usize> = HashMap::new();
+    for call in site.fleet.models.calls() {
+        *asked.entry((call.input().to_owned(), call.outcomes())).or_default() += 1;
+    }
+    for (n, id) in jobs.iter().enumerate() {
+        let times = |turn| asked[&(format!("job {n}"), turn)];
+        assert_eq!(times(0), 1, "an answer that was durable was bought again: {id}");
+        assert_eq!(times(1), 1 + usize::from(orphans.contains(id)), "{id}");
+    }
+    assert_eq!(site.fleet.tools.calls().len(), JOBS, "a call that is not idempotent was repeated");
+    let checkpoints = site.fleet.number("SELECT count(*) FROM checkpoints").await;
+    assert_eq!(checkpoints, i64::try_from(JOBS * 2 * 7).unwrap());
+    for worker in workers {
+        worker.stop().await;
+    }
+    site.fleet.end().await;
+}

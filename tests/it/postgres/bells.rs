@@ -1,0 +1,86 @@
+//! Bells between processes, through the database.
+
+use super::{BOUND, few, migrated, opened};
+use crate::conformance::jobs::{NOW, plain, request};
+use tokio::sync::broadcast::Receiver;
+use turnstone_store::{JobKind, PostgresOptions, Ring, Store};
+use turnstone_tests::fleet::until;
+use turnstone_tests::servers::Postgres;
+
+/// Waits for one ring among others.
+async fn heard(ear: &mut Receiver<Ring>, wanted: &Ring) {
+    let heard = async { while ear.recv().await.unwrap() != *wanted {} };
+    tokio::time::timeout(BOUND, heard).await.unwrap_or_else(|_| panic!("{wanted:?} was not heard"));
+}
+
+/// Rings at one store until the other hears it: bells that nobody listens to are lost.
+async fn connected(from: &Store, to: &Store, word: &str) {
+    let mut ear = to.doorbell.listen();
+    let ring = Ring::Revoked(word.to_owned());
+    until("a bell is heard", BOUND, async || {
+        from.doorbell.ring(ring.clone());
+        while let Ok(heard) = ear.try_recv() {
+            if heard == ring {
+                return true;
+            }
+        }
+        false
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_push_in_one_process_wakes_another_and_does_so_again_after_its_connection_broke() {
+    let database = migrated().await;
+    let options = few(&database.url);
+    let (pushing, claiming) = (opened(&options).await, opened(&options).await);
+    connected(&pushing, &claiming, "first").await;
+
+    let mut ear = claiming.doorbell.listen();
+    let id = pushing.intake.push(vec![plain(0)]).await.unwrap().remove(0).id;
+    heard(&mut ear, &Ring::Available).await;
+    let claims = claiming.ledger.claim(request(JobKind::Plain, 1, NOW)).await.unwrap();
+    assert_eq!(claims[0].job, id, "the bell came before its job could be seen");
+
+    let mut ear = claiming.doorbell.listen();
+    let ended = Postgres::shared().await.terminate_connections(&database).await;
+    assert!(ended > 0);
+    // What was rung meanwhile is unknown, so it looks for everything.
+    heard(&mut ear, &Ring::Available).await;
+    connected(&pushing, &claiming, "again").await;
+    let mut ear = claiming.doorbell.listen();
+    pushing.intake.push(vec![plain(0)]).await.unwrap();
+    heard(&mut ear, &Ring::Available).await;
+}
+
+#[tokio::test]
+async fn the_listener_does_not_take_the_only_connection_that_reads() {
+    let database = migrated().await;
+    let options = PostgresOptions { connections: 1, ..PostgresOptions::new(&database.url) };
+    let (one, other) = (opened(&options).await, opened(&options).await);
+    connected(&one, &other, "listening").await;
+    connected(&other, &one, "listening, too").await;
+    assert_eq!(other.upkeep.next_due().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn who_does_not_listen_hears_nothing_and_finds_its_jobs_by_asking() {
+    let database = migrated().await;
+    let listening = few(&database.url);
+    let polling = PostgresOptions { listen: false, ..listening.clone() };
+    let (one, other, deaf) = (opened(&listening).await, opened(&listening).await, opened(&polling).await);
+    let mut ear = deaf.doorbell.listen();
+    connected(&one, &other, "between the two").await;
+    let id = one.intake.push(vec![plain(0)]).await.unwrap().remove(0).id;
+    let claims = deaf.ledger.claim(request(JobKind::Plain, 1, NOW)).await.unwrap();
+    assert_eq!(claims[0].job, id);
+    while let Ok(ring) = ear.try_recv() {
+        assert!(!matches!(ring, Ring::Revoked(_)), "{ring:?} was rung elsewhere");
+    }
+    let mut ear = other.doorbell.listen();
+    deaf.doorbell.ring(Ring::Revoked("by the deaf one".into()));
+    connected(&one, &other, "once more").await;
+    while let Ok(ring) = ear.try_recv() {
+        assert_ne!(ring, Ring::Revoked("by the deaf one".into()));
+    }
+}

@@ -1,0 +1,35 @@
+//! What only PostgreSQL has: plans, partitions of history, several processes on one database, bells between them, and a
+//! pooler in between.
+
+mod bells;
+mod history;
+mod plans;
+mod pooler;
+mod two_stores;
+
+use std::sync::Arc;
+use std::time::Duration;
+use turnstone_domain::ids::SystemIds;
+use turnstone_store::{PostgresOptions, PostgresStore, Store};
+use turnstone_tests::Place;
+use turnstone_tests::servers::{Database, Postgres};
+
+/// How long anything here may take.
+const BOUND: Duration = Duration::from_secs(60);
+
+/// A migrated database of the test's own.
+async fn migrated() -> Database {
+    let database = Postgres::shared().await.database().await;
+    Place::from(&database).migrate().await;
+    database
+}
+
+/// A store as a process of its own would have it.
+async fn opened(options: &PostgresOptions) -> Store {
+    PostgresStore::open(options, Arc::new(SystemIds)).await.unwrap().0
+}
+
+/// Few connections, so that the shared server has enough for all tests.
+fn few(url: &str) -> PostgresOptions {
+    PostgresOptions { connections: 4, ..PostgresOptions::new(url) }
+}

@@ -1,0 +1,194 @@
+//! Golden plans: with a million jobs waiting, what runs all the time goes through the index that was made for it.
+
+use super::{BOUND, few, opened};
+use crate::conformance::jobs::{LEASE, NOW, agent, plain};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use turnstone_domain::NewJob;
+use turnstone_store::{ClaimRequest, JobKind, Store};
+use turnstone_tests::Place;
+use turnstone_tests::servers::{Database, Postgres};
+
+/// A statement of the store, and how it finds its jobs.
+struct Golden {
+    name: &'static str,
+    text: &'static str,
+    types: &'static str,
+    values: &'static str,
+    indexes: &'static [&'static str],
+    /// Whether it may put what it found in order: a few rows, named by the caller, or the queues.
+    sorts: bool,
+}
+
+macro_rules! golden {
+    ($name:literal, $types:literal, $values:literal, $indexes:expr, $sorts:literal) => {
+        Golden {
+            name: $name,
+            text: include_str!(concat!("../../../shared/store/sql/", $name, ".sql")),
+            types: $types,
+            values: $values,
+            indexes: &$indexes,
+            sorts: $sorts,
+        }
+    };
+}
+
+const GOLDEN: &[Golden] = &[
+    golden!(
+        "postgres/jobs_available",
+        "(text, text, bigint, bigint)",
+        "('plain', 'q3', 100, 5)",
+        ["jobs_available"],
+        false
+    ),
+    golden!("postgres/jobs_due", "(bigint, bigint)", "(5, 500)", ["jobs_waiting"], false),
+    golden!("postgres/jobs_lapsed", "(bigint, bigint)", "(5, 500)", ["jobs_active"], false),
+    golden!("postgres/jobs_timed_out", "(bigint, bigint)", "(5, 500)", ["jobs_timed"], false),
+    golden!("postgres/jobs_expiring", "(bigint, bigint)", "(5, 500)", ["jobs_expiring"], false),
+    golden!(
+        "postgres/jobs_prunable",
+        "(bigint, bigint)",
+        "(5, 500)",
+        ["jobs_ended", "jobs_engagement"],
+        false
+    ),
+    golden!("postgres/jobs_by_lease", "(text[], text[])", "('{a,b}', '{c,d}')", ["jobs_id_key"], true),
+    golden!("postgres/jobs_to_change", "(text[])", "('{a,b}')", ["jobs_id_key"], true),
+    golden!("postgres/jobs_by_id", "(text[])", "('{a,b}')", ["jobs_id_key"], false),
+    golden!("postgres/jobs_known", "(text[])", "('{a,b}')", ["jobs_id_key"], false),
+    golden!("postgres/leases_held", "(text[], text[])", "('{a,b}', '{c,d}')", ["jobs_id_key"], false),
+    golden!(
+        "postgres/leases_extend",
+        "(text[], text[], bigint)",
+        "('{a,b}', '{c,d}', 5)",
+        ["jobs_id_key"],
+        false
+    ),
+    golden!(
+        "postgres/jobs_touch",
+        "(bigint[], bigint[], text[], bigint[], bigint[], bigint[], bigint[], text[])",
+        "('{1}', '{1}', '{a}', '{1}', '{1}', '{1}', '{1}', '{b}')",
+        ["jobs_pkey"],
+        false
+    ),
+    golden!(
+        "common/queues_ready",
+        "(text, bigint)",
+        "('plain', 5)",
+        ["jobs_available", "jobs_waiting"],
+        true
+    ),
+    golden!("common/next_due", "", "", ["jobs_active", "jobs_expiring", "jobs_timed", "jobs_waiting"], false),
+];
+
+/// A million jobs are available. Beside them stand some in every other state, as in a fleet that works.
+const BACKLOG: &str = "
+    INSERT INTO queues (name) SELECT 'q' || n FROM generate_series(0, 7) AS n;
+    INSERT INTO jobs (seq, id, job_type, kind, queue, state, priority, created_at, run_at, stream, engagement_seq)
+    SELECT n, 'job-' || n, 't', CASE WHEN n % 3 = 0 THEN 'agent' ELSE 'plain' END, 'q' || n % 8, 'available', n % 5,
+           n, n, n, CASE WHEN n % 3 = 0 THEN n END
+    FROM generate_series(1, 1000000) AS n;
+    INSERT INTO jobs (seq, id, job_type, kind, queue, state, priority, created_at, run_at, stream, expires_at, ended_at)
+    SELECT n, 'job-' || n, 't', 'plain', 'q' || n % 8, CASE WHEN n % 2 = 0 THEN 'completed' ELSE 'scheduled' END, 0,
+           n, 2000000000, n, CASE WHEN n % 100 = 1 THEN 2000000000 END, CASE WHEN n % 2 = 0 THEN n END
+    FROM generate_series(1000001, 1020000) AS n;
+    INSERT INTO jobs (seq, id, job_type, kind, queue, state, priority, created_at, run_at, stream, lease_token,
+                      lease_expires_at, claimed_at, timeout_ms)
+    SELECT n, 'job-' || n, 't', 'plain', 'q' || n % 8, 'active', 0, n, n, n, 'token-' || n, 2000000000, n,
+           CASE WHEN n % 10 = 0 THEN 2000000000 END
+    FROM generate_series(1020001, 1021000) AS n;
+    SELECT setval('jobs_seq', 1021000);
+    ANALYZE;";
+
+#[tokio::test]
+async fn a_million_waiting_jobs_change_no_plan_and_no_order() {
+    let quick = [("fsync", "off"), ("synchronous_commit", "off"), ("full_page_writes", "off")];
+    let postgres = Postgres::own_with(&quick).await;
+    let database = postgres.database().await;
+    Place::from(&database).migrate().await;
+    postgres.psql(&database, BACKLOG).await;
+    let mut problems = Vec::new();
+    for golden in GOLDEN {
+        for mode in ["force_generic_plan", "force_custom_plan"] {
+            problems.extend(golden.problem(&postgres, &database, mode).await);
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    let store = opened(&few(&database.url)).await;
+    tokio::time::timeout(BOUND, the_right_jobs_are_claimed(&postgres, &database, &store)).await.unwrap();
+}
+
+impl Golden {
+    async fn problem(&self, postgres: &Postgres, database: &Database, mode: &str) -> Option<String> {
+        let Self { name, text, types, values, .. } = self;
+        let sql = format!(
+            "SET plan_cache_mode = {mode}; PREPARE p {types} AS {text}; EXPLAIN (FORMAT JSON) EXECUTE p {values};"
+        );
+        let answer = postgres.psql(database, &sql).await;
+        let plan: Value = serde_json::from_str(&answer).unwrap();
+        let mut found = Found::default();
+        found.walk(&plan[0]["Plan"]);
+        let expected: BTreeSet<&str> = self.indexes.iter().copied().collect();
+        let fits = found.indexes == expected && found.others.is_empty() && (self.sorts || !found.sorts);
+        (!fits).then(|| format!("{name} ({mode}) should use {expected:?} only, and has {found:?}: {plan:#}"))
+    }
+}
+
+/// What a plan does with the jobs.
+#[derive(Default, Debug)]
+struct Found<'a> {
+    indexes: BTreeSet<&'a str>,
+    /// Ways into the table other than through one index.
+    others: Vec<&'a str>,
+    sorts: bool,
+}
+
+impl<'a> Found<'a> {
+    fn walk(&mut self, node: &'a Value) {
+        let kind = node["Node Type"].as_str().unwrap();
+        self.sorts |= kind.contains("Sort");
+        if node["Relation Name"] == "jobs" {
+            match kind {
+                "Index Scan" | "Index Only Scan" => {
+                    self.indexes.insert(node["Index Name"].as_str().unwrap());
+                }
+                "ModifyTable" => {}
+                other => self.others.push(other),
+            }
+        }
+        for below in node["Plans"].as_array().into_iter().flatten() {
+            self.walk(below);
+        }
+    }
+}
+
+async fn the_right_jobs_are_claimed(postgres: &Postgres, database: &Database, store: &Store) {
+    let urgent = NewJob { queue: "q3".into(), ..plain(50) };
+    let with_agent = NewJob { queue: "q3".into(), priority: 50, ..agent(None) };
+    let pushed = store.intake.push(vec![urgent, with_agent]).await.unwrap();
+    // The first of the backlog get envelopes, which is all that a claim needs beside the job.
+    postgres
+        .psql(
+            database,
+            "INSERT INTO job_envelopes (job_seq, retry, args, meta, options, extra)
+             SELECT j.seq, v.retry, v.args, v.meta, v.options, v.extra
+             FROM (SELECT seq FROM jobs WHERE state = 'available' AND kind = 'plain' AND queue = 'q3' AND priority = 4
+                   ORDER BY seq LIMIT 20) AS j, (SELECT * FROM job_envelopes LIMIT 1) AS v",
+        )
+        .await;
+    let mut claimed = Vec::new();
+    for _ in 0..3 {
+        let request = ClaimRequest {
+            kind: JobKind::Plain,
+            queues: vec!["q3".into()],
+            limit: 5,
+            worker_id: "w".into(),
+            lease_ms: LEASE,
+            now: NOW,
+        };
+        claimed.extend(store.ledger.claim(request).await.unwrap().into_iter().map(|claim| claim.job.0));
+    }
+    let backlog = (1..).filter(|n| n % 8 == 3 && n % 5 == 4 && n % 3 != 0).map(|n| format!("job-{n}"));
+    let expected: Vec<String> = [pushed[0].id.0.clone()].into_iter().chain(backlog).take(15).collect();
+    assert_eq!(claimed, expected);
+}

@@ -1,0 +1,133 @@
+//! Two processes' stores on one database, at the same time.
+
+use super::{BOUND, few, migrated, opened};
+use crate::conformance::jobs::{NOW, agent, plain, request};
+use futures::future::join_all;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use turnstone_domain::{AgentDefinition, JobId, NewJob};
+use turnstone_store::{JobKind, NewAgent, Store, StoreError};
+use turnstone_tests::servers::Database;
+
+/// The stores; the database is removed with this.
+struct Pair {
+    one: Store,
+    other: Store,
+    _database: Database,
+}
+
+async fn pair() -> Pair {
+    let database = migrated().await;
+    let options = few(&database.url);
+    Pair { one: opened(&options).await, other: opened(&options).await, _database: database }
+}
+
+impl Pair {
+    fn any(&self, at: usize) -> &Store {
+        if at.is_multiple_of(2) { &self.one } else { &self.other }
+    }
+}
+
+#[tokio::test]
+async fn no_job_is_handed_out_twice_and_every_claim_is_in_order() {
+    const JOBS: usize = 600;
+    let pair = pair().await;
+    // The batches arrive one after the other, so that the order of arrival is known.
+    let mut rank: HashMap<JobId, (i64, usize)> = HashMap::new();
+    for batch in 0..12 {
+        let jobs: Vec<NewJob> = (0..JOBS / 12).map(|n| plain(i64::try_from(n % 3).unwrap())).collect();
+        for job in &jobs {
+            rank.insert(job.id.clone(), (-job.priority, rank.len()));
+        }
+        pair.any(batch).intake.push(jobs).await.unwrap();
+    }
+    let taken = Arc::new(AtomicUsize::new(0));
+    let claimers = (0..16).map(|at| {
+        let (ledger, taken) = (Arc::clone(&pair.any(at).ledger), Arc::clone(&taken));
+        tokio::spawn(async move {
+            let mut claims = Vec::new();
+            while taken.load(Ordering::SeqCst) < JOBS {
+                let claimed = ledger.claim(request(JobKind::Plain, 1 + at, NOW)).await.unwrap();
+                taken.fetch_add(claimed.len(), Ordering::SeqCst);
+                claims.push(claimed.into_iter().map(|claim| claim.job).collect::<Vec<_>>());
+            }
+            claims
+        })
+    });
+    let claims = tokio::time::timeout(BOUND, join_all(claimers)).await.expect("all jobs are claimed");
+    let claims: Vec<Vec<JobId>> = claims.into_iter().flat_map(Result::unwrap).collect();
+    for claim in &claims {
+        assert!(claim.is_sorted_by_key(|id| rank[id]), "a claim is not in order: {claim:?}");
+    }
+    let all: Vec<&JobId> = claims.iter().flatten().collect();
+    let different: BTreeSet<&JobId> = all.iter().copied().collect();
+    assert_eq!((all.len(), different.len()), (JOBS, JOBS));
+}
+
+#[tokio::test]
+async fn of_two_pushes_of_one_id_one_wins_and_the_other_is_told_so() {
+    let pair = pair().await;
+    for round in 0..25 {
+        let contested = if round % 2 == 0 { plain(0) } else { agent(Some(5)) };
+        // Each batch holds a job of its own, which has to share the fate of the contested one.
+        let batches = [0, 1].map(|_| vec![plain(0), contested.clone(), plain(0)]);
+        let own = batches.clone().map(|batch| batch[0].id.clone());
+        let [left, right] = batches;
+        let (left, right) = tokio::join!(pair.one.intake.push(left), pair.other.intake.push(right));
+        let won = [left.is_ok(), right.is_ok()];
+        assert_ne!(won[0], won[1], "{left:?} {right:?}");
+        let refused = left.err().or(right.err()).unwrap();
+        assert!(matches!(&refused, StoreError::DuplicateJob(id) if *id == contested.id), "{refused}");
+        for (id, won) in own.iter().zip(won) {
+            assert_eq!(
+                pair.one.views.job(id).await.unwrap().is_some(),
+                won,
+                "a batch is taken whole or not at all"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn pushes_that_share_agents_and_queues_do_not_fail_one_another() {
+    let pair = pair().await;
+    // Every push brings the same new queues and definitions, in another order.
+    let pushes = (0_usize..40).map(|at| {
+        let mut jobs: Vec<NewJob> =
+            (0..10).map(|n| NewJob { queue: format!("q{n}"), ..agent(Some(1_000 + i64::from(n))) }).collect();
+        jobs.rotate_left(at % 10);
+        pair.any(at).intake.push(jobs)
+    });
+    let pushed = tokio::time::timeout(BOUND, join_all(pushes)).await.unwrap();
+    assert_eq!(pushed.into_iter().map(|pushed| pushed.unwrap().len()).sum::<usize>(), 400);
+    let claims = pair.one.ledger.claim(request(JobKind::Agent, 1_000, NOW)).await.unwrap();
+    assert_eq!(claims.len(), 400);
+}
+
+#[tokio::test]
+async fn an_agent_that_both_register_is_one_of_theirs() {
+    let pair = pair().await;
+    let version = |budget| {
+        let mut definition = AgentDefinition { name: "a".into(), ..AgentDefinition::default() };
+        definition.limits.token_budget = Some(budget);
+        NewAgent { definition, source: format!("budget: {budget}"), at: NOW }
+    };
+    for round in 0..25 {
+        let (one, other) = (version(2 * round), version(2 * round + 1));
+        let (first, second) = tokio::join!(
+            pair.one.intake.register_agent(one.clone()),
+            pair.other.intake.register_agent(other.clone())
+        );
+        assert!(first.unwrap() && second.unwrap(), "both changed what was there");
+        let agents = pair.one.views.agents().await.unwrap();
+        assert_eq!(agents.len(), 1);
+        let kept = if agents[0].source == one.source { one } else { other };
+        assert_eq!(agents[0].source, kept.source);
+        let (first, second) = tokio::join!(
+            pair.one.intake.register_agent(kept.clone()),
+            pair.other.intake.register_agent(kept)
+        );
+        assert!(!first.unwrap() && !second.unwrap(), "what is so already is not changed");
+    }
+}

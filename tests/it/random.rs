@@ -1,0 +1,24 @@
+//! Random numbers that are the same every time, so that a failing run can be repeated.
+
+/// A small generator (xorshift).
+pub struct Random(u64);
+
+impl Random {
+    /// A generator that begins here.
+    pub fn new(seed: u64) -> Self {
+        Self(seed.max(1))
+    }
+
+    /// The next number, below `limit`.
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % limit as u64).expect("below a usize")
+    }
+
+    /// One of these.
+    pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+}

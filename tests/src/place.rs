@@ -1,0 +1,147 @@
+//! Where a test's database is, and a look into it from outside of the product.
+
+use crate::servers::Database;
+use sqlx::postgres::PgConnection;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, FromRow};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use turnstone_domain::ids::SystemIds;
+use turnstone_domain::{Clock, SystemClock};
+use turnstone_store::{PostgresOptions, PostgresStore, SqliteStore, Store};
+
+/// What must hold in a database that no worker uses.
+const INVARIANTS: [(&str, &str); 9] = [
+    ("jobs are active without a worker", "SELECT count(*) FROM jobs WHERE state = 'active'"),
+    ("reservations are left behind", "SELECT count(*) FROM budgets WHERE reserved <> 0"),
+    ("jobs hold a reservation", "SELECT count(*) FROM jobs WHERE reserved <> 0"),
+    (
+        "budgets differ from what their jobs used",
+        "SELECT count(*) FROM budgets b JOIN engagements e ON e.budget_seq = b.seq WHERE b.settled <> (SELECT sum(tokens_used) FROM jobs j WHERE j.engagement_seq = e.seq)",
+    ),
+    (
+        "budgets differ from what their checkpoints say",
+        "SELECT count(*) FROM budgets b JOIN engagements e ON e.budget_seq = b.seq WHERE b.settled <> (SELECT coalesce(sum(c.tokens_in + c.tokens_out), 0) FROM checkpoints c JOIN jobs j ON j.seq = c.job_seq WHERE j.engagement_seq = e.seq)",
+    ),
+    (
+        "phases were committed twice",
+        "SELECT count(*) FROM (SELECT job_seq FROM checkpoints GROUP BY job_seq, turn, phase HAVING count(*) > 1) AS twice",
+    ),
+    (
+        "turns of completed jobs have not seven phases",
+        "SELECT count(*) FROM (SELECT c.job_seq FROM checkpoints c JOIN jobs j ON j.seq = c.job_seq WHERE j.state = 'completed' GROUP BY c.job_seq, c.turn HAVING count(*) <> 7) AS odd",
+    ),
+    (
+        "streams of events have gaps",
+        "SELECT count(*) FROM (SELECT stream FROM events GROUP BY stream HAVING max(seq) <> count(*)) AS odd",
+    ),
+    (
+        "conversations have gaps",
+        "SELECT count(*) FROM (SELECT engagement_seq FROM messages GROUP BY engagement_seq HAVING max(seq) <> count(*)) AS odd",
+    ),
+];
+
+/// A database, by its address.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// An SQLite file.
+    File(PathBuf),
+    /// A PostgreSQL database.
+    Url(String),
+}
+
+impl From<&str> for Place {
+    /// Reads what is displayed.
+    fn from(text: &str) -> Self {
+        match text.starts_with("postgres://") {
+            true => Self::Url(text.to_owned()),
+            false => Self::File(text.into()),
+        }
+    }
+}
+
+impl From<PathBuf> for Place {
+    fn from(path: PathBuf) -> Self {
+        Self::File(path)
+    }
+}
+
+impl From<&Database> for Place {
+    fn from(database: &Database) -> Self {
+        Self::Url(database.url.clone())
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Url(url) => write!(f, "{url}"),
+        }
+    }
+}
+
+/// Few connections, so that the shared server has enough for many processes.
+fn options(url: &str) -> PostgresOptions {
+    PostgresOptions { connections: 4, ..PostgresOptions::new(url) }
+}
+
+impl Place {
+    /// Brings the schema up to date. An SQLite file does that when it is opened.
+    pub async fn migrate(&self) {
+        if let Self::Url(url) = self {
+            PostgresStore::migrate(&options(url), &[]).await.expect("the migrations");
+        }
+    }
+
+    /// The store over it, and its time.
+    pub async fn open(&self) -> (Store, Arc<dyn Clock>) {
+        match self {
+            Self::File(path) => {
+                let store = SqliteStore::open(path, Arc::new(SystemIds)).await.expect("the store");
+                (store, Arc::new(SystemClock))
+            }
+            Self::Url(url) => {
+                PostgresStore::open(&options(url), Arc::new(SystemIds)).await.expect("the store")
+            }
+        }
+    }
+
+    /// One number.
+    pub async fn number(&self, sql: &str) -> i64 {
+        let rows: Vec<(i64,)> = self.rows(sql).await;
+        let [(number,)] = rows.as_slice() else { panic!("{} rows and no number: {sql}", rows.len()) };
+        *number
+    }
+
+    /// Rows of whole numbers and texts.
+    pub async fn rows<T>(&self, sql: &str) -> Vec<T>
+    where
+        T: for<'r> FromRow<'r, sqlx::sqlite::SqliteRow> + for<'r> FromRow<'r, sqlx::postgres::PgRow>,
+        T: Send + Unpin,
+    {
+        let sql = AssertSqlSafe(sql.to_owned());
+        match self {
+            Self::File(path) => {
+                let options = SqliteConnectOptions::new().filename(path);
+                let mut conn = SqliteConnection::connect_with(&options).await.expect("the database file");
+                sqlx::query_as(sql).fetch_all(&mut conn).await.expect("rows")
+            }
+            Self::Url(url) => {
+                let mut conn = PgConnection::connect(url).await.expect("the database");
+                let rows = sqlx::query_as(sql).fetch_all(&mut conn).await.expect("rows");
+                conn.close().await.expect("the connection ends well");
+                rows
+            }
+        }
+    }
+
+    /// Asserts what must hold when no worker uses the database: no lease and no reservation is left behind, and every
+    /// phase of every complete turn was committed exactly once and booked exactly once.
+    pub async fn check(&self) {
+        for (what, sql) in INVARIANTS {
+            assert_eq!(self.number(sql).await, 0, "{what} in {self}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What an outside witness sees in a PostgreSQL database, and the clients of others that live in it beside ours.
+
+use crate::servers::{Database, Postgres};
+use sqlx::{Connection as _, Executor as _, PgConnection};
+use std::time::Duration;
+use tokio_util::task::AbortOnDropHandle;
+
+/// How often a reader looks into its snapshot.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A witness of one database.
+#[derive(Clone, Copy)]
+pub struct Witness<'a> {
+    /// The server.
+    pub postgres: &'a Postgres,
+    /// The database.
+    pub database: &'a Database,
+}
+
+impl Witness<'_> {
+    async fn rows(self, sql: &str) -> Vec<Vec<String>> {
+        let rows = self.postgres.psql(self.database, sql).await;
+        rows.lines().map(|row| row.split('|').map(str::to_owned).collect()).collect()
+    }
+
+    async fn numbers(self, sql: &str) -> Vec<(String, i64)> {
+        let pair = |row: Vec<String>| {
+            let [name, number] = <[String; 2]>::try_from(row).expect("two columns");
+            (name, number.parse().expect("a number"))
+        };
+        self.rows(sql).await.into_iter().map(pair).collect()
+    }
+
+    /// How many jobs can be claimed.
+    pub async fn available(self) -> i64 {
+        let counted = self.numbers("SELECT 'available', count(*) FROM jobs WHERE state = 'available'").await;
+        counted.first().map_or(0, |(_, jobs)| *jobs)
+    }
+
+    /// How many jobs ended since a time, in milliseconds of the epoch, in each tenth of a second, told by its
+    /// beginning. Tenths in which none ended are left out.
+    pub async fn ended(self, since: i64) -> Vec<(i64, i64)> {
+        let sql = format!(
+            "SELECT ended_at / 100 * 100, count(*) FROM jobs WHERE ended_at >= {since} GROUP BY 1 ORDER BY 1"
+        );
+        let counted = self.numbers(&sql).await;
+        counted.into_iter().map(|(at, jobs)| (at.parse().expect("a time"), jobs)).collect()
+    }
+
+    /// Dead rows of each relation that has any, most first, with those of its partitions.
+    pub async fn dead_rows(self) -> Vec<(String, i64)> {
+        self.numbers(
+            "SELECT regexp_replace(relname, '_([0-9]+|rest)$', '') AS relation, sum(n_dead_tup) AS dead \
+             FROM pg_stat_user_tables GROUP BY 1 HAVING sum(n_dead_tup) > 0 ORDER BY 2 DESC, 1",
+        )
+        .await
+    }
+
+    /// Who leads among the schedulers; none when the last term is over.
+    pub async fn leader(self) -> Option<String> {
+        let sql =
+            "SELECT holder FROM leaders WHERE expires_at > extract(epoch FROM clock_timestamp()) * 1000";
+        self.rows(sql).await.into_iter().flatten().find(|holder| !holder.is_empty())
+    }
+
+    /// Somebody who began a transaction, read, and forgot it. It lasts until it is dropped.
+    pub async fn forgotten_transaction(self) -> Snapshot {
+        let mut connection = self.connection().await;
+        connection.execute(SNAPSHOT).await.expect("a transaction");
+        Snapshot { _kept: AbortOnDropHandle::new(tokio::spawn(keep(connection, None))) }
+    }
+
+    /// Somebody who reads one snapshot again and again. It lasts until it is dropped.
+    pub async fn reader(self) -> Snapshot {
+        let mut connection = self.connection().await;
+        connection.execute(SNAPSHOT).await.expect("a transaction");
+        Snapshot { _kept: AbortOnDropHandle::new(tokio::spawn(keep(connection, Some(LOOK)))) }
+    }
+
+    /// Connections that do nothing, as many as the server still gives.
+    pub async fn take_all_connections(self) -> Vec<PgConnection> {
+        let mut taken = Vec::new();
+        while let Ok(connection) = PgConnection::connect(&self.postgres.url(self.database)).await {
+            taken.push(connection);
+        }
+        taken
+    }
+
+    async fn connection(self) -> PgConnection {
+        PgConnection::connect(&self.postgres.url(self.database)).await.expect("a connection")
+    }
+}
+
+/// Begins a transaction whose snapshot is taken at once.
+const SNAPSHOT: &str =
+    "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_current_xact_id(); SELECT count(*) FROM jobs";
+
+/// A transaction that keeps old rows visible.
+pub struct Snapshot {
+    _kept: AbortOnDropHandle<()>,
+}
+
+async fn keep(mut connection: PgConnection, looks: Option<Duration>) {
+    let Some(pause) = looks else { return std::future::pending().await };
+    while connection.execute("SELECT count(*) FROM jobs WHERE state = 'available'").await.is_ok() {
+        tokio::time::sleep(pause).await;
+    }
+}
