@@ -16,9 +16,4 @@ impl Random {
         self.0 ^= self.0 << 17;
         usize::try_from(self.0 % limit as u64).expect("below a usize")
     }
-
-    /// One of these.
-    pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len())]
-    }
 }

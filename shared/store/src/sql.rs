@@ -90,6 +90,7 @@ each! {
     JOBS_BY_ID = "jobs_by_id",
     JOBS_BY_LEASE = "jobs_by_lease",
     JOBS_DUE = "jobs_due",
+    JOBS_DUE_IN_QUEUE = "jobs_due_in_queue",
     JOBS_EXPIRING = "jobs_expiring",
     JOBS_INSERT = "jobs_insert",
     JOBS_KNOWN = "jobs_known",

@@ -7,14 +7,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
 use turnstone_domain::ids::SystemIds;
-use turnstone_store::{PostgresOptions, PostgresStore, SqliteStore, Store};
-use turnstone_tests::servers::{Database, Postgres};
+use turnstone_store::{PostgresOptions, PostgresStore, SqliteStore, Store, StoreError};
+use turnstone_tests::servers::{Database, PgBouncer, Postgres};
 
 /// Which database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Backend {
     Sqlite,
     Postgres,
+    /// PostgreSQL behind PgBouncer in transaction mode.
+    Pooled,
 }
 
 /// Where a test's database lives.
@@ -24,29 +26,55 @@ pub enum Place {
 }
 
 /// Databases that cases have used and others may use again: to make and to remove one takes longer than a case.
-static USED: Mutex<Vec<Database>> = Mutex::new(Vec::new());
+static USED: Mutex<Vec<(Database, Option<PgBouncer>)>> = Mutex::new(Vec::new());
 
 /// A database that is used by one case at a time.
 pub struct Lent {
     pub url: String,
     database: Option<Database>,
+    bouncer: Option<PgBouncer>,
     again: bool,
 }
 
 impl Lent {
-    fn new(database: Database) -> Self {
-        Self { url: database.url.clone(), database: Some(database), again: false }
+    fn of(database: Database, bouncer: Option<PgBouncer>) -> Self {
+        Self { url: database.url.clone(), database: Some(database), bouncer, again: false }
     }
 
-    fn used() -> Option<Self> {
-        USED.lock().unwrap().pop().map(Self::new)
+    async fn new(backend: Backend) -> Self {
+        let postgres = Postgres::shared().await;
+        let database = postgres.database().await;
+        let bouncer = match backend {
+            Backend::Pooled => Some(PgBouncer::start(postgres, &database).await),
+            _ => None,
+        };
+        Self::of(database, bouncer)
+    }
+
+    fn used(backend: Backend) -> Option<Self> {
+        let mut used = USED.lock().unwrap();
+        let at = used.iter().position(|(_, bouncer)| bouncer.is_some() == (backend == Backend::Pooled))?;
+        let (database, bouncer) = used.swap_remove(at);
+        Some(Self::of(database, bouncer))
+    }
+
+    /// How a store reaches it. Only migrations always go the direct way.
+    fn options(&self) -> PostgresOptions {
+        let options = PostgresOptions { connections: 4, ..PostgresOptions::new(&self.url) };
+        match &self.bouncer {
+            Some(bouncer) => {
+                PostgresOptions { url: bouncer.url().to_owned(), transaction_pooler: true, ..options }
+            }
+            None => options,
+        }
     }
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
         if self.again {
-            USED.lock().unwrap_or_else(PoisonError::into_inner).extend(self.database.take());
+            let used = self.database.take().map(|database| (database, self.bouncer.take()));
+            USED.lock().unwrap_or_else(PoisonError::into_inner).extend(used);
         }
     }
 }
@@ -62,7 +90,7 @@ impl Place {
     pub async fn empty(backend: Backend) -> Self {
         match backend {
             Backend::Sqlite => Self::Sqlite(tempfile::tempdir().unwrap()),
-            Backend::Postgres => Self::Postgres(Lent::new(Postgres::shared().await.database().await)),
+            Backend::Postgres | Backend::Pooled => Self::Postgres(Lent::new(backend).await),
         }
     }
 
@@ -75,9 +103,15 @@ impl Place {
         match self {
             Self::Sqlite(dir) => SqliteStore::open(&Self::file(dir), Arc::new(SystemIds)).await.unwrap(),
             Self::Postgres(lent) => {
-                let options = PostgresOptions { connections: 4, ..PostgresOptions::new(&lent.url) };
-                PostgresStore::migrate(&options, &[]).await.unwrap();
-                PostgresStore::open(&options, Arc::new(SystemIds)).await.unwrap().0
+                PostgresStore::migrate(&PostgresOptions::new(&lent.url), &[]).await.unwrap();
+                loop {
+                    match PostgresStore::open(&lent.options(), Arc::new(SystemIds)).await {
+                        Ok((store, _)) => return store,
+                        // A pooler may still hold connections that ended with the case before.
+                        Err(StoreError::Unavailable { .. }) if lent.bouncer.is_some() => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
             }
         }
     }
@@ -138,8 +172,8 @@ impl Opened {
 
 /// A fresh store.
 pub async fn open(backend: Backend) -> Opened {
-    if backend == Backend::Postgres
-        && let Some(lent) = Lent::used()
+    if backend != Backend::Sqlite
+        && let Some(lent) = Lent::used(backend)
     {
         let place = Place::Postgres(lent);
         empty_again(&place).await;

@@ -39,7 +39,7 @@ impl<'a> History<'a> {
     pub async fn step(&mut self, number: usize, op: Op) {
         let told = format!("step {number}, {op:?}");
         match op {
-            Op::Push(job) => self.push(job.new(self.now)).await,
+            Op::Push(job) => self.push(job.at(self.now)).await,
             Op::PushKnown { known } => self.push_known(known).await,
             Op::Claim { kind, queues, limit } => self.claim(kind, &queues, limit).await,
             Op::Checkpoint { lease, phases, spend, messages } => {

@@ -1,4 +1,4 @@
-//! One suite for both stores: every case runs on SQLite and on PostgreSQL, through the four traits only.
+//! One suite for both stores: every case runs on SQLite, on PostgreSQL and through PgBouncer, through the four traits only.
 //!
 //! A rule is a named case; `histories` compares random histories with a model in memory. The stores take the time as
 //! an argument, so no clock is needed.
@@ -22,7 +22,7 @@ mod shown;
 mod time;
 mod transitions;
 
-/// Makes two tests of each case: one per database.
+/// Makes a test of each case per database, and one through a pooler.
 macro_rules! on_both {
     ($($case:ident),+ $(,)?) => {
         mod sqlite {
@@ -32,6 +32,10 @@ macro_rules! on_both {
         mod postgres {
             use crate::conformance::backend::{Backend, open};
             $(#[tokio::test] async fn $case() { super::$case(&open(Backend::Postgres).await).await; })+
+        }
+        mod pooled {
+            use crate::conformance::backend::{Backend, open};
+            $(#[tokio::test] async fn $case() { super::$case(&open(Backend::Pooled).await).await; })+
         }
     };
 }

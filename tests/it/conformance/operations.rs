@@ -107,7 +107,7 @@ pub struct Job {
 pub const QUEUES: [&str; 3] = ["a", "b", "*"];
 
 impl Job {
-    pub fn new(&self, now: Timestamp) -> NewJob {
+    pub fn at(&self, now: Timestamp) -> NewJob {
         let mut job = if self.kind == Kind::Agent { agent(self.budget) } else { plain(0) };
         job.queue = QUEUES[self.queue].to_owned();
         job.priority = self.priority;

@@ -57,10 +57,10 @@ async fn counted(at: &Opened) -> Vec<(i64, JobState, i64, i64, i64)> {
     hours.into_iter().map(|h| (h.hour.0 / HOUR, h.state, h.jobs, h.tokens, h.took_ms)).collect()
 }
 
-async fn ended_jobs_are_counted_once(at: &Opened) {
+/// Five ends in two hours, and a job that has not ended.
+async fn five_ends(at: &Opened) {
     use JobState::{Cancelled, Completed, Discarded};
-    let first = NOW.plus_ms(10);
-    ended(at, Completed, first).await;
+    ended(at, Completed, NOW.plus_ms(10)).await;
     ended(at, Completed, NOW.plus_ms(30)).await;
     ended(at, Discarded, NOW.plus_ms(40)).await;
     let held = at.held(Some(100)).await;
@@ -69,8 +69,12 @@ async fn ended_jobs_are_counted_once(at: &Opened) {
     at.store.ledger.settle(&held.lease, nothing(), complete(), NOW.plus_ms(60)).await.unwrap();
     ended(at, Cancelled, Timestamp(2 * HOUR)).await;
     at.push(plain(0)).await;
+}
 
-    fold(at, first).await;
+async fn ended_jobs_are_counted_once(at: &Opened) {
+    use JobState::{Cancelled, Completed, Discarded};
+    five_ends(at).await;
+    fold(at, NOW.plus_ms(10)).await;
     assert_eq!(counted(at).await, [], "what ends at the very time counts the next time");
     fold(at, NOW.plus_ms(35)).await;
     assert_eq!(counted(at).await, [(0, Completed, 2, 0, 40)]);
@@ -148,35 +152,46 @@ async fn lived(at: &Opened, completed: bool, when: Timestamp) -> (JobId, Engagem
     (held.job.clone(), engagement(&held))
 }
 
-async fn prune_removes_all_that_ended_and_nothing_else(at: &Opened) {
-    let (kept, kept_engagement) = lived(at, true, NOW.plus_ms(100)).await;
+/// Jobs that must stay when those that ended before 100 ms go; one of them.
+async fn what_stays(at: &Opened) -> (JobId, EngagementId) {
+    let kept = lived(at, true, NOW.plus_ms(100)).await;
     lived(at, false, NOW.plus_ms(100)).await;
     ended(at, JobState::Completed, NOW.plus_ms(100)).await;
     let cancelled = at.push(agent(None)).await;
     at.store.intake.cancel(&cancelled, NOW.plus_ms(100)).await.unwrap();
     at.push(NewJob { run_at: NOW.plus_ms(1_000_000), ..agent(Some(3)) }).await;
-    let events = at.events(&kept).await;
+    kept
+}
+
+async fn is_complete(at: &Opened, (job, engagement): &(JobId, EngagementId), events: usize) {
+    assert_eq!(at.events(job).await.len(), events);
+    let page = Page { limit: 100, offset: 0 };
+    assert_eq!(at.store.views.checkpoints(engagement, page).await.unwrap().len(), 2);
+    assert_eq!(at.store.views.messages(engagement, 0, 100).await.unwrap().len(), 1);
+    assert_eq!(at.store.views.tool_calls(engagement).await.unwrap().len(), 1);
+    assert_eq!(at.job(job).await.result, Some(json!({"answer": 1})));
+}
+
+async fn prune_removes_all_that_ended_and_nothing_else(at: &Opened) {
+    let kept = what_stays(at).await;
+    let events = at.events(&kept.0).await.len();
     let before = rows(at).await;
     assert!(before.iter().all(|(_, count)| *count > 0), "{before:?}");
-
     let old = [
         lived(at, true, NOW.plus_ms(99)).await.0,
         lived(at, false, NOW.plus_ms(99)).await.0,
         ended(at, JobState::Discarded, NOW.plus_ms(99)).await,
     ];
     fold(at, NOW.plus_ms(1_000)).await;
-    assert_eq!(at.perform(Duty::Prune { before: NOW.plus_ms(99) }, NOW).await, 0);
-    assert_ne!(rows(at).await, before);
-    assert_eq!(at.perform(Duty::Prune { before: NOW.plus_ms(100) }, NOW).await, 3);
+    for (before_ms, pruned) in [(99, 0), (100, 3), (100, 0)] {
+        let duty = Duty::Prune { before: NOW.plus_ms(before_ms) };
+        assert_eq!(at.perform(duty, NOW).await, pruned);
+    }
     assert_eq!(rows(at).await, before);
     for id in &old {
         assert!(at.store.views.job(id).await.unwrap().is_none());
     }
-    assert_eq!(at.events(&kept).await, events);
-    let page = Page { limit: 100, offset: 0 };
-    assert_eq!(at.store.views.checkpoints(&kept_engagement, page).await.unwrap().len(), 2);
-    assert_eq!(at.job(&kept).await.result, Some(json!({"answer": 1})));
-    assert_eq!(at.perform(Duty::Prune { before: NOW.plus_ms(100) }, NOW).await, 0);
+    is_complete(at, &kept, events).await;
 }
 
 async fn what_is_not_counted_yet_is_not_pruned(at: &Opened) {

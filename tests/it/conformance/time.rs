@@ -5,9 +5,8 @@ use super::jobs::{LEASE, NOW, agent, complete, done, engagement, park, plain, re
 use super::on_both;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::retry::RetryPolicy;
-use turnstone_domain::review::ReviewState;
-use turnstone_domain::{JobState, NewJob, Phase, Timestamp};
-use turnstone_store::{Duty, JobKind, Page, ReviewFilter, Ring};
+use turnstone_domain::{JobId, JobState, NewJob, Phase, Settlement, Timestamp};
+use turnstone_store::{Duty, JobKind, Ring};
 
 on_both![
     a_due_job_becomes_available_at_its_time,
@@ -69,9 +68,10 @@ fn mortal(ms: i64) -> NewJob {
     NewJob { expires_at: Some(NOW.plus_ms(ms)), ..agent(Some(100)) }
 }
 
-async fn a_job_that_expires_is_discarded_from_every_state(at: &Opened) {
+/// Jobs that expire at 100 ms: one in each state that has not ended.
+async fn mortals(at: &Opened) -> Vec<JobId> {
     let mut jobs = Vec::new();
-    for end in [None, Some(park(None)), Some(retry(NOW.plus_ms(5)))] {
+    for end in [None, Some(park(None)), Some(retry(NOW.plus_ms(5))), Some(Settlement::Yield)] {
         jobs.push(at.push(mortal(100)).await);
         let held = at.claim(JobKind::Agent, 1).await.remove(0);
         at.store.ledger.checkpoint(&held.lease, reserve(60), NOW, LEASE).await.unwrap();
@@ -79,20 +79,21 @@ async fn a_job_that_expires_is_discarded_from_every_state(at: &Opened) {
             at.settle(&held.lease, end).await;
         }
     }
-    jobs.push(at.push(mortal(100)).await);
     jobs.push(at.push(NewJob { run_at: NOW.plus_ms(50), ..mortal(100) }).await);
+    jobs
+}
+
+async fn a_job_that_expires_is_discarded_from_every_state(at: &Opened) {
     let ended = at.push(mortal(100)).await;
-    let claims = at.claim(JobKind::Agent, 2).await;
-    for claim in &claims {
-        let end = if claim.job == ended { complete() } else { turnstone_domain::Settlement::Yield };
-        at.settle(&claim.lease, end).await;
-    }
-    assert_eq!(at.perform(Duty::ExpireJobs, NOW.plus_ms(99)).await, 0);
+    let held = at.claim(JobKind::Agent, 1).await.remove(0);
+    at.settle(&held.lease, complete()).await;
+    let jobs = mortals(at).await;
     let mut rings = at.store.doorbell.listen();
-    assert_eq!(at.perform(Duty::ExpireJobs, NOW.plus_ms(100)).await, 5);
+    for (now, expired) in [(99, 0), (100, 5), (200, 0)] {
+        assert_eq!(at.perform(Duty::ExpireJobs, NOW.plus_ms(now)).await, expired);
+    }
     let revoked = std::iter::from_fn(|| rings.try_recv().ok()).filter(|r| matches!(r, Ring::Revoked(_)));
     assert_eq!(revoked.count(), 1);
-    assert_eq!(at.perform(Duty::ExpireJobs, NOW.plus_ms(200)).await, 0);
     for id in &jobs {
         let job = at.job(id).await;
         assert_eq!((job.state, job.ended_at), (JobState::Discarded, Some(NOW.plus_ms(100))));
@@ -100,9 +101,7 @@ async fn a_job_that_expires_is_discarded_from_every_state(at: &Opened) {
     }
     assert_eq!(at.state(&ended).await, JobState::Completed);
     assert_eq!(at.query("SELECT CAST(sum(reserved) AS BIGINT) FROM budgets").await, 0);
-    let open = ReviewFilter { state: Some(ReviewState::Open), reviewer: None };
-    let page = Page { limit: 10, offset: 0 };
-    assert!(at.store.views.reviews(&open, page).await.unwrap().is_empty());
+    assert_eq!(at.query("SELECT count(*) FROM reviews WHERE state = 'open'").await, 0);
 }
 
 async fn an_expired_job_is_not_claimed(at: &Opened) {
@@ -120,24 +119,24 @@ fn hasty(max_attempts: u32) -> NewJob {
 const LATE: Timestamp = Timestamp(NOW.0 + 6_000);
 
 async fn an_attempt_that_takes_too_long_is_ended_after_its_grace(at: &Opened) {
-    let last = at.push(hasty(1)).await;
-    let first = at.push(hasty(3)).await;
-    let unbounded = at.push(agent(None)).await;
+    for job in [hasty(1), hasty(3), agent(None)] {
+        at.push(job).await;
+    }
     let claims = at.claim(JobKind::Agent, 3).await;
     for claim in &claims {
         // It works on and on.
         at.store.ledger.checkpoint(&claim.lease, reserve(50), NOW, 1_000_000).await.unwrap();
     }
     assert_eq!(at.store.upkeep.next_due().await.unwrap(), Some(LATE));
-    assert_eq!(at.perform(Duty::TimeOutJobs, LATE.plus_ms(-1)).await, 0);
-    assert_eq!(at.perform(Duty::TimeOutJobs, LATE).await, 2);
-    assert_eq!(at.perform(Duty::TimeOutJobs, LATE).await, 0);
-    let job = at.job(&last).await;
-    assert_eq!((job.state, job.failures, job.ended_at), (JobState::Discarded, 1, Some(LATE)));
-    assert_eq!(job.errors[0].error.kind, FailureKind::Timeout);
-    let job = at.job(&first).await;
-    assert_eq!((job.state, job.failures, job.run_at), (JobState::Retryable, 1, LATE.plus_ms(1_000)));
-    assert_eq!(at.state(&unbounded).await, JobState::Active);
+    for (now, ended) in [(LATE.plus_ms(-1), 0), (LATE, 2), (LATE, 0)] {
+        assert_eq!(at.perform(Duty::TimeOutJobs, now).await, ended);
+    }
+    let last = at.job(&claims[0].job).await;
+    assert_eq!((last.state, last.failures, last.ended_at), (JobState::Discarded, 1, Some(LATE)));
+    assert_eq!(last.errors[0].error.kind, FailureKind::Timeout);
+    let first = at.job(&claims[1].job).await;
+    assert_eq!((first.state, first.failures, first.run_at), (JobState::Retryable, 1, LATE.plus_ms(1_000)));
+    assert_eq!(at.state(&claims[2].job).await, JobState::Active);
     assert_eq!(at.store.views.budget(&engagement(&claims[0])).await.unwrap().reserved, 0);
     let leases: Vec<_> = claims.iter().map(|claim| claim.lease.clone()).collect();
     assert_eq!(at.store.ledger.lost(&leases).await.unwrap().len(), 2);

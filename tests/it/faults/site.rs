@@ -131,6 +131,13 @@ pub struct Fleet {
 }
 
 impl Fleet {
+    /// Sends a signal to every process.
+    pub fn signal(&self, name: &str) {
+        for program in self.workers.iter().chain([&self.scheduler, &self.api.program]) {
+            program.signal(name);
+        }
+    }
+
     /// Stops every process; each must still be the one that was started, and end well.
     pub async fn stop(self) {
         for program in self.workers.into_iter().chain([self.scheduler, self.api.program]) {

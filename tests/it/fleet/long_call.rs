@@ -19,7 +19,9 @@ struct StandStill {
 impl StandStill {
     fn begin() -> Self {
         let (end, ended) = std::sync::mpsc::channel();
-        let blocked = tokio::task::spawn_blocking(move || drop(ended.recv()));
+        let blocked = tokio::task::spawn_blocking(move || {
+            let _ = ended.recv();
+        });
         tokio::time::pause();
         Self { end, blocked }
     }

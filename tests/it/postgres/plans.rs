@@ -16,7 +16,7 @@ struct Golden {
     types: &'static str,
     values: &'static str,
     indexes: &'static [&'static str],
-    /// Whether it may put what it found in order: a few rows, named by the caller, or the queues.
+    /// Whether it may put what it found in order: rows that the caller named, those that are due, or the queues.
     sorts: bool,
 }
 
@@ -40,6 +40,13 @@ const GOLDEN: &[Golden] = &[
         "('plain', 'q3', 100, 5)",
         ["jobs_available"],
         false
+    ),
+    golden!(
+        "postgres/jobs_due_in_queue",
+        "(text, text, bigint, bigint)",
+        "('plain', 'q3', 100, 5)",
+        ["jobs_waiting"],
+        true
     ),
     golden!("postgres/jobs_due", "(bigint, bigint)", "(5, 500)", ["jobs_waiting"], false),
     golden!("postgres/jobs_lapsed", "(bigint, bigint)", "(5, 500)", ["jobs_active"], false),

@@ -94,12 +94,7 @@ async fn beating(
     shutdown: CancellationToken,
     ended: CancellationToken,
 ) -> Result<(), StoreError> {
-    let beaten = tokio::select! {
-        biased;
-        () = ended.cancelled() => Ok(()),
-        lost = beat_on(&beats, &keeper, &shutdown) => Err(lost),
-    };
-    if let Err(error) = beaten {
+    if let Err(error) = beat_on(&beats, &keeper, &shutdown, &ended).await {
         tracing::error!(%error, "this worker was silent for too long and lost its name; it stops");
         shutdown.cancel();
         ended.cancelled().await;
@@ -109,15 +104,29 @@ async fn beating(
     Ok(())
 }
 
-/// Beats until another worker has the name.
-async fn beat_on(beats: &Beats, keeper: &LeaseKeeper, shutdown: &CancellationToken) -> StoreError {
+/// Beats until `ended`; an error says that another worker has the name.
+async fn beat_on(
+    beats: &Beats,
+    keeper: &LeaseKeeper,
+    shutdown: &CancellationToken,
+    ended: &CancellationToken,
+) -> Result<(), StoreError> {
     let mut told = false;
     let mut state = WorkerState::Running;
     loop {
-        state = next_beat(state, shutdown).await;
-        match beats.beat(keeper.count(), state).await {
+        state = tokio::select! {
+            biased;
+            () = ended.cancelled() => return Ok(()),
+            state = next_beat(state, shutdown) => state,
+        };
+        // A beat under way is waited for: the store may still write it, and it must not come after the leave.
+        let beaten = tokio::select! {
+            beaten = beats.beat(keeper.count(), state) => beaten,
+            () = async { ended.cancelled().await; tokio::time::sleep(PATIENCE).await } => return Ok(()),
+        };
+        match beaten {
             Ok(()) => told = false,
-            Err(error @ StoreError::WorkerNameTaken { .. }) => return error,
+            Err(error @ StoreError::WorkerNameTaken { .. }) => return Err(error),
             Err(error) if !told => {
                 tracing::warn!(%error, "the fleet cannot be told that this worker lives; trying again");
                 told = true;

@@ -88,7 +88,8 @@ pub(super) fn failed(action: &'static str) -> impl Fn(sqlx::Error) -> StoreError
 }
 
 /// Whether an error passes: broken connections (08), resources (53), shutdown and start-up (57P0x), serialization
-/// failures and deadlocks (40), a read-only server while a fail-over is under way (25006).
+/// failures and deadlocks (40), a read-only server while a fail-over is under way (25006), a transaction that was silent
+/// for too long (25P03).
 pub(super) fn passes(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_)
@@ -98,7 +99,8 @@ pub(super) fn passes(error: &sqlx::Error) -> bool {
         | sqlx::Error::PoolClosed
         | sqlx::Error::WorkerCrashed => true,
         sqlx::Error::Database(error) => error.code().is_some_and(|code| {
-            ["08", "40", "53", "57P"].iter().any(|class| code.starts_with(class)) || code == "25006"
+            ["08", "40", "53", "57P"].iter().any(|class| code.starts_with(class))
+                || ["25006", "25P03"].contains(&&*code)
         }),
         _ => false,
     }

@@ -2,7 +2,7 @@
 
 use super::super::definitions::Definitions;
 use super::super::rows::{self, JobRow};
-use super::super::session::{Args, Session, limit};
+use super::super::session::{Arg, Args, Session, limit};
 use super::super::statement::read_by;
 use super::super::unit::Unit;
 use super::upkeep;
@@ -15,6 +15,9 @@ use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{AgentDefinition, Checkpoint, EventName, Ids, Lease};
 
+/// Jobs that are looked at in search of one that can be read.
+const MOST_LOOKED_AT: usize = 4096;
+
 /// Claims up to `request.limit` jobs from the queues, in the order in which they are named.
 pub(in super::super) async fn apply<S: Session>(
     session: &mut S,
@@ -23,34 +26,22 @@ pub(in super::super) async fn apply<S: Session>(
     definitions: &mut Definitions,
     ids: &dyn Ids,
 ) -> Result<Vec<Claim>, StoreError> {
-    // What is due is available, whether the scheduler has come to it or not.
-    let mut due = Unit::default();
-    upkeep::promote_due(session, &mut due, request.now, request.limit).await?;
-    unit.rings.append(&mut due.rings);
-    let mut found: Vec<JobRow> = Vec::new();
+    let (mut seqs, mut agents) = (Vec::new(), HashMap::new());
     for queue in &request.queues {
-        let room = request.limit.saturating_sub(found.len());
+        let room = request.limit.saturating_sub(seqs.len());
         if room == 0 {
             break;
         }
-        let values =
-            [request.kind.as_str().into(), queue.as_str().into(), limit(room).into(), request.now.0.into()];
-        let rows = session.rows("claim jobs", &sql::JOBS_AVAILABLE, Args::Values(&values)).await?;
-        for row in rows {
-            match JobRow::decode(&row).map_err(StoreError::from) {
-                Ok(job) => found.push(job),
-                Err(error) => tracing::error!(%error, "a job is left where it is"),
-            }
-        }
+        let jobs = Wanted { request, queue, room };
+        upkeep::promote_for_claim(session, &mut unit.rings, &jobs.values(room), request.now).await?;
+        seqs.extend(jobs.choose(session, unit, definitions, &mut agents).await?);
     }
-    let mut seqs: Vec<i64> = found.iter().map(|job| job.seq).collect();
-    let resumed: Vec<(i64, i64)> = found
+    let resumed: Vec<(i64, i64)> = seqs
         .iter()
+        .filter_map(|seq| unit.job(*seq))
         .filter(|job| job.attempt > 0)
         .filter_map(|job| job.position.as_ref().map(|position| (job.seq, position.turn)))
         .collect();
-    unit.take_in(session, found).await?;
-    let mut agents = runnable(session, unit, &mut seqs, definitions).await?;
     for seq in &seqs {
         start(unit, *seq, request, ids)?;
     }
@@ -77,8 +68,51 @@ pub(in super::super) async fn apply<S: Session>(
     Ok(claims)
 }
 
-/// The agents of these jobs. A job whose agent this version cannot read is left for a newer worker, so that it does
-/// not keep the others from being claimed.
+/// Jobs of one queue.
+struct Wanted<'a> {
+    request: &'a ClaimRequest,
+    queue: &'a str,
+    room: usize,
+}
+
+impl Wanted<'_> {
+    fn values(&self, rows: usize) -> [Arg<'_>; 4] {
+        [self.request.kind.as_str().into(), self.queue.into(), limit(rows).into(), self.request.now.0.into()]
+    }
+
+    /// The next jobs, with their agents. A job that this version cannot read is left for a newer worker; those behind
+    /// it are looked at instead, so that it does not keep them from being claimed.
+    async fn choose<S: Session>(
+        &self,
+        session: &mut S,
+        unit: &mut Unit,
+        definitions: &mut Definitions,
+        agents: &mut HashMap<i64, Arc<AgentDefinition>>,
+    ) -> Result<Vec<i64>, StoreError> {
+        let mut asked = self.room;
+        loop {
+            let values = self.values(asked);
+            let rows = session.rows("claim jobs", &sql::JOBS_AVAILABLE, Args::Values(&values)).await?;
+            let (all, mut found) = (rows.len() < asked, Vec::with_capacity(rows.len()));
+            for row in &rows {
+                match JobRow::decode(row).map_err(StoreError::from) {
+                    Ok(job) => found.push(job),
+                    Err(error) => tracing::error!(%error, "a job is left where it is"),
+                }
+            }
+            let mut seqs: Vec<i64> = found.iter().map(|job| job.seq).collect();
+            unit.take_in(session, found).await?;
+            agents.extend(runnable(session, unit, &mut seqs, definitions).await?);
+            if seqs.len() >= self.room || all || asked >= MOST_LOOKED_AT {
+                seqs.truncate(self.room);
+                return Ok(seqs);
+            }
+            asked = (asked * 4).clamp(64, MOST_LOOKED_AT);
+        }
+    }
+}
+
+/// The agents of these jobs; jobs whose agent cannot be read are taken out.
 async fn runnable<S: Session>(
     session: &mut S,
     unit: &Unit,

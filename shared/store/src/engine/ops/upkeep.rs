@@ -1,7 +1,7 @@
 //! What time does to jobs and reviews.
 
 use super::super::rows::{self, JobRow};
-use super::super::session::{Session, limit as row_limit};
+use super::super::session::{Arg, Session, limit as row_limit};
 use super::super::statement::read;
 use super::super::unit::Unit;
 use super::decide;
@@ -34,6 +34,31 @@ pub(in super::super) async fn promote_due<S: Session>(
     limit: usize,
 ) -> Result<usize, StoreError> {
     let rows = rows_until(session, "promote due jobs", &sql::JOBS_DUE, now, limit).await?;
+    promote(session, unit, rows, now).await
+}
+
+/// The same for what a claim may take: what is due is available, whether the scheduler has come to it or not. `wanted`
+/// are kind, queue, limit and now.
+pub(in super::super) async fn promote_for_claim<S: Session>(
+    session: &mut S,
+    rings: &mut Vec<Ring>,
+    wanted: &[Arg<'_>],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let rows =
+        read(session, "promote due jobs", &sql::JOBS_DUE_IN_QUEUE, wanted, JobRow::decode).await?;
+    let mut unit = Unit::default();
+    promote(session, &mut unit, rows, now).await?;
+    rings.append(&mut unit.rings);
+    Ok(())
+}
+
+async fn promote<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    rows: Vec<JobRow>,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
     let due: Vec<(i64, JobState)> = rows.iter().map(|job| (job.seq, job.state)).collect();
     unit.take_in(session, rows).await?;
     for (seq, state) in &due {
