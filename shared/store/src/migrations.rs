@@ -8,19 +8,16 @@ use std::borrow::Cow;
 /// A migration: its number, its name, its text.
 pub(crate) type File = (i64, &'static str, &'static str);
 
-macro_rules! tree {
-    ($folder:literal) => {
-        &[
-            (1, "main job", include_str!(concat!("../../../migrations/", $folder, "/0001_main_job.sql"))),
-            (2, "fleet", include_str!(concat!("../../../migrations/", $folder, "/0002_fleet.sql"))),
-        ]
-    };
-}
-
 /// For SQLite.
-pub(crate) const SQLITE: &[File] = tree!("sqlite");
+pub(crate) const SQLITE: &[File] = &[
+    (1, "main job", include_str!("../../../migrations/sqlite/0001_main_job.sql")),
+    (2, "fleet", include_str!("../../../migrations/sqlite/0002_fleet.sql")),
+];
 /// For PostgreSQL.
-pub(crate) const POSTGRES: &[File] = tree!("postgres");
+pub(crate) const POSTGRES: &[File] = &[
+    (1, "main job", include_str!("../../../migrations/postgres/0001_main_job.sql")),
+    (2, "fleet", include_str!("../../../migrations/postgres/0002_fleet.sql")),
+];
 
 /// The number of the newest migration.
 pub(crate) fn last(files: &[File]) -> i64 {

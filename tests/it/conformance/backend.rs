@@ -104,14 +104,14 @@ impl Place {
             Self::Sqlite(dir) => SqliteStore::open(&Self::file(dir), Arc::new(SystemIds)).await.unwrap(),
             Self::Postgres(lent) => {
                 PostgresStore::migrate(&PostgresOptions::new(&lent.url), &[]).await.unwrap();
-                loop {
-                    match PostgresStore::open(&lent.options(), Arc::new(SystemIds)).await {
-                        Ok((store, _)) => return store,
-                        // A pooler may still hold connections that ended with the case before.
-                        Err(StoreError::Unavailable { .. }) if lent.bouncer.is_some() => {}
-                        Err(error) => panic!("{error}"),
+                let mut opened = PostgresStore::open(&lent.options(), Arc::new(SystemIds)).await;
+                // A pooler may still hold connections that ended with the case before: at most twenty.
+                for _ in 0..20 {
+                    if matches!(opened, Err(StoreError::Unavailable { .. })) && lent.bouncer.is_some() {
+                        opened = PostgresStore::open(&lent.options(), Arc::new(SystemIds)).await;
                     }
                 }
+                opened.unwrap().0
             }
         }
     }
@@ -188,7 +188,7 @@ async fn empty_again(place: &Place) {
     place
         .query(
             "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
-             WHERE datname = current_database() AND pid <> pg_backend_pid()",
+             WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()",
         )
         .await;
     let tables = "SELECT tablename FROM pg_tables JOIN pg_class ON relname = tablename AND NOT relispartition \

@@ -46,7 +46,7 @@ async fn the_turns_of_a_killed_worker_go_on_elsewhere() {
             site.fleet.wait_for(id, &[JobState::Completed, JobState::Discarded, JobState::Pending]).await;
         let attempts = if orphans.contains(id) { 2 } else { 1 };
         assert_eq!((&done["state"], &done["attempt"]), (&json!("completed"), &json!(attempts)), "{done:#}");
-        assert_ne!(done["worker_id"], name, "{done:#}");
+        assert_ne!(site.last_worker(id).await, name, "{done:#}");
         assert_eq!(done["ext_agent_tokens_used"], 12 + 7 + 10 + 5, "{done:#}");
     }
     let mut asked: HashMap<(String, usize), usize> = HashMap::new();

@@ -71,6 +71,17 @@ impl Site {
         self.fleet.place.rows::<(String,)>(&sql).await.into_iter().map(|(id,)| id).collect()
     }
 
+    /// The worker that claimed a job last.
+    async fn last_worker(&self, job: &str) -> String {
+        let sql = format!(
+            "SELECT e.data FROM events e JOIN jobs j ON j.seq = e.job_seq WHERE j.id = '{job}' AND e.name = 'job.started' \
+             ORDER BY e.seq DESC LIMIT 1"
+        );
+        let started: Vec<(String,)> = self.fleet.place.rows(&sql).await;
+        let data: Value = serde_json::from_str(&started[0].0).expect("JSON");
+        data["worker_id"].as_str().expect("a name").to_owned()
+    }
+
     /// How many rows say what has happened: whoever writes for a job changes one of these.
     async fn written(&self) -> i64 {
         let tables =

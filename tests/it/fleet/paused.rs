@@ -32,7 +32,8 @@ async fn the_other_ends_it(site: Site, mut sleeper: Program, id: &str) {
     let time = site.keep_time();
     let other = site.worker("other", &["--lease", "1s"], &[]).await;
     let done = site.fleet.wait_for(id, &[JobState::Completed, JobState::Discarded, JobState::Pending]).await;
-    assert_eq!((&done["state"], &done["worker_id"]), (&json!("completed"), &json!("other")), "{done:#}");
+    assert_eq!(done["state"], "completed", "{done:#}");
+    assert_eq!(site.last_worker(id).await, "other");
     other.stop().await;
     drop(time);
     let written = site.written().await;
@@ -67,10 +68,10 @@ async fn a_worker_that_stops_within_a_transaction_does_not_keep_its_jobs_from_ot
     let Place::Url(url) = &site.fleet.place else { panic!("this is about PostgreSQL") };
     let mut conn = PgConnection::connect(url).await.unwrap();
     conn.execute("BEGIN").await.unwrap();
-    conn.execute("LOCK TABLE checkpoints IN ACCESS EXCLUSIVE MODE").await.unwrap();
-    // The sleeper's statement has to wait; when it goes on there is nobody left to commit it.
+    conn.execute("SELECT * FROM budgets FOR UPDATE").await.unwrap();
+    // The sleeper's statement has to wait; when it goes on, there is nobody left to commit it.
     gate.open();
-    let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'checkpoints'::regclass";
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     site.fleet.until("the sleeper writes", async || site.fleet.number(waiting).await > 0).await;
     sleeper.signal("STOP");
     conn.close().await.unwrap();

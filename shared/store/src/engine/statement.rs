@@ -24,7 +24,7 @@ impl Writes {
     }
 
     /// Adds rows that may be there already.
-    pub(super) fn new<R: BulkRow>(&mut self, action: &'static str, text: &'static Text, rows: Vec<R>) {
+    pub(super) fn if_new<R: BulkRow>(&mut self, action: &'static str, text: &'static Text, rows: Vec<R>) {
         self.add(action, text, rows, false);
     }
 

@@ -92,9 +92,7 @@ pub(super) async fn applied(conn: &mut PgConnection) -> Result<Vec<i64>, StoreEr
             Ok(Vec::new())
         }
         Err(error) => Err(failed("list its migrations")(error)),
-        Ok(rows) => {
-            rows.iter().map(|row| row.try_get(0).map_err(failed("list its migrations"))).collect()
-        }
+        Ok(rows) => rows.iter().map(|row| row.try_get(0).map_err(failed("list its migrations"))).collect(),
     }
 }
 

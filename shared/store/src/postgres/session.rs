@@ -211,9 +211,9 @@ pub(super) struct Readers {
 
 impl Readers {
     pub(super) fn new(address: &Address, options: &PostgresOptions) -> Self {
-        // The listener keeps a connection of the pool to itself.
+        // The listener keeps a connection of the pool to itself, and must leave one.
         let pool = PgPoolOptions::new()
-            .max_connections(options.connections.max(1) + u32::from(options.listens()))
+            .max_connections(options.connections.max(1 + u32::from(options.listens())))
             .acquire_timeout(ACQUIRE)
             .connect_lazy_with(address.options());
         Self { pool, pooler: options.transaction_pooler }

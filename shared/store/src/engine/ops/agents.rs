@@ -14,7 +14,7 @@ pub(in super::super) async fn register<S: Session>(
     let digest = digest::of_text(&definition);
     let rows = vec![(digest.clone(), definition)];
     let mut writes = Writes::default();
-    writes.new("write an agent definition", &sql::DEFINITIONS_INSERT, rows);
+    writes.if_new("write an agent definition", &sql::DEFINITIONS_INSERT, rows);
     writes.run(session).await?;
     let values = [
         agent.definition.name.as_str().into(),

@@ -160,8 +160,8 @@ impl Rows {
         self.definitions.dedup();
         let queues = self.queues.into_iter().map(|name| (name,)).collect();
         let mut writes = Writes::default();
-        writes.new("remember queues", &sql::QUEUES_INSERT, queues);
-        writes.new("write agent definitions", &sql::DEFINITIONS_INSERT, self.definitions);
+        writes.if_new("remember queues", &sql::QUEUES_INSERT, queues);
+        writes.if_new("write agent definitions", &sql::DEFINITIONS_INSERT, self.definitions);
         writes.all("write budgets", &sql::BUDGETS_INSERT, self.budgets);
         writes.all("write engagements", &sql::ENGAGEMENTS_INSERT, self.engagements);
         writes.all("write jobs", &sql::JOBS_INSERT, self.jobs);

@@ -45,8 +45,7 @@ pub(in super::super) async fn promote_for_claim<S: Session>(
     wanted: &[Arg<'_>],
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let rows =
-        read(session, "promote due jobs", &sql::JOBS_DUE_IN_QUEUE, wanted, JobRow::decode).await?;
+    let rows = read(session, "promote due jobs", &sql::JOBS_DUE_IN_QUEUE, wanted, JobRow::decode).await?;
     let mut unit = Unit::default();
     promote(session, &mut unit, rows, now).await?;
     rings.append(&mut unit.rings);
