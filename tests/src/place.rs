@@ -7,9 +7,13 @@ use sqlx::{AssertSqlSafe, Connection, FromRow};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Clock, SystemClock};
-use turnstone_store::{PostgresOptions, PostgresStore, SqliteStore, Store};
+use turnstone_store::{PostgresOptions, PostgresStore, SqliteStore, Store, StoreError};
+
+/// The pause before a database that is down is asked again.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// What must hold in a database that no worker uses.
 const INVARIANTS: [(&str, &str); 9] = [
@@ -95,16 +99,20 @@ impl Place {
         }
     }
 
-    /// The store over it, and its time.
+    /// The store over it, and its time. A database that is just down is waited for.
     pub async fn open(&self) -> (Store, Arc<dyn Clock>) {
         match self {
             Self::File(path) => {
                 let store = SqliteStore::open(path, Arc::new(SystemIds)).await.expect("the store");
                 (store, Arc::new(SystemClock))
             }
-            Self::Url(url) => {
-                PostgresStore::open(&options(url), Arc::new(SystemIds)).await.expect("the store")
-            }
+            Self::Url(url) => loop {
+                match PostgresStore::open(&options(url), Arc::new(SystemIds)).await {
+                    // It starts up or recovers; a test that waits for ever ends by its own patience.
+                    Err(StoreError::Unavailable { .. }) => tokio::time::sleep(AGAIN).await,
+                    opened => return opened.expect("the store"),
+                }
+            },
         }
     }
 
@@ -135,6 +143,13 @@ impl Place {
                 rows
             }
         }
+    }
+
+    /// dbg
+    pub async fn rows_pg(&self, sql: &str) -> Vec<(String, Option<String>, String, String)> {
+        let Self::Url(url) = self else { panic!() };
+        let mut conn = PgConnection::connect(url).await.expect("the database");
+        sqlx::query_as(AssertSqlSafe(sql.to_owned())).fetch_all(&mut conn).await.expect("rows")
     }
 
     /// Asserts what must hold when no worker uses the database: no lease and no reservation is left behind, and every

@@ -17,6 +17,9 @@ pub struct Figure {
     pub high: f64,
     /// Every value.
     pub values: Vec<f64>,
+    /// What it was before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<f64>,
     /// The median as a share of the clean rate of the same run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_of_clean: Option<f64>,
@@ -42,6 +45,7 @@ impl Figure {
             low: low.unwrap_or_default(),
             high: high.unwrap_or_default(),
             values,
+            before: None,
             share_of_clean: None,
             aim: None,
             met: None,
@@ -52,6 +56,11 @@ impl Figure {
     pub fn beside(self, clean: f64) -> Self {
         let share = (clean > 0.0).then(|| (self.median / clean * 1e3).round() / 1e3);
         Self { share_of_clean: share, ..self }
+    }
+
+    /// Says what it was before.
+    pub fn after(self, before: f64) -> Self {
+        Self { before: Some(before), ..self }
     }
 
     /// Says what it should be.

@@ -52,9 +52,11 @@ impl Report {
 
 fn line(figure: &Figure) {
     let Figure { name, unit, median, low, high, .. } = figure;
+    let range = if figure.values.len() > 1 { format!(" ({low} to {high})") } else { String::new() };
+    let before = figure.before.map_or(String::new(), |before| format!(", {before} before"));
     let share =
         figure.share_of_clean.map_or(String::new(), |share| format!(", {:.0} % of clean", share * 100.0));
     let met = figure.met.map(|met| if met { "met" } else { "missed" });
     let aim = figure.aim.zip(met).map_or(String::new(), |(aim, met)| format!("; {met}: {aim}"));
-    println!("  {name}: {median} {unit} ({low} to {high}){share}{aim}");
+    println!("  {name}: {median} {unit}{range}{before}{share}{aim}");
 }

@@ -173,6 +173,13 @@ impl Process {
         self.0.kill().await.expect("SIGKILL");
     }
 
+    /// Sends it a signal by its name.
+    pub fn signal(&self, name: &str) {
+        let Some(pid) = self.pid() else { return };
+        let sent = std::process::Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
+        assert!(sent.expect("kill runs").success(), "the process is gone");
+    }
+
     /// Its number.
     pub fn pid(&self) -> Option<u32> {
         self.0.id()

@@ -188,7 +188,7 @@ fn setting(name: &str, default: usize) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fleet_survives_chaos() {
     let (jobs, seed) = (setting("TURNSTONE_CHAOS_JOBS", 200), setting("TURNSTONE_CHAOS_SEED", 20_261_121));
-    let (began, mut random) = (Instant::now(), Random::new(seed as u64));
+    let mut random = Random::new(seed as u64);
     println!("{jobs} engagements, seed {seed}");
     let postgres = Postgres::own().await;
     let database = postgres.database().await;
@@ -198,6 +198,7 @@ async fn a_fleet_survives_chaos() {
         fleet.push(&job(n)).await;
     }
     let mut crew = Crew::new(&fleet);
+    let began = Instant::now();
     let mut calls = 0;
     for round in 1..=ROUNDS {
         calls += random.below(2 * 2 * jobs / ROUNDS);

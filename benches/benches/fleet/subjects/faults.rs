@@ -3,7 +3,7 @@
 use crate::Pace;
 use crate::figures::Figure;
 use crate::site::{Process, Site, now};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use turnstone_tests::servers::TcpProxy;
 
 /// The share of the clean rate that counts as back.
@@ -53,7 +53,7 @@ impl Fleet {
     /// Watches the fleet from the moment when a fault is over; how many seconds it took to be back, and all the time
     /// that it was watched when it was not.
     async fn back_since(&self, over: i64) -> f64 {
-        let watched = self.pace.seconds(12);
+        let watched = self.pace.seconds(11);
         tokio::time::sleep(watched).await;
         let rates = self.site.rates(over).await;
         rates.reached(self.clean * BACK, over, now()).unwrap_or(watched).as_secs_f64()
@@ -85,15 +85,12 @@ impl Fleet {
 
     async fn idle_connections(&self) -> Figure {
         self.stock().await;
-        let (began, lasts) = (Instant::now(), self.pace.seconds(8));
-        let mut idle = self.site.witness().take_all_connections().await;
-        // The fleet's own connections end, and others take their places.
+        // The fleet's connections end while it is paused, and others take their places.
+        self.processes.iter().for_each(|process| process.signal("STOP"));
         self.site.postgres.terminate_connections(&self.site.database).await;
-        idle.clear();
-        while began.elapsed() < lasts {
-            idle.extend(self.site.witness().take_all_connections().await);
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        let idle = self.site.witness().take_all_connections().await;
+        self.processes.iter().for_each(|process| process.signal("CONT"));
+        tokio::time::sleep(self.pace.seconds(8)).await;
         let name = format!("{} idle connections took every place for 8 s", idle.len());
         drop(idle);
         figure(name, vec![self.back_since(now()).await])

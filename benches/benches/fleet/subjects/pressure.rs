@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// How long each pressure lasts.
-const LASTS: u64 = 20;
+const LASTS: u64 = 15;
 /// How long the fleet is watched afterwards.
-const AFTER: u64 = 6;
+const AFTER: u64 = 5;
 /// How many relations are told of.
 const RELATIONS: usize = 3;
 
@@ -95,12 +95,8 @@ impl Fleet {
         let dead = self.site.witness().dead_rows().await;
         figures.extend(dead.into_iter().take(RELATIONS).map(|(relation, rows)| {
             let had = before.get(&relation).copied().unwrap_or_default();
-            let name = format!("{name}: dead rows of {relation}, before and after");
-            Figure {
-                low: had as f64,
-                high: rows as f64,
-                ..Figure::of(name, "rows", vec![had as f64, rows as f64])
-            }
+            let name = format!("{name}, dead rows of {relation} afterwards");
+            Figure::of(name, "rows", vec![rows as f64]).after(had as f64)
         }));
         figures
     }
