@@ -145,13 +145,6 @@ impl Place {
         }
     }
 
-    /// dbg
-    pub async fn rows_pg(&self, sql: &str) -> Vec<(String, Option<String>, String, String)> {
-        let Self::Url(url) = self else { panic!() };
-        let mut conn = PgConnection::connect(url).await.expect("the database");
-        sqlx::query_as(AssertSqlSafe(sql.to_owned())).fetch_all(&mut conn).await.expect("rows")
-    }
-
     /// Asserts what must hold when no worker uses the database: no lease and no reservation is left behind, and every
     /// phase of every complete turn was committed exactly once and booked exactly once.
     pub async fn check(&self) {

@@ -115,7 +115,8 @@ pub struct RedisConfig {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkerConfig {
-    /// Its name, unique in the fleet; without one it is made of the machine's name and the process id.
+    /// Its name, unique in the fleet; without one it is made of the machine's name, the process id and four random
+    /// characters.
     pub name: Option<String>,
     /// The most turns in flight at once.
     pub slots: u32,

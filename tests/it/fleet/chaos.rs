@@ -211,7 +211,6 @@ async fn a_fleet_survives_chaos() {
         );
     }
     until("every job has ended or waits for somebody", Duration::from_secs(300), async || {
-        tokio::time::sleep(Duration::from_millis(100)).await;
         fleet.number(UNSETTLED).await == 0
     })
     .await;

@@ -2,7 +2,7 @@
 
 use super::Site;
 use crate::program::{Env, Program};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use turnstone_domain::{Clock as _, SystemClock};
 use turnstone_tests::servers::faketime_path;
 use turnstone_tests::{Gate, Reply};
 
@@ -15,8 +15,7 @@ fn off_by<'a>(library: &'a str, by: &'a str) -> [(&'a str, &'a str); 3] {
 fn told(env: Env<'_>) -> i64 {
     let date = std::process::Command::new("date").arg("+%s").envs(env.iter().copied()).output().unwrap();
     let told: i64 = String::from_utf8(date.stdout).unwrap().trim().parse().unwrap();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    told - i64::try_from(now.as_secs()).unwrap()
+    told - SystemClock.now().0 / 1_000
 }
 
 fn has_loaded(program: &Program, library: &str) -> bool {

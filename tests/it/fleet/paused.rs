@@ -71,13 +71,9 @@ async fn a_worker_that_stops_within_a_transaction_does_not_keep_its_jobs_from_ot
     conn.execute("SELECT * FROM budgets FOR UPDATE").await.unwrap();
     // The sleeper's statement has to wait; when it goes on, there is nobody left to commit it.
     gate.open();
-    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%UPDATE budgets%'";
     site.fleet.until("the sleeper writes", async || site.fleet.number(waiting).await > 0).await;
     sleeper.signal("STOP");
-    let look = "SELECT pid::text, state, coalesce(wait_event_type, '-') || ' ' || coalesce(wait_event, '-'), left(query, 3000) FROM pg_stat_activity WHERE datname = current_database()";
-    eprintln!("{:#?}", site.fleet.place.rows_pg(look).await);
     conn.close().await.unwrap();
-    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-    eprintln!("{:#?}", site.fleet.place.rows_pg(look).await);
     the_other_ends_it(site, sleeper, &id).await;
 }

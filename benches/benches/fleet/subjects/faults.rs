@@ -10,13 +10,14 @@ use turnstone_tests::servers::TcpProxy;
 const BACK: f64 = 0.95;
 const AIM: &str = "never more than 10 s";
 
-/// A fleet with work to do, and how fast it is when nothing is wrong.
+/// A fleet with work to do.
 struct Fleet {
     pace: Pace,
     site: Site,
     proxy: TcpProxy,
     processes: Vec<Process>,
-    clean: f64,
+    /// How fast it is when nothing is wrong, to enqueue enough.
+    usual: f64,
 }
 
 /// Measures it.
@@ -28,9 +29,9 @@ pub async fn measure(pace: Pace) -> Vec<Figure> {
         processes.push(site.worker(name, 64, Duration::ZERO, "5s").await);
     }
     processes.push(site.worker_at(proxy.addr(), "far", 64, Duration::ZERO, "5s").await);
-    let clean = site.clean(pace.seconds(8)).await;
-    let fleet = Fleet { pace, site, proxy, processes, clean };
-    let mut figures = vec![Figure::of("clean rate", "jobs/s", vec![clean])];
+    let usual = site.clean(pace.seconds(4)).await;
+    let fleet = Fleet { pace, site, proxy, processes, usual };
+    let mut figures = vec![Figure::of("clean rate at the beginning", "jobs/s", vec![usual])];
     figures.push(fleet.restarts().await);
     figures.push(fleet.terminations().await);
     figures.push(fleet.idle_connections().await);
@@ -50,41 +51,45 @@ fn runs(pid: u32) -> bool {
 }
 
 impl Fleet {
+    /// Puts enough work before the fleet for a fault and the time after it; the clean rate, just before the fault,
+    /// because the machine may be slower or faster by then than it was at the beginning.
+    async fn clean(&self) -> f64 {
+        self.site.stock(self.usual * 40.0 + 100.0).await;
+        let from = now();
+        tokio::time::sleep(self.pace.seconds(4)).await;
+        self.site.rates(from).await.usual(from, now())
+    }
+
     /// Watches the fleet from the moment when a fault is over; how many seconds it took to be back, and all the time
     /// that it was watched when it was not.
-    async fn back_since(&self, over: i64) -> f64 {
+    async fn back_to(&self, clean: f64, over: i64) -> f64 {
         let watched = self.pace.seconds(11);
         tokio::time::sleep(watched).await;
         let rates = self.site.rates(over).await;
-        rates.reached(self.clean * BACK, over, now()).unwrap_or(watched).as_secs_f64()
-    }
-
-    /// Puts enough work before the fleet for a fault and the time after it.
-    async fn stock(&self) {
-        self.site.stock(self.clean * 26.0 + 100.0).await;
+        rates.reached(clean * BACK, over, now()).unwrap_or(watched).as_secs_f64()
     }
 
     async fn restarts(&self) -> Figure {
         let mut took = Vec::new();
         for _ in 0..self.pace.times(2) {
-            self.stock().await;
+            let clean = self.clean().await;
             self.site.postgres.restart_immediate().await;
-            took.push(self.back_since(now()).await);
+            took.push(self.back_to(clean, now()).await);
         }
         figure("PostgreSQL restarted with -m immediate", took)
     }
 
     async fn terminations(&self) -> Figure {
-        self.stock().await;
+        let clean = self.clean().await;
         for _ in 0..self.pace.times(10) {
             self.site.postgres.terminate_connections(&self.site.database).await;
             tokio::time::sleep(self.pace.seconds(1)).await;
         }
-        figure("connections terminated once a second for 10 s", vec![self.back_since(now()).await])
+        figure("connections terminated once a second for 10 s", vec![self.back_to(clean, now()).await])
     }
 
     async fn idle_connections(&self) -> Figure {
-        self.stock().await;
+        let clean = self.clean().await;
         // The fleet's connections end while it is paused, and others take their places.
         self.processes.iter().for_each(|process| process.signal("STOP"));
         self.site.postgres.terminate_connections(&self.site.database).await;
@@ -93,12 +98,12 @@ impl Fleet {
         tokio::time::sleep(self.pace.seconds(8)).await;
         let name = format!("{} idle connections took every place for 8 s", idle.len());
         drop(idle);
-        figure(name, vec![self.back_since(now()).await])
+        figure(name, vec![self.back_to(clean, now()).await])
     }
 
-    /// What happens to one worker of three is not to be seen in the rate of all alone: the others go on.
+    /// What happens to one worker of three is hardly to be seen in the rate of all: the others go on.
     async fn one_network(&self, silent: bool) -> Figure {
-        self.stock().await;
+        let clean = self.clean().await;
         if silent {
             self.proxy.stall().await
         } else {
@@ -107,7 +112,7 @@ impl Fleet {
         tokio::time::sleep(self.pace.seconds(6)).await;
         self.proxy.heal().await;
         let what = if silent { "silent" } else { "cut" };
-        figure(format!("network of one worker {what} for 6 s"), vec![self.back_since(now()).await])
+        figure(format!("network of one worker {what} for 6 s"), vec![self.back_to(clean, now()).await])
     }
 }
 

@@ -27,7 +27,7 @@ pub struct RunArgs {
     /// How long a silent worker keeps its jobs, such as 15s [default: 15s]
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
     pub lease: Option<u64>,
-    /// Its name, unique in the fleet [default: the machine's name and the process id]
+    /// Its name, unique in the fleet [default: the machine's name, the process id and four random characters]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// How long a stopping worker lets turns reach their next checkpoint, such as 10s [default: 10s]
@@ -110,8 +110,7 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     let equipment = Equipment::of(config, None, Arc::clone(&clock))?;
     let limits = equipment.limits(config, Arc::clone(&store.limits))?;
     let Equipment { providers, toolbox, .. } = equipment;
-    let name =
-        config.worker.name.clone().unwrap_or_else(|| format!("{}-{}", host_name(), std::process::id()));
+    let name = config.worker.name.clone().unwrap_or_else(|| given_name(&ids.next()));
     let options = options(config, name.clone());
     let store = (Arc::clone(&store.ledger), store.doorbell.clone());
     let deps = Deps::new(store, clock, ids, providers, toolbox, options);
@@ -122,6 +121,13 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     let line = format!("turnstone worker {name} runs with {slots} slots for {queues}");
     Started { name: Some(name), ..Started::new("worker", line) }.print(&session.output)?;
     Ok(Service::of(vec![part(worker)]))
+}
+
+/// A name that no other worker has. In a container the machine's name and the process id are the same at every start,
+/// and the worker before this one may not be forgotten yet.
+fn given_name(id: &str) -> String {
+    let tail = id.get(id.len().saturating_sub(4)..).unwrap_or_default();
+    format!("{}-{}-{tail}", host_name(), std::process::id())
 }
 
 /// Refuses a queue that nobody knows: a worker for a misspelt one would wait for ever.

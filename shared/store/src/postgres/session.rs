@@ -11,12 +11,16 @@ use crate::sql::Text;
 use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Connection, Postgres, Row};
+use std::future::Future;
+use std::io;
 use std::time::Duration;
 
 /// Begins a transaction and names it.
 const BEGIN: &str = include_str!("../../sql/postgres_alone/begin.sql");
 /// What became of a transaction.
 const OUTCOME: &str = include_str!("../../sql/postgres_alone/outcome.sql");
+/// How long a writer waits for one answer. A database whose machine is gone never says so.
+const ANSWER: Duration = Duration::from_secs(30);
 /// How long a read waits for a connection.
 const ACQUIRE: Duration = Duration::from_secs(10);
 
@@ -77,6 +81,19 @@ pub(super) async fn remember_queues(
     remembered.await.map_err(failed("remember queues"))
 }
 
+/// Waits for an answer, but not for ever.
+async fn within<T>(
+    asking: impl Future<Output = Result<T, sqlx::Error>> + Send,
+) -> Result<T, sqlx::Error> {
+    match tokio::time::timeout(ANSWER, asking).await {
+        Ok(answer) => answer,
+        Err(_) => Err(sqlx::Error::Io(io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!("the database did not answer within {ANSWER:?}"),
+        ))),
+    }
+}
+
 /// A connection that writes. It is made when it is needed, and made anew when it broke.
 pub(super) struct Writing {
     address: Address,
@@ -98,6 +115,14 @@ impl Writing {
         Ok(self.conn.insert(conn))
     }
 
+    /// Gives the connection up when nothing came back on it: what comes later belongs to nobody.
+    fn heard<T>(&mut self, answer: Result<T, sqlx::Error>) -> Result<T, sqlx::Error> {
+        if matches!(answer, Err(sqlx::Error::Io(_))) {
+            self.conn = None;
+        }
+        answer
+    }
+
     fn open(&mut self) -> Result<&mut PgConnection, StoreError> {
         self.conn.as_mut().ok_or(StoreError::Unavailable {
             action: "go on",
@@ -110,7 +135,7 @@ impl Session for Writing {
     type Row = PgRow;
 
     async fn begin(&mut self) -> Result<(), StoreError> {
-        let begun = sqlx::raw_sql(BEGIN).fetch_one(self.connected().await?).await;
+        let begun = within(sqlx::raw_sql(BEGIN).fetch_one(self.connected().await?)).await;
         let named = begun.and_then(|row| row.try_get::<String, _>("xid"));
         if named.is_err() {
             self.conn = None;
@@ -121,7 +146,7 @@ impl Session for Writing {
 
     async fn commit(&mut self) -> Result<(), CommitError> {
         let conn = self.open().map_err(CommitError::Refused)?;
-        let Err(error) = sqlx::raw_sql("COMMIT").execute(conn).await else { return Ok(()) };
+        let Err(error) = within(sqlx::raw_sql("COMMIT").execute(conn)).await else { return Ok(()) };
         self.conn = None;
         let refused = error.as_database_error().is_some_and(|e| {
             // A server that shuts down may have committed before it said so.
@@ -134,7 +159,7 @@ impl Session for Writing {
     async fn rollback(&mut self) {
         let Some(mut conn) = self.conn.take() else { return };
         // A connection that cannot roll back is given up: the database does it then.
-        if sqlx::raw_sql("ROLLBACK").execute(&mut conn).await.is_ok() {
+        if within(sqlx::raw_sql("ROLLBACK").execute(&mut conn)).await.is_ok() {
             self.conn = Some(conn);
         }
     }
@@ -144,12 +169,12 @@ impl Session for Writing {
         let query = sqlx::query(OUTCOME).persistent(false).bind(xid);
         let conn = self.connected().await?;
         // In a transaction of its own: through a pooler the statement and its execution must not part.
-        let asked = async {
+        let asked = within(async {
             let mut tx = conn.begin().await?;
             let row = query.fetch_one(&mut *tx).await?;
             tx.commit().await?;
             row.try_get::<Option<String>, _>("outcome")
-        }
+        })
         .await;
         if asked.is_err() {
             self.conn = None;
@@ -171,7 +196,8 @@ impl Session for Writing {
         args: Args<'_>,
     ) -> Result<Vec<PgRow>, StoreError> {
         let query = bound(text, args, self.persistent);
-        query.fetch_all(self.open()?).await.map_err(failed(action))
+        let rows = within(query.fetch_all(self.open()?)).await;
+        self.heard(rows).map_err(failed(action))
     }
 
     async fn execute(
@@ -181,8 +207,8 @@ impl Session for Writing {
         args: Args<'_>,
     ) -> Result<u64, StoreError> {
         let query = bound(text, args, self.persistent);
-        let done = query.execute(self.open()?).await.map_err(failed(action))?;
-        Ok(done.rows_affected())
+        let done = within(query.execute(self.open()?)).await;
+        Ok(self.heard(done).map_err(failed(action))?.rows_affected())
     }
 
     async fn write(&mut self, mut writes: Vec<Write>) -> Result<(), StoreError> {
@@ -193,7 +219,8 @@ impl Session for Writing {
             query = with_columns(query, std::mem::take(&mut write.rows.columns));
         }
         let action = writes.first().map_or("write", |write| write.action);
-        let row = query.fetch_one(self.open()?).await.map_err(failed(action))?;
+        let row = within(query.fetch_one(self.open()?)).await;
+        let row = self.heard(row).map_err(failed(action))?;
         for (at, write) in writes.iter().enumerate() {
             let written: i64 = row.try_get(at).map_err(failed(write.action))?;
             write.check(written.unsigned_abs())?;
