@@ -46,6 +46,13 @@ CREATE TABLE statistics_mark (
 );
 INSERT INTO statistics_mark (one, ended_at) VALUES (1, 0);
 
+-- The last transaction of each writer that was committed: what a writer looks up whose connection broke during a
+-- commit. PostgreSQL alone has such writers.
+CREATE TABLE writers (
+    name        TEXT PRIMARY KEY,
+    last_commit TEXT NOT NULL                       -- UUIDv7, so old ones can be told
+) WITHOUT ROWID;
+
 -- Buckets of requests and tokens that all workers share: what is left, in sixty-thousandths, as of when.
 CREATE TABLE rate_limits (
     name       TEXT PRIMARY KEY,

@@ -1,5 +1,6 @@
 //! Identifiers: UUIDv7 as lower-case text, made in Rust, never by the database.
 
+use crate::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -72,6 +73,13 @@ impl Ids for SystemIds {
     }
 }
 
+/// The lowest UUIDv7 of this time: ids that were made before sort before it.
+#[must_use]
+pub fn lowest_at(time: Timestamp) -> String {
+    let ms = time.0.clamp(0, 0xffff_ffff_ffff);
+    format!("{:08x}-{:04x}-7000-8000-000000000000", ms >> 16, ms & 0xffff)
+}
+
 /// Whether `text` is a UUIDv7 in the canonical lower-case spelling that OJS core §3.1 demands of a job id.
 #[must_use]
 pub fn is_uuid_v7(text: &str) -> bool {
@@ -95,6 +103,15 @@ mod tests {
         for bad in ["", "x", "0190A7B2-0000-7000-8000-000000000000", "0190a7b2-0000-4000-8000-000000000000"] {
             assert!(!is_uuid_v7(bad), "{bad:?} must be refused");
         }
+    }
+
+    #[test]
+    fn ids_of_before_sort_below_the_lowest_of_a_time() {
+        let at = Timestamp(1_795_275_723_601);
+        let uuid =
+            |ms: u64| uuid::Builder::from_unix_timestamp_millis(ms, &[0xff; 10]).into_uuid().to_string();
+        assert!(is_uuid_v7(&lowest_at(at)));
+        assert!(uuid(1_795_275_723_600) < lowest_at(at) && lowest_at(at) <= uuid(1_795_275_723_601));
     }
 
     #[test]

@@ -46,6 +46,7 @@ common! {
     NEXT_DUE = "next_due",
     PING = "ping",
     PRUNE_WORKERS = "prune_workers",
+    PRUNE_WRITERS = "prune_writers",
     QUEUES_LISTED = "queues_listed",
     QUEUES_READY = "queues_ready",
     RATE_LIMITS_FORGET = "rate_limits_forget",

@@ -1,2 +1,2 @@
--- What became of transaction $1: committed, aborted or in progress; NULL when it is too old to be known.
-SELECT pg_xact_status(CAST($1 AS xid8)) AS outcome
+-- The last committed transaction of writer $1. The lock waits for one that is still being committed.
+SELECT last_commit FROM writers WHERE name = $1 FOR UPDATE

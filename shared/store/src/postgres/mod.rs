@@ -72,9 +72,9 @@ impl PostgresStore {
         fitness::schema_fits(&mut first).await?;
         let readers = Readers::new(&address, options);
         let clock = DatabaseClock::start(&mut first, readers.clone()).await?;
-        let mut sessions = vec![Writing::new(address.clone(), options, Some(first))];
+        let mut sessions = vec![Writing::new(address.clone(), options, &ids, Some(first))];
         for _ in 1..options.writers.max(1) {
-            sessions.push(Writing::new(address.clone(), options, None));
+            sessions.push(Writing::new(address.clone(), options, &ids, None));
         }
         let limits = Arc::new(DatabaseLimits::new(readers.clone()));
         let store = engine::start(readers.clone(), sessions, &ids, limits);

@@ -13,11 +13,13 @@ use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Connection, Postgres, Row};
 use std::future::Future;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
+use turnstone_domain::Ids;
 
-/// Begins a transaction and names it.
+/// Begins a transaction and leaves its name.
 const BEGIN: &str = include_str!("../../sql/postgres_alone/begin.sql");
-/// What became of a transaction.
+/// The name of the last transaction that was committed.
 const OUTCOME: &str = include_str!("../../sql/postgres_alone/outcome.sql");
 /// How long a writer waits for one answer. A database whose machine is gone never says so.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -82,9 +84,7 @@ pub(super) async fn remember_queues(
 }
 
 /// Waits for an answer, but not for ever.
-async fn within<T>(
-    asking: impl Future<Output = Result<T, sqlx::Error>> + Send,
-) -> Result<T, sqlx::Error> {
+async fn within<T>(asking: impl Future<Output = Result<T, sqlx::Error>> + Send) -> Result<T, sqlx::Error> {
     match tokio::time::timeout(ANSWER, asking).await {
         Ok(answer) => answer,
         Err(_) => Err(sqlx::Error::Io(io::Error::new(
@@ -99,12 +99,22 @@ pub(super) struct Writing {
     address: Address,
     persistent: bool,
     conn: Option<PgConnection>,
-    xid: String,
+    ids: Arc<dyn Ids>,
+    /// This writer's row in `writers`.
+    name: String,
+    /// The name of the transaction that was begun last.
+    commit: String,
 }
 
 impl Writing {
-    pub(super) fn new(address: Address, options: &PostgresOptions, conn: Option<PgConnection>) -> Self {
-        Self { address, persistent: !options.transaction_pooler, conn, xid: String::new() }
+    pub(super) fn new(
+        address: Address,
+        options: &PostgresOptions,
+        ids: &Arc<dyn Ids>,
+        conn: Option<PgConnection>,
+    ) -> Self {
+        let (ids, name) = (Arc::clone(ids), ids.next());
+        Self { address, persistent: !options.transaction_pooler, conn, ids, name, commit: String::new() }
     }
 
     async fn connected(&mut self) -> Result<&mut PgConnection, StoreError> {
@@ -135,13 +145,14 @@ impl Session for Writing {
     type Row = PgRow;
 
     async fn begin(&mut self) -> Result<(), StoreError> {
-        let begun = within(sqlx::raw_sql(BEGIN).fetch_one(self.connected().await?)).await;
-        let named = begun.and_then(|row| row.try_get::<String, _>("xid"));
-        if named.is_err() {
+        self.commit = self.ids.next();
+        // Ids are UUIDs: nothing in them could end the literal that they stand in.
+        let text = BEGIN.replace(":writer", &self.name).replace(":commit", &self.commit);
+        let begun = within(sqlx::raw_sql(AssertSqlSafe(text)).execute(self.connected().await?)).await;
+        if begun.is_err() {
             self.conn = None;
         }
-        self.xid = named.map_err(failed("begin a transaction"))?;
-        Ok(())
+        begun.map(|_| ()).map_err(failed("begin a transaction"))
     }
 
     async fn commit(&mut self) -> Result<(), CommitError> {
@@ -165,28 +176,20 @@ impl Session for Writing {
     }
 
     async fn outcome(&mut self) -> Result<bool, StoreError> {
-        let xid = self.xid.clone();
-        let query = sqlx::query(OUTCOME).persistent(false).bind(xid);
+        let query = sqlx::query(OUTCOME).persistent(false).bind(self.name.clone());
         let conn = self.connected().await?;
         // In a transaction of its own: through a pooler the statement and its execution must not part.
         let asked = within(async {
             let mut tx = conn.begin().await?;
-            let row = query.fetch_one(&mut *tx).await?;
+            let row = query.fetch_optional(&mut *tx).await?;
             tx.commit().await?;
-            row.try_get::<Option<String>, _>("outcome")
+            row.map(|row| row.try_get::<String, _>("last_commit")).transpose()
         })
         .await;
         if asked.is_err() {
             self.conn = None;
         }
-        match asked.map_err(failed("look up a commit"))?.as_deref() {
-            Some("committed") => Ok(true),
-            Some("in progress") => Err(StoreError::Unavailable {
-                action: "look up a commit",
-                message: "it is still in progress".to_owned(),
-            }),
-            _ => Ok(false),
-        }
+        Ok(asked.map_err(failed("look up a commit"))?.is_some_and(|last| last == self.commit))
     }
 
     async fn rows(

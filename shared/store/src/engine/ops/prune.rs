@@ -24,8 +24,8 @@ const OF_JOBS: &[&Text] = &[
 const OF_STREAMS: &[&Text] =
     &[&sql::PRUNE_EVENTS, &sql::PRUNE_MESSAGES, &sql::PRUNE_ENGAGEMENTS, &sql::PRUNE_BUDGETS];
 
-/// Deletes at most `limit` jobs of streams that ended before `before`, and what belongs to them. Workers that have
-/// been silent since then are forgotten, too. Where history is kept in partitions, those of the next jobs are made.
+/// Deletes at most `limit` jobs of streams that ended before `before`, and what belongs to them. Workers and
+/// writers that have been silent since then are forgotten, too. Where history is kept in partitions, those of the next jobs are made.
 pub(in super::super) async fn apply<S: Session>(
     session: &mut S,
     before: Timestamp,
@@ -33,6 +33,10 @@ pub(in super::super) async fn apply<S: Session>(
 ) -> Result<usize, StoreError> {
     let values = [before.0.into()];
     session.execute("forget silent workers", &PRUNE_WORKERS, Args::Values(&values)).await?;
+    let oldest = turnstone_domain::ids::lowest_at(before);
+    session
+        .execute("forget old writers", &sql::PRUNE_WRITERS, Args::Values(&[oldest.as_str().into()]))
+        .await?;
     session.rows("part history", &sql::PRUNE_HISTORY, Args::Values(&values)).await?;
     let values = [before.0.into(), row_limit(limit).into()];
     let decode = |row: &S::Row| Ok((rows::get::<i64>(row, "seq")?, rows::get::<i64>(row, "stream")?));
