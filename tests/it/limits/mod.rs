@@ -23,7 +23,7 @@ struct Shared {
 /// Lives as long as what is kept on it.
 enum Ground {
     Redis { _server: Redis },
-    Database { _database: Database, _stores: [Store; 2] },
+    Database { _database: Database, _stores: Vec<Store> },
 }
 
 impl Shared {
@@ -44,7 +44,7 @@ impl Shared {
             name: "the database",
             one: Arc::clone(&one.limits),
             other: Arc::clone(&other.limits),
-            _stands_on: Ground::Database { _database: database, _stores: [one, other] },
+            _stands_on: Ground::Database { _database: database, _stores: vec![one, other] },
         }
     }
 

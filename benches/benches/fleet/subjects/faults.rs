@@ -32,11 +32,11 @@ pub async fn measure(pace: Pace) -> Vec<Figure> {
     let usual = site.clean(pace.seconds(4)).await;
     let fleet = Fleet { pace, site, proxy, processes, usual };
     let mut figures = vec![Figure::of("clean rate at the beginning", "jobs/s", vec![usual])];
-    figures.push(fleet.restarts().await);
-    figures.push(fleet.terminations().await);
-    figures.push(fleet.idle_connections().await);
-    figures.push(fleet.one_network(false).await);
-    figures.push(fleet.one_network(true).await);
+    figures.extend(fleet.restarts().await);
+    figures.extend(fleet.terminations().await);
+    figures.extend(fleet.idle_connections().await);
+    figures.extend(fleet.one_network(false).await);
+    figures.extend(fleet.one_network(true).await);
     let pids: Vec<Option<u32>> = fleet.processes.iter().map(Process::pid).collect();
     let gone = pids.iter().filter(|pid| !pid.is_some_and(runs)).count();
     figures.push(
@@ -60,35 +60,35 @@ impl Fleet {
         self.site.rates(from).await.usual(from, now())
     }
 
-    /// Watches the fleet from the moment when a fault is over; how many seconds it took to be back, and all the time
-    /// that it was watched when it was not.
-    async fn back_to(&self, clean: f64, over: i64) -> f64 {
+    /// Watches the fleet from the moment when a fault is over.
+    async fn back_to(&self, clean: f64, over: i64) -> Back {
         let watched = self.pace.seconds(11);
         tokio::time::sleep(watched).await;
         let rates = self.site.rates(over).await;
-        rates.reached(clean * BACK, over, now()).unwrap_or(watched).as_secs_f64()
+        let took = rates.reached(clean * BACK, over, now()).unwrap_or(watched).as_secs_f64();
+        Back { took, clean, rates: rates.seconds(over, now()) }
     }
 
-    async fn restarts(&self) -> Figure {
+    async fn restarts(&self) -> [Figure; 2] {
         let mut took = Vec::new();
         for _ in 0..self.pace.times(2) {
             let clean = self.clean().await;
             self.site.postgres.restart_immediate().await;
             took.push(self.back_to(clean, now()).await);
         }
-        figure("PostgreSQL restarted with -m immediate", took)
+        figures("PostgreSQL restarted with -m immediate", took)
     }
 
-    async fn terminations(&self) -> Figure {
+    async fn terminations(&self) -> [Figure; 2] {
         let clean = self.clean().await;
         for _ in 0..self.pace.times(10) {
             self.site.postgres.terminate_connections(&self.site.database).await;
             tokio::time::sleep(self.pace.seconds(1)).await;
         }
-        figure("connections terminated once a second for 10 s", vec![self.back_to(clean, now()).await])
+        figures("connections terminated once a second for 10 s", vec![self.back_to(clean, now()).await])
     }
 
-    async fn idle_connections(&self) -> Figure {
+    async fn idle_connections(&self) -> [Figure; 2] {
         let clean = self.clean().await;
         // The fleet's connections end while it is paused, and others take their places.
         self.processes.iter().for_each(|process| process.signal("STOP"));
@@ -98,11 +98,11 @@ impl Fleet {
         tokio::time::sleep(self.pace.seconds(8)).await;
         let name = format!("{} idle connections took every place for 8 s", idle.len());
         drop(idle);
-        figure(name, vec![self.back_to(clean, now()).await])
+        figures(&name, vec![self.back_to(clean, now()).await])
     }
 
     /// What happens to one worker of three is hardly to be seen in the rate of all: the others go on.
-    async fn one_network(&self, silent: bool) -> Figure {
+    async fn one_network(&self, silent: bool) -> [Figure; 2] {
         let clean = self.clean().await;
         if silent {
             self.proxy.stall().await
@@ -112,10 +112,28 @@ impl Fleet {
         tokio::time::sleep(self.pace.seconds(6)).await;
         self.proxy.heal().await;
         let what = if silent { "silent" } else { "cut" };
-        figure(format!("network of one worker {what} for 6 s"), vec![self.back_to(clean, now()).await])
+        figures(&format!("network of one worker {what} for 6 s"), vec![self.back_to(clean, now()).await])
     }
 }
 
-fn figure(name: impl Into<String>, took: Vec<f64>) -> Figure {
-    Figure::of(name, "s", took).aiming(AIM, |figure| figure.high <= 10.0)
+/// How a fault ended.
+struct Back {
+    /// Seconds until the fleet was back; all the time that it was watched when it was not.
+    took: f64,
+    /// The clean rate.
+    clean: f64,
+    /// The rate in each second that it was watched.
+    rates: Vec<f64>,
+}
+
+/// The time, and beside it the rates from the end of the fault on: they tell a fleet that is nearly back from one that
+/// stands still.
+fn figures(name: &str, backs: Vec<Back>) -> [Figure; 2] {
+    let took = backs.iter().map(|back| back.took).collect();
+    let clean = backs.iter().map(|back| back.clean).sum::<f64>() / backs.len() as f64;
+    let rates = backs.into_iter().flat_map(|back| back.rates).collect();
+    [
+        Figure::of(name, "s", took).aiming(AIM, |figure| figure.high <= 10.0),
+        Figure::of(format!("{name}, rate from then on"), "jobs/s", rates).beside(clean),
+    ]
 }

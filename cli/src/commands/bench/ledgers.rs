@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, watch};
 use turnstone_domain::budget::Budget;

@@ -44,10 +44,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     let mut figures: Vec<Figure> = figures.map(Series::figure).collect();
     if bench.place.is_postgres() {
         let figure = figures.remove(BATCHES.len());
-        figures.insert(
-            BATCHES.len(),
-            figure.aiming("≥ 45,000/s", |figure| figure.spread.median >= 45_000.0),
-        );
+        figures.insert(BATCHES.len(), figure.aiming("≥ 45,000/s", |figure| figure.spread.median >= 45_000.0));
     }
     Ok(figures)
 }
@@ -58,8 +55,10 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
 /// The measurement could not be made.
 pub async fn with_backlog(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     let (batch, jobs) = BATCHES[1];
-    let mut series =
-        Series::new(format!("1 worker, {batch} jobs in a claim, {BACKLOG} behind"), Unit::PerSecond("jobs/s"));
+    let mut series = Series::new(
+        format!("1 worker, {batch} jobs in a claim, {BACKLOG} behind"),
+        Unit::PerSecond("jobs/s"),
+    );
     for round in 1..=bench.rounds {
         bench.tell("backlog", round);
         let disk = bench.place.disk().await?.fdatasync_per_s;

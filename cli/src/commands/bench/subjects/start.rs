@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use turnstone_domain::{Ids, JobId};
 use turnstone_domain::ids::SystemIds;
+use turnstone_domain::{Ids, JobId};
 use turnstone_worker::model::NoopModel;
 
 /// Jobs of one round.

@@ -40,7 +40,8 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
         }
         let figure = series.figure();
         figures.push(if turns == 256 { held_to_its_aim(bench, figure, slowest) } else { figure });
-        figures.extend((turns == 1).then(|| lone_turn.figure().aiming("≤ 2.5 ms", |f| f.spread.median <= 2.5)));
+        figures
+            .extend((turns == 1).then(|| lone_turn.figure().aiming("≤ 2.5 ms", |f| f.spread.median <= 2.5)));
         figures.push(cost.figure());
     }
     figures.extend(lone(bench).await?);
