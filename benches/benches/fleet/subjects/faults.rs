@@ -51,13 +51,15 @@ fn runs(pid: u32) -> bool {
 }
 
 impl Fleet {
-    /// Puts enough work before the fleet for a fault and the time after it; the clean rate, just before the fault,
-    /// because the machine may be slower or faster by then than it was at the beginning.
+    /// The clean rate, just before a fault, because the machine may be slower or faster by then than it was at the
+    /// beginning; and enough work for the fault and the time after it.
     async fn clean(&self) -> f64 {
-        self.site.stock(self.usual * 40.0 + 100.0).await;
+        self.site.stock(self.usual * 10.0 + 100.0).await;
         let from = now();
         tokio::time::sleep(self.pace.seconds(4)).await;
-        self.site.rates(from).await.usual(from, now())
+        let clean = self.site.rates(from).await.usual(from, now());
+        self.site.stock(clean.max(self.usual) * 60.0).await;
+        clean
     }
 
     /// Watches the fleet from the moment when a fault is over.
@@ -65,6 +67,7 @@ impl Fleet {
         let watched = self.pace.seconds(11);
         tokio::time::sleep(watched).await;
         let rates = self.site.rates(over).await;
+        self.site.had_work().await;
         let took = rates.reached(clean * BACK, over, now()).unwrap_or(watched).as_secs_f64();
         Back { took, clean, rates: rates.seconds(over, now()) }
     }

@@ -92,15 +92,17 @@ impl Fleet {
     /// Puts enough work before the fleet, and looks at it just before the pressure: the machine may be slower or faster
     /// by then than it was at the beginning.
     async fn begin(&self) -> Before {
-        self.site.stock(self.usual * 1.5 * (CLEAN + LASTS + AFTER) as f64 + 100.0).await;
+        self.site.stock(self.usual * 3.0 * CLEAN as f64 + 100.0).await;
         let from = now();
         tokio::time::sleep(self.pace.seconds(CLEAN)).await;
         let clean = self.site.rates(from).await.usual(from, now());
+        self.site.stock(clean.max(self.usual) * 3.0 * (LASTS + AFTER) as f64).await;
         Before { clean, dead: self.site.witness().dead_rows().await.into_iter().collect() }
     }
 
     async fn figures(&self, name: &str, before: &Before, from: i64, until: i64) -> Vec<Figure> {
         tokio::time::sleep(self.pace.seconds(AFTER)).await;
+        self.site.had_work().await;
         let (rates, after) = (self.site.rates(from).await, now());
         let meanwhile = Figure::of(name, "jobs/s", rates.seconds(from, until)).beside(before.clean);
         let afterwards = Figure::of(format!("{name}, afterwards"), "jobs/s", rates.seconds(until, after));
