@@ -13,7 +13,7 @@ use turnstone_store::{Claim, ClaimRequest, JobKind};
 /// The longest that jobs are claimed for one figure.
 const LASTS: Duration = Duration::from_secs(2);
 /// Jobs in a claim, and how many are enqueued for the measurement.
-const BATCHES: &[(usize, usize)] = &[(10, 20_000), (100, 60_000), (500, 100_000)];
+const BATCHES: &[(usize, usize)] = &[(10, 5_000), (100, 15_000), (500, 25_000)];
 /// Jobs that wait behind those that are measured, for the figure with a backlog.
 const BACKLOG: usize = 1_000_000;
 
@@ -34,7 +34,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     for round in 1..=bench.rounds {
         bench.tell("claim", round);
         let disk = bench.place.disk().await?.fdatasync_per_s;
-        let naive = rate(bench, 1, 1, 5_000).await?;
+        let naive = rate(bench, 1, 1, 2_000).await?;
         alone.round(naive, disk);
         for (series, workers, batch, jobs) in &mut several {
             series.beside(rate(bench, *workers, *batch, *jobs).await?, naive, disk);
