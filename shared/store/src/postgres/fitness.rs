@@ -63,8 +63,7 @@ pub(super) async fn takes_writes(conn: &mut PgConnection) -> Result<(), StoreErr
     let server = server(conn).await?;
     if server.standby {
         return Err(StoreError::Unfit(
-            "the database is a read-only standby: give the address of the primary, or add \
-             target_session_attrs-like routing in front of it"
+            "the database is a read-only standby: give DATABASE_URL the address of the primary; nothing was changed"
                 .to_owned(),
         ));
     }

@@ -1,4 +1,4 @@
-//! The engine's session over PostgreSQL: one array per column, a transaction with a name, reconnecting.
+//! The engine's session over PostgreSQL: one array per column, commits that leave a name, reconnecting.
 
 use super::PostgresOptions;
 use super::connection::{Address, failed};
