@@ -1,8 +1,9 @@
 //! What the api needs, and the router made of it.
 
-use crate::{agents, auth, engagements, fleet, ojs, probes, reply, reviews, stamp};
+use crate::{agents, auth, docs, engagements, fleet, ojs, probes, reply, reviews, stamp};
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::get;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -11,6 +12,7 @@ use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::{Clock, Ids, Timestamp};
 use turnstone_store::Store;
 use turnstone_telemetry::Secret;
+use utoipa_axum::router::OpenApiRouter;
 
 /// Bodies may have this many bytes unless the configuration says otherwise (OJS HTTP binding §3: at least 1 MiB).
 pub const DEFAULT_MAX_BODY_BYTES: usize = 1024 * 1024;
@@ -69,13 +71,17 @@ impl Api {
     pub fn router(self) -> Router {
         let started_at = self.clock.now();
         let app = Arc::new(App { api: self, started_at });
-        Router::new()
+        let (routes, document) = OpenApiRouter::with_openapi(docs::frame())
             .merge(ojs::routes())
-            .merge(agents::routes())
-            .merge(engagements::routes())
-            .merge(reviews::routes())
-            .merge(fleet::routes())
-            .merge(probes::routes())
+            .merge(agents::routes().into())
+            .merge(engagements::routes().into())
+            .merge(reviews::routes().into())
+            .merge(fleet::routes().into())
+            .merge(probes::routes().into())
+            .split_for_parts();
+        let document = Arc::new(docs::finish(document));
+        routes
+            .route("/openapi.json", get(move || async move { docs::answer(&document) }))
             .fallback(reply::unknown_route)
             .method_not_allowed_fallback(reply::wrong_method)
             .with_state(app.clone())

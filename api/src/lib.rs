@@ -8,6 +8,7 @@
 mod agents;
 mod api;
 mod auth;
+mod docs;
 mod engagements;
 mod exposure;
 mod fleet;

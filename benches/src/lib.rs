@@ -84,6 +84,7 @@ fn job(kind: JobKind) -> NewJob {
             ..Envelope::default()
         },
         engagement: (kind == JobKind::Agent).then(engagement),
+        terms: turnstone_domain::Terms::default(),
         created_at: now,
     }
 }

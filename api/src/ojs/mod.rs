@@ -1,25 +1,33 @@
-//! The OJS HTTP binding. Jobs here; queues, workers and workflows join as they are built.
+//! The OJS HTTP binding, a folder per concern.
 
-mod cancel_job;
-mod enqueue;
-mod health;
-mod job_events;
-mod list_jobs;
-mod manifest;
-mod show_job;
+mod attest;
+mod control;
+mod cron;
+mod feed;
+mod jobs;
+mod operate;
+mod queues;
+mod schemas;
+mod server;
+mod webhooks;
+mod work;
+mod workflows;
 
 use crate::api::Shared;
-use axum::Router;
-use axum::routing::{get, post};
+use utoipa_axum::router::OpenApiRouter;
 
-pub(crate) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/ojs/manifest", get(manifest::manifest))
-        .route("/health", get(health::health))
-        .route("/ojs/v1/health", get(health::health))
-        .route("/ojs/v1/jobs", post(enqueue::enqueue))
-        .route("/ojs/v1/jobs/{id}", get(show_job::show_job).delete(cancel_job::cancel_job))
-        .route("/ojs/v1/jobs/{id}/cancel", post(cancel_job::cancel_job))
-        .route("/ojs/v1/jobs/{id}/events", get(job_events::job_events))
-        .route("/ojs/v1/admin/jobs", get(list_jobs::list_jobs))
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+        .merge(server::routes())
+        .merge(jobs::routes())
+        .merge(work::routes())
+        .merge(queues::routes())
+        .merge(operate::routes())
+        .merge(workflows::routes())
+        .merge(cron::routes())
+        .merge(schemas::routes())
+        .merge(webhooks::routes())
+        .merge(feed::routes())
+        .merge(control::routes())
+        .merge(attest::routes())
 }

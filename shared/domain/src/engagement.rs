@@ -21,7 +21,7 @@ impl Default for User {
 }
 
 /// An engagement to be created together with its first job.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct NewEngagement {
     /// Its id.
     pub id: EngagementId,

@@ -3,11 +3,12 @@
 use crate::engagement::NewEngagement;
 use crate::retry::RetryPolicy;
 use crate::turn_write::Position;
-use crate::{EngagementId, JobError, JobId, JobState, Timestamp};
+use crate::{EngagementId, JobError, JobId, JobState, Terms, Timestamp};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// What a client sent and gets back unchanged.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Envelope {
     /// OJS `args`.
     pub args: Vec<Value>,
@@ -20,7 +21,7 @@ pub struct Envelope {
 }
 
 /// A job to be enqueued.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct NewJob {
     /// Its id.
     pub id: JobId,
@@ -42,6 +43,8 @@ pub struct NewJob {
     pub envelope: Envelope,
     /// For an agent job: the engagement it begins.
     pub engagement: Option<NewEngagement>,
+    /// What it asks beyond that.
+    pub terms: Terms,
     /// Now.
     pub created_at: Timestamp,
 }
@@ -88,6 +91,18 @@ pub struct Job {
     pub timeout_ms: Option<i64>,
     /// The worker that holds the lease.
     pub worker_id: Option<String>,
+    /// Whose job it is.
+    pub tenant: Option<String>,
+    /// The workflow it is a step of.
+    pub workflow_id: Option<String>,
+    /// What the predecessors in its workflow returned, the immediate one first: JSON texts.
+    pub parent_results: Option<Vec<String>>,
+    /// Whether it is kept for a manual retry when it is discarded (OJS dead letter).
+    pub dead_letter: bool,
+    /// Whether it is paused: nobody claims it.
+    pub held: bool,
+    /// What its worker saved (OJS durable execution).
+    pub saved: Option<SavedState>,
     /// When and how often it is tried again.
     pub retry: RetryPolicy,
     /// The delay chosen after the last failure, in milliseconds.
@@ -100,6 +115,17 @@ pub struct Job {
     pub errors: Vec<FailedAttempt>,
     /// For an agent job: what the server knows about its engagement.
     pub agent: Option<AgentJob>,
+}
+
+/// What a worker saved of its own progress, for the next attempt (OJS durable execution).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SavedState {
+    /// JSON text, as the worker sent it.
+    pub state: String,
+    /// 1 for the first save, then one more each time.
+    pub sequence: i64,
+    /// When it was saved.
+    pub at: Timestamp,
 }
 
 /// The agent side of a job.

@@ -24,6 +24,7 @@ pub mod schema;
 pub mod settlement;
 pub mod short_circuit;
 pub mod state;
+pub mod terms;
 pub mod tool_call;
 pub mod turn_write;
 
@@ -38,4 +39,5 @@ pub use lease::Lease;
 pub use phase::Phase;
 pub use settlement::Settlement;
 pub use state::JobState;
+pub use terms::Terms;
 pub use turn_write::TurnWrite;

@@ -130,6 +130,7 @@ impl EnqueueRequest {
             retry: self.options.retry,
             envelope: self.envelope,
             engagement,
+            terms: self.options.terms,
             created_at: self.received_at,
         })
     }

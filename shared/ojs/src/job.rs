@@ -4,6 +4,7 @@ use crate::{SPEC_VERSION, when};
 use serde_json::{Map, Value, json};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::job::{AgentJob, FailedAttempt};
+use turnstone_domain::retry::OnExhaustion;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{Job, JobState, NewJob, Timestamp};
 
@@ -31,6 +32,12 @@ pub fn accepted(job: NewJob, state: JobState) -> Job {
         expires_at: job.expires_at,
         timeout_ms: job.timeout_ms,
         worker_id: None,
+        tenant: job.terms.tenant,
+        workflow_id: None,
+        parent_results: job.terms.parent_results,
+        dead_letter: job.retry.on_exhaustion == OnExhaustion::DeadLetter,
+        held: false,
+        saved: None,
         retry: job.retry,
         retry_delay_ms: None,
         envelope: job.envelope,
@@ -200,7 +207,7 @@ mod tests {
     use super::*;
     use turnstone_domain::job::Envelope;
     use turnstone_domain::retry::RetryPolicy;
-    use turnstone_domain::{EngagementId, JobError};
+    use turnstone_domain::{EngagementId, JobError, Terms};
 
     fn job() -> Job {
         let options =
@@ -217,6 +224,7 @@ mod tests {
                 retry: RetryPolicy::default(),
                 envelope: Envelope { options: options.as_object().unwrap().clone(), ..Envelope::default() },
                 engagement: None,
+                terms: Terms::default(),
                 created_at: Timestamp(0),
             },
             JobState::Scheduled,

@@ -2,8 +2,8 @@
 
 use crate::{OjsError, read, when};
 use serde_json::{Map, Value, json};
-use turnstone_domain::Timestamp;
 use turnstone_domain::retry::RetryPolicy;
+use turnstone_domain::{Terms, Timestamp};
 
 /// Fields of the envelope form (OJS core §3) that mean the same as the option of that name.
 pub(crate) const ALSO_AT_THE_TOP: [&str; 10] = [
@@ -28,6 +28,7 @@ pub(crate) struct JobOptions {
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) timeout_ms: Option<i64>,
     pub(crate) retry: RetryPolicy,
+    pub(crate) terms: Terms,
 }
 
 impl JobOptions {
@@ -59,6 +60,7 @@ impl JobOptions {
                 Some(policy) => retry(policy)?,
                 None => RetryPolicy::default(),
             },
+            terms: Terms::default(),
         })
     }
 }

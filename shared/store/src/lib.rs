@@ -1,4 +1,4 @@
-//! The only place that knows SQL. Four small traits, one per caller; each method is one transaction.
+//! The only place that knows SQL. Small traits, one per caller or concern; each method is one transaction.
 //!
 //! | trait | caller |
 //! |---|---|
@@ -6,7 +6,17 @@
 //! | [`Ledger`] | worker: claims, checkpoints, settlements |
 //! | [`Upkeep`] | scheduler: what time does |
 //! | [`Views`] | everybody: reads |
+//! | [`Remote`] | what workers in any language write, reached over HTTP: acknowledgements, failures, beats, saved states, progress |
+//! | [`Queues`] | queues as operators see them: paused, bounded, limited, weighted |
+//! | [`Operate`] | what operators do to many jobs at once: dead letters, bulk, statistics, tenants |
+//! | [`Workflows`] | chains, groups and batches: jobs that wait for one another |
+//! | [`Crons`] | entries that make a job at times |
+//! | [`Schemas`] | what the arguments of a job type have to look like |
+//! | [`Webhooks`] | who is told of events, and what became of it |
+//! | [`Control`] | an engagement is paused, resumed, forked, merged, or one of its calls made again |
 
+mod control;
+mod crons;
 mod doorbell;
 mod engine;
 mod error;
@@ -15,22 +25,37 @@ mod intake;
 mod ledger;
 pub mod limits;
 mod migrations;
+mod operate;
 pub mod postgres;
+mod queues;
 pub mod redis;
+mod remote;
+mod schemas;
 mod sql;
 pub mod sqlite;
 mod upkeep;
 mod views;
+mod webhooks;
+mod workflows;
 
+pub use control::Control;
+pub use crons::Crons;
 pub use doorbell::{Doorbell, Ring};
 pub use error::{LedgerError, StoreError};
 pub use fleet::{WorkerBeat, WorkerState};
 pub use intake::{CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent, Pushed};
 pub use ledger::{Claim, ClaimRequest, EngagementClaim, JobKind, Ledger, Recall, ReviewAnswer};
+pub use operate::Operate;
 pub use postgres::{Finding, PostgresOptions, PostgresStore};
+pub use queues::Queues;
+pub use remote::Remote;
+pub use schemas::Schemas;
 pub use sqlite::SqliteStore;
 pub use upkeep::{Duty, Term, Upkeep};
 pub use views::{AgentRecord, CheckpointRow, EventFilter, HourlyCount, JobFilter, Page, ReviewFilter, Views};
+
+pub use webhooks::Webhooks;
+pub use workflows::Workflows;
 
 use limits::RateLimits;
 use std::sync::Arc;
@@ -46,6 +71,22 @@ pub struct Store {
     pub upkeep: Arc<dyn Upkeep>,
     /// Reads.
     pub views: Arc<dyn Views>,
+    /// What workers in any language write, reached over HTTP: acknowledgements, failures, beats, saved states, progress.
+    pub remote: Arc<dyn Remote>,
+    /// Queues as operators see them: paused, bounded, limited, weighted.
+    pub queues: Arc<dyn Queues>,
+    /// What operators do to many jobs at once: dead letters, bulk, statistics, tenants.
+    pub operate: Arc<dyn Operate>,
+    /// Chains, groups and batches: jobs that wait for one another.
+    pub workflows: Arc<dyn Workflows>,
+    /// Entries that make a job at times.
+    pub crons: Arc<dyn Crons>,
+    /// What the arguments of a job type have to look like.
+    pub schemas: Arc<dyn Schemas>,
+    /// Who is told of events, and what became of it.
+    pub webhooks: Arc<dyn Webhooks>,
+    /// An engagement is paused, resumed, forked, merged, or one of its calls made again.
+    pub control: Arc<dyn Control>,
     /// Rate limits of all processes that use this store.
     pub limits: Arc<dyn RateLimits>,
     /// Hints that something may have changed.

@@ -34,6 +34,7 @@ pub fn plain(priority: i64) -> NewJob {
         retry: RetryPolicy { jitter: false, ..RetryPolicy::default() },
         envelope: Envelope::default(),
         engagement: None,
+        terms: turnstone_domain::Terms::default(),
         created_at: NOW,
     }
 }

@@ -37,6 +37,7 @@ pub fn plain() -> NewJob {
         retry: RetryPolicy::default(),
         envelope: Envelope { args: vec![json!(WORDS)], ..Envelope::default() },
         engagement: None,
+        terms: turnstone_domain::Terms::default(),
         created_at: now,
     }
 }

@@ -16,7 +16,9 @@ SET state            = r.state,
     lease_token      = r.lease_token,
     lease_expires_at = r.lease_expires_at,
     retry_delay_ms   = r.retry_delay_ms,
-    claimed_at       = r.claimed_at
-FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
-     AS r (seq, state, attempt, failures, lapses, run_at, started_at, ended_at, position, reserved, tokens_used, events, worker_id, lease_token, lease_expires_at, retry_delay_ms, claimed_at, read_token)
+    claimed_at       = r.claimed_at,
+    lease_ms         = r.lease_ms,
+    dead_letter      = r.dead_letter
+FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+     AS r (seq, state, attempt, failures, lapses, run_at, started_at, ended_at, position, reserved, tokens_used, events, worker_id, lease_token, lease_expires_at, retry_delay_ms, claimed_at, lease_ms, dead_letter, read_token)
 WHERE jobs.seq = r.seq AND jobs.lease_token IS NOT DISTINCT FROM r.read_token

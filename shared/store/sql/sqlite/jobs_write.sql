@@ -17,6 +17,8 @@ SET state            = r.value ->> 1,
     lease_token      = r.value ->> 13,
     lease_expires_at = r.value ->> 14,
     retry_delay_ms   = r.value ->> 15,
-    claimed_at       = r.value ->> 16
+    claimed_at       = r.value ->> 16,
+    lease_ms         = r.value ->> 17,
+    dead_letter      = r.value ->> 18
 FROM json_each($1) AS r
-WHERE jobs.seq = r.value ->> 0 AND jobs.lease_token IS (r.value ->> 17)
+WHERE jobs.seq = r.value ->> 0 AND jobs.lease_token IS (r.value ->> 19)

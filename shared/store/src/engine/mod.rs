@@ -5,14 +5,22 @@
 
 mod caller;
 pub(crate) mod columns;
+mod control;
+mod crons;
 mod definitions;
 mod held;
+mod operate;
 mod ops;
+mod queues;
+mod remote;
 pub(crate) mod rows;
+mod schemas;
 pub(crate) mod session;
 mod statement;
 mod unit;
 mod views;
+mod webhooks;
+mod workflows;
 mod writer;
 
 use crate::limits::RateLimits;
@@ -52,7 +60,15 @@ pub(crate) fn start<R: Reader, S: Session>(
         intake: Arc::clone(&engine) as _,
         ledger: Arc::clone(&engine) as _,
         upkeep: Arc::clone(&engine) as _,
-        views: engine,
+        views: Arc::clone(&engine) as _,
+        remote: Arc::clone(&engine) as _,
+        queues: Arc::clone(&engine) as _,
+        operate: Arc::clone(&engine) as _,
+        workflows: Arc::clone(&engine) as _,
+        crons: Arc::clone(&engine) as _,
+        schemas: Arc::clone(&engine) as _,
+        webhooks: Arc::clone(&engine) as _,
+        control: engine,
         limits,
         doorbell,
     }

@@ -140,6 +140,24 @@ pub(super) struct JobRow {
     pub retry_delay_ms: Option<i64>,
     /// When the current attempt began.
     pub claimed_at: Option<Timestamp>,
+    /// Whose job it is.
+    pub tenant: Option<String>,
+    /// How long a lease of this job lasts, whoever holds it.
+    pub visibility_ms: Option<i64>,
+    /// How long the current lease lasts from each beat.
+    pub lease_ms: Option<i64>,
+    /// The limit it shares with others.
+    pub limit_key: Option<String>,
+    /// The workflow it is a step of, and which.
+    pub workflow: Option<(i64, i64)>,
+    /// Whether it is paused: nobody claims it.
+    pub held: bool,
+    /// Whether it is kept for a manual retry when it is discarded.
+    pub dead_letter: bool,
+    /// What the runtime of its worker has to offer.
+    pub runtime_tags: Vec<String>,
+    /// Its state as it was when the row was read.
+    pub read_state: JobState,
     /// The fencing token as it was when the row was read.
     pub read_token: Option<String>,
     /// Whether it took an edge of the table since it was read.
@@ -175,6 +193,15 @@ impl JobRow {
             lease_expires_at: time_or_none(row, "lease_expires_at")?,
             retry_delay_ms: maybe(row, "retry_delay_ms")?,
             claimed_at: time_or_none(row, "claimed_at")?,
+            tenant: maybe(row, "tenant")?,
+            visibility_ms: maybe(row, "visibility_ms")?,
+            lease_ms: maybe(row, "lease_ms")?,
+            limit_key: maybe(row, "limit_key")?,
+            workflow: maybe(row, "workflow_seq")?.zip(maybe(row, "workflow_step")?),
+            held: get(row, "held")?,
+            dead_letter: get(row, "dead_letter")?,
+            runtime_tags: json_or_none(row, "runtime_tags")?.unwrap_or_default(),
+            read_state: word(row, "state", JobState::parse)?,
             read_token: maybe(row, "lease_token")?,
             moved: false,
         })
@@ -232,6 +259,8 @@ impl JobRow {
             self.lease_expires_at,
             self.retry_delay_ms,
             self.claimed_at,
+            self.lease_ms,
+            i64::from(self.dead_letter),
             self.read_token.clone(),
         ))
     }

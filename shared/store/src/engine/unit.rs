@@ -4,6 +4,7 @@
 //! PostgreSQL row by row. So what was read stays true until it is written.
 
 use super::held::{Known, Learnt};
+use super::ops::workflows::Ended;
 use super::rows::{EngagementRow, JobRow};
 use super::session::Session;
 use super::statement::{Writes, as_json, read_by};
@@ -26,6 +27,12 @@ type ToolCallWrite = (String, &'static str, Option<String>, Option<i64>, i64, i6
 type ReviewInsert =
     (String, i64, i64, i64, String, &'static str, String, String, String, Timestamp, Option<Timestamp>);
 
+/// What a workflow has to know of a job that has ended.
+fn ended(job: &JobRow) -> Option<Ended> {
+    let ((workflow_seq, step), at) = job.workflow.zip(job.ended_at)?;
+    Some(Ended { workflow_seq, step, job_seq: job.seq, state: job.state, at })
+}
+
 /// Rows that were read, and what is to be written.
 #[derive(Default)]
 pub(super) struct Unit {
@@ -47,6 +54,8 @@ pub(super) struct Unit {
     reviews: Vec<ReviewInsert>,
     /// To ring once the transaction is committed.
     pub(super) rings: Vec<Ring>,
+    /// Steps of workflows that have ended.
+    pub(super) ended: Vec<Ended>,
 }
 
 impl Unit {
@@ -101,7 +110,8 @@ impl Unit {
                     budget: self.budgets.get(&row.budget_seq).copied().unwrap_or(row.budget),
                     ..row.clone()
                 });
-                let job = JobRow { moved: false, read_token: Some(token.clone()), ..job.clone() };
+                let read_token = Some(token.clone());
+                let job = JobRow { moved: false, read_token, read_state: job.state, ..job.clone() };
                 learnt.push((token.clone(), Some(Known { job, engagement })));
             }
         }
@@ -327,6 +337,7 @@ impl Unit {
         for job in self.changed_jobs.iter().filter_map(|seq| self.jobs.get(seq)) {
             if job.moved {
                 moved.push(job.changes()?);
+                self.ended.extend(ended(job));
             } else {
                 touched.push(job.touched()?);
             }

@@ -11,7 +11,8 @@ use super::definitions::Definitions;
 use super::held::{Held, Learnt};
 use super::ops::turns::TurnStep;
 use super::ops::{
-    agents, cancel, claim, decide, leader, leases, prune, push, statistics, time_out, turns, upkeep, workers,
+    agents, cancel, claim, control, crons, decide, leader, leases, operate, prune, push, queues, remote,
+    schemas, statistics, time_out, turns, upkeep, webhooks, workers, workflows,
 };
 use super::session::{CommitError, Session};
 use super::unit::Unit;
@@ -46,6 +47,14 @@ pub(super) enum Request {
     Leave { name: String, instance: String },
     Extend { leases: Vec<Lease>, until: Timestamp },
     Release { leases: Vec<Lease>, now: Timestamp },
+    Remote(remote::Request),
+    Queues(queues::Request),
+    Operate(operate::Request),
+    Workflows(workflows::Request),
+    Crons(crons::Request),
+    Schemas(schemas::Request),
+    Webhooks(webhooks::Request),
+    Control(control::Request),
 }
 
 /// What the writer did.
@@ -58,6 +67,14 @@ pub(super) enum Answer {
     Count(usize),
     Lost(Vec<String>),
     Done,
+    Remote(remote::Answer),
+    Queues(queues::Answer),
+    Operate(operate::Answer),
+    Workflows(workflows::Answer),
+    Crons(crons::Answer),
+    Schemas(schemas::Answer),
+    Webhooks(webhooks::Answer),
+    Control(control::Answer),
     /// Refused for a reason that is this caller's alone; nothing was written for it.
     Refused(StoreError),
 }
@@ -221,7 +238,7 @@ impl<S: Session> Writer<S> {
     }
 
     async fn apply(&mut self, batch: &[Asked], trusting: bool) -> Result<Outcome, StoreError> {
-        let (mut rings, mut learnt) = (Vec::new(), Vec::new());
+        let (mut rings, mut learnt, mut ended) = (Vec::new(), Vec::new(), Vec::new());
         let (mut steps, mut pushes) = (Vec::new(), Vec::new());
         for asked in batch {
             match &asked.work {
@@ -239,6 +256,7 @@ impl<S: Session> Writer<S> {
         };
         rings.append(&mut unit.rings);
         learnt.append(&mut unit.learnt());
+        ended.append(&mut unit.ended);
         let mut unit = Unit::default();
         let pushed = if pushes.is_empty() {
             Vec::new()
@@ -246,6 +264,7 @@ impl<S: Session> Writer<S> {
             push::apply(&mut self.session, &mut unit, &pushes).await?
         };
         rings.append(&mut unit.rings);
+        ended.append(&mut unit.ended);
         let (mut stepped, mut pushed) = (stepped.into_iter(), pushed.into_iter());
         let mut done = Vec::with_capacity(batch.len());
         for asked in batch {
@@ -258,12 +277,18 @@ impl<S: Session> Writer<S> {
                     let answer = self.other(&mut unit, request).await?;
                     rings.append(&mut unit.rings);
                     learnt.append(&mut unit.learnt());
+                    ended.append(&mut unit.ended);
                     Done::Other(match answer {
                         Answer::Refused(error) => Err(error),
                         answer => Ok(answer),
                     })
                 }
             });
+        }
+        if !ended.is_empty() {
+            let mut unit = Unit::default();
+            workflows::advance(&mut self.session, &mut unit, ended, &*self.ids).await?;
+            rings.append(&mut unit.rings);
         }
         rings.dedup();
         Ok(Outcome { done, rings, learnt })
@@ -309,6 +334,24 @@ impl<S: Session> Writer<S> {
             Request::Release { leases, now } => {
                 leases::release(session, unit, leases, *now).await?;
                 Answer::Done
+            }
+            Request::Remote(asked) => Answer::Remote(remote::apply(session, unit, asked, &*self.ids).await?),
+            Request::Queues(asked) => Answer::Queues(queues::apply(session, unit, asked, &*self.ids).await?),
+            Request::Operate(asked) => {
+                Answer::Operate(operate::apply(session, unit, asked, &*self.ids).await?)
+            }
+            Request::Workflows(asked) => {
+                Answer::Workflows(workflows::apply(session, unit, asked, &*self.ids).await?)
+            }
+            Request::Crons(asked) => Answer::Crons(crons::apply(session, unit, asked, &*self.ids).await?),
+            Request::Schemas(asked) => {
+                Answer::Schemas(schemas::apply(session, unit, asked, &*self.ids).await?)
+            }
+            Request::Webhooks(asked) => {
+                Answer::Webhooks(webhooks::apply(session, unit, asked, &*self.ids).await?)
+            }
+            Request::Control(asked) => {
+                Answer::Control(control::apply(session, unit, asked, &*self.ids).await?)
             }
         })
     }

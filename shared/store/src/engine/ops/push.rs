@@ -7,6 +7,7 @@ use super::super::unit::Unit;
 use crate::{JobKind, Pushed, Ring, StoreError, sql};
 use serde_json::json;
 use std::collections::{BTreeSet, HashSet};
+use turnstone_domain::retry::OnExhaustion;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{EventName, JobId, JobState, NewJob, digest};
 
@@ -76,6 +77,15 @@ type JobInsert = (
     Option<String>,
     i64,
     &'static str,
+    Option<String>,
+    Option<i64>,
+    Option<String>,
+    Option<String>,
+    Option<i64>,
+    Option<i64>,
+    Option<String>,
+    i64,
+    Option<String>,
 );
 type EngagementInsert = (i64, String, String, String, String, Option<String>, i64, i64, i64);
 
@@ -83,7 +93,7 @@ type EngagementInsert = (i64, String, String, String, String, Option<String>, i6
 struct Rows {
     numbers: std::vec::IntoIter<i64>,
     jobs: Vec<JobInsert>,
-    envelopes: Vec<(i64, String, String, String, String, String)>,
+    envelopes: Vec<(i64, String, String, String, String, String, Option<String>)>,
     queues: BTreeSet<String>,
     definitions: Vec<(String, String)>,
     budgets: Vec<(i64, Option<i64>)>,
@@ -118,6 +128,15 @@ impl Rows {
             position,
             own_events,
             JobKind::of(job).as_str(),
+            job.terms.tenant.clone(),
+            job.terms.visibility_ms,
+            job.terms.rate_limit.as_ref().and_then(|limit| limit.key.clone()),
+            job.terms.unique.as_ref().map(|unique| unique.fingerprint.clone()),
+            None,
+            None,
+            job.terms.cron.clone(),
+            i64::from(job.retry.on_exhaustion == OnExhaustion::DeadLetter),
+            if job.terms.runtime_tags.is_empty() { None } else { Some(as_json(&job.terms.runtime_tags)?) },
         ));
         let sent = &job.envelope;
         self.envelopes.push((
@@ -127,6 +146,7 @@ impl Rows {
             as_json(&sent.meta)?,
             as_json(&sent.options)?,
             as_json(&sent.extra)?,
+            job.terms.parent_results.as_ref().map(|results| format!("[{}]", results.join(","))),
         ));
         self.queues.insert(job.queue.clone());
         let data = json!({"job_type": job.job_type, "queue": job.queue}).to_string();

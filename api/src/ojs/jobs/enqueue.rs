@@ -1,6 +1,7 @@
 //! `POST /ojs/v1/jobs`: accept a job. 201 is answered only after it is durable (OJS HTTP binding §5.1).
 
 use crate::api::Shared;
+use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::JsonBytes;
 use axum::extract::State;
@@ -10,6 +11,13 @@ use serde_json::Value;
 use turnstone_domain::JobState;
 use turnstone_ojs::{EnqueueRequest, accepted, job_reply};
 
+/// Accepts a job. It is durable when 201 is answered.
+#[utoipa::path(
+    post, path = "/ojs/v1/jobs", tag = "jobs",
+    request_body(content = docs::Enqueue, content_type = "application/openjobspec+json"),
+    responses((status = 201, description = "The job is accepted.", body = docs::JobReply,
+               content_type = "application/openjobspec+json")),
+)]
 pub(crate) async fn enqueue(State(app): State<Shared>, JsonBytes(body): JsonBytes) -> Answer {
     let request = EnqueueRequest::read(&body, app.api.clock.now())?;
     let registered = match request.agent_name() {

@@ -1,0 +1,133 @@
+//! The OpenAPI document: its frame, and the shapes that many endpoints share.
+//!
+//! Every endpoint describes itself where it stands (`#[utoipa::path]`); the router collects the descriptions, so what is
+//! served and what is described are the same list. The types here exist for the document only.
+
+use crate::reply;
+use axum::response::Response;
+use serde_json::{Map, Value};
+use utoipa::openapi::{Content, OpenApi, Ref, RefOr, ResponseBuilder};
+use utoipa::{OpenApi as _, ToSchema};
+
+/// The media type of OJS, as the document names it.
+const OJS: &str = "application/openjobspec+json";
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Turnstone",
+        description = "A durable worker fleet for AI agents, and an Open Job Spec server."
+    ),
+    components(schemas(ErrorReply, ErrorBody, Job, JobReply))
+)]
+struct Frame;
+
+/// The frame, to which the router adds what is served.
+pub(crate) fn frame() -> OpenApi {
+    Frame::openapi()
+}
+
+/// Adds the one shape of errors to every operation: whatever status is not described is such an error.
+pub(crate) fn finish(mut document: OpenApi) -> OpenApi {
+    let content = Content::new(Some(RefOr::Ref(Ref::from_schema_name("ErrorReply"))));
+    let refused = ResponseBuilder::new()
+        .description("Any other status is an error in one shape.")
+        .content(OJS, content.clone())
+        .content(reply::JSON, content)
+        .build();
+    for item in document.paths.paths.values_mut() {
+        let operations =
+            [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch, &mut item.head];
+        for operation in operations.into_iter().flatten() {
+            let responses = &mut operation.responses.responses;
+            responses.entry("default".to_owned()).or_insert_with(|| RefOr::T(refused.clone()));
+        }
+    }
+    document
+}
+
+/// `GET /openapi.json`: what is served.
+pub(crate) fn answer(document: &OpenApi) -> Response {
+    reply::ok(&serde_json::to_value(document).unwrap_or_default())
+}
+
+/// An error.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct ErrorReply {
+    error: ErrorBody,
+}
+
+/// What happened, where, and what to do next.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct ErrorBody {
+    /// Stable; programs decide by it.
+    #[schema(example = "not_found")]
+    code: String,
+    /// What happened and where.
+    message: String,
+    /// Whether the same request may succeed later without being changed.
+    retryable: bool,
+    /// The class of the error.
+    #[schema(rename = "type")]
+    error_type: String,
+    /// What to do next.
+    hint: String,
+    /// Where the code is explained.
+    docs_url: String,
+    /// Facts for programs, such as the field.
+    details: Map<String, Value>,
+    /// The request, as the server's log names it.
+    request_id: String,
+}
+
+/// A job, with every member that the client sent beside these.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Job {
+    #[schema(example = "1.0")]
+    specversion: String,
+    /// UUIDv7.
+    id: String,
+    #[schema(rename = "type", example = "email.send")]
+    job_type: String,
+    #[schema(example = "default")]
+    queue: String,
+    /// scheduled, available, pending, active, completed, retryable, cancelled or discarded.
+    state: String,
+    args: Vec<Value>,
+    meta: Map<String, Value>,
+    /// -100 to 100; higher goes first.
+    priority: i64,
+    /// How often it was claimed.
+    attempt: i64,
+    max_attempts: i64,
+    /// RFC 3339, UTC.
+    created_at: String,
+    enqueued_at: String,
+}
+
+/// A job, and the same in `job` for clients that expect a wrapper.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct JobReply {
+    job: Job,
+    id: String,
+    state: String,
+}
+
+/// A job to be enqueued. Members that are not listed are kept and given back; `ext_agent_*` make it an agent job.
+#[derive(ToSchema)]
+#[schema(example = json!({"type": "email.send", "args": ["ada@example.com", "welcome"], "options": {"queue": "mail"}}))]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Enqueue {
+    /// Dot-separated parts of a-z, 0-9, `_`, `-`.
+    #[schema(rename = "type")]
+    job_type: String,
+    args: Vec<Value>,
+    /// UUIDv7; made by the server when it is left out.
+    id: Option<String>,
+    meta: Option<Map<String, Value>>,
+    options: Option<Map<String, Value>>,
+}

@@ -1,0 +1,8 @@
+//! All events, by cursor or as a stream.
+
+use crate::api::Shared;
+use utoipa_axum::router::OpenApiRouter;
+
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+}

@@ -1,0 +1,8 @@
+//! The operator: dead letters, jobs in bulk, statistics, workers, tenants.
+
+use crate::api::Shared;
+use utoipa_axum::router::OpenApiRouter;
+
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+}

@@ -1,0 +1,8 @@
+//! Queues: list, statistics, pause, limits, pools, rate limits.
+
+use crate::api::Shared;
+use utoipa_axum::router::OpenApiRouter;
+
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+}

@@ -1,0 +1,8 @@
+//! Webhooks: subscriptions and deliveries.
+
+use crate::api::Shared;
+use utoipa_axum::router::OpenApiRouter;
+
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+}

@@ -1,0 +1,8 @@
+//! Workflows: chains, groups and batches.
+
+use crate::api::Shared;
+use utoipa_axum::router::OpenApiRouter;
+
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+}

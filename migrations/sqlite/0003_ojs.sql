@@ -1,0 +1,185 @@
+-- An OJS server: what a job may ask beyond what and when, queues that are operated, cron, workflows, webhooks, schemas,
+-- and one order of all events.
+
+ALTER TABLE jobs ADD COLUMN tenant TEXT;                -- NULL: nobody's in particular
+ALTER TABLE jobs ADD COLUMN visibility_ms INTEGER;      -- how long a lease of this job lasts, whoever holds it
+ALTER TABLE jobs ADD COLUMN lease_ms INTEGER;           -- how long the current lease lasts from each beat
+ALTER TABLE jobs ADD COLUMN limit_key TEXT;             -- see rate_keys
+ALTER TABLE jobs ADD COLUMN unique_key TEXT;            -- fingerprint, for jobs that ask to be unique
+ALTER TABLE jobs ADD COLUMN workflow_seq INTEGER;
+ALTER TABLE jobs ADD COLUMN workflow_step INTEGER;
+ALTER TABLE jobs ADD COLUMN cron_name TEXT;
+ALTER TABLE jobs ADD COLUMN held INTEGER NOT NULL DEFAULT 0 CHECK (held IN (0, 1));               -- paused: not to be claimed
+ALTER TABLE jobs ADD COLUMN dead_letter INTEGER NOT NULL DEFAULT 0 CHECK (dead_letter IN (0, 1)); -- kept for a manual retry when discarded
+ALTER TABLE jobs ADD COLUMN runtime_tags TEXT;          -- JSON: what a worker's runtime has to offer
+CREATE INDEX jobs_unique   ON jobs (unique_key) WHERE unique_key IS NOT NULL;
+CREATE INDEX jobs_workflow ON jobs (workflow_seq) WHERE workflow_seq IS NOT NULL;
+CREATE INDEX jobs_cron     ON jobs (cron_name) WHERE cron_name IS NOT NULL AND ended_at IS NULL;
+CREATE INDEX jobs_dead     ON jobs (seq) WHERE state = 'discarded' AND dead_letter = 1;
+CREATE INDEX jobs_running  ON jobs (queue) WHERE state = 'active';
+CREATE INDEX jobs_tenant   ON jobs (tenant, seq) WHERE tenant IS NOT NULL;
+
+-- What the predecessors of a workflow's step returned: JSON list.
+ALTER TABLE job_envelopes ADD COLUMN parent_results TEXT;
+
+ALTER TABLE queues ADD COLUMN paused INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1));
+ALTER TABLE queues ADD COLUMN config TEXT;              -- JSON: bounds, limits, retention, attestation
+ALTER TABLE queues ADD COLUMN pool TEXT;
+ALTER TABLE queues ADD COLUMN weight INTEGER NOT NULL DEFAULT 1 CHECK (weight > 0);
+ALTER TABLE queues ADD COLUMN pass INTEGER NOT NULL DEFAULT 0;                                    -- virtual time in its pool
+ALTER TABLE queues ADD COLUMN created_at INTEGER NOT NULL DEFAULT 0;
+
+-- Queues that share workers by weight.
+CREATE TABLE pools (
+    name     TEXT PRIMARY KEY,
+    strategy TEXT    NOT NULL,
+    config   TEXT    NOT NULL,
+    pass     INTEGER NOT NULL DEFAULT 0                 -- virtual time of the pool
+) WITHOUT ROWID;
+
+-- Limits that jobs name by a key (and queues by `queue:` and their name): what they allow, and what is used of it.
+CREATE TABLE rate_keys (
+    name        TEXT PRIMARY KEY,
+    concurrency INTEGER,
+    rate        INTEGER,                                -- starts per period
+    period_ms   INTEGER,
+    throttle_ms INTEGER,                                -- least time between two starts
+    active      INTEGER NOT NULL DEFAULT 0,
+    window_at   INTEGER NOT NULL DEFAULT 0,
+    started     INTEGER NOT NULL DEFAULT 0,             -- starts since window_at
+    next_at     INTEGER NOT NULL DEFAULT 0,             -- nothing starts before
+    CHECK (active >= 0 AND started >= 0)
+) WITHOUT ROWID;
+
+-- What a worker over HTTP saves of its own progress (OJS durable execution, OJS progress).
+CREATE TABLE saved_states (
+    job_seq  INTEGER PRIMARY KEY,
+    state    TEXT    NOT NULL,
+    sequence INTEGER NOT NULL,
+    at       INTEGER NOT NULL
+);
+CREATE TABLE progress (
+    job_seq    INTEGER PRIMARY KEY,
+    millionths INTEGER NOT NULL CHECK (millionths BETWEEN 0 AND 1000000),
+    message    TEXT,
+    data       TEXT,
+    at         INTEGER NOT NULL
+);
+
+CREATE TABLE crons (
+    name           TEXT PRIMARY KEY,
+    tenant         TEXT,
+    expression     TEXT    NOT NULL,
+    timezone       TEXT    NOT NULL,
+    overlap_policy TEXT    NOT NULL CHECK (overlap_policy IN ('skip', 'allow', 'cancel_previous', 'enqueue')),
+    missed_policy  TEXT    NOT NULL CHECK (missed_policy IN ('once', 'all', 'skip')),
+    enabled        INTEGER NOT NULL CHECK (enabled IN (0, 1)),
+    template       TEXT    NOT NULL,                    -- JSON: the request to enqueue
+    description    TEXT,
+    created_at     INTEGER NOT NULL,
+    updated_at     INTEGER NOT NULL,
+    next_run_at    INTEGER,
+    last_run_at    INTEGER,
+    last_job_id    TEXT,
+    runs           INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE INDEX crons_due ON crons (next_run_at) WHERE enabled = 1 AND next_run_at IS NOT NULL;
+
+-- A workflow takes a number as a job does: its events are the stream of that number.
+CREATE TABLE workflows (
+    seq        INTEGER PRIMARY KEY,
+    id         TEXT    NOT NULL UNIQUE,
+    tenant     TEXT,
+    kind       TEXT    NOT NULL CHECK (kind IN ('chain', 'group', 'batch', 'graph')),
+    name       TEXT,
+    state      TEXT    NOT NULL CHECK (state IN ('running', 'completed', 'failed', 'cancelled')),
+    events     INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL,
+    ended_at   INTEGER,
+    CHECK ((state = 'running') = (ended_at IS NULL))
+);
+CREATE INDEX workflows_ended ON workflows (ended_at) WHERE ended_at IS NOT NULL;
+CREATE TABLE workflow_steps (
+    workflow_seq INTEGER NOT NULL,
+    step         INTEGER NOT NULL,
+    name         TEXT,
+    role         TEXT    NOT NULL CHECK (role IN ('member', 'on_complete', 'on_success', 'on_failure')),
+    needs        TEXT    NOT NULL,                      -- JSON: steps that have to succeed before
+    state        TEXT    NOT NULL CHECK (state IN ('waiting', 'enqueued', 'succeeded', 'failed', 'skipped')),
+    job_id       TEXT    NOT NULL,
+    job          TEXT    NOT NULL,                      -- JSON: the job to be enqueued
+    PRIMARY KEY (workflow_seq, step)
+) WITHOUT ROWID;
+
+CREATE TABLE webhooks (
+    id           TEXT PRIMARY KEY,
+    tenant       TEXT,
+    url          TEXT    NOT NULL,
+    events       TEXT    NOT NULL,                      -- JSON: list of names, `*` and `job.*` allowed
+    filter       TEXT,
+    metadata     TEXT,
+    secret       TEXT    NOT NULL,
+    old_secret   TEXT,                                  -- still signs until old_until
+    old_until    INTEGER,
+    active       INTEGER NOT NULL CHECK (active IN (0, 1)),
+    created_at   INTEGER NOT NULL,
+    updated_at   INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE deliveries (
+    id           TEXT PRIMARY KEY,
+    webhook_id   TEXT    NOT NULL,
+    event_id     TEXT    NOT NULL,
+    event        TEXT    NOT NULL,
+    body         TEXT    NOT NULL,
+    state        TEXT    NOT NULL CHECK (state IN ('pending', 'delivered', 'failed')),
+    attempts     INTEGER NOT NULL DEFAULT 0,
+    next_at      INTEGER,
+    status       INTEGER,
+    error        TEXT,
+    created_at   INTEGER NOT NULL,
+    ended_at     INTEGER,
+    CHECK ((state = 'pending') = (next_at IS NOT NULL))
+) WITHOUT ROWID;
+CREATE INDEX deliveries_due     ON deliveries (next_at) WHERE state = 'pending';
+CREATE INDEX deliveries_webhook ON deliveries (webhook_id, id);
+
+-- How far a reader of all events has come.
+CREATE TABLE event_marks (
+    name   TEXT PRIMARY KEY,
+    tx     INTEGER NOT NULL,
+    stream INTEGER NOT NULL,
+    seq    INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE job_schemas (
+    job_type   TEXT    NOT NULL,
+    version    INTEGER NOT NULL,
+    mode       TEXT    NOT NULL CHECK (mode IN ('enforce', 'warn', 'off')),
+    body       TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (job_type, version)
+) WITHOUT ROWID;
+
+-- Keys that all processes of a fleet share, such as the one that signs receipts.
+CREATE TABLE server_keys (
+    name       TEXT PRIMARY KEY,
+    body       TEXT    NOT NULL,
+    created_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- One order of all events: `tx` grows with every event. (PostgreSQL: with every transaction.)
+ALTER TABLE events RENAME TO events_of_0002;
+CREATE TABLE events (
+    tx      INTEGER PRIMARY KEY,
+    stream  INTEGER NOT NULL,
+    seq     INTEGER NOT NULL,
+    job_seq INTEGER NOT NULL,
+    name    TEXT    NOT NULL,
+    turn    INTEGER NOT NULL,
+    data    TEXT    NOT NULL,
+    at      INTEGER NOT NULL,
+    UNIQUE (stream, seq)
+);
+INSERT INTO events (stream, seq, job_seq, name, turn, data, at)
+SELECT stream, seq, job_seq, name, turn, data, at FROM events_of_0002 ORDER BY at, stream, seq;
+DROP TABLE events_of_0002;

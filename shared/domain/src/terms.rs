@@ -1,0 +1,92 @@
+//! What an enqueue request may ask beyond what, where and when: uniqueness, limits, reservations, tenancy.
+
+use crate::JobState;
+use serde::{Deserialize, Serialize};
+
+/// The terms of a job; the default asks for nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Terms {
+    /// Whose job it is (OJS multi-tenancy); `None` is nobody's in particular.
+    pub tenant: Option<String>,
+    /// How long a lease of this job lasts, whoever holds it, in milliseconds (OJS worker protocol §6.3).
+    pub visibility_ms: Option<i64>,
+    /// It waits in `pending` until somebody activates it.
+    pub pending: bool,
+    /// What may not exist beside it.
+    pub unique: Option<Unique>,
+    /// How fast it and its likes may start.
+    pub rate_limit: Option<RateLimit>,
+    /// What the runtime of its worker has to offer.
+    pub runtime_tags: Vec<String>,
+    /// The cron entry that made it.
+    pub cron: Option<String>,
+    /// What the predecessors in its workflow returned, the immediate one first: JSON texts.
+    pub parent_results: Option<Vec<String>>,
+}
+
+/// Uniqueness (OJS unique jobs §3).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Unique {
+    /// Lower-case hex SHA-256 of what has to differ.
+    pub fingerprint: String,
+    /// How long after its acceptance a job still conflicts, in milliseconds; `None` is without end.
+    pub period_ms: Option<i64>,
+    /// The states in which a job conflicts.
+    pub states: Vec<JobState>,
+    /// What happens to the new job.
+    pub on_conflict: OnConflict,
+}
+
+/// What happens to a job that would not be unique (OJS unique jobs §4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnConflict {
+    /// It is refused.
+    #[default]
+    Reject,
+    /// The other one is cancelled.
+    Replace,
+    /// The other one is cancelled, and this one keeps its time.
+    ReplaceExceptSchedule,
+    /// The other one stands for it.
+    Ignore,
+}
+
+/// How fast jobs may start (OJS rate limiting §3).
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RateLimit {
+    /// What shares the limit; `None` is the job's queue.
+    pub key: Option<String>,
+    /// At most this many are active.
+    pub concurrency: Option<i64>,
+    /// At most this many start per period.
+    pub rate: Option<Rate>,
+    /// The least time between two starts, in milliseconds.
+    pub throttle_ms: Option<i64>,
+    /// What happens to a job that has to wait.
+    pub on_limit: OnLimit,
+}
+
+/// Starts per period.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Rate {
+    /// At least 1.
+    pub limit: i64,
+    /// In milliseconds.
+    pub period_ms: i64,
+}
+
+/// What happens to a job whose limit is used up (OJS rate limiting §5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLimit {
+    /// It stays available and is passed over.
+    #[default]
+    Wait,
+    /// It is scheduled for the time at which the limit allows it.
+    Reschedule,
+    /// It ends discarded.
+    Drop,
+}
