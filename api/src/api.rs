@@ -73,11 +73,11 @@ impl Api {
         let app = Arc::new(App { api: self, started_at });
         let (routes, document) = OpenApiRouter::with_openapi(docs::frame())
             .merge(ojs::routes())
-            .merge(agents::routes().into())
-            .merge(engagements::routes().into())
-            .merge(reviews::routes().into())
-            .merge(fleet::routes().into())
-            .merge(probes::routes().into())
+            .merge(agents::routes())
+            .merge(engagements::routes())
+            .merge(reviews::routes())
+            .merge(fleet::routes())
+            .merge(probes::routes())
             .split_for_parts();
         let document = Arc::new(docs::finish(document));
         routes

@@ -12,7 +12,7 @@ use turnstone_domain::digest;
 use turnstone_ojs::OjsError;
 
 /// Probes and the manifest answer without a key.
-const OPEN_PATHS: [&str; 4] = ["/livez", "/readyz", "/health", "/ojs/manifest"];
+const OPEN_PATHS: [&str; 6] = ["/livez", "/readyz", "/ready", "/health", "/ojs/v1/health", "/ojs/manifest"];
 
 /// Lets a request pass that carries a key or needs none.
 pub(crate) async fn guard(State(app): State<Shared>, request: Request, next: Next) -> Answer {

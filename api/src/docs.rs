@@ -3,6 +3,8 @@
 //! Every endpoint describes itself where it stands (`#[utoipa::path]`); the router collects the descriptions, so what is
 //! served and what is described are the same list. The types here exist for the document only.
 
+pub(crate) mod rows;
+
 use crate::reply;
 use axum::response::Response;
 use serde_json::{Map, Value};
@@ -18,6 +20,7 @@ const OJS: &str = "application/openjobspec+json";
         title = "Turnstone",
         description = "A durable worker fleet for AI agents, and an Open Job Spec server."
     ),
+    paths(openapi),
     components(schemas(ErrorReply, ErrorBody, Job, JobReply))
 )]
 struct Frame;
@@ -45,6 +48,15 @@ pub(crate) fn finish(mut document: OpenApi) -> OpenApi {
     }
     document
 }
+
+/// This document.
+#[utoipa::path(
+    get, path = "/openapi.json", tag = "server",
+    responses((status = 200, description = "OpenAPI 3.1: everything that is served.", body = Map<String, Value>,
+               content_type = "application/json")),
+)]
+#[expect(dead_code, reason = "it stands for the route that answers with the finished document")]
+fn openapi() {}
 
 /// `GET /openapi.json`: what is served.
 pub(crate) fn answer(document: &OpenApi) -> Response {
@@ -115,6 +127,34 @@ pub(crate) struct JobReply {
     job: Job,
     id: String,
     state: String,
+}
+
+/// A job that was cancelled.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct CancelledJob {
+    job: Job,
+    id: String,
+    state: String,
+    /// Where it stood before.
+    previous_state: String,
+}
+
+/// Jobs, newest first.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct JobPage {
+    items: Vec<Job>,
+    pagination: Pagination,
+}
+
+/// Where a page stands in its list.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Pagination {
+    total: u64,
+    page: u32,
+    per_page: u32,
 }
 
 /// A job to be enqueued. Members that are not listed are kept and given back; `ext_agent_*` make it an agent job.

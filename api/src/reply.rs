@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use serde_json::Value;
 use std::any::Any;
 use turnstone_ojs::OjsError;
@@ -76,6 +77,17 @@ pub(crate) fn ok(body: &Value) -> Response {
 /// A JSON body with another status.
 pub(crate) fn json(status: StatusCode, body: &Value) -> Response {
     (status, [(CONTENT_TYPE, JSON)], body.to_string()).into_response()
+}
+
+/// A described body.
+pub(crate) fn typed<T: Serialize>(status: StatusCode, body: &T) -> Response {
+    match serde_json::to_string(body) {
+        Ok(text) => (status, [(CONTENT_TYPE, JSON)], text).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "an answer could not be written");
+            Failure(OjsError::internal("The answer could not be written.")).into_response()
+        }
+    }
 }
 
 /// 404 for a path that does not exist.

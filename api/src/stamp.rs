@@ -53,7 +53,7 @@ pub(crate) async fn check_version(request: Request, next: Next) -> Answer {
 }
 
 fn speaks_ojs(path: &str) -> bool {
-    path == "/health" || path == "/ojs" || path.starts_with("/ojs/")
+    matches!(path, "/health" | "/ready") || path == "/ojs" || path.starts_with("/ojs/")
 }
 
 /// The client's own id, when it is short and visible ASCII.

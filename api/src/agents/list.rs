@@ -5,6 +5,11 @@ use crate::reply::{self, Answer};
 use axum::extract::State;
 use serde_json::Value;
 
+/// Lists the registered agents.
+#[utoipa::path(
+    get, path = "/agents", tag = "agents",
+    responses((status = 200, description = "Every registered agent, by name.", body = [super::ListedAgent], content_type = "application/json")),
+)]
 pub(crate) async fn list(State(app): State<Shared>) -> Answer {
     let records = app.api.store.views.agents().await?;
     let items = records.iter().map(|record| {

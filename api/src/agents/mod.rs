@@ -5,15 +5,54 @@ mod list;
 mod register;
 
 use crate::api::Shared;
-use axum::Router;
-use axum::routing::get;
 use serde_json::{Value, json};
 use turnstone_domain::AgentDefinition;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-pub(crate) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/agents", get(list::list).post(register::register))
-        .route("/agents/{name}", get(document::document))
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+        .routes(routes!(list::list, register::register))
+        .routes(routes!(document::document))
+}
+
+/// An agent as lists show it.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct ListedAgent {
+    name: String,
+    description: String,
+    /// Where its document is.
+    url: String,
+    /// openagentspec or ossa.
+    format: String,
+    updated_at: String,
+}
+
+/// An agent that was registered.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct RegisteredAgent {
+    name: String,
+    description: String,
+    url: String,
+    format: String,
+    /// Whether anything changed.
+    changed: bool,
+    warnings: Vec<Remark>,
+}
+
+/// What is odd about a document, and where.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct Remark {
+    line: u64,
+    column: u64,
+    rule: String,
+    /// error or warning.
+    severity: String,
+    message: String,
 }
 
 /// An agent as lists show it.

@@ -3,6 +3,7 @@
 //! Engagements that run keep the definition they began with.
 
 use crate::api::{App, Shared};
+use crate::docs;
 use crate::reply::{self, Answer, Failure};
 use crate::request::Raw;
 use axum::extract::State;
@@ -14,6 +15,19 @@ use turnstone_ojs::OjsError;
 use turnstone_specs::{Names, Problem, Severity};
 use turnstone_store::NewAgent;
 
+/// Registers or replaces an agent. Engagements that run keep the definition they began with.
+#[utoipa::path(
+    post, path = "/agents", tag = "agents",
+    request_body(description = "A YAML or JSON document: an OpenAgentSpec agent or an OSSA manifest.", content(
+        (String = "application/yaml"),
+        (Value = "application/json"),
+    )),
+    responses(
+        (status = 200, description = "The agent was known and is replaced, or is the same.", body = super::RegisteredAgent, content_type = "application/json"),
+        (status = 201, description = "The agent is new.", body = super::RegisteredAgent, content_type = "application/json"),
+        (status = 422, description = "The document is not a usable agent; every problem is listed.", body = docs::ErrorReply, content_type = "application/json"),
+    ),
+)]
 pub(crate) async fn register(State(app): State<Shared>, Raw(bytes): Raw) -> Answer {
     let source = String::from_utf8(bytes.into()).map_err(|_| OjsError {
         hint: "Send YAML or JSON in UTF-8.",

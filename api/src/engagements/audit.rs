@@ -2,6 +2,7 @@
 //! the reviews.
 
 use crate::api::Shared;
+use crate::docs::rows;
 use crate::reply::{self, Answer};
 use crate::request::Segment;
 use crate::show;
@@ -10,6 +11,12 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use turnstone_domain::engagement::EngagementObject;
 
+/// The Engagement object as expressions see it, every attempt, and the reviews.
+#[utoipa::path(
+    get, path = "/engagements/{id}/audit", tag = "engagements",
+    params(("id" = String, Path, description = "The engagement.")),
+    responses((status = 200, description = "The audit.", body = rows::Audit, content_type = "application/json")),
+)]
 pub(crate) async fn audit(State(app): State<Shared>, Segment(id): Segment) -> Answer {
     let (engagement, agent, job_id) = super::find(&app, &id).await?;
     let views = &app.api.store.views;

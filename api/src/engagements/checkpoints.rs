@@ -1,6 +1,7 @@
 //! `GET /engagements/{id}/checkpoints?page=&per_page=&bodies=true`: which phases are done, oldest first.
 
 use crate::api::Shared;
+use crate::docs::rows;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment};
 use crate::show;
@@ -8,6 +9,17 @@ use axum::extract::State;
 use serde_json::{Value, json};
 use turnstone_store::Page;
 
+/// The phases of an engagement that are done, oldest first.
+#[utoipa::path(
+    get, path = "/engagements/{id}/checkpoints", tag = "engagements",
+    params(
+        ("id" = String, Path, description = "The engagement."),
+        ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
+        ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
+        ("bodies" = Option<bool>, Query, description = "With what each phase left for the later ones."),
+    ),
+    responses((status = 200, description = "The checkpoints.", body = rows::Checkpoints, content_type = "application/json")),
+)]
 pub(crate) async fn checkpoints(State(app): State<Shared>, Segment(id): Segment, params: Params) -> Answer {
     let (engagement, _, _) = super::find(&app, &id).await?;
     let with_bodies = matches!(params.text("bodies"), Some("true" | "1"));

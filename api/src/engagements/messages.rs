@@ -1,6 +1,7 @@
 //! `GET /engagements/{id}/messages?after=&limit=`: the conversation, oldest first.
 
 use crate::api::Shared;
+use crate::docs::rows;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment};
 use crate::show;
@@ -14,6 +15,16 @@ use turnstone_domain::tool_call::ToolCall;
 /// Stands for a tool's output that is withheld (OAS-24, OAS-35).
 const WITHHELD: &str = "(withheld)";
 
+/// The conversation of an engagement, oldest message first.
+#[utoipa::path(
+    get, path = "/engagements/{id}/messages", tag = "engagements",
+    params(
+        ("id" = String, Path, description = "The engagement."),
+        ("after" = Option<i64>, Query, description = "Only messages after this one, by `seq`.", minimum = 0),
+        ("limit" = Option<u32>, Query, description = "100 unless said otherwise.", minimum = 1, maximum = 1000),
+    ),
+    responses((status = 200, description = "The messages.", body = rows::Messages, content_type = "application/json")),
+)]
 pub(crate) async fn messages(State(app): State<Shared>, Segment(id): Segment, params: Params) -> Answer {
     let (engagement, _, _) = super::find(&app, &id).await?;
     let after: i64 = params.number("after", 0, 0, i64::MAX)?;

@@ -10,20 +10,20 @@ mod tool_calls;
 
 use crate::api::{App, Shared};
 use crate::reply::Failure;
-use axum::Router;
-use axum::routing::get;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::{AgentDefinition, EngagementId, JobId};
 use turnstone_ojs::OjsError;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-pub(crate) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/engagements/{id}", get(show::show))
-        .route("/engagements/{id}/messages", get(messages::messages))
-        .route("/engagements/{id}/checkpoints", get(checkpoints::checkpoints))
-        .route("/engagements/{id}/tool-calls", get(tool_calls::tool_calls))
-        .route("/engagements/{id}/audit", get(audit::audit))
-        .route("/engagements/{id}/events", get(events::events))
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+        .routes(routes!(show::show))
+        .routes(routes!(messages::messages))
+        .routes(routes!(checkpoints::checkpoints))
+        .routes(routes!(tool_calls::tool_calls))
+        .routes(routes!(audit::audit))
+        .routes(routes!(events::events))
 }
 
 /// The engagement, its agent and its latest job, or 404.

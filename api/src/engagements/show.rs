@@ -10,6 +10,12 @@ use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_ojs::OjsError;
 
+/// The state of an engagement that its caller may see.
+#[utoipa::path(
+    get, path = "/engagements/{id}", tag = "engagements",
+    params(("id" = String, Path, description = "The engagement.")),
+    responses((status = 200, description = "The engagement.", body = state::State, content_type = "application/json")),
+)]
 pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment) -> Answer {
     let (engagement, _, job_id) = super::find(&app, &id).await?;
     let views = &app.api.store.views;

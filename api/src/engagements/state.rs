@@ -5,6 +5,65 @@ use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::review::Review;
 use turnstone_domain::{Job, JobState, Timestamp};
+use utoipa::ToSchema;
+
+/// An engagement as its caller sees it.
+#[derive(ToSchema)]
+#[schema(as = EngagementState)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct State {
+    engagement_id: String,
+    agent: String,
+    user: StateUser,
+    /// queued, running, waiting-for-review, waiting-for-input, completed, failed or cancelled.
+    status: String,
+    started_at: String,
+    updated_at: String,
+    awaiting: Option<Awaiting>,
+    /// The answer as `text`, and beside it what the agent exposes.
+    results: Option<Value>,
+    error: Option<StateError>,
+    /// The latest job.
+    job_id: String,
+    turns: i64,
+    tokens: StateTokens,
+}
+
+/// Whose an engagement is.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct StateUser {
+    id: String,
+    email: Option<String>,
+}
+
+/// What an engagement waits for.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct Awaiting {
+    kind: String,
+    review_id: String,
+    reviewer: String,
+    prompt: Value,
+}
+
+/// Why the latest attempt failed.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct StateError {
+    code: String,
+    message: String,
+}
+
+/// What an engagement has spent and may spend.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct StateTokens {
+    used: i64,
+    reserved: i64,
+    limit: Option<i64>,
+    left: Option<i64>,
+}
 
 pub(crate) fn of(engagement: &Engagement, job: &Job, budget: &Budget, review: Option<&Review>) -> Value {
     let failed = job.errors.last().filter(|_| matches!(job.state, JobState::Retryable | JobState::Discarded));

@@ -3,9 +3,9 @@
 mod workers;
 
 use crate::api::Shared;
-use axum::Router;
-use axum::routing::get;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-pub(crate) fn routes() -> Router<Shared> {
-    Router::new().route("/workers", get(workers::list))
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default().routes(routes!(workers::list))
 }

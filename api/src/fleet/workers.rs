@@ -1,11 +1,17 @@
 //! `GET /workers`: the workers of the fleet by name, with those that fell silent without leaving.
 
 use crate::api::Shared;
+use crate::docs::rows;
 use crate::reply::{self, Answer};
 use crate::show;
 use axum::extract::State;
 use serde_json::Value;
 
+/// The workers of the fleet, by name, with those that fell silent without leaving.
+#[utoipa::path(
+    get, path = "/workers", tag = "fleet",
+    responses((status = 200, description = "The workers.", body = [rows::Worker], content_type = "application/json")),
+)]
 pub(crate) async fn list(State(app): State<Shared>) -> Answer {
     let workers = app.api.store.views.workers().await?;
     let now = app.api.clock.now();

@@ -1,9 +1,14 @@
 //! `GET /livez`: the process answers.
 
 use crate::reply;
+use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::json;
 
+/// Whether the process answers.
+#[utoipa::path(
+    get, path = "/livez", tag = "server",
+    responses((status = 200, description = "It does.", body = super::Status, content_type = "application/json"))
+)]
 pub(crate) async fn livez() -> Response {
-    reply::ok(&json!({"status": "ok"}))
+    reply::typed(StatusCode::OK, &super::Status { status: "ok" })
 }

@@ -4,15 +4,27 @@ mod livez;
 mod readyz;
 
 use crate::api::{App, Shared};
-use axum::Router;
-use axum::routing::get;
+use serde::Serialize;
 use std::time::Duration;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 /// A store that has not answered by then is not well.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-pub(crate) fn routes() -> Router<Shared> {
-    Router::new().route("/livez", get(livez::livez)).route("/readyz", get(readyz::readyz))
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+        .routes(routes!(livez::livez))
+        .routes(routes!(readyz::readyz))
+        .routes(routes!(readyz::ready))
+}
+
+/// How something is, in one word.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Status {
+    #[schema(example = "ok")]
+    status: &'static str,
 }
 
 /// Whether the store answers within the probe's patience.

@@ -1,19 +1,45 @@
-//! `GET /readyz`: requests can be served. Not while draining, and not without a store.
+//! `GET /readyz` and `GET /ready`: requests can be served. Not while draining, and not without a store.
 
-use crate::api::Shared;
+use super::Status;
+use crate::api::{App, Shared};
 use crate::reply;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::json;
 
+/// Whether requests can be served.
+#[utoipa::path(
+    get, path = "/readyz", tag = "server",
+    responses(
+        (status = 200, description = "They can.", body = Status, content_type = "application/json"),
+        (status = 503, description = "The server drains, or its store does not answer.", body = Status,
+         content_type = "application/json"),
+    )
+)]
 pub(crate) async fn readyz(State(app): State<Shared>) -> Response {
-    let (status, word) = if app.api.shutdown.is_cancelled() {
+    readiness(&app).await
+}
+
+/// Whether requests can be served, by the name that OJS gives it.
+#[utoipa::path(
+    get, path = "/ready", tag = "server",
+    responses(
+        (status = 200, description = "They can.", body = Status, content_type = "application/openjobspec+json"),
+        (status = 503, description = "The server drains, or its store does not answer.", body = Status,
+         content_type = "application/openjobspec+json"),
+    )
+)]
+pub(crate) async fn ready(State(app): State<Shared>) -> Response {
+    readiness(&app).await
+}
+
+async fn readiness(app: &App) -> Response {
+    let (code, status) = if app.api.shutdown.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
-    } else if super::store_answers(&app).await {
+    } else if super::store_answers(app).await {
         (StatusCode::OK, "ok")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable")
     };
-    reply::json(status, &json!({"status": word}))
+    reply::typed(code, &Status { status })
 }

@@ -1,6 +1,7 @@
 //! `POST /reviews/{id}/approve` and `/reject` with `{"by"?, "reason"?}` (OAS-30 … OAS-32): the first answer counts.
 
 use crate::api::Shared;
+use crate::docs::{self, rows};
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment};
 use crate::show;
@@ -13,6 +14,16 @@ use turnstone_store::{Decision, DecisionOutcome};
 /// Who answers when the request does not say.
 const NOBODY_NAMED: &str = "anonymous";
 
+/// Says yes to a review. The first answer counts.
+#[utoipa::path(
+    post, path = "/reviews/{id}/approve", tag = "reviews",
+    params(("id" = String, Path, description = "The review.")),
+    request_body(content = Option<rows::ReviewAnswer>, content_type = "application/json"),
+    responses(
+        (status = 200, description = "The answer counts; the parked job goes on.", body = rows::Review, content_type = "application/json"),
+        (status = 409, description = "The review can no longer be answered.", body = docs::ErrorReply, content_type = "application/json"),
+    ),
+)]
 pub(crate) async fn approve(
     State(app): State<Shared>,
     Segment(id): Segment,
@@ -21,6 +32,16 @@ pub(crate) async fn approve(
     decide(&app, &id, decision(true, &body, app.api.clock.now())?).await
 }
 
+/// Says no to a review. The first answer counts.
+#[utoipa::path(
+    post, path = "/reviews/{id}/reject", tag = "reviews",
+    params(("id" = String, Path, description = "The review.")),
+    request_body(content = Option<rows::ReviewAnswer>, content_type = "application/json"),
+    responses(
+        (status = 200, description = "The answer counts; the parked job goes on.", body = rows::Review, content_type = "application/json"),
+        (status = 409, description = "The review can no longer be answered.", body = docs::ErrorReply, content_type = "application/json"),
+    ),
+)]
 pub(crate) async fn reject(
     State(app): State<Shared>,
     Segment(id): Segment,

@@ -1,6 +1,7 @@
 //! `GET /reviews?state=&reviewer=&page=&per_page=`: reviews, oldest first.
 
 use crate::api::Shared;
+use crate::docs::rows;
 use crate::reply::{self, Answer};
 use crate::request::Params;
 use crate::show;
@@ -9,6 +10,17 @@ use serde_json::{Value, json};
 use turnstone_domain::review::ReviewState;
 use turnstone_store::{Page, ReviewFilter};
 
+/// Lists reviews, oldest first.
+#[utoipa::path(
+    get, path = "/reviews", tag = "reviews",
+    params(
+        ("state" = Option<String>, Query, description = "open, approved, rejected or expired."),
+        ("reviewer" = Option<String>, Query, description = "Asked of this user or agent."),
+        ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
+        ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
+    ),
+    responses((status = 200, description = "The reviews.", body = rows::ReviewPage, content_type = "application/json")),
+)]
 pub(crate) async fn list(State(app): State<Shared>, params: Params) -> Answer {
     let filter = ReviewFilter {
         state: params.word("state", ReviewState::parse, "open, approved, rejected, expired")?,

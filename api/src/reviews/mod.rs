@@ -5,13 +5,13 @@ mod list;
 mod show;
 
 use crate::api::Shared;
-use axum::Router;
-use axum::routing::{get, post};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-pub(crate) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/reviews", get(list::list))
-        .route("/reviews/{id}", get(show::show))
-        .route("/reviews/{id}/approve", post(decide::approve))
-        .route("/reviews/{id}/reject", post(decide::reject))
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+        .routes(routes!(list::list))
+        .routes(routes!(show::show))
+        .routes(routes!(decide::approve))
+        .routes(routes!(decide::reject))
 }

@@ -1,6 +1,7 @@
 //! `GET /reviews/{id}`.
 
 use crate::api::Shared;
+use crate::docs::rows;
 use crate::reply::{self, Answer};
 use crate::request::Segment;
 use crate::show;
@@ -8,6 +9,12 @@ use axum::extract::State;
 use turnstone_domain::ReviewId;
 use turnstone_ojs::OjsError;
 
+/// One review.
+#[utoipa::path(
+    get, path = "/reviews/{id}", tag = "reviews",
+    params(("id" = String, Path, description = "The review.")),
+    responses((status = 200, description = "The review.", body = rows::Review, content_type = "application/json")),
+)]
 pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment) -> Answer {
     match app.api.store.views.review(&ReviewId::from(id.as_str())).await? {
         Some(review) => Ok(reply::ok(&show::review(&review))),

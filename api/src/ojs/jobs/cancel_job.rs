@@ -1,6 +1,7 @@
 //! `DELETE /ojs/v1/jobs/{id}` and `POST /ojs/v1/jobs/{id}/cancel` (OJS HTTP binding §5.3): 409 once a job has ended.
 
-use crate::api::Shared;
+use crate::api::{App, Shared};
+use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::Segment;
 use axum::extract::State;
@@ -9,7 +10,37 @@ use turnstone_domain::JobId;
 use turnstone_ojs::{OjsError, job_reply};
 use turnstone_store::CancelOutcome;
 
+/// Cancels a job. An active one loses its lease, and its worker is told.
+#[utoipa::path(
+    post, path = "/ojs/v1/jobs/{id}/cancel", tag = "jobs",
+    params(("id" = String, Path, description = "The job.")),
+    responses(
+        (status = 200, description = "It is cancelled.", body = docs::CancelledJob,
+         content_type = "application/openjobspec+json"),
+        (status = 409, description = "It had ended already.", body = docs::ErrorReply,
+         content_type = "application/openjobspec+json"),
+    ),
+)]
 pub(crate) async fn cancel_job(State(app): State<Shared>, Segment(id): Segment) -> Answer {
+    cancel(&app, id).await
+}
+
+/// Cancels a job. An active one loses its lease, and its worker is told.
+#[utoipa::path(
+    delete, path = "/ojs/v1/jobs/{id}", tag = "jobs",
+    params(("id" = String, Path, description = "The job.")),
+    responses(
+        (status = 200, description = "It is cancelled.", body = docs::CancelledJob,
+         content_type = "application/openjobspec+json"),
+        (status = 409, description = "It had ended already.", body = docs::ErrorReply,
+         content_type = "application/openjobspec+json"),
+    ),
+)]
+pub(crate) async fn delete_job(State(app): State<Shared>, Segment(id): Segment) -> Answer {
+    cancel(&app, id).await
+}
+
+async fn cancel(app: &App, id: String) -> Answer {
     let job_id = JobId::from(id.as_str());
     let missing = || OjsError::not_found("job", &id);
     match app.api.store.intake.cancel(&job_id, app.api.clock.now()).await? {

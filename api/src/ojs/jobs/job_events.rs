@@ -1,6 +1,7 @@
 //! `GET /ojs/v1/jobs/{id}/events`: what happened to one job, plain or agent, as a page or as a stream.
 
 use crate::api::Shared;
+use crate::docs::rows;
 use crate::reply::Answer;
 use crate::request::{Params, Segment};
 use crate::stream::{self, Source};
@@ -10,6 +11,24 @@ use turnstone_domain::JobId;
 use turnstone_ojs::OjsError;
 use turnstone_store::EventFilter;
 
+/// What happened to a job, as a page or as a stream.
+#[utoipa::path(
+    get, path = "/ojs/v1/jobs/{id}/events", tag = "jobs",
+    params(
+        ("id" = String, Path, description = "The job."),
+        ("since" = Option<i64>, Query, description = "Only events after this one, by `seq`.", minimum = 0),
+        ("limit" = Option<u32>, Query, description = "200 unless said otherwise.", minimum = 1, maximum = 1000),
+        ("stream" = Option<bool>, Query, description = "Server-sent events; so does `Accept: text/event-stream`."),
+        ("Last-Event-ID" = Option<String>, Header, description = "Where a stream goes on; wins over `since`."),
+    ),
+    responses(
+        (status = 200, description = "A page of events, or a stream of them.", content(
+            (rows::EventPage = "application/openjobspec+json"),
+            (String = "text/event-stream"),
+        )),
+        (status = 204, description = "The stream that is resumed has ended."),
+    ),
+)]
 pub(crate) async fn job_events(
     State(app): State<Shared>,
     Segment(id): Segment,

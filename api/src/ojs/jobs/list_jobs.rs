@@ -1,6 +1,7 @@
 //! `GET /ojs/v1/admin/jobs?state=&queue=&type=&page=&per_page=`: jobs, newest first.
 
 use crate::api::Shared;
+use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::Params;
 use axum::extract::State;
@@ -9,6 +10,18 @@ use turnstone_domain::JobState;
 use turnstone_ojs::job_to_json;
 use turnstone_store::JobFilter;
 
+/// Lists jobs, newest first.
+#[utoipa::path(
+    get, path = "/ojs/v1/admin/jobs", tag = "admin",
+    params(
+        ("state" = Option<String>, Query, description = "One of the eight states."),
+        ("queue" = Option<String>, Query, description = "In this queue."),
+        ("type" = Option<String>, Query, description = "Of this type."),
+        ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
+        ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
+    ),
+    responses((status = 200, description = "The jobs.", body = docs::JobPage, content_type = "application/openjobspec+json")),
+)]
 pub(crate) async fn list_jobs(State(app): State<Shared>, params: Params) -> Answer {
     let words = JobState::ALL.map(JobState::as_str).join(", ");
     let filter = JobFilter {

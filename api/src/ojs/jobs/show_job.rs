@@ -1,6 +1,7 @@
 //! `GET /ojs/v1/jobs/{id}` (OJS HTTP binding §5.2). Has no effect: two reads of an unchanged job are equal.
 
 use crate::api::Shared;
+use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::Segment;
 use axum::extract::State;
@@ -8,6 +9,12 @@ use serde_json::Value;
 use turnstone_domain::JobId;
 use turnstone_ojs::{OjsError, job_reply};
 
+/// One job. Two reads of an unchanged job are equal.
+#[utoipa::path(
+    get, path = "/ojs/v1/jobs/{id}", tag = "jobs",
+    params(("id" = String, Path, description = "The job.")),
+    responses((status = 200, description = "The job.", body = docs::JobReply, content_type = "application/openjobspec+json")),
+)]
 pub(crate) async fn show_job(State(app): State<Shared>, Segment(id): Segment) -> Answer {
     match app.api.store.views.job(&JobId::from(id.as_str())).await? {
         Some(job) => Ok(reply::ok(&Value::Object(job_reply(&job)))),

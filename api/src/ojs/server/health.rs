@@ -1,29 +1,78 @@
-//! `GET /health`: whether the server and its store are well (OJS HTTP binding §4.2).
+//! `GET /health` and `GET /ojs/v1/health`: whether the server and its store are well (OJS HTTP binding §4.2).
 
-use crate::api::Shared;
+use crate::api::{App, Shared};
 use crate::{probes, reply};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::json;
+use serde::Serialize;
 use std::time::Instant;
+use utoipa::ToSchema;
 
+/// Whether the server and its store are well.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Health {
+    /// ok or unhealthy.
+    #[schema(example = "ok")]
+    status: &'static str,
+    version: &'static str,
+    uptime_seconds: i64,
+    backend: BackendHealth,
+}
+
+/// Whether the store is well.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct BackendHealth {
+    /// sqlite or postgres.
+    #[serde(rename = "type")]
+    #[schema(example = "sqlite")]
+    kind: String,
+    /// ok or unhealthy.
+    #[schema(example = "ok")]
+    status: &'static str,
+    /// How long the store took to answer.
+    latency_ms: u64,
+}
+
+/// Whether the server and its store are well.
+#[utoipa::path(
+    get, path = "/health", tag = "server",
+    responses(
+        (status = 200, description = "Both are.", body = Health, content_type = "application/openjobspec+json"),
+        (status = 503, description = "The store does not answer.", body = Health,
+         content_type = "application/openjobspec+json"),
+    ),
+)]
 pub(crate) async fn health(State(app): State<Shared>) -> Response {
+    answer(&app).await
+}
+
+/// The same under the prefix of the binding.
+#[utoipa::path(
+    get, path = "/ojs/v1/health", tag = "server",
+    responses(
+        (status = 200, description = "Both are.", body = Health, content_type = "application/openjobspec+json"),
+        (status = 503, description = "The store does not answer.", body = Health,
+         content_type = "application/openjobspec+json"),
+    ),
+)]
+pub(crate) async fn health_v1(State(app): State<Shared>) -> Response {
+    answer(&app).await
+}
+
+async fn answer(app: &App) -> Response {
     let asked = Instant::now();
-    let answers = probes::store_answers(&app).await;
+    let answers = probes::store_answers(app).await;
     let latency_ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let (status, word) = match answers {
+    let (code, status) = match answers {
         true => (StatusCode::OK, "ok"),
         false => (StatusCode::SERVICE_UNAVAILABLE, "unhealthy"),
     };
-    let uptime_seconds = app.api.clock.now().since(app.started_at) / 1000;
-    reply::json(
+    let health = Health {
         status,
-        &json!({
-            "status": word,
-            "version": env!("CARGO_PKG_VERSION"),
-            "uptime_seconds": uptime_seconds,
-            "backend": {"type": app.api.backend, "status": word, "latency_ms": latency_ms},
-        }),
-    )
+        version: env!("CARGO_PKG_VERSION"),
+        uptime_seconds: app.api.clock.now().since(app.started_at) / 1000,
+        backend: BackendHealth { kind: app.api.backend.clone(), status, latency_ms },
+    };
+    reply::typed(code, &health)
 }

@@ -3,36 +3,96 @@
 use crate::api::Shared;
 use crate::reply;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::json;
+use serde::Serialize;
+use std::collections::BTreeMap;
 use turnstone_ojs::SPEC_VERSION;
+use utoipa::ToSchema;
 
+/// What the server can do, by the names of the conformance levels. Each is there or is not in the list.
+const CAPABILITIES: [&str; 5] = ["delayed_jobs", "event_stream", "job_ttl", "priorities", "retries"];
+
+/// Extensions by name and version. Those that Open Job Spec itself publishes come first.
+const OFFICIAL: [(&str, &str); 0] = [];
+const EXPERIMENTAL: [(&str, &str); 1] = [("ai-agents", "1.0.0-rc.1")];
+
+/// What this server speaks.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Manifest {
+    #[schema(example = "1.0")]
+    specversion: &'static str,
+    #[schema(example = "1.0")]
+    ojs_version: &'static str,
+    implementation: Implementation,
+    conformance_level: u8,
+    conformance_tier: &'static str,
+    protocols: [&'static str; 1],
+    /// sqlite or postgres.
+    #[schema(example = "sqlite")]
+    backend: String,
+    unique_job_strength: &'static str,
+    /// What is there, by name.
+    capabilities: BTreeMap<&'static str, bool>,
+    extensions: Extensions,
+}
+
+/// Who speaks.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Implementation {
+    #[schema(example = "turnstone")]
+    name: &'static str,
+    version: &'static str,
+    language: &'static str,
+}
+
+/// Extensions by how settled their texts are.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Extensions {
+    official: Vec<Extension>,
+    experimental: Vec<Extension>,
+}
+
+/// An extension.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Extension {
+    #[schema(example = "ai-agents")]
+    name: &'static str,
+    #[schema(example = "urn:ojs:ext:ai-agents")]
+    uri: String,
+    version: &'static str,
+}
+
+/// What this server speaks.
+#[utoipa::path(
+    get, path = "/ojs/manifest", tag = "server",
+    responses((status = 200, description = "The manifest.", body = Manifest,
+               content_type = "application/openjobspec+json")),
+)]
 pub(crate) async fn manifest(State(app): State<Shared>) -> Response {
-    reply::ok(&json!({
-        "specversion": SPEC_VERSION,
-        "ojs_version": SPEC_VERSION,
-        "implementation": {"name": "turnstone", "version": env!("CARGO_PKG_VERSION"), "language": "rust"},
-        "conformance_level": 0,
-        "conformance_tier": "partial",
-        "protocols": ["http"],
-        "backend": app.api.backend,
-        "unique_job_strength": "none",
-        "capabilities": {
-            "priorities": true,
-            "delayed_jobs": true,
-            "job_ttl": true,
-            "retries": true,
-            "event_stream": true,
-            "batch_enqueue": false,
-            "cron": false,
-            "dead_letter": false,
-            "unique_jobs": false,
-            "workflows": false,
-            "external_workers": false,
+    let extension = |(name, version): &(&'static str, &'static str)| Extension {
+        name,
+        uri: format!("urn:ojs:ext:{name}"),
+        version,
+    };
+    let manifest = Manifest {
+        specversion: SPEC_VERSION,
+        ojs_version: SPEC_VERSION,
+        implementation: Implementation {
+            name: "turnstone",
+            version: env!("CARGO_PKG_VERSION"),
+            language: "rust",
         },
-        "extensions": {
-            "official": [],
-            "experimental": [{"name": "ai-agents", "uri": "urn:ojs:ext:ai-agents", "version": "1.0.0-rc.1"}],
+        conformance_level: 0,
+        conformance_tier: "partial",
+        protocols: ["http"],
+        backend: app.api.backend.clone(),
+        unique_job_strength: "none",
+        capabilities: CAPABILITIES.iter().map(|name| (*name, true)).collect(),
+        extensions: Extensions {
+            official: OFFICIAL.iter().map(extension).collect(),
+            experimental: EXPERIMENTAL.iter().map(extension).collect(),
         },
-    }))
+    };
+    reply::typed(StatusCode::OK, &manifest)
 }

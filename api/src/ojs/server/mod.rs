@@ -4,12 +4,12 @@ mod health;
 mod manifest;
 
 use crate::api::Shared;
-use axum::routing::get;
 use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
-        .route("/ojs/manifest", get(manifest::manifest))
-        .route("/health", get(health::health))
-        .route("/ojs/v1/health", get(health::health))
+        .routes(routes!(manifest::manifest))
+        .routes(routes!(health::health))
+        .routes(routes!(health::health_v1))
 }

@@ -1,0 +1,203 @@
+//! The shapes of what `show.rs` writes: events, messages, checkpoints, reviews, tool calls and workers.
+
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+/// Something that happened.
+#[derive(ToSchema)]
+#[schema(as = StreamEvent)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Event {
+    /// 1-based within its stream: the cursor of a reader.
+    seq: i64,
+    /// One of the names of docs/EVENTS.md.
+    #[schema(example = "job.enqueued")]
+    name: String,
+    job_id: String,
+    /// For agent jobs.
+    engagement_id: Option<String>,
+    /// 0 outside of turns.
+    turn: i64,
+    /// The fields that the name promises.
+    data: Map<String, Value>,
+    /// RFC 3339, UTC.
+    at: String,
+}
+
+/// Events, oldest first.
+#[derive(ToSchema)]
+#[schema(as = StreamPage)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct EventPage {
+    events: Vec<Event>,
+    /// To be sent as `since` for the next page.
+    cursor: i64,
+    has_more: bool,
+}
+
+/// A message of a conversation.
+#[derive(ToSchema)]
+#[schema(as = EngagementMessage)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Message {
+    seq: i64,
+    turn: i64,
+    /// user, system, assistant or tool.
+    role: String,
+    content: String,
+    created_at: String,
+}
+
+/// Messages, oldest first.
+#[derive(ToSchema)]
+#[schema(as = EngagementMessages)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Messages {
+    messages: Vec<Message>,
+    /// To be sent as `after` for the next page.
+    cursor: i64,
+    has_more: bool,
+}
+
+/// A phase that is done.
+#[derive(ToSchema)]
+#[schema(as = EngagementCheckpoint)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Checkpoint {
+    job_id: String,
+    turn: i64,
+    #[schema(example = "infer")]
+    phase: String,
+    version: i64,
+    duration_ms: i64,
+    tokens_in: i64,
+    tokens_out: i64,
+    at: String,
+}
+
+/// Checkpoints, oldest first.
+#[derive(ToSchema)]
+#[schema(as = EngagementCheckpoints)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Checkpoints {
+    checkpoints: Vec<Checkpoint>,
+    pagination: OpenEnd,
+}
+
+/// Where a page stands in a list that is not counted.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct OpenEnd {
+    page: u32,
+    per_page: u32,
+    has_more: bool,
+}
+
+/// A call of a tool.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct ToolCall {
+    call_id: String,
+    turn: i64,
+    position: i64,
+    name: String,
+    /// The arguments.
+    input: Value,
+    idempotent: bool,
+    sends: i64,
+    /// planned, sent or settled.
+    state: String,
+    /// How it ended; an output that is withheld is left out.
+    outcome: Option<Value>,
+    withheld: bool,
+    duration_ms: Option<i64>,
+    created_at: String,
+    review_id: Option<String>,
+}
+
+/// Calls, oldest first.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct ToolCalls {
+    tool_calls: Vec<ToolCall>,
+}
+
+/// What an engagement did.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Audit {
+    engagement_id: String,
+    agent: String,
+    /// The latest job.
+    job_id: String,
+    /// The Engagement object as expressions see it.
+    engagement: Value,
+    attempts: Vec<ToolCall>,
+    reviews: Vec<Review>,
+}
+
+/// A question to a user or an agent about a parked job.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Review {
+    id: String,
+    engagement_id: String,
+    job_id: String,
+    turn: i64,
+    call_id: String,
+    /// input, output or `unknown_outcome`.
+    kind: String,
+    reviewer: String,
+    /// What the reviewer sees.
+    question: Value,
+    arguments_hash: String,
+    /// open, approved, rejected or expired.
+    state: String,
+    decided_by: Option<String>,
+    reason: Option<String>,
+    created_at: String,
+    deadline_at: Option<String>,
+    decided_at: Option<String>,
+}
+
+/// Reviews, oldest first.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct ReviewPage {
+    items: Vec<Review>,
+    pagination: OpenEnd,
+}
+
+/// An answer to a review.
+#[derive(serde::Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"by": "ada", "reason": "the price is fine"}))]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct ReviewAnswer {
+    /// Who answers; `anonymous` unless said otherwise.
+    by: Option<String>,
+    /// Why.
+    reason: Option<String>,
+}
+
+/// A worker of the fleet.
+#[derive(ToSchema)]
+#[schema(as = FleetWorker)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Worker {
+    name: String,
+    instance: String,
+    host: String,
+    pid: i64,
+    version: String,
+    /// `*` stands for all.
+    queues: Vec<String>,
+    slots: i64,
+    busy: i64,
+    /// running or draining.
+    state: String,
+    started_at: String,
+    seen_at: String,
+    /// Whether it was heard of lately.
+    alive: bool,
+}
