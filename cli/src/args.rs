@@ -1,7 +1,9 @@
 //! The command line.
 
 use crate::commands::serve::api::ApiArgs;
-use crate::commands::{agent, bench, completions, config, dev, job, review, worker};
+use crate::commands::{
+    agent, bench, completions, config, cron, dead_letter, dev, job, queue, review, webhook, worker, workflow,
+};
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -88,7 +90,7 @@ pub enum Command {
     /// Run a scheduler of a fleet; several may run, one leads
     #[command(after_help = "Example: DATABASE_URL=postgres://turnstone@db/turnstone turnstone scheduler")]
     Scheduler,
-    /// Run a worker of a fleet, or list those that run
+    /// Run a worker of a fleet, or look at and direct those that run
     #[command(after_help = "\
 Examples:
   DATABASE_URL=postgres://turnstone@db/turnstone turnstone worker --slots 512 --queues ai-agents,default
@@ -96,9 +98,24 @@ Examples:
     Worker(worker::WorkerArgs),
     /// Look at everything that may be misconfigured, and say what to do; exit code 1 when something is
     Doctor,
-    /// Enqueue, read, watch and cancel jobs
+    /// Enqueue, read, watch, cancel and retry jobs
     #[command(subcommand)]
     Job(job::JobCommand),
+    /// List, pause, bound and limit queues
+    #[command(subcommand)]
+    Queue(queue::QueueCommand),
+    /// Look through jobs that failed for good, and retry or delete them
+    #[command(subcommand)]
+    DeadLetter(dead_letter::DeadLetterCommand),
+    /// Make jobs at times
+    #[command(subcommand)]
+    Cron(cron::CronCommand),
+    /// Start jobs that wait for one another, and follow them
+    #[command(subcommand)]
+    Workflow(workflow::WorkflowCommand),
+    /// Tell other services of events
+    #[command(subcommand)]
+    Webhook(webhook::WebhookCommand),
     /// Check, register and list agents
     #[command(subcommand)]
     Agent(agent::AgentCommand),

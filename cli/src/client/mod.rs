@@ -87,14 +87,35 @@ impl Client {
         filters: &[(&str, String)],
         limit: usize,
     ) -> Result<(Vec<Value>, Option<u64>), Failure> {
+        self.pages(path, filters, "items", limit).await
+    }
+
+    /// The same for a list below `name`; one that does not come in pages is taken as it is.
+    ///
+    /// # Errors
+    /// What the server, or the way to it, says.
+    pub async fn pages(
+        &self,
+        path: &[&str],
+        filters: &[(&str, String)],
+        name: &str,
+        limit: usize,
+    ) -> Result<(Vec<Value>, Option<u64>), Failure> {
         let per_page = limit.clamp(1, PAGE);
-        let (mut list, mut total) = (Vec::new(), None);
+        let (mut list, mut total): (Vec<Value>, _) = (Vec::new(), None);
         for page in 1.. {
-            let part = [("page", page.to_string()), ("per_page", per_page.to_string())];
+            // Admin lists count pages, data lists count elements; each ignores the other's words.
+            let part = [
+                ("page", page.to_string()),
+                ("per_page", per_page.to_string()),
+                ("limit", per_page.to_string()),
+                ("offset", list.len().to_string()),
+            ];
             let answer = self.get(path, &[filters, &part].concat()).await?;
             total = answer["pagination"]["total"].as_u64();
-            let found = elements(answer, "items");
-            let is_last = found.len() < per_page;
+            let paged = answer["pagination"].is_object();
+            let found = elements(answer, name);
+            let is_last = !paged || found.len() < per_page;
             list.extend(found);
             if is_last || list.len() >= limit {
                 break;
@@ -123,6 +144,22 @@ impl Client {
         body: String,
     ) -> Result<Value, Failure> {
         self.answer(self.request(Method::POST, path, &[]).header(CONTENT_TYPE, media_type).body(body)).await
+    }
+
+    /// Sets something.
+    ///
+    /// # Errors
+    /// What the server, or the way to it, says.
+    pub async fn put(&self, path: &[&str], body: &Value) -> Result<Value, Failure> {
+        self.answer(self.request(Method::PUT, path, &[]).json(body)).await
+    }
+
+    /// Changes a part of something.
+    ///
+    /// # Errors
+    /// What the server, or the way to it, says.
+    pub async fn patch(&self, path: &[&str], body: &Value) -> Result<Value, Failure> {
+        self.answer(self.request(Method::PATCH, path, &[]).json(body)).await
     }
 
     /// Removes or cancels something.

@@ -2,16 +2,23 @@
 
 pub mod agent;
 pub mod bench;
+mod bulk;
+mod chosen;
 pub mod completions;
 pub mod config;
+pub mod cron;
+pub mod dead_letter;
 pub mod dev;
 mod doctor;
 pub mod job;
 mod migrate;
+pub mod queue;
 pub mod review;
 pub mod serve;
 mod several;
+pub mod webhook;
 pub mod worker;
+pub mod workflow;
 
 use crate::args::{Cli, Command, GlobalArgs};
 use crate::client::Client;
@@ -99,6 +106,11 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
                 until_interrupted(migrate::run(config, &session)).await
             }
             Command::Doctor => until_interrupted(doctor::run(&session)).await,
+            Command::Queue(command) => until_interrupted(queue::run(command, &session)).await,
+            Command::DeadLetter(command) => until_interrupted(dead_letter::run(command, &session)).await,
+            Command::Cron(command) => until_interrupted(cron::run(command, &session)).await,
+            Command::Workflow(command) => until_interrupted(workflow::run(command, &session)).await,
+            Command::Webhook(command) => until_interrupted(webhook::run(command, &session)).await,
             Command::Job(command) => until_interrupted(job::run(command, &session)).await,
             Command::Agent(command) => until_interrupted(agent::run(command, &session)).await,
             Command::Review(command) => until_interrupted(review::run(command, &session)).await,

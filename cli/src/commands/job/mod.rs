@@ -1,12 +1,14 @@
-//! `turnstone job`: enqueue, read, watch and cancel jobs.
+//! `turnstone job`: enqueue, read, watch, cancel and retry jobs.
 
 mod cancel;
 mod get;
 mod list;
 mod push;
+mod retry;
 pub mod watch;
 
 use super::Session;
+use super::bulk::JobsArgs;
 use clap::Subcommand;
 use std::process::ExitCode;
 
@@ -20,7 +22,13 @@ pub enum JobCommand {
     /// Follow a job until it ends: exit code 0 when it completed, 1 when it did not
     Watch(watch::WatchArgs),
     /// Cancel jobs; what they are doing stops within a second
-    Cancel(cancel::CancelArgs),
+    #[command(after_help = "\
+Examples:
+  turnstone job cancel --queue mail --state scheduled --dry-run
+  turnstone job list --state active -o ids | turnstone job cancel -")]
+    Cancel(JobsArgs),
+    /// Let jobs that ended without success run again, with all their attempts
+    Retry(JobsArgs),
     /// List jobs, newest first
     List(list::ListArgs),
 }
@@ -35,6 +43,7 @@ pub async fn run(command: JobCommand, session: &Session) -> anyhow::Result<ExitC
         JobCommand::Get(args) => get::run(&args, session).await,
         JobCommand::Watch(args) => watch::run(&args.id, &session.client()?, session).await,
         JobCommand::Cancel(args) => cancel::run(args, session).await,
+        JobCommand::Retry(args) => retry::run(args, session).await,
         JobCommand::List(args) => list::run(&args, session).await,
     }
 }

@@ -1,8 +1,10 @@
 //! `turnstone worker`: runs one, or looks at those of the fleet.
 
+mod direct;
 mod list;
 
 use super::Session;
+use super::chosen::Chosen;
 use crate::commands::serve::worker::RunArgs;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
@@ -20,10 +22,14 @@ pub struct WorkerArgs {
 }
 
 /// `turnstone worker` with a subcommand.
-#[derive(Clone, Copy, Debug, Subcommand)]
+#[derive(Clone, Debug, Subcommand)]
 pub enum WorkerCommand {
     /// List the workers of the fleet, with what each has in flight and when it was heard of last
     List,
+    /// Tell workers to take no further jobs
+    Quiet(Chosen),
+    /// Tell workers to end
+    Terminate(Chosen),
 }
 
 /// Looks at the workers of the fleet.
@@ -33,5 +39,7 @@ pub enum WorkerCommand {
 pub async fn run(command: WorkerCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         WorkerCommand::List => list::run(session).await,
+        WorkerCommand::Quiet(chosen) => direct::quiet(chosen, session).await,
+        WorkerCommand::Terminate(chosen) => direct::terminate(chosen, session).await,
     }
 }

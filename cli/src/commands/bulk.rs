@@ -1,0 +1,113 @@
+//! One thing done to many jobs at once, chosen by a filter on the server.
+
+use super::{Session, several};
+use crate::client::{Client, unwrapped};
+use crate::failure::{Exit, Failure};
+use crate::output::{Format, text};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use serde_json::{Map, Value, json};
+use std::future::Future;
+use std::process::ExitCode;
+use turnstone_domain::JobState;
+
+/// Ids, or a filter.
+#[derive(Clone, Debug, Args)]
+pub struct JobsArgs {
+    /// The jobs' ids; `-` reads them from standard input, one per line
+    #[arg(value_name = "ID", required_unless_present_any = ["all", "state", "queue", "job_type"])]
+    pub ids: Vec<String>,
+    /// Every job in this state, instead of ids
+    #[arg(long, conflicts_with = "ids", value_parser = PossibleValuesParser::new(JobState::ALL.map(JobState::as_str)))]
+    pub state: Option<String>,
+    /// Every job of this queue, instead of ids
+    #[arg(long, conflicts_with = "ids")]
+    pub queue: Option<String>,
+    /// Every job of this type, instead of ids
+    #[arg(long = "type", conflicts_with = "ids", value_name = "TYPE")]
+    pub job_type: Option<String>,
+    /// Every job that this can be done to, instead of ids
+    #[arg(long, conflicts_with = "ids")]
+    pub all: bool,
+    /// Only say how many jobs the filter finds, or which jobs are named
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// What is done, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Bulk {
+    /// `cancel`: what would be done.
+    pub verb: &'static str,
+    /// `cancelled`: what was done.
+    pub done: &'static str,
+    /// The endpoint that does it to all jobs a filter finds.
+    pub path: &'static [&'static str],
+}
+
+impl JobsArgs {
+    /// Does it to the jobs named, one after the other, or to all that the filter finds, on the server.
+    ///
+    /// # Errors
+    /// The ids cannot be read, the server cannot be asked, or a job was refused.
+    pub async fn run<F, D>(self, session: &Session, bulk: Bulk, one: F) -> anyhow::Result<ExitCode>
+    where
+        F: Fn(Client, String) -> D,
+        D: Future<Output = Result<Value, Failure>>,
+    {
+        if self.ids.is_empty() {
+            return self.filtered(session, bulk).await;
+        }
+        let (client, output) = (session.client()?, session.output);
+        let mut outcome = several::Outcome::new(output);
+        for id in several::ids(self.ids)? {
+            let shown = text::line(&id);
+            if self.dry_run {
+                match output.format {
+                    Format::Table => output.line(&format!("would {} {shown}", bulk.verb))?,
+                    Format::Json => output.ndjson(&json!({ "id": id }))?,
+                    Format::Ids => output.line(&shown)?,
+                }
+                continue;
+            }
+            match one(client.clone(), id.clone()).await {
+                Ok(answer) => match output.format {
+                    Format::Json => output.ndjson(&unwrapped(answer, "job"))?,
+                    Format::Ids => output.line(&shown)?,
+                    Format::Table => output.line(&format!("{shown} {}", bulk.done))?,
+                },
+                Err(failure) => outcome.failed(&id, failure)?,
+            }
+        }
+        outcome.finish(&format!("could not be {}", bulk.done))
+    }
+
+    fn filter(&self) -> Map<String, Value> {
+        let given = [("state", &self.state), ("queue", &self.queue), ("type", &self.job_type)];
+        given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?.into()))).collect()
+    }
+
+    async fn filtered(&self, session: &Session, bulk: Bulk) -> anyhow::Result<ExitCode> {
+        let (client, output) = (session.client()?, session.output);
+        let body = json!({ "filter": self.filter(), "confirm": true, "dry_run": self.dry_run });
+        let answer = client.post(bulk.path, &body).await?;
+        let count = |name: &str| answer[name].as_u64().unwrap_or_default();
+        match output.format {
+            Format::Json => output.json(&answer)?,
+            Format::Ids => answer["ids"]
+                .as_array()
+                .map(Vec::as_slice)
+                .unwrap_or_default()
+                .iter()
+                .filter_map(Value::as_str)
+                .try_for_each(|id| output.line(&text::line(id)))?,
+            Format::Table if self.dry_run => {
+                output.line(&format!("would {} {} jobs", bulk.verb, count("matched")))?
+            }
+            Format::Table => {
+                output.line(&format!("{} of {} jobs {}", count("succeeded"), count("matched"), bulk.done))?
+            }
+        }
+        Ok(if count("failed") > 0 { Exit::Failed.into() } else { ExitCode::SUCCESS })
+    }
+}

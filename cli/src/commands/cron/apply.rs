@@ -1,0 +1,88 @@
+//! `turnstone cron apply`: make or replace an entry.
+
+use crate::client::unwrapped;
+use crate::commands::Session;
+use crate::failure::Failure;
+use crate::output::table::{plain, time};
+use crate::output::{Format, text};
+use clap::Args;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// `turnstone cron apply`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Examples:
+  turnstone cron apply nightly --at '0 3 * * *' --zone Europe/Berlin --type report.build
+  turnstone cron apply hourly-digest --at @hourly --type agent.digest --args '[\"news\"]' --overlap allow
+  turnstone cron apply nightly --file nightly.json")]
+pub struct ApplyArgs {
+    /// The entry's name
+    pub name: String,
+    /// When: five fields (or six with seconds), or @hourly, @daily, @every 5m
+    #[arg(long, value_name = "EXPRESSION", required_unless_present = "file")]
+    pub at: Option<String>,
+    /// The time zone that the times are in
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    pub zone: String,
+    /// The job's type
+    #[arg(long = "type", value_name = "TYPE", required_unless_present = "file")]
+    pub job_type: Option<String>,
+    /// The job's arguments, a JSON array
+    #[arg(long, value_name = "JSON", default_value = "[]")]
+    pub args: String,
+    /// The job's queue
+    #[arg(long)]
+    pub queue: Option<String>,
+    /// What happens while the last job still waits or runs
+    #[arg(long, value_parser = ["skip", "allow", "cancel_previous", "enqueue"], default_value = "skip")]
+    pub overlap: String,
+    /// A JSON file with the whole request instead of flags
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["at", "job_type", "queue"])]
+    pub file: Option<String>,
+}
+
+/// Sends the entry.
+///
+/// # Errors
+/// The file or the arguments are not JSON, the server cannot be asked, or it refused.
+pub async fn run(args: &ApplyArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    let (client, output) = (session.client()?, session.output);
+    let cron = unwrapped(client.post(super::CRONS.path, &body(args)?).await?, "cron");
+    match output.format {
+        Format::Json => output.json(&cron)?,
+        Format::Ids => output.line(&text::line(&args.name))?,
+        Format::Table => {
+            let next = time(&cron["next_run_at"]);
+            let next = if next.is_empty() { "never".to_owned() } else { next };
+            output.line(&format!(
+                "{} runs next at {next} ({})",
+                text::line(&args.name),
+                plain(&cron["timezone"])
+            ))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn body(args: &ApplyArgs) -> Result<Value, Failure> {
+    if let Some(file) = &args.file {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| Failure::usage(format!("{file} cannot be read: {error}")))?;
+        let mut body: Value = serde_json::from_str(&text)
+            .map_err(|error| Failure::usage(format!("{file} is not JSON: {error}")))?;
+        if !body.is_object() {
+            return Err(Failure::usage(format!("{file} is not a JSON object")));
+        }
+        body["name"] = args.name.as_str().into();
+        return Ok(body);
+    }
+    let given: Value = serde_json::from_str(&args.args).map_err(|error| {
+        Failure::usage(format!("--args is not JSON: {error}")).hint("--args '[1, \"two\"]'")
+    })?;
+    let options = args.queue.as_ref().map_or_else(|| json!({}), |queue| json!({ "queue": queue }));
+    Ok(json!({
+        "name": args.name, "expression": args.at, "timezone": args.zone, "overlap_policy": args.overlap,
+        "job_template": { "type": args.job_type, "args": given, "options": options },
+    }))
+}

@@ -1,0 +1,26 @@
+//! `turnstone cron list`: entries with their next time.
+
+use crate::commands::Session;
+use crate::output::table::{Column, column, plain, time};
+use std::process::ExitCode;
+
+const COLUMNS: &[Column] = &[
+    column("NAME", |cron| plain(&cron["name"])),
+    column("WHEN", |cron| plain(&cron["expression"])),
+    column("ZONE", |cron| plain(&cron["timezone"])),
+    column("TYPE", |cron| plain(&cron["job_template"]["type"])),
+    column("STATE", |cron| if cron["enabled"] == false { "paused".to_owned() } else { "active".to_owned() }),
+    column("NEXT", |cron| time(&cron["next_run_at"])),
+    column("LAST", |cron| time(&cron["last_run_at"])),
+    column("RUNS", |cron| plain(&cron["run_count"])),
+];
+
+/// Prints the list.
+///
+/// # Errors
+/// The server cannot be asked.
+pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
+    let (crons, _) = session.client()?.pages(super::CRONS.path, &[], super::CRONS.list, usize::MAX).await?;
+    session.output.list(&crons, "name", COLUMNS)?;
+    Ok(ExitCode::SUCCESS)
+}

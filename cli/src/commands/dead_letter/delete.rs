@@ -1,0 +1,19 @@
+//! `turnstone dead-letter delete`: delete dead letters.
+
+use super::LettersArgs;
+use crate::client::Client;
+use crate::commands::Session;
+use crate::commands::bulk::{Bulk, JobsArgs};
+use std::process::ExitCode;
+
+const DELETE: Bulk = Bulk { verb: "delete", done: "deleted", path: &["ojs", "v1", "dead-letter", "purge"] };
+
+/// Does it to those named, or to all that the filter finds.
+///
+/// # Errors
+/// The ids cannot be read, the server cannot be asked, or one was refused.
+pub async fn run(args: LettersArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    let one =
+        |client: Client, id: String| async move { client.delete(&["ojs", "v1", "dead-letter", &id]).await };
+    JobsArgs::from(args).run(session, DELETE, one).await
+}

@@ -1,0 +1,47 @@
+//! `turnstone dead-letter list`: dead letters with what went wrong last.
+
+use crate::commands::Session;
+use crate::output::table::{Column, column, plain, time};
+use clap::Args;
+use std::process::ExitCode;
+
+const COLUMNS: &[Column] = &[
+    column("ID", |job| plain(&job["id"])),
+    column("TYPE", |job| plain(&job["type"])),
+    column("QUEUE", |job| plain(&job["queue"])),
+    column("ATTEMPTS", |job| plain(&job["attempt"])),
+    column("DISCARDED", |job| time(&job["discarded_at"])),
+    column("ERROR", |job| format!("{}: {}", plain(&job["error"]["code"]), plain(&job["error"]["message"]))),
+];
+
+/// `turnstone dead-letter list`.
+#[derive(Clone, Debug, Args)]
+pub struct ListArgs {
+    /// Only those of this queue
+    #[arg(long)]
+    pub queue: Option<String>,
+    /// Only those of this type
+    #[arg(long = "type", value_name = "TYPE")]
+    pub job_type: Option<String>,
+    /// At most this many
+    #[arg(long, short = 'n', default_value_t = 50, value_name = "N")]
+    pub limit: usize,
+}
+
+/// Prints the list.
+///
+/// # Errors
+/// The server cannot be asked.
+pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    let filters = [("queue", &args.queue), ("type", &args.job_type)];
+    let filters: Vec<(&str, String)> =
+        filters.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
+    let path = ["ojs", "v1", "dead-letter"];
+    let (jobs, total) = session.client()?.pages(&path, &filters, "jobs", args.limit).await?;
+    session.output.list(&jobs, "id", COLUMNS)?;
+    let shown = jobs.len();
+    if let Some(total) = total.filter(|total| usize::try_from(*total).is_ok_and(|total| total > shown)) {
+        session.output.remark(&format!("{shown} of {total} dead letters; --limit shows more"));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,26 @@
+//! `turnstone queue list`: queues with the jobs in each.
+
+use crate::commands::Session;
+use crate::output::table::{Column, column, plain};
+use std::process::ExitCode;
+
+const COLUMNS: &[Column] = &[
+    column("NAME", |queue| plain(&queue["name"])),
+    column("STATE", |queue| if queue["paused"] == true { "paused".to_owned() } else { "active".to_owned() }),
+    column("AVAILABLE", |queue| plain(&queue["counts"]["available"])),
+    column("ACTIVE", |queue| plain(&queue["counts"]["active"])),
+    column("SCHEDULED", |queue| plain(&queue["counts"]["scheduled"])),
+    column("RETRYABLE", |queue| plain(&queue["counts"]["retryable"])),
+    column("PENDING", |queue| plain(&queue["counts"]["pending"])),
+    column("DISCARDED", |queue| plain(&queue["counts"]["discarded"])),
+];
+
+/// Prints the list.
+///
+/// # Errors
+/// The server cannot be asked.
+pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
+    let (queues, _) = session.client()?.list(super::QUEUES.path, &[], usize::MAX).await?;
+    session.output.list(&queues, "name", COLUMNS)?;
+    Ok(ExitCode::SUCCESS)
+}

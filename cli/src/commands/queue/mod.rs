@@ -1,0 +1,59 @@
+//! `turnstone queue`: what waits where, and how fast it may go.
+
+mod config;
+mod limits;
+mod list;
+mod pause;
+mod purge;
+mod show;
+
+use super::Session;
+use super::chosen::{Chosen, Listed};
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+/// Where queues are listed.
+const QUEUES: Listed = Listed { path: &["ojs", "v1", "admin", "queues"], list: "items", name: "name" };
+
+/// `turnstone queue`.
+#[derive(Debug, Subcommand)]
+pub enum QueueCommand {
+    /// List queues with the jobs in each
+    List,
+    /// Print what is in a queue, by state
+    Show(NameArgs),
+    /// Stop handing out jobs of queues; enqueueing goes on
+    #[command(after_help = "Example: turnstone queue pause --matching 'mail.*' --dry-run")]
+    Pause(Chosen),
+    /// Hand out the jobs of queues again
+    Resume(Chosen),
+    /// Bound a queue, or limit how fast its jobs start
+    Set(config::SetArgs),
+    /// Delete ended jobs of a queue
+    Purge(purge::PurgeArgs),
+    /// List the rate limits that jobs share by key
+    Limits,
+}
+
+/// One name.
+#[derive(Clone, Debug, Args)]
+pub struct NameArgs {
+    /// The queue
+    pub name: String,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Why it failed.
+pub async fn run(command: QueueCommand, session: &Session) -> anyhow::Result<ExitCode> {
+    match command {
+        QueueCommand::List => list::run(session).await,
+        QueueCommand::Show(args) => show::run(&args.name, session).await,
+        QueueCommand::Pause(chosen) => pause::run(chosen, "pause", "paused", session).await,
+        QueueCommand::Resume(chosen) => pause::run(chosen, "resume", "resumed", session).await,
+        QueueCommand::Set(args) => config::run(&args, session).await,
+        QueueCommand::Purge(args) => purge::run(&args, session).await,
+        QueueCommand::Limits => limits::run(session).await,
+    }
+}

@@ -1,0 +1,24 @@
+//! `turnstone queue pause` and `resume`.
+
+use crate::client::Client;
+use crate::commands::Session;
+use crate::commands::chosen::{Chosen, Deed};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Pauses or resumes queues.
+///
+/// # Errors
+/// The server cannot be asked, or it refused.
+pub async fn run(
+    chosen: Chosen,
+    verb: &'static str,
+    done: &'static str,
+    session: &Session,
+) -> anyhow::Result<ExitCode> {
+    let deed = Deed { verb, done, inside: "queue" };
+    let act = |client: Client, name: String| async move {
+        client.post(&["ojs", "v1", "queues", &name, verb], &json!({})).await
+    };
+    chosen.each(session, super::QUEUES, deed, act).await
+}

@@ -1,0 +1,39 @@
+//! `turnstone queue purge`: delete ended jobs of a queue.
+
+use crate::commands::Session;
+use crate::output::{Format, text};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use serde_json::json;
+use std::process::ExitCode;
+
+/// `turnstone queue purge`.
+#[derive(Clone, Debug, Args)]
+pub struct PurgeArgs {
+    /// The queue
+    pub name: String,
+    /// Jobs that ended in this state
+    #[arg(long, default_value = "completed", value_parser = PossibleValuesParser::new(["completed", "cancelled", "discarded"]))]
+    pub state: String,
+    /// Only say how many they are
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Deletes them.
+///
+/// # Errors
+/// The server cannot be asked, or it refused.
+pub async fn run(args: &PurgeArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    let (client, output) = (session.client()?, session.output);
+    let filter = json!({ "queue": args.name, "state": args.state });
+    let body = json!({ "filter": filter, "confirm": true, "dry_run": args.dry_run });
+    let answer = client.post(&["ojs", "v1", "admin", "jobs", "bulk", "delete"], &body).await?;
+    let (word, count) = if args.dry_run { ("would be deleted", "matched") } else { ("deleted", "succeeded") };
+    match output.format {
+        Format::Json => output.json(&answer)?,
+        Format::Ids => output.line(&text::line(&args.name))?,
+        Format::Table => output.line(&format!("{} {} jobs {word}", answer[count], args.state))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

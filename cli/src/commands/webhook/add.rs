@@ -1,0 +1,48 @@
+//! `turnstone webhook add`: subscribe a URL to events.
+
+use crate::client::unwrapped;
+use crate::commands::Session;
+use crate::output::table::plain;
+use crate::output::{Format, text};
+use clap::Args;
+use serde_json::json;
+use std::process::ExitCode;
+
+/// `turnstone webhook add`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Example: turnstone webhook add https://example.com/hook --events job.completed,job.discarded"
+)]
+pub struct AddArgs {
+    /// Where events are posted
+    pub url: String,
+    /// Which events; `*` is every one, `job.*` every one of jobs
+    #[arg(long, value_delimiter = ',', required = true, value_name = "NAMES")]
+    pub events: Vec<String>,
+    /// Only events of jobs in these queues
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub queues: Vec<String>,
+}
+
+/// Subscribes it and prints its id and its secret.
+///
+/// # Errors
+/// The server cannot be asked, or it refused.
+pub async fn run(args: &AddArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    let mut body = json!({ "url": args.url, "events": args.events });
+    if !args.queues.is_empty() {
+        body["filter"] = json!({ "queues": args.queues });
+    }
+    let (client, output) = (session.client()?, session.output);
+    let webhook = unwrapped(client.post(super::SUBSCRIPTIONS.path, &body).await?, "subscription");
+    match output.format {
+        Format::Json => output.json(&webhook)?,
+        Format::Ids => output.line(&text::line(&plain(&webhook["id"])))?,
+        Format::Table => {
+            output.line(&format!("id      {}", text::line(&plain(&webhook["id"]))))?;
+            output.line(&format!("secret  {}", text::line(&plain(&webhook["secret"]))))?;
+            output.remark("the secret is shown only now; receivers check the signatures with it");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,69 @@
+//! `turnstone webhook test`, `pause`, `resume`, `rotate-secret` and `delete`.
+
+use super::SUBSCRIPTIONS;
+use crate::client::{Client, unwrapped};
+use crate::commands::Session;
+use crate::commands::chosen::{Chosen, Deed};
+use crate::output::table::plain;
+use crate::output::{Format, text};
+use serde_json::json;
+use std::process::ExitCode;
+
+fn path<'a>(id: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
+    [SUBSCRIPTIONS.path, &[id], rest].concat()
+}
+
+/// Sends a test event.
+///
+/// # Errors
+/// The server cannot be asked, or it refused.
+pub async fn test(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode> {
+    let act =
+        |client: Client, id: String| async move { client.post(&path(&id, &["test"]), &json!({})).await };
+    chosen
+        .each(
+            session,
+            SUBSCRIPTIONS,
+            Deed { verb: "test", done: "is sent a test event", inside: "delivery" },
+            act,
+        )
+        .await
+}
+
+/// Stops or goes on telling.
+///
+/// # Errors
+/// The server cannot be asked, or it refused.
+pub async fn activate(chosen: Chosen, active: bool, session: &Session) -> anyhow::Result<ExitCode> {
+    let (verb, done) = if active { ("resume", "resumed") } else { ("pause", "paused") };
+    let act = move |client: Client, id: String| async move {
+        client.patch(&path(&id, &[]), &json!({ "active": active })).await
+    };
+    chosen.each(session, SUBSCRIPTIONS, Deed { verb, done, inside: "subscription" }, act).await
+}
+
+/// Forgets subscriptions.
+///
+/// # Errors
+/// The server cannot be asked, or it refused.
+pub async fn delete(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode> {
+    let act = |client: Client, id: String| async move { client.delete(&path(&id, &[])).await };
+    chosen
+        .each(session, SUBSCRIPTIONS, Deed { verb: "delete", done: "deleted", inside: "subscription" }, act)
+        .await
+}
+
+/// Replaces the secret and prints the new one.
+///
+/// # Errors
+/// The server cannot be asked, or it refused.
+pub async fn rotate(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
+    let (client, output) = (session.client()?, session.output);
+    let answer = unwrapped(client.post(&path(id, &["rotate-secret"]), &json!({})).await?, "subscription");
+    match output.format {
+        Format::Json => output.json(&answer)?,
+        Format::Ids => output.line(&text::line(id))?,
+        Format::Table => output.line(&text::line(&plain(&answer["secret"])))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,56 @@
+//! `turnstone webhook deliveries` and `redeliver`.
+
+use super::SUBSCRIPTIONS;
+use crate::client::unwrapped;
+use crate::commands::Session;
+use crate::output::table::{Column, column, plain, time};
+use crate::output::{Format, text};
+use clap::Args;
+use serde_json::json;
+use std::process::ExitCode;
+
+const COLUMNS: &[Column] = &[
+    column("ID", |delivery| plain(&delivery["id"])),
+    column("EVENT", |delivery| plain(&delivery["event"])),
+    column("STATE", |delivery| plain(&delivery["state"])),
+    column("ATTEMPTS", |delivery| plain(&delivery["attempts"])),
+    column("STATUS", |delivery| plain(&delivery["status"])),
+    column("NEXT", |delivery| time(&delivery["next_attempt_at"])),
+    column("ERROR", |delivery| plain(&delivery["error"])),
+];
+
+/// `turnstone webhook redeliver`.
+#[derive(Clone, Debug, Args)]
+pub struct RedeliverArgs {
+    /// The subscription's id
+    pub id: String,
+    /// The delivery's id
+    pub delivery: String,
+}
+
+/// Prints the list.
+///
+/// # Errors
+/// The server cannot be asked, or there is no such subscription.
+pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
+    let path = [SUBSCRIPTIONS.path, &[id, "deliveries"]].concat();
+    let (deliveries, _) = session.client()?.pages(&path, &[], "deliveries", usize::MAX).await?;
+    session.output.list(&deliveries, "id", COLUMNS)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Sends one again.
+///
+/// # Errors
+/// The server cannot be asked, or there is no such delivery.
+pub async fn redeliver(args: &RedeliverArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    let path = [SUBSCRIPTIONS.path, &[&args.id, "deliveries", &args.delivery, "redeliver"]].concat();
+    let (client, output) = (session.client()?, session.output);
+    let answer = unwrapped(client.post(&path, &json!({})).await?, "delivery");
+    match output.format {
+        Format::Json => output.json(&answer)?,
+        Format::Ids => output.line(&text::line(&args.delivery))?,
+        Format::Table => output.line(&format!("{} is sent again", text::line(&args.delivery)))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,63 @@
+//! `turnstone webhook`: who is told of events.
+
+mod add;
+mod change;
+mod deliveries;
+mod list;
+
+use super::Session;
+use super::chosen::{Chosen, Listed};
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+/// Where subscriptions are listed.
+const SUBSCRIPTIONS: Listed =
+    Listed { path: &["ojs", "v1", "webhooks", "subscriptions"], list: "subscriptions", name: "id" };
+
+/// `turnstone webhook`.
+#[derive(Debug, Subcommand)]
+pub enum WebhookCommand {
+    /// List subscriptions
+    List,
+    /// Subscribe a URL to events; the secret that signs them is printed once
+    Add(add::AddArgs),
+    /// Send a test event
+    Test(Chosen),
+    /// Stop telling, without forgetting the subscriptions
+    Pause(Chosen),
+    /// Tell again
+    Resume(Chosen),
+    /// Replace the secret; the old one signs beside it for a day
+    RotateSecret(IdArgs),
+    /// Forget subscriptions
+    Delete(Chosen),
+    /// List what was sent to a subscription, and what became of it
+    Deliveries(IdArgs),
+    /// Send a delivery again
+    Redeliver(deliveries::RedeliverArgs),
+}
+
+/// One id.
+#[derive(Clone, Debug, Args)]
+pub struct IdArgs {
+    /// The subscription's id
+    pub id: String,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Why it failed.
+pub async fn run(command: WebhookCommand, session: &Session) -> anyhow::Result<ExitCode> {
+    match command {
+        WebhookCommand::List => list::run(session).await,
+        WebhookCommand::Add(args) => add::run(&args, session).await,
+        WebhookCommand::Test(chosen) => change::test(chosen, session).await,
+        WebhookCommand::Pause(chosen) => change::activate(chosen, false, session).await,
+        WebhookCommand::Resume(chosen) => change::activate(chosen, true, session).await,
+        WebhookCommand::RotateSecret(args) => change::rotate(&args.id, session).await,
+        WebhookCommand::Delete(chosen) => change::delete(chosen, session).await,
+        WebhookCommand::Deliveries(args) => deliveries::run(&args.id, session).await,
+        WebhookCommand::Redeliver(args) => deliveries::redeliver(&args, session).await,
+    }
+}

@@ -1,0 +1,35 @@
+//! `turnstone worker quiet` and `terminate`: what workers are told with their next beat.
+
+use crate::client::Client;
+use crate::commands::Session;
+use crate::commands::chosen::{Chosen, Deed, Listed};
+use serde_json::json;
+use std::process::ExitCode;
+
+const WORKERS: Listed = Listed { path: &["ojs", "v1", "admin", "workers"], list: "items", name: "id" };
+
+/// They take no further jobs.
+///
+/// # Errors
+/// The server cannot be asked, or it refused.
+pub async fn quiet(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode> {
+    let act = |client: Client, id: String| async move {
+        client.post(&["ojs", "v1", "admin", "workers", &id, "quiet"], &json!({})).await
+    };
+    chosen
+        .each(session, WORKERS, Deed { verb: "quiet", done: "takes no further jobs", inside: "worker" }, act)
+        .await
+}
+
+/// They end.
+///
+/// # Errors
+/// The server cannot be asked, or it refused.
+pub async fn terminate(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode> {
+    let act = |client: Client, id: String| async move {
+        client.delete(&["ojs", "v1", "admin", "workers", &id]).await
+    };
+    chosen
+        .each(session, WORKERS, Deed { verb: "terminate", done: "is told to end", inside: "worker" }, act)
+        .await
+}

@@ -1,0 +1,49 @@
+//! `turnstone workflow list`: workflows, newest first.
+
+use crate::commands::Session;
+use crate::output::table::{Column, column, plain, time};
+use clap::Args;
+use serde_json::Value;
+use std::process::ExitCode;
+
+const COLUMNS: &[Column] = &[
+    column("ID", |workflow| plain(&workflow["id"])),
+    column("TYPE", |workflow| plain(&workflow["type"])),
+    column("NAME", |workflow| plain(&workflow["name"])),
+    column("STATE", |workflow| plain(&workflow["state"])),
+    column("DONE", done),
+    column("STARTED", |workflow| time(&workflow["created_at"])),
+];
+
+/// `turnstone workflow list`.
+#[derive(Clone, Debug, Args)]
+pub struct ListArgs {
+    /// Only those in this state
+    #[arg(long, value_parser = ["running", "completed", "failed", "cancelled"])]
+    pub state: Option<String>,
+    /// At most this many
+    #[arg(long, short = 'n', default_value_t = 50, value_name = "N")]
+    pub limit: usize,
+}
+
+/// Prints the list.
+///
+/// # Errors
+/// The server cannot be asked.
+pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    let filters: Vec<(&str, String)> = args.state.iter().map(|state| ("state", state.clone())).collect();
+    let client = session.client()?;
+    let (workflows, _) =
+        client.pages(super::WORKFLOWS.path, &filters, super::WORKFLOWS.list, args.limit).await?;
+    session.output.list(&workflows, "id", COLUMNS)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How many of its steps or jobs have succeeded.
+fn done(workflow: &Value) -> String {
+    let of = |unit: &str| {
+        let (done, total) = (&workflow[format!("{unit}_completed")], &workflow[format!("{unit}_total")]);
+        total.is_number().then(|| format!("{done} of {total}"))
+    };
+    of("steps").or_else(|| of("jobs")).unwrap_or_default()
+}

@@ -1,0 +1,54 @@
+//! `turnstone workflow`: jobs that wait for one another.
+
+mod list;
+mod show;
+mod start;
+
+use super::Session;
+use super::chosen::{Chosen, Deed, Listed};
+use crate::client::Client;
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+/// Where workflows are listed.
+const WORKFLOWS: Listed = Listed { path: &["ojs", "v1", "workflows"], list: "workflows", name: "id" };
+
+/// `turnstone workflow`.
+#[derive(Debug, Subcommand)]
+pub enum WorkflowCommand {
+    /// Start a chain, group, batch or graph from a JSON file
+    #[command(after_help = "Example: turnstone workflow start release.json")]
+    Start(start::StartArgs),
+    /// List workflows, newest first
+    List(list::ListArgs),
+    /// Print a workflow with its steps
+    Get(IdArgs),
+    /// End workflows: what has not started never starts
+    Cancel(Chosen),
+}
+
+/// One id.
+#[derive(Clone, Debug, Args)]
+pub struct IdArgs {
+    /// The workflow's id
+    pub id: String,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Why it failed.
+pub async fn run(command: WorkflowCommand, session: &Session) -> anyhow::Result<ExitCode> {
+    match command {
+        WorkflowCommand::Start(args) => start::run(&args, session).await,
+        WorkflowCommand::List(args) => list::run(&args, session).await,
+        WorkflowCommand::Get(args) => show::run(&args.id, session).await,
+        WorkflowCommand::Cancel(chosen) => {
+            let deed = Deed { verb: "cancel", done: "cancelled", inside: "workflow" };
+            let act = |client: Client, id: String| async move {
+                client.delete(&["ojs", "v1", "workflows", &id]).await
+            };
+            chosen.each(session, WORKFLOWS, deed, act).await
+        }
+    }
+}
