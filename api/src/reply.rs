@@ -5,7 +5,6 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::Value;
 use std::any::Any;
 use turnstone_ojs::OjsError;
 use turnstone_store::StoreError;
@@ -70,13 +69,13 @@ impl From<StoreError> for Failure {
 }
 
 /// 200 with a JSON body.
-pub(crate) fn ok(body: &Value) -> Response {
+pub(crate) fn ok(body: &impl Serialize) -> Response {
     json(StatusCode::OK, body)
 }
 
 /// A JSON body with another status.
-pub(crate) fn json(status: StatusCode, body: &Value) -> Response {
-    (status, [(CONTENT_TYPE, JSON)], body.to_string()).into_response()
+pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
+    typed(status, body)
 }
 
 /// A described body.

@@ -10,6 +10,7 @@ pub mod clock;
 pub mod crash;
 pub mod fleet;
 pub mod model_server;
+pub mod ojs_server;
 pub mod place;
 pub mod servers;
 pub mod sse;
@@ -19,5 +20,6 @@ pub mod worker;
 
 pub use fleet::{Backend, Fleet, FleetBuilder};
 pub use model_server::{Gate, ModelServer, Reply};
+pub use ojs_server::OjsServer;
 pub use place::Place;
 pub use tool_server::ToolServer;

@@ -6,9 +6,8 @@ use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment};
 use crate::show;
 use axum::extract::State;
-use serde_json::Value;
 use turnstone_domain::{ReviewId, Timestamp};
-use turnstone_ojs::{OjsError, body};
+use turnstone_ojs::{Fields, OjsError};
 use turnstone_store::{Decision, DecisionOutcome};
 
 /// Who answers when the request does not say.
@@ -63,14 +62,9 @@ async fn decide(app: &Shared, id: &str, decision: Decision) -> Answer {
 }
 
 fn decision(approve: bool, bytes: &[u8], at: Timestamp) -> Result<Decision, OjsError> {
-    let mut fields = if bytes.is_empty() { serde_json::Map::new() } else { body::read_object(bytes)? };
-    let mut text = |name: &str| match fields.shift_remove(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(OjsError::invalid_request(name, "must be a string")),
-    };
-    let (by, reason) = (text("by")?, text("reason")?);
-    if let Some(unknown) = fields.keys().next() {
+    let fields = Fields::read_if_any(bytes)?;
+    let (by, reason) = (fields.text("by")?, fields.text("reason")?);
+    if let Some(unknown) = fields.0.names().find(|name| !matches!(*name, "by" | "reason")) {
         return Err(OjsError::invalid_request(unknown, "is not known here; an answer has `by` and `reason`"));
     }
     let by = by.filter(|by| !by.is_empty()).unwrap_or_else(|| NOBODY_NAMED.to_owned());

@@ -1,73 +1,53 @@
 //! From bytes to one JSON object.
 
 use crate::OjsError;
+use crate::flaw::{Flaw, first_flaw};
 use crate::read::shortened;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::{Map, Value};
-use std::fmt;
-use turnstone_domain::schema::deeper_than;
+use turnstone_domain::RawObject;
 
-/// How deep a body may nest. The parser stops at 128 anyway; the difference is room for what answers and stored rows
-/// wrap around a client's values.
+/// How deep a body may nest. Parsers stop at 128; the difference is room for what answers and stored rows wrap around
+/// a client's values.
 pub const MAX_DEPTH: usize = 100;
 
-struct Fields {
-    map: Map<String, Value>,
-    twice: Option<String>,
-}
-
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Fields;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Fields, A::Error> {
-                let mut fields = Fields { map: Map::new(), twice: None };
-                while let Some((key, value)) = entries.next_entry::<String, Value>()? {
-                    if fields.map.contains_key(&key) {
-                        fields.twice.get_or_insert(key);
-                    } else {
-                        fields.map.insert(key, value);
-                    }
-                }
-                Ok(fields)
-            }
-        }
-        deserializer.deserialize_map(Object)
-    }
-}
-
-/// Reads a body that has to be one JSON object. A field that stands twice at the top is refused, because two readers
-/// could take different ones.
+/// Reads a body that has to be one JSON object; its members stay the texts that were sent. A name that stands twice in
+/// an object, at any depth, is refused, because two readers could take different ones.
 ///
 /// # Errors
-/// `invalid_payload` for anything that is not a JSON object or nests deeper than [`MAX_DEPTH`]; `invalid_request` for
-/// a field that stands twice.
-pub fn read_object(body: &[u8]) -> Result<Map<String, Value>, OjsError> {
+/// `invalid_payload` for anything that is not a JSON object in UTF-8, holds half of a surrogate pair, or nests deeper
+/// than [`MAX_DEPTH`]; `invalid_request` for a name that stands twice.
+pub fn read_object(body: &[u8]) -> Result<RawObject, OjsError> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(OjsError::invalid_payload("The body is empty; a JSON object is expected."));
     }
-    let too_deep = || OjsError::invalid_payload(format!("The body nests deeper than {MAX_DEPTH} levels."));
-    let fields: Fields = serde_json::from_slice(body).map_err(|error| {
-        let words = error.to_string();
-        if words.contains("recursion limit") {
-            return too_deep();
-        }
-        let what = if error.is_data() { "a JSON object" } else { "JSON" };
-        OjsError::invalid_payload(format!("The body is not {what}: {}.", shortened(&words, 200)))
+    let text = std::str::from_utf8(body).map_err(|error| {
+        let at = error.valid_up_to();
+        OjsError::invalid_payload(format!("The body is not JSON: byte {at} is not UTF-8."))
     })?;
-    if let Some(key) = fields.twice {
-        return Err(OjsError::invalid_request(&shortened(&key, 100), "stands twice in the body"));
+    let flaw = first_flaw(text, MAX_DEPTH);
+    if flaw == Some(Flaw::TooDeep) {
+        return Err(refusal(Flaw::TooDeep));
     }
-    if fields.map.values().any(|value| deeper_than(value, MAX_DEPTH - 1)) {
-        return Err(too_deep());
+    let object: RawObject = serde_json::from_str(text).map_err(|error| {
+        let what = if error.is_data() { "a JSON object" } else { "JSON" };
+        OjsError::invalid_payload(format!("The body is not {what}: {}.", shortened(&error.to_string(), 200)))
+    })?;
+    flaw.map_or(Ok(object), |flaw| Err(refusal(flaw)))
+}
+
+fn refusal(flaw: Flaw) -> OjsError {
+    match flaw {
+        Flaw::TooDeep => OjsError::invalid_payload(format!("The body nests deeper than {MAX_DEPTH} levels.")),
+        Flaw::Twice { place, name } => {
+            let field = if place.is_empty() { name } else { format!("{place}.{name}") };
+            OjsError::invalid_request(&shortened(&field, 200), "stands twice in its object")
+        }
+        Flaw::HalfPair { place } => {
+            let place = shortened(&place, 200);
+            let message =
+                format!("The body is not JSON: the string at `{place}` holds half of a surrogate pair.");
+            OjsError::invalid_payload(message).with("field", place)
+        }
     }
-    Ok(fields.map)
 }
 
 #[cfg(test)]
@@ -114,20 +94,26 @@ mod tests {
 
     #[test]
     fn a_field_that_stands_twice_is_named() {
-        let error = refused(br#"{"type":"a","args":[],"type":"b"}"#);
-        assert_eq!((error.code, error.details["field"].as_str()), ("invalid_request", Some("type")));
+        for (body, field) in [
+            (r#"{"type":"a","args":[],"type":"b"}"#, "type"),
+            (r#"{"type":"a","args":[{"to":1,"to":1}]}"#, "args[0].to"),
+            (r#"{"type":"a","args":[],"x":{"y":{"z":1,"z":2}}}"#, "x.y.z"),
+        ] {
+            let error = refused(body.as_bytes());
+            assert_eq!((error.code, error.details["field"].as_str()), ("invalid_request", Some(field)));
+        }
     }
 
     #[test]
-    fn numbers_keep_their_value() {
-        let mut bits: u64 = 1;
-        for _ in 0..2000 {
-            bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let number = f64::from_bits(bits >> 2);
-            let read = read_object(format!("{{\"a\":{number:.17e}}}").as_bytes()).unwrap();
-            assert_eq!(read["a"].as_f64().map(f64::to_bits), Some(number.to_bits()), "{number:.17e}");
-        }
-        let text = r#"{"a":[0.1,18446744073709551615,-9223372036854775808,null]}"#;
-        assert_eq!(Value::Object(read_object(text.as_bytes()).unwrap()).to_string(), text);
+    fn half_of_a_surrogate_pair_is_refused_with_its_place() {
+        let error = refused(br#"{"type":"a","args":["fine",{"note":"\ud83e"}]}"#);
+        assert_eq!((error.code, error.details["field"].as_str()), ("invalid_payload", Some("args[1].note")));
+    }
+
+    #[test]
+    fn members_stay_the_texts_that_were_sent() {
+        let text = r#"{"z":[1e400, 0.1,1.0],"a":{"b":1000000000000000000000000000000,"a":-0}}"#;
+        let read = read_object(text.as_bytes()).unwrap();
+        assert_eq!(read.to_raw().as_str(), text);
     }
 }

@@ -7,7 +7,7 @@ use turnstone_domain::agent::{AgentFields, ToolChoice};
 use turnstone_domain::engagement::{NewEngagement, User};
 use turnstone_domain::ids::is_uuid_v7;
 use turnstone_domain::job::Envelope;
-use turnstone_domain::{AgentDefinition, EngagementId, Ids, JobId, NewJob, Timestamp};
+use turnstone_domain::{AgentDefinition, EngagementId, Ids, JobId, NewJob, RawObject, Timestamp};
 
 /// Top-level fields that only the server writes; what a client sends in them is ignored (OJS core §3.3).
 const SYSTEM_MANAGED: [&str; 21] = [
@@ -65,7 +65,10 @@ impl EnqueueRequest {
     ///
     /// # Errors
     /// A 4xx that names the field; nothing may be stored then.
-    pub fn from_fields(mut top: Map<String, Value>, now: Timestamp) -> Result<Self, OjsError> {
+    pub fn from_fields(fields: RawObject, now: Timestamp) -> Result<Self, OjsError> {
+        let mut top = fields.parse().map_err(|(field, why)| {
+            OjsError::invalid_request(&field, read::shortened(&why.to_string(), 200))
+        })?;
         check_version(&top)?;
         let job_type = job_type(top.shift_remove("type"))?;
         let args = args(top.shift_remove("args"))?;

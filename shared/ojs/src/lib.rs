@@ -12,6 +12,8 @@ pub mod agent_fields;
 pub mod body;
 mod envelope;
 mod error;
+mod fields;
+mod flaw;
 mod job;
 mod options;
 mod read;
@@ -20,6 +22,7 @@ mod when;
 
 pub use envelope::EnqueueRequest;
 pub use error::OjsError;
+pub use fields::Fields;
 pub use job::{accepted, job_reply, job_to_json};
 
 /// The version of the specification that is spoken, as in `specversion` and in the header `OJS-Version`.

@@ -1,6 +1,12 @@
 //! Readers of single values. An error completes a sentence that begins with the field's name.
 
 use serde_json::{Map, Value};
+use turnstone_domain::RawJson;
+
+/// What a text says; numbers that are out of range are refused here, where they would mean something.
+pub(crate) fn value(raw: &RawJson) -> Result<Value, String> {
+    raw.parse().map_err(|_| "holds a number that is out of range".to_owned())
+}
 
 pub(crate) fn text(value: &Value) -> Result<&str, String> {
     value.as_str().ok_or_else(|| format!("must be a string, not {}", kind(value)))
@@ -56,6 +62,18 @@ pub(crate) fn kind(value: &Value) -> &'static str {
         Value::String(_) => "a string",
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
+    }
+}
+
+/// What a text is, with an article.
+pub(crate) fn raw_kind(raw: &RawJson) -> &'static str {
+    match raw.as_str().as_bytes().first() {
+        Some(b'n') => "null",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'"') => "a string",
+        Some(b'[') => "an array",
+        Some(b'{') => "an object",
+        _ => "a number",
     }
 }
 

@@ -1,5 +1,6 @@
 //! `POST /ojs/v1/jobs`: accept a job. 201 is answered only after it is durable (OJS HTTP binding §5.1).
 
+use super::accept::accept;
 use crate::api::Shared;
 use crate::docs;
 use crate::reply::{self, Answer};
@@ -9,7 +10,7 @@ use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, LOCATION};
 use serde_json::Value;
 use turnstone_domain::JobState;
-use turnstone_ojs::{EnqueueRequest, accepted, job_reply};
+use turnstone_ojs::{accepted, body, job_reply};
 
 /// Accepts a job. It is durable when 201 is answered.
 #[utoipa::path(
@@ -19,12 +20,7 @@ use turnstone_ojs::{EnqueueRequest, accepted, job_reply};
                content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn enqueue(State(app): State<Shared>, JsonBytes(body): JsonBytes) -> Answer {
-    let request = EnqueueRequest::read(&body, app.api.clock.now())?;
-    let registered = match request.agent_name() {
-        Some(name) => app.api.store.views.agent(name).await?.map(|record| record.definition),
-        None => None,
-    };
-    let job = request.into_new_job(registered, app.api.ids.as_ref())?;
+    let job = accept(&app, body::read_object(&body)?, None, app.api.clock.now()).await?;
     let pushed = app.api.store.intake.push(vec![job.clone()]).await?;
     let state = pushed.first().map_or(JobState::Available, |pushed| pushed.state);
     let location = HeaderValue::from_str(&format!("/ojs/v1/jobs/{}", job.id));

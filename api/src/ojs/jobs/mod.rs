@@ -1,5 +1,6 @@
 //! Jobs: enqueue, look, list, cancel, and what happened to one.
 
+pub(crate) mod accept;
 mod cancel_job;
 mod enqueue;
 mod job_events;

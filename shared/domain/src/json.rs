@@ -1,0 +1,313 @@
+//! JSON that is carried as the text it was sent as: numbers of any size, `1.0`, and the order of keys stay what they
+//! were. What has a meaning here is parsed from it when it is needed.
+
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::fmt;
+
+/// One JSON text. Two are equal when their texts are.
+#[derive(Clone, Serialize)]
+#[serde(transparent)]
+pub struct RawJson(Box<RawValue>);
+
+impl RawJson {
+    /// Takes a text that was not read by serde, such as a column.
+    ///
+    /// # Errors
+    /// The text is not JSON.
+    pub fn from_text(text: String) -> serde_json::Result<Self> {
+        RawValue::from_string(text).map(Self)
+    }
+
+    /// The text of a value.
+    #[must_use]
+    pub fn of(value: &Value) -> Self {
+        // A `Value` has only texts for keys, so it can always be written.
+        serde_json::value::to_raw_value(value).map_or_else(|_| Self::null(), Self)
+    }
+
+    /// `null`.
+    #[must_use]
+    pub fn null() -> Self {
+        Self(RawValue::NULL.to_owned())
+    }
+
+    /// `[]`.
+    #[must_use]
+    pub fn empty_array() -> Self {
+        Self::of(&Value::Array(Vec::new()))
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The text, without a copy.
+    #[must_use]
+    pub fn into_text(self) -> String {
+        Box::<str>::from(self.0).into()
+    }
+
+    /// Whether it is `null`.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        self.as_str() == "null"
+    }
+
+    /// Whether it is an array.
+    #[must_use]
+    pub fn is_array(&self) -> bool {
+        self.as_str().starts_with('[')
+    }
+
+    /// Whether it is an object.
+    #[must_use]
+    pub fn is_object(&self) -> bool {
+        self.as_str().starts_with('{')
+    }
+
+    /// Reads what it says.
+    ///
+    /// # Errors
+    /// It says something else, or a number in it is out of range.
+    pub fn parse<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
+        serde_json::from_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for RawJson {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Self)
+    }
+}
+
+impl PartialEq for RawJson {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for RawJson {}
+
+impl fmt::Debug for RawJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for RawJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl<T: Into<Value>> From<T> for RawJson {
+    fn from(value: T) -> Self {
+        Self::of(&value.into())
+    }
+}
+
+/// A JSON object whose members are carried as text, in the order in which they came.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct RawObject(Vec<(Cow<'static, str>, RawJson)>);
+
+impl RawObject {
+    /// An object without members.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same as a map of values.
+    #[must_use]
+    pub fn of(map: &Map<String, Value>) -> Self {
+        map.iter().map(|(name, value)| (Cow::Owned(name.clone()), RawJson::of(value))).collect()
+    }
+
+    /// How many members it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it has no member.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A member.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&RawJson> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    /// A member that is there and not `null`.
+    #[must_use]
+    pub fn given(&self, name: &str) -> Option<&RawJson> {
+        self.get(name).filter(|value| !value.is_null())
+    }
+
+    /// Whether it has this member.
+    #[must_use]
+    pub fn contains(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// Sets a member: in its place when it is there, else at the end.
+    pub fn insert(&mut self, name: impl Into<Cow<'static, str>>, value: impl Into<RawJson>) {
+        let (name, value) = (name.into(), value.into());
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name, value)),
+        }
+    }
+
+    /// Adds a member at the end unless it is there.
+    pub fn insert_new(&mut self, name: impl Into<Cow<'static, str>>, value: impl Into<RawJson>) {
+        let name = name.into();
+        if !self.contains(&name) {
+            self.0.push((name, value.into()));
+        }
+    }
+
+    /// Takes a member out; the others keep their order.
+    pub fn remove(&mut self, name: &str) -> Option<RawJson> {
+        let at = self.0.iter().position(|(known, _)| known == name)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// The members in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &RawJson)> {
+        self.0.iter().map(|(name, value)| (name.as_ref(), value))
+    }
+
+    /// The names in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_ref())
+    }
+
+    /// The same as a map of values.
+    ///
+    /// # Errors
+    /// The name of the first member in which a number is out of range, and why.
+    pub fn parse(&self) -> Result<Map<String, Value>, (String, serde_json::Error)> {
+        let member = |(name, value): (&str, &RawJson)| match value.parse() {
+            Ok(value) => Ok((name.to_owned(), value)),
+            Err(error) => Err((name.to_owned(), error)),
+        };
+        self.iter().map(member).collect()
+    }
+
+    /// The text of the whole object.
+    #[must_use]
+    pub fn to_raw(&self) -> RawJson {
+        // Every part of it was written or read as JSON before.
+        serde_json::value::to_raw_value(self).map_or_else(|_| RawJson::null(), RawJson)
+    }
+}
+
+impl FromIterator<(Cow<'static, str>, RawJson)> for RawObject {
+    fn from_iter<I: IntoIterator<Item = (Cow<'static, str>, RawJson)>>(members: I) -> Self {
+        Self(members.into_iter().collect())
+    }
+}
+
+impl IntoIterator for RawObject {
+    type Item = (Cow<'static, str>, RawJson);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl From<RawObject> for RawJson {
+    fn from(object: RawObject) -> Self {
+        object.to_raw()
+    }
+}
+
+impl fmt::Debug for RawObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl Serialize for RawObject {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in self.iter() {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for RawObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = RawObject;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<RawObject, A::Error> {
+                let mut members = Vec::with_capacity(entries.size_hint().unwrap_or(0));
+                while let Some((name, value)) = entries.next_entry::<String, RawJson>()? {
+                    members.push((Cow::Owned(name), value));
+                }
+                Ok(RawObject(members))
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_text_comes_back_as_it_was() {
+        let text = r#"{"z":1e400,"a":[1000000000000000000000000000000,0.1, 1.0],"m":{"b":-0.0,"a":null}}"#;
+        let object: RawObject = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&object).unwrap(), text);
+        assert_eq!(object.to_raw().as_str(), text);
+        assert_eq!(object.names().collect::<Vec<_>>(), ["z", "a", "m"]);
+        assert_eq!(object.get("a").unwrap().as_str(), "[1000000000000000000000000000000,0.1, 1.0]");
+        assert!(object.get("z").unwrap().parse::<Value>().is_err());
+        assert_eq!(object.parse().unwrap_err().0, "z");
+    }
+
+    #[test]
+    fn members_keep_their_order() {
+        let mut object = RawObject::of(json!({"b": 1, "a": null}).as_object().unwrap());
+        object.insert("c", 3);
+        object.insert("b", "two");
+        object.insert_new("a", 5);
+        assert_eq!(object.to_raw().as_str(), r#"{"b":"two","a":null,"c":3}"#);
+        assert!(object.given("a").is_none() && object.contains("a"));
+        assert_eq!(object.remove("b").unwrap().as_str(), "\"two\"");
+        assert_eq!((object.len(), object.remove("b")), (2, None));
+    }
+
+    #[test]
+    fn texts_that_are_not_json_are_refused() {
+        for bad in ["", "{", "nul", "[1,]", "1 2"] {
+            assert!(RawJson::from_text(bad.to_owned()).is_err(), "{bad}");
+            assert!(serde_json::from_str::<RawJson>(bad).is_err(), "{bad}");
+        }
+        assert_eq!(RawJson::from_text("1e400".to_owned()).unwrap().into_text(), "1e400");
+        assert_eq!((RawJson::null().as_str(), RawJson::empty_array().as_str()), ("null", "[]"));
+    }
+}

@@ -1,0 +1,18 @@
+//! The OJS server through HTTP alone. Every case runs over SQLite and over PostgreSQL, at a time that the case moves.
+
+mod envelope;
+
+/// Makes a test of each case per database. A case takes a [`turnstone_tests::OjsServer`] of its own.
+macro_rules! on_both {
+    ($($case:ident),+ $(,)?) => {
+        mod sqlite {
+            use turnstone_tests::{Backend, OjsServer};
+            $(#[tokio::test] async fn $case() { super::$case(&OjsServer::start(Backend::Sqlite).await).await; })+
+        }
+        mod postgres {
+            use turnstone_tests::{Backend, OjsServer};
+            $(#[tokio::test] async fn $case() { super::$case(&OjsServer::start(Backend::Postgres).await).await; })+
+        }
+    };
+}
+use on_both;

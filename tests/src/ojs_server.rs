@@ -1,0 +1,134 @@
+//! One OJS server without workers: api over real HTTP, a scheduler that works when it is told to, and a clock that
+//! stands still until a case moves it.
+
+use crate::{Backend, Fleet};
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::{Client, Method};
+use serde_json::Value;
+
+/// The server of one case.
+pub struct OjsServer {
+    /// Everything behind it: the store, the clock, the database to look into.
+    pub fleet: Fleet,
+    http: Client,
+}
+
+/// One answer.
+#[derive(Debug)]
+pub struct Reply {
+    /// The status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body as it came.
+    pub text: String,
+}
+
+impl Reply {
+    /// The body, which has to be JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+
+    /// The code of an error.
+    pub fn code(&self) -> String {
+        self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// A header, empty when there is none.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().expect("a text"))
+    }
+
+    /// Itself, when it has this status.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{}", self.text);
+        self
+    }
+}
+
+impl OjsServer {
+    /// Starts one on an empty database.
+    pub async fn start(backend: Backend) -> Self {
+        Self::over(Fleet::builder().on(backend).workers(0).start().await)
+    }
+
+    /// The same on a fleet that was built in another way.
+    pub fn over(fleet: Fleet) -> Self {
+        Self { fleet, http: Client::builder().no_proxy().build().expect("a client") }
+    }
+
+    /// One request. A body is announced as OJS unless the headers say otherwise.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Vec<u8>>,
+    ) -> Reply {
+        let body: Vec<u8> = body.into();
+        let mut request = self.http.request(method, format!("{}{path}", self.fleet.url));
+        if !body.is_empty() && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+            request = request.header(CONTENT_TYPE, "application/openjobspec+json");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let answer = request.body(body).send().await.expect("an answer");
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        Reply { status, headers, text: answer.text().await.expect("a body") }
+    }
+
+    /// GET.
+    pub async fn get(&self, path: &str) -> Reply {
+        self.send(Method::GET, path, &[], "").await
+    }
+
+    /// POST of a value.
+    pub async fn post(&self, path: &str, body: &Value) -> Reply {
+        self.send(Method::POST, path, &[], body.to_string()).await
+    }
+
+    /// POST of anything.
+    pub async fn post_text(&self, path: &str, body: impl Into<Vec<u8>>) -> Reply {
+        self.send(Method::POST, path, &[], body).await
+    }
+
+    /// PUT of a value.
+    pub async fn put(&self, path: &str, body: &Value) -> Reply {
+        self.send(Method::PUT, path, &[], body.to_string()).await
+    }
+
+    /// PATCH with a value.
+    pub async fn patch(&self, path: &str, body: &Value) -> Reply {
+        self.send(Method::PATCH, path, &[], body.to_string()).await
+    }
+
+    /// DELETE.
+    pub async fn delete(&self, path: &str) -> Reply {
+        self.send(Method::DELETE, path, &[], "").await
+    }
+
+    /// Enqueues a job, which has to be accepted, and returns its id.
+    pub async fn push(&self, job: &Value) -> String {
+        let reply = self.post("/ojs/v1/jobs", job).await.expect(201);
+        reply.json()["job"]["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// The job as it stands.
+    pub async fn job(&self, id: &str) -> Value {
+        self.get(&format!("/ojs/v1/jobs/{id}")).await.expect(200).json()["job"].clone()
+    }
+
+    /// How many jobs are stored.
+    pub async fn stored_jobs(&self) -> i64 {
+        self.fleet.number("SELECT count(*) FROM jobs").await
+    }
+
+    /// Moves the time forward, then lets the scheduler do what is due.
+    pub async fn pass_ms(&self, ms: i64) {
+        self.fleet.clock.advance_ms(ms);
+        self.fleet.tick().await;
+    }
+}
