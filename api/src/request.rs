@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, Uri};
 use futures::StreamExt;
 use std::collections::HashMap;
 use std::str::FromStr;
+use turnstone_domain::Timestamp;
 use turnstone_ojs::OjsError;
 use turnstone_store::Page;
 
@@ -28,6 +29,39 @@ impl FromRequestParts<Shared> for Segment {
             Ok(Path(segment)) => Ok(Self(segment)),
             Err(_) => Err(OjsError::invalid_request("the path", "is not UTF-8 after decoding").into()),
         }
+    }
+}
+
+/// Whose things the request is about (OJS multi-tenancy): the header `X-OJS-Tenant`. Without it everything is seen.
+pub(crate) struct Tenant(pub(crate) Option<String>);
+
+/// A tenant's name has at most this many characters.
+const TENANT_CHARACTERS: usize = 128;
+
+impl Tenant {
+    /// Its name, as the store takes it.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+
+    fn read(headers: &HeaderMap) -> Result<Self, Failure> {
+        let mut sent = headers.get_all("x-ojs-tenant").iter();
+        let Some(value) = sent.next() else { return Ok(Self(None)) };
+        let name = value.to_str().unwrap_or_default().trim();
+        let visible = name.bytes().all(|byte| byte.is_ascii_graphic());
+        if visible && (1..=TENANT_CHARACTERS).contains(&name.len()) && sent.next().is_none() {
+            return Ok(Self(Some(name.to_owned())));
+        }
+        let why = "must be there once at most and have 1 to 128 visible ASCII characters";
+        Err(OjsError::invalid_request("the header X-OJS-Tenant", why).into())
+    }
+}
+
+impl FromRequestParts<Shared> for Tenant {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Failure> {
+        Self::read(&parts.headers)
     }
 }
 
@@ -69,6 +103,16 @@ impl Params {
         match read(text) {
             Some(value) => Ok(Some(value)),
             None => Err(OjsError::invalid_request(name, format!("must be one of {words}")).into()),
+        }
+    }
+
+    /// A time with a zone (RFC 3339).
+    pub(crate) fn time(&self, name: &str) -> Result<Option<Timestamp>, Failure> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        let why = "must be a time with a zone, such as 2026-01-31T12:00:00Z";
+        match Timestamp::parse_rfc3339(text) {
+            Some(at) => Ok(Some(at)),
+            None => Err(OjsError::invalid_request(name, why).into()),
         }
     }
 
@@ -151,4 +195,31 @@ async fn read_body(request: Request, app: &App) -> Result<Bytes, Failure> {
         }
     }
     if seen > limit { Err(OjsError::too_large(limit).into()) } else { Ok(body.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::{HeaderName, HeaderValue};
+
+    fn tenant(sent: &[&[u8]]) -> Result<Option<String>, u16> {
+        let mut headers = HeaderMap::new();
+        for value in sent {
+            let name = HeaderName::from_static("x-ojs-tenant");
+            headers.append(name, HeaderValue::from_bytes(value).unwrap());
+        }
+        Tenant::read(&headers).map(|tenant| tenant.0).map_err(|failure| failure.0.status)
+    }
+
+    #[test]
+    fn a_tenant_is_named_once_in_visible_characters_or_not_at_all() {
+        assert_eq!(tenant(&[]), Ok(None));
+        assert_eq!(tenant(&[b"acme-corp"]), Ok(Some("acme-corp".to_owned())));
+        assert_eq!(tenant(&[&[b'a'; 128]]).map(|name| name.map(|name| name.len())), Ok(Some(128)));
+        let long = [b'a'; 129];
+        let refused: [&[&[u8]]; 6] = [&[b""], &[b" "], &[b"a b"], &[&long], &["ü".as_bytes()], &[b"a", b"b"]];
+        for sent in refused {
+            assert_eq!(tenant(sent), Err(400), "{sent:?}");
+        }
+    }
 }

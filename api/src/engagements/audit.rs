@@ -4,7 +4,7 @@
 use crate::api::Shared;
 use crate::docs::rows;
 use crate::reply::{self, Answer};
-use crate::request::Segment;
+use crate::request::{Segment, Tenant};
 use crate::show;
 use axum::extract::State;
 use serde_json::{Value, json};
@@ -17,8 +17,8 @@ use turnstone_domain::engagement::EngagementObject;
     params(("id" = String, Path, description = "The engagement.")),
     responses((status = 200, description = "The audit.", body = rows::Audit, content_type = "application/json")),
 )]
-pub(crate) async fn audit(State(app): State<Shared>, Segment(id): Segment) -> Answer {
-    let (engagement, agent, job_id) = super::find(&app, &id).await?;
+pub(crate) async fn audit(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
+    let (engagement, agent, job_id) = super::find(&app, &id, &tenant).await?;
     let views = &app.api.store.views;
     let calls = views.tool_calls(&engagement.id).await?;
     let mut object = EngagementObject::begin(&engagement, &agent);

@@ -3,7 +3,7 @@
 use crate::api::Shared;
 use crate::docs::rows;
 use crate::reply::{self, Answer};
-use crate::request::{Params, Segment};
+use crate::request::{Params, Segment, Tenant};
 use crate::show;
 use axum::extract::State;
 use serde_json::{Value, json};
@@ -20,8 +20,13 @@ use turnstone_store::Page;
     ),
     responses((status = 200, description = "The checkpoints.", body = rows::Checkpoints, content_type = "application/json")),
 )]
-pub(crate) async fn checkpoints(State(app): State<Shared>, Segment(id): Segment, params: Params) -> Answer {
-    let (engagement, _, _) = super::find(&app, &id).await?;
+pub(crate) async fn checkpoints(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    params: Params,
+) -> Answer {
+    let (engagement, _, _) = super::find(&app, &id, &tenant).await?;
     let with_bodies = matches!(params.text("bodies"), Some("true" | "1"));
     let (page, slice) = params.page()?;
     let one_more = Page { limit: slice.limit + 1, ..slice };

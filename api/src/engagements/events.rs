@@ -3,7 +3,7 @@
 use crate::api::Shared;
 use crate::docs::rows;
 use crate::reply::Answer;
-use crate::request::{Params, Segment};
+use crate::request::{Params, Segment, Tenant};
 use crate::stream::{self, Source};
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -31,10 +31,11 @@ use turnstone_store::EventFilter;
 pub(crate) async fn events(
     State(app): State<Shared>,
     Segment(id): Segment,
+    tenant: Tenant,
     params: Params,
     headers: HeaderMap,
 ) -> Answer {
-    let (engagement, _, job_id) = super::find(&app, &id).await?;
+    let (engagement, _, job_id) = super::find(&app, &id, &tenant).await?;
     let job = app.api.store.views.job(&job_id).await?;
     let source = Source {
         filter: EventFilter::Engagement(EngagementId::from(engagement.id.as_str())),

@@ -3,7 +3,7 @@
 use crate::api::Shared;
 use crate::docs::rows;
 use crate::reply::{self, Answer};
-use crate::request::{Params, Segment};
+use crate::request::{Params, Segment, Tenant};
 use crate::show;
 use axum::extract::State;
 use serde_json::{Value, json};
@@ -25,8 +25,13 @@ const WITHHELD: &str = "(withheld)";
     ),
     responses((status = 200, description = "The messages.", body = rows::Messages, content_type = "application/json")),
 )]
-pub(crate) async fn messages(State(app): State<Shared>, Segment(id): Segment, params: Params) -> Answer {
-    let (engagement, _, _) = super::find(&app, &id).await?;
+pub(crate) async fn messages(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    params: Params,
+) -> Answer {
+    let (engagement, _, _) = super::find(&app, &id, &tenant).await?;
     let after: i64 = params.number("after", 0, 0, i64::MAX)?;
     let limit: u32 = params.number("limit", 100, 1, 1000)?;
     let views = &app.api.store.views;

@@ -10,6 +10,7 @@ mod tool_calls;
 
 use crate::api::{App, Shared};
 use crate::reply::Failure;
+use crate::request::Tenant;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::{AgentDefinition, EngagementId, JobId};
 use turnstone_ojs::OjsError;
@@ -27,7 +28,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 }
 
 /// The engagement, its agent and its latest job, or 404.
-async fn find(app: &App, id: &str) -> Result<(Engagement, AgentDefinition, JobId), Failure> {
-    let found = app.api.store.views.engagement(&EngagementId::from(id)).await?;
+async fn find(app: &App, id: &str, tenant: &Tenant) -> Result<(Engagement, AgentDefinition, JobId), Failure> {
+    let found = app.api.store.views.engagement_of(&EngagementId::from(id), tenant.name()).await?;
     found.ok_or_else(|| OjsError::not_found("engagement", id).into())
 }

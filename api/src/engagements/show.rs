@@ -3,7 +3,7 @@
 use super::state;
 use crate::api::{App, Shared};
 use crate::reply::{self, Answer, Failure};
-use crate::request::Segment;
+use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::JobState;
 use turnstone_domain::review::{Review, ReviewState};
@@ -16,8 +16,8 @@ use turnstone_ojs::OjsError;
     params(("id" = String, Path, description = "The engagement.")),
     responses((status = 200, description = "The engagement.", body = state::State, content_type = "application/json")),
 )]
-pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment) -> Answer {
-    let (engagement, _, job_id) = super::find(&app, &id).await?;
+pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
+    let (engagement, _, job_id) = super::find(&app, &id, &tenant).await?;
     let views = &app.api.store.views;
     let job = views.job(&job_id).await?.ok_or_else(|| OjsError::not_found("job", job_id.as_str()))?;
     let budget = views.budget(&engagement.id).await?;

@@ -3,7 +3,7 @@
 use crate::api::Shared;
 use crate::docs::rows;
 use crate::reply::{self, Answer};
-use crate::request::Segment;
+use crate::request::{Segment, Tenant};
 use crate::show;
 use axum::extract::State;
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
     params(("id" = String, Path, description = "The engagement.")),
     responses((status = 200, description = "The calls.", body = rows::ToolCalls, content_type = "application/json")),
 )]
-pub(crate) async fn tool_calls(State(app): State<Shared>, Segment(id): Segment) -> Answer {
-    let (engagement, _, _) = super::find(&app, &id).await?;
+pub(crate) async fn tool_calls(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
+    let (engagement, _, _) = super::find(&app, &id, &tenant).await?;
     let calls = app.api.store.views.tool_calls(&engagement.id).await?;
     let calls: Vec<Value> = calls.iter().map(show::tool_call).collect();
     Ok(reply::ok(&json!({"tool_calls": calls})))

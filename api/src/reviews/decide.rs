@@ -3,7 +3,7 @@
 use crate::api::Shared;
 use crate::docs::{self, rows};
 use crate::reply::{self, Answer};
-use crate::request::{JsonBytes, Segment};
+use crate::request::{JsonBytes, Segment, Tenant};
 use crate::show;
 use axum::extract::State;
 use turnstone_domain::{ReviewId, Timestamp};
@@ -26,9 +26,10 @@ const NOBODY_NAMED: &str = "anonymous";
 pub(crate) async fn approve(
     State(app): State<Shared>,
     Segment(id): Segment,
+    tenant: Tenant,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    decide(&app, &id, decision(true, &body, app.api.clock.now())?).await
+    decide(&app, &id, &tenant, decision(true, &body, app.api.clock.now())?).await
 }
 
 /// Says no to a review. The first answer counts.
@@ -44,12 +45,18 @@ pub(crate) async fn approve(
 pub(crate) async fn reject(
     State(app): State<Shared>,
     Segment(id): Segment,
+    tenant: Tenant,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    decide(&app, &id, decision(false, &body, app.api.clock.now())?).await
+    decide(&app, &id, &tenant, decision(false, &body, app.api.clock.now())?).await
 }
 
-async fn decide(app: &Shared, id: &str, decision: Decision) -> Answer {
+async fn decide(app: &Shared, id: &str, tenant: &Tenant, decision: Decision) -> Answer {
+    if tenant.0.is_some()
+        && app.api.store.views.review_of(&ReviewId::from(id), tenant.name()).await?.is_none()
+    {
+        return Err(OjsError::not_found("review", id).into());
+    }
     match app.api.store.intake.decide_review(&ReviewId::from(id), decision).await? {
         DecisionOutcome::Decided(review) => Ok(reply::ok(&show::review(&review))),
         DecisionOutcome::TooLate(state) => {

@@ -3,7 +3,7 @@
 use crate::api::Shared;
 use crate::docs::rows;
 use crate::reply::{self, Answer};
-use crate::request::Params;
+use crate::request::{Params, Tenant};
 use crate::show;
 use axum::extract::State;
 use serde_json::{Value, json};
@@ -21,10 +21,11 @@ use turnstone_store::{Page, ReviewFilter};
     ),
     responses((status = 200, description = "The reviews.", body = rows::ReviewPage, content_type = "application/json")),
 )]
-pub(crate) async fn list(State(app): State<Shared>, params: Params) -> Answer {
+pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let filter = ReviewFilter {
         state: params.word("state", ReviewState::parse, "open, approved, rejected, expired")?,
         reviewer: params.text("reviewer").map(str::to_owned),
+        tenant: tenant.0,
     };
     let (page, slice) = params.page()?;
     let one_more = Page { limit: slice.limit + 1, ..slice };

@@ -3,7 +3,7 @@
 use crate::api::Shared;
 use crate::docs::rows;
 use crate::reply::{self, Answer};
-use crate::request::Segment;
+use crate::request::{Segment, Tenant};
 use crate::show;
 use axum::extract::State;
 use turnstone_domain::ReviewId;
@@ -15,8 +15,8 @@ use turnstone_ojs::OjsError;
     params(("id" = String, Path, description = "The review.")),
     responses((status = 200, description = "The review.", body = rows::Review, content_type = "application/json")),
 )]
-pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment) -> Answer {
-    match app.api.store.views.review(&ReviewId::from(id.as_str())).await? {
+pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
+    match app.api.store.views.review_of(&ReviewId::from(id.as_str()), tenant.name()).await? {
         Some(review) => Ok(reply::ok(&show::review(&review))),
         None => Err(OjsError::not_found("review", &id).into()),
     }

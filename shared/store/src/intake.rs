@@ -73,7 +73,17 @@ pub trait Intake: Send + Sync + 'static {
     async fn push(&self, jobs: Vec<NewJob>) -> Result<Vec<Pushed>, StoreError>;
 
     /// `scheduled | available | pending | active | retryable → cancelled`. An active job's lease ends with it.
-    async fn cancel(&self, job: &JobId, at: Timestamp) -> Result<CancelOutcome, StoreError>;
+    async fn cancel(&self, job: &JobId, at: Timestamp) -> Result<CancelOutcome, StoreError> {
+        self.cancel_of(job, None, at).await
+    }
+
+    /// The same, if it is this tenant's; `None` stands for every tenant.
+    async fn cancel_of(
+        &self,
+        job: &JobId,
+        tenant: Option<&str>,
+        at: Timestamp,
+    ) -> Result<CancelOutcome, StoreError>;
 
     /// Registers or replaces an agent; engagements that run keep the definition they began with. Returns whether
     /// anything changed.

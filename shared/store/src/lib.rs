@@ -52,7 +52,9 @@ pub use remote::Remote;
 pub use schemas::Schemas;
 pub use sqlite::SqliteStore;
 pub use upkeep::{Duty, Term, Upkeep};
-pub use views::{AgentRecord, CheckpointRow, EventFilter, HourlyCount, JobFilter, Page, ReviewFilter, Views};
+pub use views::{
+    AgentRecord, CheckpointRow, EventFilter, HourlyCount, JobFilter, JobOrder, Page, ReviewFilter, Views,
+};
 
 pub use webhooks::Webhooks;
 pub use workflows::Workflows;

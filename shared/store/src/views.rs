@@ -21,6 +21,22 @@ pub struct Page {
     pub offset: u32,
 }
 
+/// What a list of jobs is ordered by.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub enum JobOrder {
+    /// When they were accepted.
+    #[default]
+    Accepted,
+    /// Their priority.
+    Priority,
+    /// How often they were claimed.
+    Attempt,
+    /// When they may run at the earliest.
+    Due,
+    /// When they ended; those that have not come as if they had ended before all others.
+    Ended,
+}
+
 /// Which jobs.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct JobFilter {
@@ -30,6 +46,16 @@ pub struct JobFilter {
     pub queue: Option<String>,
     /// Of this type.
     pub job_type: Option<String>,
+    /// Of this tenant; `None` is everybody's.
+    pub tenant: Option<String>,
+    /// Accepted then or later.
+    pub since: Option<Timestamp>,
+    /// Accepted before then.
+    pub until: Option<Timestamp>,
+    /// What they are ordered by.
+    pub order: JobOrder,
+    /// The least first, instead of the greatest.
+    pub ascending: bool,
 }
 
 /// Which reviews.
@@ -39,6 +65,8 @@ pub struct ReviewFilter {
     pub state: Option<ReviewState>,
     /// Asked of this reviewer.
     pub reviewer: Option<String>,
+    /// About jobs of this tenant; `None` is everybody's.
+    pub tenant: Option<String>,
 }
 
 /// Which stream of events.
@@ -92,15 +120,29 @@ pub struct HourlyCount {
 #[async_trait]
 pub trait Views: Send + Sync + 'static {
     /// One job, with its result, errors and agent side.
-    async fn job(&self, id: &JobId) -> Result<Option<Job>, StoreError>;
+    async fn job(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
+        self.job_of(id, None).await
+    }
 
-    /// Jobs, newest first, and how many match in total.
+    /// The same, if it is this tenant's; `None` stands for every tenant.
+    async fn job_of(&self, id: &JobId, tenant: Option<&str>) -> Result<Option<Job>, StoreError>;
+
+    /// Jobs in the order that is asked for, and how many match in total.
     async fn jobs(&self, filter: &JobFilter, page: Page) -> Result<(Vec<Job>, u64), StoreError>;
 
     /// One engagement with the id of its latest job.
     async fn engagement(
         &self,
         id: &EngagementId,
+    ) -> Result<Option<(Engagement, AgentDefinition, JobId)>, StoreError> {
+        self.engagement_of(id, None).await
+    }
+
+    /// The same, if it has a job of this tenant; `None` stands for every tenant.
+    async fn engagement_of(
+        &self,
+        id: &EngagementId,
+        tenant: Option<&str>,
     ) -> Result<Option<(Engagement, AgentDefinition, JobId)>, StoreError>;
 
     /// Messages after position `after`, oldest first.
@@ -132,7 +174,12 @@ pub trait Views: Send + Sync + 'static {
     async fn reviews(&self, filter: &ReviewFilter, page: Page) -> Result<Vec<Review>, StoreError>;
 
     /// One review.
-    async fn review(&self, id: &ReviewId) -> Result<Option<Review>, StoreError>;
+    async fn review(&self, id: &ReviewId) -> Result<Option<Review>, StoreError> {
+        self.review_of(id, None).await
+    }
+
+    /// The same, if its job is this tenant's; `None` stands for every tenant.
+    async fn review_of(&self, id: &ReviewId, tenant: Option<&str>) -> Result<Option<Review>, StoreError>;
 
     /// Registered agents by name.
     async fn agents(&self) -> Result<Vec<AgentRecord>, StoreError>;
@@ -141,7 +188,16 @@ pub trait Views: Send + Sync + 'static {
     async fn agent(&self, name: &str) -> Result<Option<AgentRecord>, StoreError>;
 
     /// Jobs per state of a queue; of all queues when `None`.
-    async fn counts(&self, queue: Option<&str>) -> Result<Vec<(JobState, u64)>, StoreError>;
+    async fn counts(&self, queue: Option<&str>) -> Result<Vec<(JobState, u64)>, StoreError> {
+        self.counts_of(queue, None).await
+    }
+
+    /// The same for the jobs of one tenant; `None` stands for every tenant.
+    async fn counts_of(
+        &self,
+        queue: Option<&str>,
+        tenant: Option<&str>,
+    ) -> Result<Vec<(JobState, u64)>, StoreError>;
 
     /// Queues that have ever had a job or were named at a migration, by name.
     async fn queues(&self) -> Result<Vec<String>, StoreError>;

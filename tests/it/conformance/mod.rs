@@ -19,6 +19,7 @@ mod order;
 mod retention;
 mod reviews;
 mod shown;
+mod tenants;
 mod time;
 mod transitions;
 

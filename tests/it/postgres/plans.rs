@@ -61,7 +61,8 @@ const GOLDEN: &[Golden] = &[
     ),
     golden!("postgres/jobs_by_lease", "(text[], text[])", "('{a,b}', '{c,d}')", ["jobs_id_key"], true),
     golden!("postgres/jobs_to_change", "(text[])", "('{a,b}')", ["jobs_id_key"], true),
-    golden!("postgres/jobs_by_id", "(text[])", "('{a,b}')", ["jobs_id_key"], false),
+    golden!("common/job_by_id", "(text, text)", "('a', NULL)", ["jobs_id_key"], false),
+    golden!("postgres/job_to_change", "(text, text)", "('a', 'acme')", ["jobs_id_key"], false),
     golden!("postgres/jobs_known", "(text[])", "('{a,b}')", ["jobs_id_key"], false),
     golden!("postgres/leases_held", "(text[], text[])", "('{a,b}', '{c,d}')", ["jobs_id_key"], false),
     golden!(

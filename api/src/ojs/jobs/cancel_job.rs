@@ -3,7 +3,7 @@
 use crate::api::{App, Shared};
 use crate::docs;
 use crate::reply::{self, Answer};
-use crate::request::Segment;
+use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use serde_json::Value;
 use turnstone_domain::JobId;
@@ -21,8 +21,8 @@ use turnstone_store::CancelOutcome;
          content_type = "application/openjobspec+json"),
     ),
 )]
-pub(crate) async fn cancel_job(State(app): State<Shared>, Segment(id): Segment) -> Answer {
-    cancel(&app, id).await
+pub(crate) async fn cancel_job(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
+    cancel(&app, id, &tenant).await
 }
 
 /// Cancels a job. An active one loses its lease, and its worker is told.
@@ -36,16 +36,16 @@ pub(crate) async fn cancel_job(State(app): State<Shared>, Segment(id): Segment) 
          content_type = "application/openjobspec+json"),
     ),
 )]
-pub(crate) async fn delete_job(State(app): State<Shared>, Segment(id): Segment) -> Answer {
-    cancel(&app, id).await
+pub(crate) async fn delete_job(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
+    cancel(&app, id, &tenant).await
 }
 
-async fn cancel(app: &App, id: String) -> Answer {
+async fn cancel(app: &App, id: String, tenant: &Tenant) -> Answer {
     let job_id = JobId::from(id.as_str());
     let missing = || OjsError::not_found("job", &id);
-    match app.api.store.intake.cancel(&job_id, app.api.clock.now()).await? {
+    match app.api.store.intake.cancel_of(&job_id, tenant.name(), app.api.clock.now()).await? {
         CancelOutcome::Cancelled { previous } => {
-            let job = app.api.store.views.job(&job_id).await?.ok_or_else(missing)?;
+            let job = app.api.store.views.job_of(&job_id, tenant.name()).await?.ok_or_else(missing)?;
             let mut reply = job_reply(&job);
             reply.insert("previous_state".to_owned(), previous.as_str().into());
             Ok(reply::ok(&Value::Object(reply)))

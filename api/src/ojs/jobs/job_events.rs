@@ -3,7 +3,7 @@
 use crate::api::Shared;
 use crate::docs::rows;
 use crate::reply::Answer;
-use crate::request::{Params, Segment};
+use crate::request::{Params, Segment, Tenant};
 use crate::stream::{self, Source};
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -32,11 +32,12 @@ use turnstone_store::EventFilter;
 pub(crate) async fn job_events(
     State(app): State<Shared>,
     Segment(id): Segment,
+    tenant: Tenant,
     params: Params,
     headers: HeaderMap,
 ) -> Answer {
     let job_id = JobId::from(id.as_str());
-    let Some(job) = app.api.store.views.job(&job_id).await? else {
+    let Some(job) = app.api.store.views.job_of(&job_id, tenant.name()).await? else {
         return Err(OjsError::not_found("job", &id).into());
     };
     let bell_name = job.agent.map_or(id, |agent| agent.engagement_id.0);

@@ -3,7 +3,7 @@
 use crate::api::Shared;
 use crate::docs;
 use crate::reply::{self, Answer};
-use crate::request::Segment;
+use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use serde_json::Value;
 use turnstone_domain::JobId;
@@ -15,8 +15,8 @@ use turnstone_ojs::{OjsError, job_reply};
     params(("id" = String, Path, description = "The job.")),
     responses((status = 200, description = "The job.", body = docs::JobReply, content_type = "application/openjobspec+json")),
 )]
-pub(crate) async fn show_job(State(app): State<Shared>, Segment(id): Segment) -> Answer {
-    match app.api.store.views.job(&JobId::from(id.as_str())).await? {
+pub(crate) async fn show_job(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
+    match app.api.store.views.job_of(&JobId::from(id.as_str()), tenant.name()).await? {
         Some(job) => Ok(reply::ok(&Value::Object(job_reply(&job)))),
         None => Err(OjsError::not_found("job", &id).into()),
     }

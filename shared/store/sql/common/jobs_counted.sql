@@ -1,4 +1,6 @@
--- How many jobs match. $1 state, $2 queue, $3 type; NULL matches all.
+-- How many jobs match. $1 state, $2 queue, $3 type, $4 tenant, accepted from $5 until before $6;
+-- NULL matches all.
 SELECT count(*) AS jobs
 FROM jobs AS j
 WHERE ($1 IS NULL OR j.state = $1) AND ($2 IS NULL OR j.queue = $2) AND ($3 IS NULL OR j.job_type = $3)
+  AND ($4 IS NULL OR j.tenant = $4) AND ($5 IS NULL OR j.created_at >= $5) AND ($6 IS NULL OR j.created_at < $6)

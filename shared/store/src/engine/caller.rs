@@ -48,8 +48,13 @@ impl<R: Reader> Intake for Engine<R> {
         self.ask(|reply| Work::Push(jobs, reply)).await?
     }
 
-    async fn cancel(&self, job: &JobId, at: Timestamp) -> Result<CancelOutcome, StoreError> {
-        match self.request(Request::Cancel(job.clone(), at)).await? {
+    async fn cancel_of(
+        &self,
+        job: &JobId,
+        tenant: Option<&str>,
+        at: Timestamp,
+    ) -> Result<CancelOutcome, StoreError> {
+        match self.request(Request::Cancel(job.clone(), tenant.map(str::to_owned), at)).await? {
             Answer::Cancel(outcome) => Ok(outcome),
             _ => Err(StoreError::Closed),
         }

@@ -7,7 +7,7 @@ use super::held::{Known, Learnt};
 use super::ops::workflows::Ended;
 use super::rows::{EngagementRow, JobRow};
 use super::session::Session;
-use super::statement::{Writes, as_json, read_by};
+use super::statement::{Writes, as_json, read, read_by};
 use crate::{Ring, StoreError, sql};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -79,6 +79,20 @@ impl Unit {
         let engagements = read_by(session, action, text, keys, EngagementRow::decode).await?;
         engagements.into_iter().for_each(|row| self.take_engagement(row));
         Ok(())
+    }
+
+    /// Takes in one job and returns its seq, if there is such a job of this tenant; `None` stands for every tenant.
+    pub(super) async fn read_job<S: Session>(
+        &mut self,
+        session: &mut S,
+        id: &JobId,
+        tenant: Option<&str>,
+    ) -> Result<Option<i64>, StoreError> {
+        let values = [id.as_str().into(), tenant.into()];
+        let rows = read(session, "read a job", &sql::JOB_TO_CHANGE, &values, JobRow::decode).await?;
+        let seq = rows.first().map(|job| job.seq);
+        self.take_in(session, rows).await?;
+        Ok(seq)
     }
 
     fn take_engagement(&mut self, row: EngagementRow) {

@@ -7,8 +7,8 @@ use super::session::{Arg, Args, Reader};
 use super::statement::decode_all;
 use crate::sql::{self, Text};
 use crate::{
-    AgentRecord, CheckpointRow, EventFilter, HourlyCount, JobFilter, JobKind, Page, Recall, ReviewAnswer,
-    ReviewFilter, StoreError, Views, WorkerBeat,
+    AgentRecord, CheckpointRow, EventFilter, HourlyCount, JobFilter, JobKind, JobOrder, Page, Recall,
+    ReviewAnswer, ReviewFilter, StoreError, Views, WorkerBeat,
 };
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -146,27 +146,52 @@ fn tool_result(call: &ToolCall) -> Option<Value> {
     Some(shown)
 }
 
+/// What every statement over a filter of jobs takes first.
+fn matching(filter: &JobFilter) -> [Arg<'_>; 6] {
+    [
+        filter.state.map(JobState::as_str).into(),
+        filter.queue.as_deref().into(),
+        filter.job_type.as_deref().into(),
+        filter.tenant.as_deref().into(),
+        Arg::Int(filter.since.map(|at| at.0)),
+        Arg::Int(filter.until.map(|at| at.0)),
+    ]
+}
+
+/// The statement that lists in this order, and what it takes after the filter.
+fn listed(filter: &JobFilter) -> (&'static Text, Vec<Arg<'static>>) {
+    let column = match filter.order {
+        JobOrder::Accepted if filter.ascending => return (&sql::JOBS_LISTED_OLDEST, Vec::new()),
+        JobOrder::Accepted => return (&sql::JOBS_LISTED, Vec::new()),
+        JobOrder::Priority => "priority",
+        JobOrder::Attempt => "attempt",
+        JobOrder::Due => "run_at",
+        JobOrder::Ended => "ended_at",
+    };
+    let direction = if filter.ascending { 1_i64 } else { -1 };
+    (&sql::JOBS_LISTED_SORTED, vec![column.into(), direction.into()])
+}
+
 #[async_trait]
 impl<R: Reader> Views for Engine<R> {
-    async fn job(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
-        let keys = Args::Rows(Columns::of(vec![(id.clone(),)]), &[]);
-        let rows = self.readers.read("read a job", &sql::JOBS_BY_ID, keys).await?;
-        match decode_all(&rows, JobRow::decode)?.pop() {
+    async fn job_of(&self, id: &JobId, tenant: Option<&str>) -> Result<Option<Job>, StoreError> {
+        let values = [id.as_str().into(), tenant.into()];
+        match one(&self.readers, "read a job", &sql::JOB_BY_ID, &values, JobRow::decode).await? {
             Some(row) => self.complete(row).await,
             None => Ok(None),
         }
     }
 
     async fn jobs(&self, filter: &JobFilter, page: Page) -> Result<(Vec<Job>, u64), StoreError> {
-        let state = filter.state.map(JobState::as_str);
-        let (queue, job_type) = (filter.queue.as_deref(), filter.job_type.as_deref());
-        let values = [state.into(), queue.into(), job_type.into()];
-        let total =
-            one(&self.readers, "count jobs", &sql::JOBS_COUNTED, &values, |row| get::<i64>(row, "jobs"))
-                .await?
-                .unwrap_or_default();
-        let values = [state.into(), queue.into(), job_type.into(), page.limit.into(), page.offset.into()];
-        let rows = all(&self.readers, "list jobs", &sql::JOBS_LISTED, &values, JobRow::decode).await?;
+        let readers = &self.readers;
+        let values = matching(filter);
+        let total = one(readers, "count jobs", &sql::JOBS_COUNTED, &values, |row| get::<i64>(row, "jobs"))
+            .await?
+            .unwrap_or_default();
+        let (text, sort) = listed(filter);
+        let part = [page.limit.into(), page.offset.into()];
+        let values: Vec<Arg<'_>> = matching(filter).into_iter().chain(sort).chain(part).collect();
+        let rows = all(readers, "list jobs", text, &values, JobRow::decode).await?;
         let mut jobs = Vec::with_capacity(rows.len());
         for row in rows {
             jobs.extend(self.complete(row).await?);
@@ -174,11 +199,12 @@ impl<R: Reader> Views for Engine<R> {
         Ok((jobs, total.unsigned_abs()))
     }
 
-    async fn engagement(
+    async fn engagement_of(
         &self,
         id: &EngagementId,
+        tenant: Option<&str>,
     ) -> Result<Option<(Engagement, AgentDefinition, JobId)>, StoreError> {
-        let (action, values) = ("read an engagement", [id.as_str().into()]);
+        let (action, values) = ("read an engagement", [id.as_str().into(), tenant.into()]);
         one(&self.readers, action, &sql::ENGAGEMENT_BY_ID, &values, |row| {
             let engagement = EngagementRow::decode(row)?.engagement;
             Ok((engagement, json(row, "definition")?, JobId(get(row, "job_id")?)))
@@ -210,7 +236,7 @@ impl<R: Reader> Views for Engine<R> {
     }
 
     async fn budget(&self, id: &EngagementId) -> Result<Budget, StoreError> {
-        let (action, values) = ("read a budget", [id.as_str().into()]);
+        let (action, values) = ("read a budget", [id.as_str().into(), Arg::Text(None)]);
         let row = one(&self.readers, action, &sql::ENGAGEMENT_BY_ID, &values, EngagementRow::decode).await?;
         Ok(row.map(|row| row.budget).unwrap_or_default())
     }
@@ -231,12 +257,19 @@ impl<R: Reader> Views for Engine<R> {
 
     async fn reviews(&self, filter: &ReviewFilter, page: Page) -> Result<Vec<Review>, StoreError> {
         let state = filter.state.map(|state| state.as_str());
-        let values = [state.into(), filter.reviewer.as_deref().into(), page.limit.into(), page.offset.into()];
+        let values = [
+            state.into(),
+            filter.reviewer.as_deref().into(),
+            filter.tenant.as_deref().into(),
+            page.limit.into(),
+            page.offset.into(),
+        ];
         all(&self.readers, "list reviews", &sql::REVIEWS_LISTED, &values, rows::review).await
     }
 
-    async fn review(&self, id: &ReviewId) -> Result<Option<Review>, StoreError> {
-        one(&self.readers, "read a review", &sql::REVIEW_BY_ID, &[id.as_str().into()], rows::review).await
+    async fn review_of(&self, id: &ReviewId, tenant: Option<&str>) -> Result<Option<Review>, StoreError> {
+        let values = [id.as_str().into(), tenant.into()];
+        one(&self.readers, "read a review", &sql::REVIEW_BY_ID, &values, rows::review).await
     }
 
     async fn agents(&self) -> Result<Vec<AgentRecord>, StoreError> {
@@ -247,8 +280,12 @@ impl<R: Reader> Views for Engine<R> {
         Ok(read_agents(&self.readers, Some(name)).await?.pop())
     }
 
-    async fn counts(&self, queue: Option<&str>) -> Result<Vec<(JobState, u64)>, StoreError> {
-        all(&self.readers, "count jobs", &sql::STATES_COUNTED, &[queue.into()], |row| {
+    async fn counts_of(
+        &self,
+        queue: Option<&str>,
+        tenant: Option<&str>,
+    ) -> Result<Vec<(JobState, u64)>, StoreError> {
+        all(&self.readers, "count jobs", &sql::STATES_COUNTED, &[queue.into(), tenant.into()], |row| {
             let jobs: i64 = get(row, "jobs")?;
             Ok((rows::word(row, "state", JobState::parse)?, jobs.unsigned_abs()))
         })

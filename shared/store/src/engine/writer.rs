@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// What the writer is asked to do.
 pub(super) enum Request {
     Claim(ClaimRequest),
-    Cancel(JobId, Timestamp),
+    Cancel(JobId, Option<String>, Timestamp),
     Decide(ReviewId, Decision),
     Register(Box<NewAgent>),
     Lead { holder: String, lease_ms: i64, now: Timestamp },
@@ -300,7 +300,9 @@ impl<S: Session> Writer<S> {
             Request::Claim(request) => {
                 Answer::Claims(claim::apply(session, unit, request, &mut self.definitions, &*self.ids).await?)
             }
-            Request::Cancel(job, at) => Answer::Cancel(cancel::apply(session, unit, job, *at).await?),
+            Request::Cancel(job, tenant, at) => {
+                Answer::Cancel(cancel::apply(session, unit, job, tenant.as_deref(), *at).await?)
+            }
             Request::Decide(review, decision) => {
                 Answer::Decision(decide::apply(session, unit, review, decision).await?)
             }

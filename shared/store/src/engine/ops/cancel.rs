@@ -1,11 +1,9 @@
 //! Cancel: any state that is not terminal `→ cancelled`.
 
-use super::super::rows::JobRow;
 use super::super::session::Session;
-use super::super::statement::read_by;
 use super::super::unit::Unit;
 use super::decide;
-use crate::{CancelOutcome, Ring, StoreError, sql};
+use crate::{CancelOutcome, Ring, StoreError};
 use serde_json::json;
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobId, JobState, Timestamp};
@@ -15,17 +13,27 @@ pub(in super::super) async fn apply<S: Session>(
     session: &mut S,
     unit: &mut Unit,
     id: &JobId,
+    tenant: Option<&str>,
     at: Timestamp,
 ) -> Result<CancelOutcome, StoreError> {
-    let rows =
-        read_by(session, "read a job", &sql::JOBS_TO_CHANGE, vec![(id.clone(),)], JobRow::decode).await?;
-    unit.take_in(session, rows).await?;
-    let Some(seq) = unit.seq_of(id) else { return Ok(CancelOutcome::NotFound) };
-    let job = unit.change_job(seq)?;
-    let previous = job.state;
+    let Some(seq) = unit.read_job(session, id, tenant).await? else { return Ok(CancelOutcome::NotFound) };
+    let previous = unit.change_job(seq)?.state;
     if previous.is_terminal() {
         return Ok(CancelOutcome::AlreadyEnded(previous));
     }
+    end(session, unit, seq, at).await?;
+    unit.flush(session).await?;
+    Ok(CancelOutcome::Cancelled { previous })
+}
+
+/// Cancels a job that was taken in and has not ended; somebody has to flush the unit.
+pub(in super::super) async fn end<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    seq: i64,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let previous = unit.change_job(seq)?.state;
     if previous == JobState::Pending {
         decide::close(session, seq, at).await?;
     }
@@ -34,6 +42,5 @@ pub(in super::super) async fn apply<S: Session>(
     unit.change_job(seq)?.step(Trigger::Cancel, at)?;
     unit.note(seq, EventName::JobCancelled, json!({"previous_state": previous}), at)?;
     unit.rings.extend(token.map(Ring::Revoked));
-    unit.flush(session).await?;
-    Ok(CancelOutcome::Cancelled { previous })
+    Ok(())
 }

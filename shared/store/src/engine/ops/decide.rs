@@ -1,7 +1,7 @@
 //! An answer to a review: `open → approved | rejected`, and the parked job becomes available.
 
 use super::super::rows::{self, JobRow};
-use super::super::session::{Args, Session};
+use super::super::session::{Arg, Args, Session};
 use super::super::statement::{read, read_by};
 use super::super::unit::Unit;
 use crate::{Decision, DecisionOutcome, Ring, StoreError, sql};
@@ -17,7 +17,7 @@ pub(in super::super) async fn apply<S: Session>(
     id: &ReviewId,
     decision: &Decision,
 ) -> Result<DecisionOutcome, StoreError> {
-    let values = [id.as_str().into()];
+    let values = [id.as_str().into(), Arg::Text(None)];
     let mut found = read(session, "read a review", &sql::REVIEW_BY_ID, &values, rows::review).await?;
     let Some(review) = found.pop() else { return Ok(DecisionOutcome::NotFound) };
     let overdue = review.deadline_at.is_some_and(|deadline| deadline <= decision.at);
