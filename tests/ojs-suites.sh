@@ -58,7 +58,7 @@ wait_for() {
 }
 
 start_sqlite_server() {
-    "$TURNSTONE" dev --data-dir "$place/data" --bind "127.0.0.1:$port" --enable-reset >"$place/dev.log" 2>&1 &
+    "$TURNSTONE" dev --data "$place/data" --bind "127.0.0.1:$port" --enable-reset >"$place/dev.log" 2>&1 &
     pids+=($!)
 }
 

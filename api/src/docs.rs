@@ -8,7 +8,7 @@ pub(crate) mod rows;
 use crate::reply;
 use axum::response::Response;
 use serde_json::{Map, Value};
-use utoipa::openapi::{Content, OpenApi, Ref, RefOr, ResponseBuilder};
+use utoipa::openapi::{self, Content, OpenApi, Ref, RefOr, ResponseBuilder};
 use utoipa::{OpenApi as _, ToSchema};
 
 /// The media type of OJS, as the document names it.
@@ -43,10 +43,20 @@ pub(crate) fn finish(mut document: OpenApi) -> OpenApi {
             [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch, &mut item.head];
         for operation in operations.into_iter().flatten() {
             let responses = &mut operation.responses.responses;
+            responses.values_mut().for_each(leave_streams_open);
             responses.entry("default".to_owned()).or_insert_with(|| RefOr::T(refused.clone()));
         }
     }
     document
+}
+
+/// A stream of events is a text of no fixed form; validators would take a schema for that of each event's parts.
+fn leave_streams_open(response: &mut RefOr<openapi::Response>) {
+    if let RefOr::T(response) = response
+        && let Some(RefOr::T(content)) = response.content.get_mut("text/event-stream")
+    {
+        content.schema = None;
+    }
 }
 
 /// This document.

@@ -1,0 +1,5 @@
+-- One job per request.
+wrk.method = "POST"
+wrk.path = "/ojs/v1/jobs"
+wrk.headers["Content-Type"] = "application/openjobspec+json"
+wrk.body = '{"type":"bench.plain","args":["' .. string.rep("x", 200) .. '"],"options":{"queue":"bench"}}'
