@@ -13,7 +13,7 @@ ALTER TABLE jobs ADD COLUMN cron_name TEXT;
 ALTER TABLE jobs ADD COLUMN held BIGINT NOT NULL DEFAULT 0 CHECK (held IN (0, 1));               -- paused: not to be claimed
 ALTER TABLE jobs ADD COLUMN dead_letter BIGINT NOT NULL DEFAULT 0 CHECK (dead_letter IN (0, 1)); -- kept for a manual retry when discarded
 ALTER TABLE jobs ADD COLUMN runtime_tags TEXT;          -- JSON: what a worker's runtime has to offer
-CREATE INDEX jobs_unique   ON jobs (unique_key) WHERE unique_key IS NOT NULL;
+CREATE INDEX jobs_unique   ON jobs (unique_key, state, created_at) WHERE unique_key IS NOT NULL;
 CREATE INDEX jobs_workflow ON jobs (workflow_seq) WHERE workflow_seq IS NOT NULL;
 CREATE INDEX jobs_cron     ON jobs (cron_name) WHERE cron_name IS NOT NULL AND ended_at IS NULL;
 CREATE INDEX jobs_dead     ON jobs (seq) WHERE state = 'discarded' AND dead_letter = 1;

@@ -99,6 +99,15 @@ impl OjsError {
             .with("existing_job_id", id)
     }
 
+    /// 409: a job that has to be unique would not be (OJS unique jobs §4).
+    #[must_use]
+    pub fn not_unique(existing: &str) -> Self {
+        let hint = "The other job stands for this one; GET it, or choose another on_conflict.";
+        let message =
+            format!("Job {existing} is like this one, which has to be unique; nothing was stored.");
+        Self::new(409, "duplicate", message, hint).with("existing_job_id", existing)
+    }
+
     /// 413: the body has more bytes than the server accepts.
     #[must_use]
     pub fn too_large(limit: usize) -> Self {

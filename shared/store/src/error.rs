@@ -53,6 +53,14 @@ pub enum StoreError {
     /// A job with this id exists already (OJS core §6.1).
     #[error("a job with id {0} exists already")]
     DuplicateJob(JobId),
+    /// A job that would not be unique (OJS unique jobs §4): nothing of its push was stored.
+    #[error("job {job} would not be unique beside job {existing}")]
+    NotUnique {
+        /// The job that was refused.
+        job: JobId,
+        /// The one that exists.
+        existing: JobId,
+    },
     /// Another scheduler leads; nothing was changed.
     #[error("another scheduler leads now")]
     Deposed,

@@ -8,10 +8,12 @@ use turnstone_domain::{AgentDefinition, JobId, JobState, NewJob, ReviewId, Times
 /// What became of a pushed job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pushed {
-    /// The job.
+    /// The job; the one that exists, where it stands for the one that was pushed.
     pub id: JobId,
-    /// `available` or `scheduled`.
+    /// Where it stands.
     pub state: JobState,
+    /// Whether nothing was stored, because the job would not have been unique and another one stands for it.
+    pub deduplicated: bool,
 }
 
 /// An agent to be registered.
@@ -66,10 +68,12 @@ pub enum DecisionOutcome {
 /// The api's side of the store.
 #[async_trait]
 pub trait Intake: Send + Sync + 'static {
-    /// Enqueues all jobs or none: job, engagement, budget and `job.enqueued` in one transaction.
+    /// Enqueues all jobs or none: job, engagement, budget and `job.enqueued` in one transaction. A job that has to be
+    /// unique (OJS unique jobs §4) is compared with the others in the same transaction.
     ///
     /// # Errors
-    /// [`StoreError::DuplicateJob`] names the first id that exists already.
+    /// [`StoreError::DuplicateJob`] names the first id that exists already, [`StoreError::NotUnique`] the first job that
+    /// is refused because it would not be unique.
     async fn push(&self, jobs: Vec<NewJob>) -> Result<Vec<Pushed>, StoreError>;
 
     /// `scheduled | available | pending | active | retryable → cancelled`. An active job's lease ends with it.

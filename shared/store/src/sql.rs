@@ -91,6 +91,7 @@ each! {
     ERRORS_INSERT = "errors_insert",
     EVENTS_INSERT = "events_insert",
     JOB_TO_CHANGE = "job_to_change",
+    JOBS_ALIKE = "jobs_alike",
     JOBS_AVAILABLE = "jobs_available",
     JOBS_BY_LEASE = "jobs_by_lease",
     JOBS_DUE = "jobs_due",
@@ -127,4 +128,5 @@ each! {
     SEQS = "seqs",
     TOOL_CALLS_INSERT = "tool_calls_insert",
     TOOL_CALLS_WRITE = "tool_calls_write",
+    UNIQUE_LOCK = "unique_lock",
 }

@@ -22,6 +22,7 @@ mod shown;
 mod tenants;
 mod time;
 mod transitions;
+mod unique;
 
 /// Makes a test of each case per database, and one through a pooler.
 macro_rules! on_both {

@@ -56,6 +56,8 @@ pub(super) struct Unit {
     pub(super) rings: Vec<Ring>,
     /// Steps of workflows that have ended.
     pub(super) ended: Vec<Ended>,
+    /// What units that were absorbed knew.
+    told: Vec<Learnt>,
 }
 
 impl Unit {
@@ -109,9 +111,16 @@ impl Unit {
         known.engagement.into_iter().for_each(|row| self.take_engagement(row));
     }
 
+    /// Takes over what another unit, which is flushed, has to tell after the commit.
+    pub(super) fn absorb(&mut self, mut flushed: Self) {
+        self.told.append(&mut flushed.learnt());
+        self.rings.append(&mut flushed.rings);
+        self.ended.append(&mut flushed.ended);
+    }
+
     /// What is known of the jobs when this unit is committed.
-    pub(super) fn learnt(&self) -> Vec<Learnt> {
-        let mut learnt = Vec::new();
+    pub(super) fn learnt(&mut self) -> Vec<Learnt> {
+        let mut learnt = take(&mut self.told);
         for job in self.changed_jobs.iter().filter_map(|seq| self.jobs.get(seq)) {
             if let Some(token) =
                 job.read_token.as_ref().filter(|token| job.lease_token.as_ref() != Some(token))

@@ -264,6 +264,7 @@ impl<S: Session> Writer<S> {
             push::apply(&mut self.session, &mut unit, &pushes).await?
         };
         rings.append(&mut unit.rings);
+        learnt.append(&mut unit.learnt());
         ended.append(&mut unit.ended);
         let (mut stepped, mut pushed) = (stepped.into_iter(), pushed.into_iter());
         let mut done = Vec::with_capacity(batch.len());
@@ -285,10 +286,13 @@ impl<S: Session> Writer<S> {
                 }
             });
         }
-        if !ended.is_empty() {
+        // What is enqueued may replace a step of another workflow.
+        while !ended.is_empty() {
             let mut unit = Unit::default();
-            workflows::advance(&mut self.session, &mut unit, ended, &*self.ids).await?;
+            workflows::advance(&mut self.session, &mut unit, std::mem::take(&mut ended)).await?;
             rings.append(&mut unit.rings);
+            learnt.append(&mut unit.learnt());
+            ended.append(&mut unit.ended);
         }
         rings.dedup();
         Ok(Outcome { done, rings, learnt })

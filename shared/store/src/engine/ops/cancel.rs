@@ -1,9 +1,11 @@
 //! Cancel: any state that is not terminal `→ cancelled`.
 
+use super::super::rows::JobRow;
 use super::super::session::Session;
+use super::super::statement::read_by;
 use super::super::unit::Unit;
 use super::decide;
-use crate::{CancelOutcome, Ring, StoreError};
+use crate::{CancelOutcome, Ring, StoreError, sql};
 use serde_json::json;
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobId, JobState, Timestamp};
@@ -24,6 +26,23 @@ pub(in super::super) async fn apply<S: Session>(
     end(session, unit, seq, at).await?;
     unit.flush(session).await?;
     Ok(CancelOutcome::Cancelled { previous })
+}
+
+/// Cancels those of these jobs that have not ended, in one go.
+pub(in super::super) async fn all<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    ids: Vec<JobId>,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let keys = ids.into_iter().map(|id| (id,)).collect();
+    let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    let live = rows.iter().filter(|job| !job.state.is_terminal()).map(|job| job.seq).collect::<Vec<_>>();
+    unit.take_in(session, rows).await?;
+    for seq in live {
+        end(session, unit, seq, at).await?;
+    }
+    unit.flush(session).await
 }
 
 /// Cancels a job that was taken in and has not ended; somebody has to flush the unit.

@@ -36,7 +36,6 @@ pub(in super::super) async fn advance<S: Session>(
     _session: &mut S,
     _unit: &mut Unit,
     _ended: Vec<Ended>,
-    _ids: &dyn Ids,
 ) -> Result<(), StoreError> {
     Ok(())
 }

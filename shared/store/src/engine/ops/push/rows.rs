@@ -1,65 +1,15 @@
-//! Enqueue: job, envelope, engagement, budget and `job.enqueued` in one transaction.
+//! The rows of new jobs, written in one go.
 
-use super::super::rows;
-use super::super::session::{Args, Session, limit};
-use super::super::statement::{Writes, as_json, decode_all, read_by};
-use super::super::unit::Unit;
-use crate::{JobKind, Pushed, Ring, StoreError, sql};
+use super::super::super::session::Session;
+use super::super::super::statement::{Writes, as_json};
+use super::Entry;
+use super::unique;
+use crate::{JobKind, StoreError, sql};
 use serde_json::json;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use turnstone_domain::retry::OnExhaustion;
 use turnstone_domain::turn_write::Position;
-use turnstone_domain::{EventName, JobId, JobState, NewJob, digest};
-
-/// Applies all pushes; each is taken whole or not at all, and one that is refused writes nothing.
-pub(in super::super) async fn apply<S: Session>(
-    session: &mut S,
-    unit: &mut Unit,
-    pushes: &[&[NewJob]],
-) -> Result<Vec<Result<Vec<Pushed>, StoreError>>, StoreError> {
-    let ids: Vec<(JobId,)> =
-        pushes.iter().flat_map(|jobs| jobs.iter()).map(|job| (job.id.clone(),)).collect();
-    let count = [limit(ids.len()).into()];
-    let known =
-        read_by(session, "look for duplicates", &sql::JOBS_KNOWN, ids, |row| rows::get::<String>(row, "id"));
-    let mut taken: HashSet<String> = known.await?.into_iter().collect();
-    let numbers = session.rows("number jobs", &sql::SEQS, Args::Values(&count)).await?;
-    let numbers = decode_all(&numbers, |row| rows::get::<i64>(row, "seq"))?;
-    let mut rows = Rows { numbers: numbers.into_iter(), ..Rows::default() };
-    let mut answers = Vec::with_capacity(pushes.len());
-    for jobs in pushes {
-        answers.push(take(unit, &mut rows, &mut taken, jobs)?);
-    }
-    rows.flush(session).await?;
-    Ok(answers)
-}
-
-fn take(
-    unit: &mut Unit,
-    rows: &mut Rows,
-    taken: &mut HashSet<String>,
-    jobs: &[NewJob],
-) -> Result<Result<Vec<Pushed>, StoreError>, StoreError> {
-    let mut own = HashSet::with_capacity(jobs.len());
-    if let Some(twice) =
-        jobs.iter().find(|job| taken.contains(job.id.as_str()) || !own.insert(job.id.as_str()))
-    {
-        return Ok(Err(StoreError::DuplicateJob(twice.id.clone())));
-    }
-    let mut pushed = Vec::with_capacity(jobs.len());
-    for job in jobs {
-        taken.insert(job.id.0.clone());
-        let state = rows.add(job)?;
-        if state == JobState::Available {
-            unit.rings.push(Ring::Available);
-        }
-        if state == JobState::Scheduled || job.expires_at.is_some() {
-            unit.rings.push(Ring::Due);
-        }
-        pushed.push(Pushed { id: job.id.clone(), state });
-    }
-    Ok(Ok(pushed))
-}
+use turnstone_domain::{EventName, JobId, JobState, NewJob, Timestamp, digest};
 
 type JobInsert = (
     i64,
@@ -89,8 +39,20 @@ type JobInsert = (
 );
 type EngagementInsert = (i64, String, String, String, String, Option<String>, i64, i64, i64);
 
+/// The state in which a job begins.
+pub(super) fn first_state(job: &NewJob, run_at: Timestamp) -> JobState {
+    if job.terms.pending {
+        JobState::Pending
+    } else if run_at > job.created_at {
+        JobState::Scheduled
+    } else {
+        JobState::Available
+    }
+}
+
+/// Rows of jobs, and what belongs to them.
 #[derive(Default)]
-struct Rows {
+pub(super) struct Rows {
     numbers: std::vec::IntoIter<i64>,
     jobs: Vec<JobInsert>,
     envelopes: Vec<(i64, String, String, String, String, String, Option<String>)>,
@@ -102,12 +64,19 @@ struct Rows {
 }
 
 impl Rows {
-    fn add(&mut self, job: &NewJob) -> Result<JobState, StoreError> {
+    /// No rows yet; the jobs take these numbers.
+    pub(super) fn new(numbers: Vec<i64>) -> Self {
+        Self { numbers: numbers.into_iter(), ..Self::default() }
+    }
+
+    /// Adds a job that may run at `run_at`; returns the state in which it begins.
+    pub(super) fn add(&mut self, entry: &Entry<'_>, run_at: Timestamp) -> Result<JobState, StoreError> {
+        let job = entry.job;
         let seq = self.numbers.next().ok_or_else(|| StoreError::Database {
             action: "number jobs",
             message: "the database gave fewer numbers than it was asked for".to_owned(),
         })?;
-        let state = if job.run_at > job.created_at { JobState::Scheduled } else { JobState::Available };
+        let state = first_state(job, run_at);
         let engagement_seq = self.add_engagement(seq, job)?;
         let own_events = i64::from(engagement_seq.is_none());
         let position =
@@ -120,7 +89,7 @@ impl Rows {
             state.as_str(),
             job.priority,
             job.created_at.0,
-            job.run_at.0,
+            run_at.0,
             job.expires_at.map(|t| t.0),
             job.timeout_ms,
             engagement_seq,
@@ -131,9 +100,9 @@ impl Rows {
             job.terms.tenant.clone(),
             job.terms.visibility_ms,
             job.terms.rate_limit.as_ref().and_then(|limit| limit.key.clone()),
-            job.terms.unique.as_ref().map(|unique| unique.fingerprint.clone()),
-            None,
-            None,
+            unique::key(job),
+            entry.step.map(|(workflow, _)| workflow),
+            entry.step.map(|(_, step)| step),
             job.terms.cron.clone(),
             i64::from(job.retry.on_exhaustion == OnExhaustion::DeadLetter),
             if job.terms.runtime_tags.is_empty() { None } else { Some(as_json(&job.terms.runtime_tags)?) },
@@ -175,7 +144,8 @@ impl Rows {
         Ok(Some(seq))
     }
 
-    async fn flush<S: Session>(mut self, session: &mut S) -> Result<(), StoreError> {
+    /// Writes them.
+    pub(super) async fn flush<S: Session>(mut self, session: &mut S) -> Result<(), StoreError> {
         self.definitions.sort();
         self.definitions.dedup();
         let queues = self.queues.into_iter().map(|name| (name,)).collect();

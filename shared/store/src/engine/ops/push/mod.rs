@@ -1,0 +1,124 @@
+//! Enqueue: job, envelope, engagement, budget and `job.enqueued` in one transaction.
+
+mod rows;
+mod unique;
+
+use super::super::rows::get;
+use super::super::session::{Args, Session, limit};
+use super::super::statement::{decode_all, read_by};
+use super::super::unit::Unit;
+use crate::{Pushed, Ring, StoreError, sql};
+use rows::{Rows, first_state};
+use std::collections::HashSet;
+use turnstone_domain::{JobId, JobState, NewJob, Timestamp};
+use unique::{Alike, Verdict};
+
+/// A job to be enqueued, and the step of a workflow that it is, if it is one.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Entry<'a> {
+    pub job: &'a NewJob,
+    pub step: Option<(i64, i64)>,
+}
+
+/// Applies all pushes; each is taken whole or not at all, and one that is refused writes nothing.
+pub(in super::super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    pushes: &[&[NewJob]],
+) -> Result<Vec<Result<Vec<Pushed>, StoreError>>, StoreError> {
+    let entries: Vec<Vec<Entry<'_>>> =
+        pushes.iter().map(|jobs| jobs.iter().map(|job| Entry { job, step: None }).collect()).collect();
+    let numbers = numbers(session, entries.iter().map(Vec::len).sum()).await?;
+    enqueue(session, unit, numbers, &entries).await
+}
+
+/// New numbers for jobs and workflows.
+pub(in super::super) async fn numbers<S: Session>(
+    session: &mut S,
+    count: usize,
+) -> Result<Vec<i64>, StoreError> {
+    let count = [limit(count).into()];
+    let rows = session.rows("number jobs", &sql::SEQS, Args::Values(&count)).await?;
+    decode_all(&rows, |row| get::<i64>(row, "seq"))
+}
+
+/// The same as [`apply`], with `numbers` for the jobs.
+pub(in super::super) async fn enqueue<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    numbers: Vec<i64>,
+    pushes: &[Vec<Entry<'_>>],
+) -> Result<Vec<Result<Vec<Pushed>, StoreError>>, StoreError> {
+    let ids: Vec<(JobId,)> = pushes.iter().flatten().map(|entry| (entry.job.id.clone(),)).collect();
+    let known =
+        read_by(session, "look for duplicates", &sql::JOBS_KNOWN, ids, |row| get::<String>(row, "id"));
+    let mut taken: HashSet<String> = known.await?.into_iter().collect();
+    let mut alike = Alike::read(session, pushes).await?;
+    let mut rows = Rows::new(numbers);
+    let mut answers = Vec::with_capacity(pushes.len());
+    for entries in pushes {
+        answers.push(match plan(&taken, &alike, entries) {
+            Err(refused) => Err(refused),
+            Ok((plan, after)) => {
+                alike.take_over(after);
+                Ok(carry_out(unit, &mut rows, &mut taken, entries, plan)?)
+            }
+        });
+    }
+    rows.flush(session).await?;
+    alike.end_replaced(session, unit).await?;
+    Ok(answers)
+}
+
+/// What is to be done with each job of a push, or why nothing is.
+fn plan(
+    taken: &HashSet<String>,
+    alike: &Alike,
+    entries: &[Entry<'_>],
+) -> Result<(Vec<Verdict>, unique::After), StoreError> {
+    let mut own = HashSet::with_capacity(entries.len());
+    for id in entries.iter().map(|entry| entry.job.id.as_str()) {
+        if taken.contains(id) || !own.insert(id) {
+            return Err(StoreError::DuplicateJob(id.into()));
+        }
+    }
+    let mut after = alike.unchanged();
+    let plan = entries.iter().map(|entry| alike.judge(&mut after, entry.job)).collect::<Result<_, _>>()?;
+    Ok((plan, after))
+}
+
+fn carry_out(
+    unit: &mut Unit,
+    rows: &mut Rows,
+    taken: &mut HashSet<String>,
+    entries: &[Entry<'_>],
+    plan: Vec<Verdict>,
+) -> Result<Vec<Pushed>, StoreError> {
+    let mut pushed = Vec::with_capacity(entries.len());
+    for (entry, verdict) in entries.iter().zip(plan) {
+        pushed.push(match verdict {
+            Verdict::Other(id, state) => Pushed { id, state, deduplicated: true },
+            Verdict::Take(run_at) => take(unit, rows, taken, entry, run_at)?,
+        });
+    }
+    Ok(pushed)
+}
+
+fn take(
+    unit: &mut Unit,
+    rows: &mut Rows,
+    taken: &mut HashSet<String>,
+    entry: &Entry<'_>,
+    run_at: Timestamp,
+) -> Result<Pushed, StoreError> {
+    let job = entry.job;
+    taken.insert(job.id.0.clone());
+    let state = rows.add(entry, run_at)?;
+    if state == JobState::Available {
+        unit.rings.push(Ring::Available);
+    }
+    if state == JobState::Scheduled || job.expires_at.is_some() {
+        unit.rings.push(Ring::Due);
+    }
+    Ok(Pushed { id: job.id.clone(), state, deduplicated: false })
+}

@@ -1,0 +1,186 @@
+//! Unique jobs (OJS unique jobs §3, §4): what a new job may not stand beside.
+//!
+//! Comparing and inserting is one transaction. On PostgreSQL, where several processes write, whoever compares holds the
+//! locks of the keys until the commit; they are taken in one order. Pushes without unique jobs pay nothing.
+
+use super::super::super::columns::Columns;
+use super::super::super::rows::{JobRow, get, time, word};
+use super::super::super::session::{Args, Session};
+use super::super::super::statement::read_by;
+
+use super::super::super::unit::Unit;
+use super::super::cancel;
+use super::{Entry, first_state};
+use crate::{StoreError, sql};
+use std::collections::{BTreeMap, HashMap};
+use turnstone_domain::terms::{OnConflict, Unique};
+use turnstone_domain::{JobId, JobState, NewJob, Timestamp};
+
+/// What is compared: the fingerprint, within the tenant. One tenant's job never stands in the way of another's.
+pub(super) fn key(job: &NewJob) -> Option<String> {
+    let fingerprint = &job.terms.unique.as_ref()?.fingerprint;
+    Some(match &job.terms.tenant {
+        Some(tenant) => format!("{tenant}/{fingerprint}"),
+        None => fingerprint.clone(),
+    })
+}
+
+#[derive(Clone)]
+struct Other {
+    id: JobId,
+    state: JobState,
+    created_at: Timestamp,
+    run_at: Timestamp,
+}
+
+/// Jobs by their keys, and those that are replaced, each with the time at which it is.
+type Known = HashMap<String, Vec<Other>>;
+
+/// Jobs that new ones may conflict with: what is stored, and what this transaction adds.
+#[derive(Default)]
+pub(super) struct Alike {
+    known: Known,
+    replaced: Vec<(JobId, Timestamp)>,
+}
+
+/// What a push would make of it: only what differs.
+pub(super) struct After {
+    known: Known,
+    replaced: Vec<(JobId, Timestamp)>,
+}
+
+/// What becomes of a new job.
+pub(super) enum Verdict {
+    /// It is stored, and may run at this time.
+    Take(Timestamp),
+    /// This one stands for it.
+    Other(JobId, JobState),
+}
+
+impl Alike {
+    /// Reads what may be in conflict with these jobs, and keeps others from changing it.
+    pub(super) async fn read<S: Session>(
+        session: &mut S,
+        pushes: &[Vec<Entry<'_>>],
+    ) -> Result<Self, StoreError> {
+        // Sorted: this is the one order of the locks.
+        let mut wanted: BTreeMap<(String, &'static str), i64> = BTreeMap::new();
+        for entry in pushes.iter().flatten() {
+            let Some((key, unique)) = key(entry.job).zip(entry.job.terms.unique.as_ref()) else { continue };
+            let after = unique.period_ms.map_or(-1, |ms| entry.job.created_at.0.saturating_sub(ms));
+            for state in JobState::ALL.iter().filter(|state| compared(unique, **state)) {
+                let known = wanted.entry((key.clone(), state.as_str())).or_insert(after);
+                *known = after.min(*known);
+            }
+        }
+        if wanted.is_empty() {
+            return Ok(Self::default());
+        }
+        let mut keys: Vec<(String,)> = wanted.keys().map(|(key, _)| (key.clone(),)).collect();
+        keys.dedup();
+        session.rows("lock unique keys", &sql::UNIQUE_LOCK, Args::Rows(Columns::of(keys), &[])).await?;
+        let wanted = wanted.into_iter().map(|((key, state), after)| (key, state, after)).collect();
+        let found = read_by(session, "look for jobs that are alike", &sql::JOBS_ALIKE, wanted, |row| {
+            let other = Other {
+                id: JobId(get(row, "id")?),
+                state: word(row, "state", JobState::parse)?,
+                created_at: time(row, "created_at")?,
+                run_at: time(row, "run_at")?,
+            };
+            Ok((get::<String>(row, "unique_key")?, other))
+        })
+        .await?;
+        let mut known = Known::new();
+        for (key, other) in found {
+            known.entry(key).or_default().push(other);
+        }
+        let mut read = Self { known, replaced: Vec::new() };
+        let replaces = |entry: &Entry<'_>| {
+            let unique = entry.job.terms.unique.as_ref();
+            unique
+                .is_some_and(|unique| !matches!(unique.on_conflict, OnConflict::Reject | OnConflict::Ignore))
+        };
+        if pushes.iter().flatten().any(replaces) {
+            read.hold(session).await?;
+        }
+        Ok(read)
+    }
+
+    /// What is to be replaced must not change its state before it is: a job that a worker has just taken may be in the
+    /// way no longer.
+    async fn hold<S: Session>(&mut self, session: &mut S) -> Result<(), StoreError> {
+        let live = self.known.values().flatten().filter(|other| !other.state.is_terminal());
+        let keys = live.map(|other| (other.id.clone(),)).collect();
+        let held = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+        let states: HashMap<JobId, JobState> = held.into_iter().map(|row| (row.id, row.state)).collect();
+        for other in self.known.values_mut().flatten() {
+            other.state = states.get(&other.id).copied().unwrap_or(other.state);
+        }
+        Ok(())
+    }
+
+    /// Nothing differs yet.
+    pub(super) fn unchanged(&self) -> After {
+        After { known: Known::new(), replaced: Vec::new() }
+    }
+
+    /// What becomes of a job after those of its push that stand before it.
+    pub(super) fn judge(&self, after: &mut After, job: &NewJob) -> Result<Verdict, StoreError> {
+        let Some((key, unique)) = key(job).zip(job.terms.unique.as_ref()) else {
+            return Ok(Verdict::Take(job.run_at));
+        };
+        let others =
+            after.known.entry(key).or_insert_with_key(|key| self.known.get(key).cloned().unwrap_or_default());
+        let mut conflicts: Vec<&mut Other> =
+            others.iter_mut().filter(|other| conflicts(unique, other, job.created_at)).collect();
+        // The one that lives longest from now on is named: a job that has ended stands in the way, too.
+        conflicts.sort_by_key(|other| (!other.state.is_terminal(), other.created_at));
+        let mut run_at = job.run_at;
+        if let Some(other) = conflicts.last() {
+            match unique.on_conflict {
+                OnConflict::Reject => {
+                    let (job, existing) = (job.id.clone(), other.id.clone());
+                    return Err(StoreError::NotUnique { job, existing });
+                }
+                OnConflict::Ignore => return Ok(Verdict::Other(other.id.clone(), other.state)),
+                OnConflict::ReplaceExceptSchedule if !other.state.is_terminal() => run_at = other.run_at,
+                OnConflict::Replace | OnConflict::ReplaceExceptSchedule => {}
+            }
+        }
+        for other in conflicts.into_iter().filter(|other| !other.state.is_terminal()) {
+            other.state = JobState::Cancelled;
+            after.replaced.push((other.id.clone(), job.created_at));
+        }
+        let state = first_state(job, run_at);
+        others.push(Other { id: job.id.clone(), state, created_at: job.created_at, run_at });
+        Ok(Verdict::Take(run_at))
+    }
+
+    /// The push is taken.
+    pub(super) fn take_over(&mut self, after: After) {
+        self.known.extend(after.known);
+        self.replaced.extend(after.replaced);
+    }
+
+    /// Cancels what was replaced. It is stored by now, even if it came with this transaction.
+    pub(super) async fn end_replaced<S: Session>(
+        self,
+        session: &mut S,
+        unit: &mut Unit,
+    ) -> Result<(), StoreError> {
+        let Some(at) = self.replaced.iter().map(|(_, at)| *at).max() else { return Ok(()) };
+        let mut own = Unit::default();
+        cancel::all(session, &mut own, self.replaced.into_iter().map(|(id, _)| id).collect(), at).await?;
+        unit.absorb(own);
+        Ok(())
+    }
+}
+
+fn compared(unique: &Unique, state: JobState) -> bool {
+    unique.states.contains(&state)
+}
+
+/// Whether a job is in the way of one that is accepted now (OJS unique jobs §3).
+fn conflicts(unique: &Unique, other: &Other, now: Timestamp) -> bool {
+    compared(unique, other.state) && unique.period_ms.is_none_or(|ms| now < other.created_at.plus_ms(ms))
+}
