@@ -65,7 +65,7 @@ async fn the_states_are_those_of_the_new_request(at: &Opened) {
     let second = at.push(unique("k", OnConflict::Reject, &[JobState::Available])).await;
     assert_eq!(refused(at, unique("k", OnConflict::Reject, &[JobState::Active])).await, first);
     assert_eq!(
-        at.store.intake.cancel(&second, None, NOW).await.unwrap(),
+        at.store.intake.cancel(&second, NOW).await.unwrap(),
         CancelOutcome::Cancelled { previous: JobState::Available }
     );
     at.settle(&held.lease, complete()).await;
