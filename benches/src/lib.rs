@@ -13,7 +13,7 @@ use turnstone_domain::ids::SystemIds;
 use turnstone_domain::job::Envelope;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::{
-    AgentDefinition, Checkpoint, Clock as _, EventName, Ids as _, JobId, NewEvent, NewJob, Phase,
+    AgentDefinition, Checkpoint, Clock as _, EventName, Ids as _, JobId, NewEvent, NewJob, Phase, RawJson,
     SystemClock, TurnWrite,
 };
 use turnstone_store::{Claim, ClaimRequest, JobKind, SqliteStore, Store, StoreError};
@@ -80,7 +80,7 @@ fn job(kind: JobKind) -> NewJob {
         timeout_ms: None,
         retry: RetryPolicy::default(),
         envelope: Envelope {
-            args: vec!["a question of some length. ".repeat(16).into()],
+            args: RawJson::of(&json!(["a question of some length. ".repeat(16)])),
             ..Envelope::default()
         },
         engagement: (kind == JobKind::Agent).then(engagement),

@@ -3,21 +3,28 @@
 use crate::engagement::NewEngagement;
 use crate::retry::RetryPolicy;
 use crate::turn_write::Position;
-use crate::{EngagementId, JobError, JobId, JobState, Terms, Timestamp};
+use crate::{EngagementId, JobError, JobId, JobState, RawJson, RawObject, Terms, Timestamp};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// What a client sent and gets back unchanged.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+/// What a client sent and gets back unchanged, as the texts that were sent.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Envelope {
-    /// OJS `args`.
-    pub args: Vec<Value>,
+    /// OJS `args`: an array.
+    pub args: RawJson,
     /// OJS `meta`.
-    pub meta: Map<String, Value>,
+    pub meta: RawObject,
     /// OJS `options` as sent.
-    pub options: Map<String, Value>,
-    /// Every other top-level field, `ext_agent_*` included, as sent and in its order.
-    pub extra: Map<String, Value>,
+    pub options: RawObject,
+    /// Every other top-level field, `ext_agent_*` included, in its order.
+    pub extra: RawObject,
+}
+
+impl Default for Envelope {
+    fn default() -> Self {
+        let nothing = RawObject::new;
+        Self { args: RawJson::empty_array(), meta: nothing(), options: nothing(), extra: nothing() }
+    }
 }
 
 /// A job to be enqueued.
@@ -110,7 +117,7 @@ pub struct Job {
     /// What the client sent.
     pub envelope: Envelope,
     /// The result, once completed.
-    pub result: Option<Value>,
+    pub result: Option<RawJson>,
     /// Failed attempts, oldest first.
     pub errors: Vec<FailedAttempt>,
     /// For an agent job: what the server knows about its engagement.

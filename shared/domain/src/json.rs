@@ -1,5 +1,8 @@
 //! JSON that is carried as the text it was sent as: numbers of any size, `1.0`, and the order of keys stay what they
 //! were. What has a meaning here is parsed from it when it is needed.
+//!
+//! Answers are written from these as they are: a `json!` around one would parse it, and fail on a number that is out of
+//! range.
 
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -28,6 +31,12 @@ impl RawJson {
     pub fn of(value: &Value) -> Self {
         // A `Value` has only texts for keys, so it can always be written.
         serde_json::value::to_raw_value(value).map_or_else(|_| Self::null(), Self)
+    }
+
+    /// The text of a list.
+    #[must_use]
+    pub fn list<T: Serialize>(items: &[T]) -> Self {
+        serde_json::value::to_raw_value(items).map_or_else(|_| Self::empty_array(), Self)
     }
 
     /// `null`.

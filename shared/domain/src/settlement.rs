@@ -1,8 +1,7 @@
 //! How a lease ends.
 
 use crate::review::NewReview;
-use crate::{JobError, Timestamp};
-use serde_json::Value;
+use crate::{JobError, RawJson, Timestamp};
 
 /// The end of a lease. Each variant is one edge of the transition table out of `active`.
 #[derive(Clone, PartialEq, Debug)]
@@ -10,7 +9,7 @@ pub enum Settlement {
     /// `active → completed` with the job's result.
     Complete {
         /// The job's `result` (OJS core §3).
-        result: Value,
+        result: RawJson,
     },
     /// `active → retryable`: the failure counts against the retry policy.
     Retry {

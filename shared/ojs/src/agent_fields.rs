@@ -6,9 +6,9 @@
 use crate::{OjsError, read, tools};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use turnstone_domain::JobError;
 use turnstone_domain::agent::{AgentFields, MAX_DELEGATION_DEPTH};
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::{JobError, RawJson, RawObject};
 
 /// No budget or answer has more tokens than this; beyond it sums could overflow.
 const MAX_TOKENS: i64 = 1_000_000_000_000;
@@ -34,10 +34,17 @@ pub const SETTABLE: [&str; 13] = [
 pub const SYSTEM_MANAGED: [&str; 4] =
     ["ext_agent_tokens_used", "ext_agent_tool_results", "ext_agent_model_used", "ext_agent_engagement_id"];
 
-/// Whether any field that a client may set is given.
-#[must_use]
-pub fn any_given(fields: &Map<String, Value>) -> bool {
-    SETTABLE.iter().any(|name| given(fields, name).is_some())
+/// Every field that a client may set and has set. One of them makes a job an agent job.
+///
+/// # Errors
+/// 400 `AGENT_INVALID_PARAMETER` when a number in one of them is out of range.
+pub fn given_in(top: &RawObject) -> Result<Map<String, Value>, OjsError> {
+    let given = |name: &&str| top.given(name).map(|value| ((*name).to_owned(), value));
+    let parsed = |(name, value): (String, &RawJson)| match read::value(value) {
+        Ok(value) => Ok((name, value)),
+        Err(why) => Err(OjsError::agent_parameter(&name, why)),
+    };
+    SETTABLE.iter().filter_map(given).map(parsed).collect()
 }
 
 /// Reads and checks every field that a client may set.
@@ -206,7 +213,15 @@ mod tests {
             (json!({"ext_agent_model": null}), false),
             (json!({"ext_agent_tools": []}), true),
         ] {
-            assert_eq!(any_given(fields.as_object().unwrap()), agent, "{fields}");
+            let given = given_in(&RawObject::of(fields.as_object().unwrap())).unwrap();
+            assert_eq!(!given.is_empty(), agent, "{fields}");
         }
+    }
+
+    #[test]
+    fn numbers_are_read_where_they_mean_something() {
+        let top: RawObject = serde_json::from_str(r#"{"x":1e400,"ext_agent_max_tokens":1e400}"#).unwrap();
+        let error = given_in(&top).unwrap_err();
+        assert_eq!((error.status, &error.details["field"]), (400, &json!("ext_agent_max_tokens")));
     }
 }

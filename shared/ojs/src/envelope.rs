@@ -1,13 +1,13 @@
 //! The enqueue request (OJS core §3, OJS HTTP binding §5.1): from a body to a job that can be stored.
 
 use crate::options::{ALSO_AT_THE_TOP, JobOptions};
-use crate::{OjsError, agent_fields, body, read, speaks};
-use serde_json::{Map, Value, json};
+use crate::{Fields, OjsError, agent_fields, body, read, speaks};
+use serde_json::Value;
 use turnstone_domain::agent::{AgentFields, ToolChoice};
 use turnstone_domain::engagement::{NewEngagement, User};
 use turnstone_domain::ids::is_uuid_v7;
 use turnstone_domain::job::Envelope;
-use turnstone_domain::{AgentDefinition, EngagementId, Ids, JobId, NewJob, RawObject, Timestamp};
+use turnstone_domain::{AgentDefinition, EngagementId, Ids, JobId, NewJob, RawJson, RawObject, Timestamp};
 
 /// Top-level fields that only the server writes; what a client sends in them is ignored (OJS core §3.3).
 const SYSTEM_MANAGED: [&str; 21] = [
@@ -61,34 +61,32 @@ impl EnqueueRequest {
         Self::from_fields(body::read_object(body)?, now)
     }
 
-    /// The same for a body that was parsed already, such as a member of a batch.
+    /// The same for the members of a body that was read already, such as a member of a batch.
     ///
     /// # Errors
     /// A 4xx that names the field; nothing may be stored then.
-    pub fn from_fields(fields: RawObject, now: Timestamp) -> Result<Self, OjsError> {
-        let mut top = fields.parse().map_err(|(field, why)| {
-            OjsError::invalid_request(&field, read::shortened(&why.to_string(), 200))
-        })?;
+    pub fn from_fields(mut top: RawObject, now: Timestamp) -> Result<Self, OjsError> {
         check_version(&top)?;
-        let job_type = job_type(top.shift_remove("type"))?;
-        let args = args(top.shift_remove("args"))?;
-        let id = top.shift_remove("id").as_ref().map(job_id).transpose()?;
+        let job_type = job_type(top.remove("type"))?;
+        let args = args(top.remove("args"))?;
+        let id = top.remove("id").map(|id| job_id(&id)).transpose()?;
         let mut options = object(&mut top, "options")?;
         let mut meta = object(&mut top, "meta")?;
         for name in SYSTEM_MANAGED.iter().chain(&agent_fields::SYSTEM_MANAGED) {
-            top.shift_remove(*name);
+            top.remove(name);
         }
         for name in ALSO_AT_THE_TOP {
-            if let Some(value) = top.shift_remove(name) {
-                options.entry(name).or_insert(value);
+            if let Some(value) = top.remove(name) {
+                options.insert_new(name, value);
             }
         }
-        if let Some(seconds) = top.get("timeout").and_then(Value::as_u64) {
-            options.entry("timeout_ms").or_insert_with(|| json!(seconds.saturating_mul(1000)));
+        if let Some(seconds) = top.get("timeout").and_then(|value| value.parse::<u64>().ok()) {
+            options.insert_new("timeout_ms", seconds.saturating_mul(1000));
         }
-        if let Some(Value::Object(metadata)) = options.get("metadata") {
-            for (key, value) in metadata {
-                meta.entry(key.as_str()).or_insert_with(|| value.clone());
+        if let Some(metadata) = options.get("metadata").filter(|value| value.is_object()) {
+            let metadata: RawObject = metadata.parse().unwrap_or_default();
+            for (name, value) in metadata {
+                meta.insert_new(name, value);
             }
         }
         let agent = agent_request(&top, &meta)?;
@@ -139,20 +137,22 @@ impl EnqueueRequest {
     }
 }
 
-fn check_version(top: &Map<String, Value>) -> Result<(), OjsError> {
+fn check_version(top: &RawObject) -> Result<(), OjsError> {
     let Some(version) = top.get("specversion") else { return Ok(()) };
-    let version = read::text(version).map_err(|why| OjsError::invalid_request("specversion", why))?;
-    if speaks(version) {
+    let version = read::value(version).and_then(|version| read::text(&version).map(str::to_owned));
+    let version = version.map_err(|why| OjsError::invalid_request("specversion", why))?;
+    if speaks(&version) {
         return Ok(());
     }
-    let shown = read::shortened(version, 40);
+    let shown = read::shortened(&version, 40);
     Err(OjsError::unsupported(format!("specversion `{shown}` is not spoken here; this server speaks 1.0."))
         .with("field", "specversion"))
 }
 
-fn job_type(value: Option<Value>) -> Result<String, OjsError> {
+fn job_type(value: Option<RawJson>) -> Result<String, OjsError> {
     let wrong = |why: String| OjsError::invalid_request("type", why);
     let Some(value) = value else { return Err(wrong("is missing".to_owned())) };
+    let value = read::value(&value).map_err(wrong)?;
     let text = read::filled_text(&value).map_err(wrong)?;
     let segment = |part: &str| {
         part.starts_with(|c: char| c.is_ascii_lowercase())
@@ -167,52 +167,50 @@ fn job_type(value: Option<Value>) -> Result<String, OjsError> {
     )))
 }
 
-fn args(value: Option<Value>) -> Result<Vec<Value>, OjsError> {
+fn args(value: Option<RawJson>) -> Result<RawJson, OjsError> {
     match value {
-        Some(Value::Array(args)) => Ok(args),
-        Some(other) => {
-            Err(OjsError::invalid_request("args", format!("must be an array, not {}", read::kind(&other))))
-        }
+        Some(args) if args.is_array() => Ok(args),
+        Some(other) => Err(OjsError::invalid_request(
+            "args",
+            format!("must be an array, not {}", read::raw_kind(&other)),
+        )),
         None => Err(OjsError::invalid_request("args", "is missing; send [] for a job without arguments")),
     }
 }
 
-fn job_id(value: &Value) -> Result<JobId, OjsError> {
-    match value.as_str() {
-        Some(text) if is_uuid_v7(text) => Ok(text.into()),
+fn job_id(value: &RawJson) -> Result<JobId, OjsError> {
+    match value.parse::<String>() {
+        Ok(text) if is_uuid_v7(&text) => Ok(JobId(text)),
         _ => Err(OjsError::invalid_request("id", "must be a UUIDv7 in lower case; leave it out to get one")),
     }
 }
 
-fn object(top: &mut Map<String, Value>, field: &str) -> Result<Map<String, Value>, OjsError> {
-    match top.shift_remove(field) {
-        None | Some(Value::Null) => Ok(Map::new()),
-        Some(Value::Object(map)) => Ok(map),
-        Some(other) => {
-            Err(OjsError::invalid_request(field, format!("must be an object, not {}", read::kind(&other))))
-        }
-    }
+fn object(top: &mut RawObject, field: &str) -> Result<RawObject, OjsError> {
+    let given = Fields(top.remove(field).map(|value| (field.to_owned().into(), value)).into_iter().collect());
+    Ok(given.object(field)?.unwrap_or_default())
 }
 
-fn agent_request(
-    top: &Map<String, Value>,
-    meta: &Map<String, Value>,
-) -> Result<Option<AgentRequest>, OjsError> {
-    let name = match meta.get("agent").filter(|value| !value.is_null()) {
+fn agent_request(top: &RawObject, meta: &RawObject) -> Result<Option<AgentRequest>, OjsError> {
+    let of_meta = |name: &str| {
+        let wrong = |why: String| OjsError::agent_parameter(&format!("meta.{name}"), why);
+        meta.given(name).map(read::value).transpose().map_err(wrong)
+    };
+    let name = match of_meta("agent")? {
         None => None,
         Some(value) => Some(
-            read::filled_text(value).map_err(|why| OjsError::agent_parameter("meta.agent", why))?.to_owned(),
+            read::filled_text(&value).map_err(|why| OjsError::agent_parameter("meta.agent", why))?.to_owned(),
         ),
     };
-    if name.is_none() && !agent_fields::any_given(top) {
+    let fields = agent_fields::given_in(top)?;
+    if name.is_none() && fields.is_empty() {
         return Ok(None);
     }
-    Ok(Some(AgentRequest { name, fields: agent_fields::read(top)?, user: user(meta)? }))
+    let user = of_meta("user")?.map_or(Ok(User::default()), |value| user(&value))?;
+    Ok(Some(AgentRequest { name, fields: agent_fields::read(&fields)?, user }))
 }
 
 /// Whose the engagement is. Restrictions may depend on it, so an identity that cannot be read is not dropped silently.
-fn user(meta: &Map<String, Value>) -> Result<User, OjsError> {
-    let Some(user) = meta.get("user").filter(|value| !value.is_null()) else { return Ok(User::default()) };
+fn user(user: &Value) -> Result<User, OjsError> {
     let wrong = |why: String| OjsError::agent_parameter("meta.user", why);
     let user = read::object(user).map_err(wrong)?;
     let id = user.get("id").ok_or_else(|| wrong("has no `id`".to_owned()))?;
@@ -249,7 +247,8 @@ fn engagement(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{accepted, job_to_json};
+    use crate::accepted;
+    use serde_json::json;
     use std::sync::atomic::{AtomicU64, Ordering};
     use turnstone_domain::JobState;
     use turnstone_domain::agent::{Capability, Limits, OutputFormat};
@@ -267,6 +266,10 @@ mod tests {
 
     fn read(body: &Value) -> Result<EnqueueRequest, OjsError> {
         EnqueueRequest::read(body.to_string().as_bytes(), NOW)
+    }
+
+    fn job_to_json(job: &turnstone_domain::Job) -> Value {
+        crate::job_to_json(job).to_raw().parse().unwrap()
     }
 
     fn job(body: &Value, registered: Option<AgentDefinition>) -> Result<NewJob, OjsError> {
@@ -350,7 +353,7 @@ mod tests {
             "ext_agent_engagement_id": "mine",
         });
         let job = job(&body, None).unwrap();
-        assert_eq!(job.envelope.extra.keys().collect::<Vec<_>>(), ["ext_agent_model"]);
+        assert_eq!(job.envelope.extra.names().collect::<Vec<_>>(), ["ext_agent_model"]);
         let shown = job_to_json(&accepted(job, JobState::Available));
         for absent in ["result", "error", "started_at", "ext_agent_tokens_used", "ext_agent_tool_results"] {
             assert_eq!(shown.get(absent), None, "{absent}");
@@ -367,7 +370,7 @@ mod tests {
         let job = job(&body, None).unwrap();
         assert_eq!((job.queue.as_str(), job.priority, job.timeout_ms), ("top", 7, Some(3000)));
         assert_eq!(job.expires_at, Some(NOW.plus_ms(60_000)));
-        assert_eq!(Value::Object(job.envelope.meta), json!({"a": 0, "b": 2}));
+        assert_eq!(job.envelope.meta.to_raw().as_str(), r#"{"a":0,"b":2}"#);
     }
 
     #[test]

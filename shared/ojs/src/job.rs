@@ -1,12 +1,12 @@
 //! A job as clients read it (OJS core §3, OJS HTTP binding §5.2).
 
 use crate::{SPEC_VERSION, when};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::job::{AgentJob, FailedAttempt};
 use turnstone_domain::retry::OnExhaustion;
 use turnstone_domain::turn_write::Position;
-use turnstone_domain::{Job, JobState, NewJob, Timestamp};
+use turnstone_domain::{Job, JobState, NewJob, RawJson, RawObject, Timestamp};
 
 /// The job as it stands right after it was stored, so that the answer needs no second look into the store.
 #[must_use]
@@ -49,12 +49,12 @@ pub fn accepted(job: NewJob, state: JobState) -> Job {
 
 /// The answer about one job: the job itself and, for clients that expect a wrapper, the job in `job`.
 #[must_use]
-pub fn job_reply(job: &Job) -> Map<String, Value> {
-    let flat = job_fields(job);
-    let mut reply = Map::new();
-    reply.insert("job".to_owned(), Value::Object(flat.clone()));
-    for (key, value) in flat {
-        reply.entry(key).or_insert(value);
+pub fn job_reply(job: &Job) -> RawObject {
+    let flat = job_to_json(job);
+    let mut reply = RawObject::new();
+    reply.insert("job", flat.to_raw());
+    for (name, value) in flat {
+        reply.insert_new(name, value);
     }
     reply
 }
@@ -62,89 +62,104 @@ pub fn job_reply(job: &Job) -> Map<String, Value> {
 /// The job alone. A field that has no value is absent; a client's own fields follow in the client's order and never
 /// override one of ours.
 #[must_use]
-pub fn job_to_json(job: &Job) -> Value {
-    Value::Object(job_fields(job))
-}
-
-fn job_fields(job: &Job) -> Map<String, Value> {
-    let mut out = Map::new();
-    let mut put = |key: &str, value: Value| {
-        out.insert(key.to_owned(), value);
-    };
-    put("specversion", SPEC_VERSION.into());
-    put("id", job.id.as_str().into());
-    put("type", job.job_type.as_str().into());
-    put("queue", job.queue.as_str().into());
-    put("state", job.state.as_str().into());
-    put("args", Value::Array(job.envelope.args.clone()));
-    put("meta", Value::Object(job.envelope.meta.clone()));
-    put("priority", job.priority.into());
-    put("attempt", job.attempt.into());
-    put("max_attempts", job.retry.max_attempts.into());
-    put_options(job, &mut put);
-    put_times(job, &mut put);
-    if let Some(worker) = &job.worker_id {
-        put("worker_id", worker.as_str().into());
-    }
-    if let Some(result) = &job.result {
-        put("result", result.clone());
-    }
-    put_errors(job, &mut put);
+pub fn job_to_json(job: &Job) -> RawObject {
+    let mut out = RawObject::new();
+    out.insert("specversion", SPEC_VERSION);
+    out.insert("id", job.id.as_str());
+    out.insert("type", job.job_type.as_str());
+    out.insert("queue", job.queue.as_str());
+    out.insert("state", job.state.as_str());
+    out.insert("args", job.envelope.args.clone());
+    out.insert("meta", job.envelope.meta.to_raw());
+    out.insert("priority", job.priority);
+    out.insert("attempt", job.attempt);
+    out.insert("max_attempts", job.retry.max_attempts);
+    put_options(job, &mut out);
+    put_times(job, &mut out);
+    put_work(job, &mut out);
+    put_errors(job, &mut out);
     if let Some(agent) = &job.agent {
-        put_agent(job, agent, &mut put);
+        put_agent(job, agent, &mut out);
     }
-    for (key, value) in &job.envelope.extra {
-        out.entry(key.as_str()).or_insert_with(|| value.clone());
+    for (name, value) in job.envelope.extra.iter() {
+        out.insert_new(name.to_owned(), value.clone());
     }
     out
 }
 
-fn put_options(job: &Job, put: &mut impl FnMut(&str, Value)) {
+fn put_options(job: &Job, out: &mut RawObject) {
     let options = &job.envelope.options;
     if !options.is_empty() {
-        put("options", Value::Object(options.clone()));
+        out.insert("options", options.to_raw());
     }
-    if options.contains_key("retry") || options.contains_key("retry_policy") {
-        put("retry", json!(job.retry));
+    if options.contains("retry") || options.contains("retry_policy") {
+        out.insert("retry", json!(job.retry));
     }
-    for name in ["tags", "unique"] {
-        if let Some(value) = options.get(name) {
-            put(name, value.clone());
+    for name in ["tags", "unique", "rate_limit"] {
+        if let Some(value) = options.given(name) {
+            out.insert(name, value.clone());
         }
     }
     if let Some(timeout) = job.timeout_ms {
-        put("timeout_ms", timeout.into());
+        out.insert("timeout_ms", timeout);
     }
 }
 
-fn put_times(job: &Job, put: &mut impl FnMut(&str, Value)) {
+fn put_times(job: &Job, out: &mut RawObject) {
     let sent = |name: &str| {
-        let text = job.envelope.options.get(name).and_then(Value::as_str);
-        text.and_then(|text| when::shown(text, job.created_at))
+        let text = job.envelope.options.get(name)?.parse::<String>().ok()?;
+        when::shown(&text, job.created_at)
     };
     if let Some(at) = sent("scheduled_at").or_else(|| sent("delay_until")) {
-        put("scheduled_at", at.into());
+        out.insert("scheduled_at", at);
     }
     if let Some(at) = sent("expires_at").or_else(|| job.expires_at.map(Timestamp::to_rfc3339)) {
-        put("expires_at", at.into());
+        out.insert("expires_at", at);
     }
-    put("created_at", job.created_at.to_rfc3339().into());
-    put("enqueued_at", job.created_at.to_rfc3339().into());
+    out.insert("created_at", job.created_at.to_rfc3339());
+    out.insert("enqueued_at", job.created_at.to_rfc3339());
     if let Some(at) = job.started_at {
-        put("started_at", at.to_rfc3339().into());
+        out.insert("started_at", at.to_rfc3339());
     }
     let Some(ended_at) = job.ended_at else { return };
-    let ended_text = Value::from(ended_at.to_rfc3339());
+    let ended_text = ended_at.to_rfc3339();
     match job.state {
-        JobState::Completed => put("completed_at", ended_text),
-        JobState::Cancelled => put("cancelled_at", ended_text),
+        JobState::Completed => out.insert("completed_at", ended_text),
+        JobState::Cancelled => out.insert("cancelled_at", ended_text),
         JobState::Discarded => {
-            put("discarded_at", ended_text.clone());
+            out.insert("discarded_at", ended_text.as_str());
             if !has_expired(job, ended_at) {
-                put("completed_at", ended_text);
+                out.insert("completed_at", ended_text);
             }
         }
         _ => {}
+    }
+}
+
+/// Who works on it, with what, and what came of it.
+fn put_work(job: &Job, out: &mut RawObject) {
+    if let Some(worker) = &job.worker_id {
+        out.insert("worker_id", worker.as_str());
+    }
+    if let Some(workflow) = &job.workflow_id {
+        out.insert("workflow_id", workflow.as_str());
+    }
+    if let Some(results) = &job.parent_results
+        && let Ok(results) = RawJson::from_text(format!("[{}]", results.join(",")))
+    {
+        out.insert("parent_results", results);
+    }
+    if let Some(saved) = &job.saved
+        && let Ok(state) = RawJson::from_text(saved.state.clone())
+    {
+        let mut checkpoint = RawObject::new();
+        checkpoint.insert("state", state);
+        checkpoint.insert("sequence", saved.sequence);
+        checkpoint.insert("created_at", saved.at.to_rfc3339());
+        out.insert("checkpoint", checkpoint);
+    }
+    if let Some(result) = &job.result {
+        out.insert("result", result.clone());
     }
 }
 
@@ -157,18 +172,18 @@ fn has_expired(job: &Job, ended_at: Timestamp) -> bool {
     }
 }
 
-fn put_errors(job: &Job, put: &mut impl FnMut(&str, Value)) {
+fn put_errors(job: &Job, out: &mut RawObject) {
     if let Some(last) = job.errors.last() {
         if job.state != JobState::Completed {
-            put("error", error_record(last));
+            out.insert("error", error_record(last));
         }
-        put("errors", job.errors.iter().map(error_record).collect());
+        out.insert("errors", Value::Array(job.errors.iter().map(error_record).collect()));
     }
     if let Some(delay) = job.retry_delay_ms {
-        put("retry_delay_ms", delay.into());
+        out.insert("retry_delay_ms", delay);
     }
     if job.state == JobState::Retryable {
-        put("next_retry_at", job.run_at.to_rfc3339().into());
+        out.insert("next_retry_at", job.run_at.to_rfc3339());
     }
 }
 
@@ -188,17 +203,17 @@ fn error_record(failed: &FailedAttempt) -> Value {
 }
 
 /// The fields of the agent extension that only the server writes.
-fn put_agent(job: &Job, agent: &AgentJob, put: &mut impl FnMut(&str, Value)) {
-    put("ext_agent_engagement_id", agent.engagement_id.as_str().into());
+fn put_agent(job: &Job, agent: &AgentJob, out: &mut RawObject) {
+    out.insert("ext_agent_engagement_id", agent.engagement_id.as_str());
     let ended = job.state.is_terminal();
     if ended || agent.tokens_used > 0 {
-        put("ext_agent_tokens_used", agent.tokens_used.into());
+        out.insert("ext_agent_tokens_used", agent.tokens_used);
     }
     if let Some(model) = &agent.position.model_used {
-        put("ext_agent_model_used", model.as_str().into());
+        out.insert("ext_agent_model_used", model.as_str());
     }
     if ended || !agent.tool_results.is_empty() {
-        put("ext_agent_tool_results", Value::Array(agent.tool_results.clone()));
+        out.insert("ext_agent_tool_results", Value::Array(agent.tool_results.clone()));
     }
 }
 
@@ -206,8 +221,17 @@ fn put_agent(job: &Job, agent: &AgentJob, put: &mut impl FnMut(&str, Value)) {
 mod tests {
     use super::*;
     use turnstone_domain::job::Envelope;
+    use turnstone_domain::job::SavedState;
     use turnstone_domain::retry::RetryPolicy;
     use turnstone_domain::{EngagementId, JobError, Terms};
+
+    fn job_to_json(job: &Job) -> Value {
+        super::job_to_json(job).to_raw().parse().unwrap()
+    }
+
+    fn raw(object: &Value) -> RawObject {
+        RawObject::of(object.as_object().unwrap())
+    }
 
     fn job() -> Job {
         let options =
@@ -222,7 +246,7 @@ mod tests {
                 expires_at: Some(Timestamp(4_102_444_799_000)),
                 timeout_ms: None,
                 retry: RetryPolicy::default(),
-                envelope: Envelope { options: options.as_object().unwrap().clone(), ..Envelope::default() },
+                envelope: Envelope { options: raw(&options), ..Envelope::default() },
                 engagement: None,
                 terms: Terms::default(),
                 created_at: Timestamp(0),
@@ -302,17 +326,16 @@ mod tests {
     fn the_server_fills_its_agent_fields_and_extras_never_override() {
         let mut job = job();
         job.state = JobState::Completed;
-        job.envelope.extra = json!({"ext_agent_tokens_used": 7, "state": "mine", "job": 1, "z": 0, "a": 0})
-            .as_object()
-            .unwrap()
-            .clone();
+        job.envelope.extra =
+            raw(&json!({"ext_agent_tokens_used": 7, "state": "mine", "job": 1, "z": 0, "a": 0}));
         job.agent = Some(AgentJob {
             engagement_id: EngagementId("e".into()),
             position: Position { model_used: Some("m".into()), ..Position::default() },
             tokens_used: 42,
             tool_results: vec![json!({"name": "web_search"})],
         });
-        let reply = job_reply(&job);
+        let raw_reply = job_reply(&job);
+        let reply = raw_reply.parse().unwrap();
         assert_eq!((&reply["ext_agent_tokens_used"], &reply["state"]), (&json!(42), &json!("completed")));
         assert_eq!(
             (&reply["ext_agent_model_used"], &reply["ext_agent_engagement_id"]),
@@ -322,5 +345,28 @@ mod tests {
         assert_eq!((&reply["job"]["id"], &reply["job"]["z"]), (&reply["id"], &json!(0)));
         let keys: Vec<&str> = reply.keys().map(String::as_str).collect();
         assert_eq!(keys[keys.len() - 2..], ["z", "a"]);
+    }
+
+    #[test]
+    fn what_was_sent_as_text_is_shown_as_text() {
+        let mut job = job();
+        job.envelope.args = RawJson::from_text("[1e400, 1.0,100000000000000000000000000000]".into()).unwrap();
+        job.envelope.extra = serde_json::from_str(r#"{"z":{"b":0.10,"a":1E2}}"#).unwrap();
+        job.result = Some(RawJson::from_text("[ -0.0 ]".into()).unwrap());
+        job.workflow_id = Some("w".into());
+        job.parent_results = Some(vec!["1e999".into(), "null".into()]);
+        job.saved = Some(SavedState { state: "{\"n\":1.50}".into(), sequence: 2, at: Timestamp(0) });
+        let text = super::job_to_json(&job).to_raw().into_text();
+        for part in [
+            r#""args":[1e400, 1.0,100000000000000000000000000000]"#,
+            r#""z":{"b":0.10,"a":1E2}"#,
+            r#""result":[ -0.0 ]"#,
+            r#""workflow_id":"w","parent_results":[1e999,null]"#,
+            r#""checkpoint":{"state":{"n":1.50},"sequence":2,"created_at":"1970-01-01T00:00:00.000Z"}"#,
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        let reply = serde_json::to_string(&job_reply(&job)).unwrap();
+        assert!(reply.starts_with(&format!("{{\"job\":{text},\"specversion\":\"1.0\"")), "{reply}");
     }
 }

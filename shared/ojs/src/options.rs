@@ -3,7 +3,7 @@
 use crate::{OjsError, read, when};
 use serde_json::{Map, Value, json};
 use turnstone_domain::retry::RetryPolicy;
-use turnstone_domain::{Terms, Timestamp};
+use turnstone_domain::{RawObject, Terms, Timestamp};
 
 /// Fields of the envelope form (OJS core §3) that mean the same as the option of that name.
 pub(crate) const ALSO_AT_THE_TOP: [&str; 10] = [
@@ -32,7 +32,13 @@ pub(crate) struct JobOptions {
 }
 
 impl JobOptions {
-    pub(crate) fn read(options: &Map<String, Value>, now: Timestamp) -> Result<Self, OjsError> {
+    pub(crate) fn read(sent: &RawObject, now: Timestamp) -> Result<Self, OjsError> {
+        let mut options = Map::new();
+        for name in ALSO_AT_THE_TOP {
+            let Some(value) = sent.given(name) else { continue };
+            let wrong = |why| OjsError::invalid_request(&format!("options.{name}"), why);
+            options.insert(name.to_owned(), read::value(value).map_err(wrong)?);
+        }
         let wrong = |field: &'static str| {
             move |why: String| OjsError::invalid_request(&format!("options.{field}"), why)
         };
@@ -117,7 +123,7 @@ mod tests {
     const NOW: Timestamp = Timestamp(1_000_000);
 
     fn read(options: Value) -> Result<JobOptions, OjsError> {
-        JobOptions::read(options.as_object().unwrap(), NOW)
+        JobOptions::read(&RawObject::of(options.as_object().unwrap()), NOW)
     }
 
     #[test]

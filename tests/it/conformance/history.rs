@@ -12,7 +12,9 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, Role};
 use turnstone_domain::review::ReviewState;
 use turnstone_domain::turn_write::Position;
-use turnstone_domain::{JobError, JobState, Lease, Phase, ReviewId, Settlement, Timestamp, TurnWrite};
+use turnstone_domain::{
+    JobError, JobState, Lease, Phase, RawJson, ReviewId, Settlement, Timestamp, TurnWrite,
+};
 use turnstone_store::{
     CancelOutcome, ClaimRequest, Decision, DecisionOutcome, Duty, JobKind, LedgerError, StoreError, Term,
 };
@@ -251,7 +253,7 @@ impl<'a> History<'a> {
     fn end(&self, n: usize, end: EndOp) -> (End, Settlement) {
         match end {
             EndOp::Complete => {
-                let result = json!({"n": n});
+                let result = RawJson::of(&json!({"n": n}));
                 (End::Complete(result.clone()), Settlement::Complete { result })
             }
             EndOp::Retry(delay_ms) => {

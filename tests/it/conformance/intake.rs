@@ -4,7 +4,7 @@ use super::backend::Opened;
 use super::jobs::{LEASE, NOW, agent, complete, done, engagement, nothing, park, plain, reserve, retry};
 use super::on_both;
 use turnstone_domain::review::ReviewState;
-use turnstone_domain::{JobId, JobState, NewJob, Phase, Settlement};
+use turnstone_domain::{JobId, JobState, NewJob, Phase, RawJson, RawObject, Settlement};
 use turnstone_store::{CancelOutcome, JobFilter, JobKind, LedgerError, Page, ReviewFilter, StoreError};
 
 on_both![
@@ -70,11 +70,11 @@ async fn acknowledged_jobs_are_there_after_the_store_is_opened_again(at: &Opened
 }
 
 async fn what_was_sent_comes_back_unchanged(at: &Opened) {
-    let object = |text: &str| serde_json::from_str::<serde_json::Map<_, _>>(text).unwrap();
+    let object = |text: &str| serde_json::from_str::<RawObject>(text).unwrap();
     let mut job = agent(Some(i64::MAX));
-    job.envelope.args =
-        vec![serde_json::json!("\u{1F980} ' \" \\ \u{7f} $1"), serde_json::json!([1.5, null])];
-    job.envelope.meta = object(r#"{"z": 1, "a": {"b": [18446744073709551615]}}"#);
+    let text = "[\"\u{1F980} ' \\\" \\\\ \u{7f} $1\\u0000\", [1.50, null , 1e400]]";
+    job.envelope.args = RawJson::from_text(text.to_owned()).unwrap();
+    job.envelope.meta = object(r#"{"z": 1, "a": {"b": [100000000000000000000000000000000]}}"#);
     job.envelope.options = object(r#"{"priority": -100}"#);
     job.envelope.extra = object(r#"{"ext_agent_model": "m", "x": false}"#);
     job.priority = -100;

@@ -79,7 +79,7 @@ pub fn book(reserved: i64, used: i64) -> TurnWrite {
 }
 
 pub fn complete() -> Settlement {
-    Settlement::Complete { result: json!({"answer": 1}) }
+    Settlement::Complete { result: json!({"answer": 1}).into() }
 }
 
 pub fn retry(run_at: Timestamp) -> Settlement {

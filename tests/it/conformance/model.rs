@@ -1,9 +1,8 @@
 //! The reference: what a store must do, written from the rules and kept in memory.
 
-use serde_json::Value;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::review::ReviewState;
-use turnstone_domain::{EventName, JobId, JobState, NewJob, Phase, ReviewId, Timestamp};
+use turnstone_domain::{EventName, JobId, JobState, NewJob, Phase, RawJson, ReviewId, Timestamp};
 
 /// How much longer than its timeout an attempt may take.
 const GRACE_MS: i64 = 5_000;
@@ -37,7 +36,7 @@ pub struct Shown {
     /// The token that may write it.
     pub token: Option<String>,
     pub retry_delay_ms: Option<i64>,
-    pub result: Option<Value>,
+    pub result: Option<RawJson>,
     pub errors: Vec<(i64, FailureKind, Timestamp)>,
     pub events: Vec<EventName>,
     pub agent: Option<ShownAgent>,
@@ -60,7 +59,7 @@ pub struct ShownAgent {
 /// How a lease is to end.
 #[derive(Clone, Debug)]
 pub enum End {
-    Complete(Value),
+    Complete(RawJson),
     Retry { kind: FailureKind, delay_ms: i64 },
     Discard(FailureKind),
     Park { review: ReviewId, deadline_at: Option<Timestamp> },

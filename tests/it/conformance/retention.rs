@@ -169,7 +169,7 @@ async fn is_complete(at: &Opened, (job, engagement): &(JobId, EngagementId), eve
     assert_eq!(at.store.views.checkpoints(engagement, page).await.unwrap().len(), 2);
     assert_eq!(at.store.views.messages(engagement, 0, 100).await.unwrap().len(), 1);
     assert_eq!(at.store.views.tool_calls(engagement).await.unwrap().len(), 1);
-    assert_eq!(at.job(job).await.result, Some(json!({"answer": 1})));
+    assert_eq!(at.job(job).await.result, Some(json!({"answer": 1}).into()));
 }
 
 async fn prune_removes_all_that_ended_and_nothing_else(at: &Opened) {

@@ -32,16 +32,15 @@ pub struct InitBody {
 /// # Errors
 /// None that a test could provoke; the signature is that of every phase.
 pub fn run(turn: &mut Turn) -> Result<(), Stop> {
-    let meta = &turn.job.meta;
-    let trace_context = meta
-        .get("traceparent")
-        .map(|traceparent| json!({"traceparent": traceparent, "tracestate": meta.get("tracestate")}));
+    let sent = |name: &str| turn.job.meta.get(name).and_then(|value| value.parse::<Value>().ok());
+    let trace_context = sent("traceparent")
+        .map(|traceparent| json!({"traceparent": traceparent, "tracestate": sent("tracestate")}));
     let body = InitBody {
         interaction_id: turn.deps.ids.next(),
         session_id: turn.engagement.id.clone(),
         instance_id: turn.deps.options.worker_id.clone(),
         trace_context,
-        baggage: meta.get("baggage").cloned(),
+        baggage: sent("baggage"),
         turn_number: turn.position.turn,
         started_at: turn.deps.clock.now(),
     };

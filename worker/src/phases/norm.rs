@@ -4,8 +4,8 @@ use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use turnstone_domain::Phase;
 use turnstone_domain::message::{Message, Role};
+use turnstone_domain::{Phase, RawJson};
 
 const VERSION: i64 = 1;
 
@@ -29,32 +29,36 @@ pub fn run(turn: &mut Turn) -> Result<(), Stop> {
     turn.complete_phase(Phase::Norm, VERSION, &body, (0, 0), Value::Null)
 }
 
-/// One string is the user's text; anything else is given to the model as JSON.
-fn normalized(args: &[Value]) -> Message {
-    let (text, format) = match args {
+/// One string is the user's text; anything else is given to the model as the JSON that was sent.
+fn normalized(args: &RawJson) -> Message {
+    let items: Vec<RawJson> = args.parse().unwrap_or_default();
+    let (text, format) = match items.as_slice() {
         [] => (String::new(), "text/plain"),
-        [Value::String(text)] => (text.clone(), "text/plain"),
-        [single] => (single.to_string(), "application/json"),
-        several => (Value::Array(several.to_vec()).to_string(), "application/json"),
+        [single] => match single.parse::<String>() {
+            Ok(text) => (text, "text/plain"),
+            Err(_) => (single.as_str().to_owned(), "application/json"),
+        },
+        _ => (args.as_str().to_owned(), "application/json"),
     };
     Message { original_format: Some(format.to_owned()), ..Message::text(Role::User, text) }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::normalized;
+    use super::*;
     use serde_json::json;
 
     #[test]
     fn the_original_format_is_kept() {
-        let text = normalized(&[json!("hello")]);
+        let normalized = |args: Value| normalized(&RawJson::of(&args));
+        let text = normalized(json!(["hello"]));
         assert_eq!((text.content.as_str(), text.original_format.as_deref()), ("hello", Some("text/plain")));
-        let object = normalized(&[json!({"a": 1})]);
+        let object = normalized(json!([{"a": 1}]));
         assert_eq!(
             (object.content.as_str(), object.original_format.as_deref()),
             ("{\"a\":1}", Some("application/json"))
         );
-        assert_eq!(normalized(&[json!("a"), json!(2)]).content, "[\"a\",2]");
-        assert_eq!(normalized(&[]).content, "");
+        assert_eq!(normalized(json!(["a", 2])).content, "[\"a\",2]");
+        assert_eq!(normalized(json!([])).content, "");
     }
 }

@@ -19,7 +19,7 @@ use tracing::Instrument;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::retry::Decision;
 use turnstone_domain::turn_write::Position;
-use turnstone_domain::{EventName, JobError, JobId, Phase, Settlement};
+use turnstone_domain::{EventName, JobError, JobId, Phase, RawJson, Settlement};
 use turnstone_store::{Claim, LedgerError};
 use turnstone_telemetry::names;
 use verdict::Verdict;
@@ -111,7 +111,7 @@ async fn drive(turn: &mut Turn, draining: &CancellationToken) -> Result<Settleme
         one_turn(turn, draining).instrument(span).await?;
         let infer = turn.inferred()?;
         match verdict::verdict(turn, &infer)? {
-            Verdict::Complete(result) => return Ok(Settlement::Complete { result }),
+            Verdict::Complete(result) => return Ok(Settlement::Complete { result: RawJson::of(&result) }),
             Verdict::Continue(position) => turn.advance(position),
             Verdict::Reask(position, why) => {
                 verdict::reask(turn, &why);

@@ -7,7 +7,7 @@ use crate::phases::infer::{self, InferBody};
 use crate::phases::resol::{self, ResolBody};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Instant;
 use turnstone_domain::budget::{Budget, BudgetMove};
@@ -19,7 +19,8 @@ use turnstone_domain::short_circuit::ShortCircuit;
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{
-    AgentDefinition, Checkpoint, EventName, JobError, JobId, Lease, NewEvent, Phase, TurnWrite,
+    AgentDefinition, Checkpoint, EventName, JobError, JobId, Lease, NewEvent, Phase, RawJson, RawObject,
+    TurnWrite,
 };
 use turnstone_store::{Claim, ReviewAnswer};
 
@@ -35,9 +36,9 @@ pub struct JobFacts {
     /// When and how often it is tried again.
     pub retry: RetryPolicy,
     /// OJS `args`: the input.
-    pub args: Vec<Value>,
+    pub args: RawJson,
     /// OJS `meta`: trace context and baggage.
-    pub meta: Map<String, Value>,
+    pub meta: RawObject,
 }
 
 /// A turn in flight, and the turns that follow it under the same lease.

@@ -5,7 +5,6 @@ use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use serde_json::Value;
 use turnstone_domain::JobId;
 use turnstone_ojs::{OjsError, job_reply};
 use turnstone_store::CancelOutcome;
@@ -47,8 +46,8 @@ async fn cancel(app: &App, id: String, tenant: &Tenant) -> Answer {
         CancelOutcome::Cancelled { previous } => {
             let job = app.api.store.views.job_of(&job_id, tenant.name()).await?.ok_or_else(missing)?;
             let mut reply = job_reply(&job);
-            reply.insert("previous_state".to_owned(), previous.as_str().into());
-            Ok(reply::ok(&Value::Object(reply)))
+            reply.insert("previous_state", previous.as_str());
+            Ok(reply::ok(&reply))
         }
         CancelOutcome::AlreadyEnded(state) => {
             let message = format!("Job {id} cannot be cancelled: it is {state} already.");

@@ -8,7 +8,6 @@ use crate::request::JsonBytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, LOCATION};
-use serde_json::Value;
 use turnstone_domain::JobState;
 use turnstone_ojs::{accepted, body, job_reply};
 
@@ -24,7 +23,7 @@ pub(crate) async fn enqueue(State(app): State<Shared>, JsonBytes(body): JsonByte
     let pushed = app.api.store.intake.push(vec![job.clone()]).await?;
     let state = pushed.first().map_or(JobState::Available, |pushed| pushed.state);
     let location = HeaderValue::from_str(&format!("/ojs/v1/jobs/{}", job.id));
-    let mut response = reply::json(StatusCode::CREATED, &Value::Object(job_reply(&accepted(job, state))));
+    let mut response = reply::json(StatusCode::CREATED, &job_reply(&accepted(job, state)));
     if let Ok(location) = location {
         response.headers_mut().insert(LOCATION, location);
     }

@@ -5,8 +5,8 @@ use crate::docs;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde_json::{Value, json};
-use turnstone_domain::JobState;
+use serde_json::json;
+use turnstone_domain::{JobState, RawJson, RawObject};
 use turnstone_ojs::job_to_json;
 use turnstone_store::{JobFilter, JobOrder};
 
@@ -30,10 +30,11 @@ pub(crate) async fn list_jobs(State(app): State<Shared>, tenant: Tenant, params:
     let filter = JobFilter { tenant: tenant.0, ..filter(&params)? };
     let (page, slice) = params.page()?;
     let (jobs, total) = app.api.store.views.jobs(&filter, slice).await?;
-    let items: Vec<Value> = jobs.iter().map(job_to_json).collect();
-    Ok(reply::ok(
-        &json!({"items": items, "pagination": {"total": total, "page": page, "per_page": slice.limit}}),
-    ))
+    let items: Vec<RawObject> = jobs.iter().map(job_to_json).collect();
+    let mut reply = RawObject::new();
+    reply.insert("items", RawJson::list(&items));
+    reply.insert("pagination", json!({"total": total, "page": page, "per_page": slice.limit}));
+    Ok(reply::ok(&reply))
 }
 
 /// What the query says of the jobs.

@@ -5,7 +5,6 @@ use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use serde_json::Value;
 use turnstone_domain::JobId;
 use turnstone_ojs::{OjsError, job_reply};
 
@@ -17,7 +16,7 @@ use turnstone_ojs::{OjsError, job_reply};
 )]
 pub(crate) async fn show_job(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     match app.api.store.views.job_of(&JobId::from(id.as_str()), tenant.name()).await? {
-        Some(job) => Ok(reply::ok(&Value::Object(job_reply(&job)))),
+        Some(job) => Ok(reply::ok(&job_reply(&job))),
         None => Err(OjsError::not_found("job", &id).into()),
     }
 }

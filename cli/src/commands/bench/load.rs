@@ -8,7 +8,7 @@ use turnstone_domain::engagement::{NewEngagement, User};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::job::Envelope;
 use turnstone_domain::retry::RetryPolicy;
-use turnstone_domain::{AgentDefinition, Clock as _, Ids as _, JobId, NewJob, SystemClock};
+use turnstone_domain::{AgentDefinition, Clock as _, Ids as _, JobId, NewJob, RawJson, SystemClock};
 use turnstone_store::StoreError;
 
 /// The queue of every job that is measured with; workers of a measurement serve no other.
@@ -35,7 +35,7 @@ pub fn plain() -> NewJob {
         expires_at: None,
         timeout_ms: None,
         retry: RetryPolicy::default(),
-        envelope: Envelope { args: vec![json!(WORDS)], ..Envelope::default() },
+        envelope: Envelope { args: RawJson::of(&json!([WORDS])), ..Envelope::default() },
         engagement: None,
         terms: turnstone_domain::Terms::default(),
         created_at: now,

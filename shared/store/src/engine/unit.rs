@@ -16,7 +16,7 @@ use turnstone_domain::budget::Budget;
 use turnstone_domain::message::Message;
 use turnstone_domain::review::NewReview;
 use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome};
-use turnstone_domain::{Checkpoint, EventName, JobError, JobId, NewEvent, Timestamp};
+use turnstone_domain::{Checkpoint, EventName, JobError, JobId, NewEvent, RawJson, Timestamp};
 
 // Rows as the bulk statements of the same names take them: the order is theirs.
 type CheckpointInsert = (i64, i64, i64, i64, String, i64, i64, i64, Timestamp);
@@ -325,8 +325,8 @@ impl Unit {
     }
 
     /// Stores a job's result.
-    pub(super) fn result(&mut self, job_seq: i64, result: &Value) {
-        self.results.push((job_seq, result.to_string()));
+    pub(super) fn result(&mut self, job_seq: i64, result: &RawJson) {
+        self.results.push((job_seq, result.as_str().to_owned()));
     }
 
     /// Appends a failed attempt.

@@ -5,7 +5,7 @@ use crate::model::limits::{Call, Pass, Refusal};
 use crate::model::{Model, ModelAnswer, ModelError, ModelRequest};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -39,7 +39,8 @@ pub async fn ask(
         FailureKind::ModelUnavailable,
         "the job names no model and the server has no default; set ext_agent_model or [models] default_model",
     );
-    let tenant = turn.job.meta.get("tenant").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let tenant =
+        turn.job.meta.get("tenant").and_then(|value| value.parse::<String>().ok()).unwrap_or_default();
     let mut secured = false;
     for (at, wanted) in models.iter().enumerate() {
         let found = turn.deps.providers.resolve(wanted).map(|(name, model)| (name.to_owned(), model));

@@ -5,7 +5,6 @@ use crate::commands::bench::figures::{Figure, Series, Unit};
 use crate::commands::bench::load::{self, QUEUE};
 use crate::commands::bench::place::Ground;
 use futures::future::try_join_all;
-use serde_json::json;
 use std::time::{Duration, Instant};
 use turnstone_domain::{Settlement, TurnWrite};
 use turnstone_store::{Claim, ClaimRequest, JobKind};
@@ -104,7 +103,7 @@ async fn claim_and_settle(ground: &Ground, batch: usize, began: Instant) -> anyh
         }
         settled += claims.len();
         let settle = |claim: Claim| async move {
-            let done = Settlement::Complete { result: json!("done") };
+            let done = Settlement::Complete { result: "done".into() };
             ledger.settle(&claim.lease, TurnWrite::default(), done, ground.clock.now()).await
         };
         try_join_all(claims.into_iter().map(settle)).await?;

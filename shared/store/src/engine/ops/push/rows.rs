@@ -111,7 +111,7 @@ impl Rows {
         self.envelopes.push((
             seq,
             as_json(&job.retry)?,
-            as_json(&sent.args)?,
+            sent.args.as_str().to_owned(),
             as_json(&sent.meta)?,
             as_json(&sent.options)?,
             as_json(&sent.extra)?,
