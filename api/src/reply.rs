@@ -42,6 +42,7 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match &error {
             StoreError::DuplicateJob(id) => Self(OjsError::duplicate(id.as_str())),
+            StoreError::DuplicateWorkflow(id) => Self(OjsError::duplicate_workflow(id)),
             StoreError::NotUnique { existing, .. } => Self(OjsError::not_unique(existing.as_str())),
             StoreError::Database { .. }
             | StoreError::Unavailable { .. }

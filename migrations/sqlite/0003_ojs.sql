@@ -10,7 +10,6 @@ ALTER TABLE jobs ADD COLUMN workflow_seq INTEGER;
 ALTER TABLE jobs ADD COLUMN workflow_step INTEGER;
 ALTER TABLE jobs ADD COLUMN cron_name TEXT;
 ALTER TABLE jobs ADD COLUMN held INTEGER NOT NULL DEFAULT 0 CHECK (held IN (0, 1));               -- paused: not to be claimed
-ALTER TABLE jobs ADD COLUMN calls_again INTEGER NOT NULL DEFAULT 0;                              -- how often one of its calls was asked to be made again
 ALTER TABLE jobs ADD COLUMN dead_letter INTEGER NOT NULL DEFAULT 0 CHECK (dead_letter IN (0, 1)); -- kept for a manual retry when discarded
 ALTER TABLE jobs ADD COLUMN runtime_tags TEXT;          -- JSON: what a worker's runtime has to offer
 CREATE INDEX jobs_unique   ON jobs (unique_key, state, created_at) WHERE unique_key IS NOT NULL;
@@ -94,10 +93,14 @@ CREATE TABLE workflows (
     kind       TEXT    NOT NULL CHECK (kind IN ('chain', 'group', 'batch', 'graph')),
     name       TEXT,
     state      TEXT    NOT NULL CHECK (state IN ('running', 'completed', 'failed', 'cancelled')),
+    members    INTEGER NOT NULL,                       -- callbacks do not count
+    ended      INTEGER NOT NULL DEFAULT 0,
+    succeeded  INTEGER NOT NULL DEFAULT 0,
     events     INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL,
     ended_at   INTEGER,
-    CHECK ((state = 'running') = (ended_at IS NULL))
+    CHECK ((state = 'running') = (ended_at IS NULL)),
+    CHECK (succeeded <= ended AND ended <= members)
 );
 CREATE INDEX workflows_ended ON workflows (ended_at) WHERE ended_at IS NOT NULL;
 CREATE TABLE workflow_steps (
@@ -105,9 +108,12 @@ CREATE TABLE workflow_steps (
     step         INTEGER NOT NULL,
     name         TEXT,
     role         TEXT    NOT NULL CHECK (role IN ('member', 'on_complete', 'on_success', 'on_failure')),
-    needs        TEXT    NOT NULL,                      -- JSON: steps that have to succeed before
+    needs        TEXT    NOT NULL,                      -- JSON: steps whose results it gets
+    next         TEXT    NOT NULL,                      -- JSON: steps that wait for it
+    waits        INTEGER NOT NULL CHECK (waits >= 0),  -- how many steps have to succeed before
     state        TEXT    NOT NULL CHECK (state IN ('waiting', 'enqueued', 'succeeded', 'failed', 'skipped')),
     job_id       TEXT    NOT NULL,
+    job_type     TEXT    NOT NULL,
     job          TEXT    NOT NULL,                      -- JSON: the job to be enqueued
     PRIMARY KEY (workflow_seq, step)
 ) WITHOUT ROWID;
@@ -160,31 +166,6 @@ CREATE TABLE job_schemas (
     created_at INTEGER NOT NULL,
     PRIMARY KEY (job_type, version)
 ) WITHOUT ROWID;
-
--- A call that is to be made again by the next turn, and of which tool instead of its own.
-ALTER TABLE tool_calls ADD COLUMN again INTEGER NOT NULL DEFAULT 0 CHECK (again IN (0, 1));
-ALTER TABLE tool_calls ADD COLUMN provider TEXT;
-CREATE INDEX tool_calls_again ON tool_calls (job_seq) WHERE again = 1;
-
--- How often a call was asked to be made again.
-CREATE TABLE tool_retries (
-    job_seq  INTEGER NOT NULL,
-    call_id  TEXT    NOT NULL,
-    attempts INTEGER NOT NULL,
-    PRIMARY KEY (job_seq, call_id)
-) WITHOUT ROWID;
-
--- Jobs that were forked or merged from others. All that come from one root may be merged.
-CREATE TABLE branches (
-    job_seq    INTEGER PRIMARY KEY,
-    id         TEXT    NOT NULL UNIQUE,                 -- the engagement's id, or a plain job's
-    name       TEXT,
-    root_seq   INTEGER NOT NULL,                        -- the job that all of them come from
-    parent_seq INTEGER NOT NULL,
-    at_turn    INTEGER NOT NULL,                        -- the first turn of its own
-    created_at INTEGER NOT NULL
-);
-CREATE UNIQUE INDEX branches_name ON branches (root_seq, name) WHERE name IS NOT NULL;
 
 -- Keys that all processes of a fleet share, such as the one that signs receipts.
 CREATE TABLE server_keys (

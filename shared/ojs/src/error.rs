@@ -99,11 +99,20 @@ impl OjsError {
             .with("existing_job_id", id)
     }
 
+    /// 409: a workflow with this id exists already.
+    #[must_use]
+    pub fn duplicate_workflow(id: &str) -> Self {
+        let hint = "If this was a repeated request, the first one was accepted: GET the workflow. Otherwise send another id.";
+        let message = format!("A workflow with id {id} exists already; nothing was stored.");
+        Self::new(409, "duplicate", message, hint).with("existing_workflow_id", id)
+    }
+
     /// 409: a job that has to be unique would not be (OJS unique jobs §4).
     #[must_use]
     pub fn not_unique(existing: &str) -> Self {
         let hint = "The other job stands for this one; GET it, or choose another on_conflict.";
-        let message = format!("Job {existing} is like this one, which has to be unique; nothing was stored.");
+        let message =
+            format!("Job {existing} is like this one, which has to be unique; nothing was stored.");
         Self::new(409, "duplicate", message, hint).with("existing_job_id", existing)
     }
 

@@ -53,6 +53,9 @@ pub enum StoreError {
     /// A job with this id exists already (OJS core §6.1).
     #[error("a job with id {0} exists already")]
     DuplicateJob(JobId),
+    /// A workflow with this id exists already.
+    #[error("a workflow with id {0} exists already")]
+    DuplicateWorkflow(String),
     /// A job that would not be unique (OJS unique jobs §4): nothing of its push was stored.
     #[error("job {job} would not be unique beside job {existing}")]
     NotUnique {

@@ -76,6 +76,8 @@ pub struct Claim {
     pub timeout_ms: Option<i64>,
     /// What the client sent.
     pub envelope: Envelope,
+    /// What the predecessors in its workflow returned, the immediate one first: JSON texts.
+    pub parent_results: Option<Vec<String>>,
     /// When the job was accepted.
     pub created_at: Timestamp,
     /// The right to write it.
@@ -131,17 +133,6 @@ pub struct ReviewAnswer {
     pub reason: Option<String>,
 }
 
-/// How leases stand, by their tokens.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Standing {
-    /// They are somebody else's, or nobody's.
-    pub lost: Vec<String>,
-    /// Their jobs are paused: they are to be given back after the current phase.
-    pub paused: Vec<String>,
-    /// Calls of their jobs were asked to be made again, and how often that has happened.
-    pub calls_again: Vec<(String, i64)>,
-}
-
 /// The worker's side of the store.
 #[async_trait]
 pub trait Ledger: Send + Sync + 'static {
@@ -175,13 +166,8 @@ pub trait Ledger: Send + Sync + 'static {
         lease_ms: i64,
     ) -> Result<Vec<String>, StoreError>;
 
-    /// How these leases stand; writes nothing.
-    async fn standing(&self, leases: &[Lease]) -> Result<Standing, StoreError>;
-
     /// The tokens of those leases that are lost; writes nothing.
-    async fn lost(&self, leases: &[Lease]) -> Result<Vec<String>, StoreError> {
-        Ok(self.standing(leases).await?.lost)
-    }
+    async fn lost(&self, leases: &[Lease]) -> Result<Vec<String>, StoreError>;
 
     /// Gives unstarted jobs back: `active → available`, no failure.
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError>;

@@ -38,15 +38,13 @@ mod views;
 mod webhooks;
 mod workflows;
 
-pub use control::{
-    Branch, Control, Controlled, Fork, Merge, Merged, Refusal, Retried, Strategy, Target, ToolRetry,
-};
+pub use control::Control;
 pub use crons::Crons;
 pub use doorbell::{Doorbell, Ring};
 pub use error::{LedgerError, StoreError};
 pub use fleet::{WorkerBeat, WorkerState};
 pub use intake::{CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent, Pushed};
-pub use ledger::{Claim, ClaimRequest, EngagementClaim, JobKind, Ledger, Recall, ReviewAnswer, Standing};
+pub use ledger::{Claim, ClaimRequest, EngagementClaim, JobKind, Ledger, Recall, ReviewAnswer};
 pub use operate::Operate;
 pub use postgres::{Finding, PostgresOptions, PostgresStore};
 pub use queues::Queues;
@@ -59,7 +57,10 @@ pub use views::{
 };
 
 pub use webhooks::Webhooks;
-pub use workflows::Workflows;
+pub use workflows::{
+    NewStep, NewWorkflow, StepRole, StepState, WaitingJob, Workflow, WorkflowCancel, WorkflowFilter,
+    WorkflowKind, WorkflowState, WorkflowStep, Workflows,
+};
 
 use limits::RateLimits;
 use std::sync::Arc;

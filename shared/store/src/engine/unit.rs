@@ -30,7 +30,7 @@ type ReviewInsert =
 /// What a workflow has to know of a job that has ended.
 fn ended(job: &JobRow) -> Option<Ended> {
     let ((workflow_seq, step), at) = job.workflow.zip(job.ended_at)?;
-    Some(Ended { workflow_seq, step, job_seq: job.seq, state: job.state, at })
+    Some(Ended { workflow_seq, step, state: job.state, at })
 }
 
 /// Rows that were read, and what is to be written.
@@ -258,14 +258,6 @@ impl Unit {
             && let Some(row) = self.change_engagement(job_seq)
         {
             row.engagement.turns = row.engagement.turns.max(done.turn);
-        }
-    }
-
-    /// Counts what a job's engagement took over from others: complete turns and messages.
-    pub(super) fn took_over(&mut self, job_seq: i64, turns: i64, messages: i64) {
-        if let Some(row) = self.change_engagement(job_seq) {
-            row.engagement.turns = turns;
-            row.messages = messages;
         }
     }
 

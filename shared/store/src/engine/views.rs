@@ -86,6 +86,7 @@ impl<R: Reader> Engine<R> {
             Some(seq) => self.agent_side(&row, seq).await?,
             None => None,
         };
+        let step = self.step_input(&row).await?;
         Ok(Some(Job {
             id: row.id,
             job_type: row.job_type,
@@ -102,8 +103,8 @@ impl<R: Reader> Engine<R> {
             timeout_ms: row.timeout_ms,
             worker_id: row.worker_id,
             tenant: row.tenant,
-            workflow_id: None,
-            parent_results: None,
+            workflow_id: step.workflow_id,
+            parent_results: step.parent_results,
             dead_letter: row.dead_letter,
             held: row.held,
             saved: None,

@@ -5,6 +5,7 @@ use super::super::rows::{self, JobRow};
 use super::super::session::{Arg, Args, Session, limit};
 use super::super::statement::read_by;
 use super::super::unit::Unit;
+use super::super::workflows::StepInput;
 use super::upkeep;
 use crate::{Claim, ClaimRequest, EngagementClaim, StoreError, sql};
 use serde_json::json;
@@ -59,11 +60,18 @@ pub(in super::super) async fn apply<S: Session>(
     for (seq, done) in read_by(session, action, text, resumed, decode).await? {
         checkpoints.entry(seq).or_default().push(done);
     }
+    let steps = seqs.iter().filter(|seq| unit.job(**seq).is_some_and(|job| job.workflow.is_some()));
+    let steps = steps.map(|seq| (*seq,)).collect();
+    let (action, text) = ("read steps", &sql::WORKFLOW_INPUTS);
+    let steps = read_by(session, action, text, steps, StepInput::decode).await?;
+    let mut steps: HashMap<i64, StepInput> = steps.into_iter().collect();
     let mut claims = Vec::with_capacity(seqs.len());
     for seq in seqs {
         let Some((retry, envelope)) = envelopes.remove(&seq) else { continue };
         let done = checkpoints.remove(&seq).unwrap_or_default();
-        claims.extend(claimed(unit, seq, retry, envelope, done, agents.remove(&seq)));
+        let claim = claimed(unit, seq, retry, envelope, done, agents.remove(&seq));
+        let step = steps.remove(&seq).unwrap_or_default();
+        claims.extend(claim.map(|claim| Claim { parent_results: step.parent_results, ..claim }));
     }
     Ok(claims)
 }
@@ -174,6 +182,7 @@ fn claimed(
         retry,
         timeout_ms: job.timeout_ms,
         envelope,
+        parent_results: None,
         created_at: job.created_at,
         lease: Lease {
             job: job.id.clone(),

@@ -13,8 +13,6 @@ use turnstone_domain::Timestamp;
 const OF_JOBS: &[&Text] = &[
     &sql::PRUNE_CHECKPOINTS,
     &sql::PRUNE_TOOL_CALLS,
-    &sql::PRUNE_TOOL_RETRIES,
-    &sql::PRUNE_BRANCHES,
     &sql::PRUNE_REVIEWS,
     &sql::PRUNE_RESULTS,
     &sql::PRUNE_ERRORS,
@@ -40,6 +38,7 @@ pub(in super::super) async fn apply<S: Session>(
         .execute("forget old writers", &sql::PRUNE_WRITERS, Args::Values(&[oldest.as_str().into()]))
         .await?;
     session.rows("part history", &sql::PRUNE_HISTORY, Args::Values(&values)).await?;
+    forget_workflows(session, before, limit).await?;
     let values = [before.0.into(), row_limit(limit).into()];
     let decode = |row: &S::Row| Ok((rows::get::<i64>(row, "seq")?, rows::get::<i64>(row, "stream")?));
     let old = read(session, "look for old jobs", &sql::JOBS_PRUNABLE, &values, decode).await?;
@@ -56,4 +55,23 @@ pub(in super::super) async fn apply<S: Session>(
         session.execute("delete old engagements", text, Args::Rows(keys, &[])).await?;
     }
     Ok(old.len())
+}
+
+/// Deletes workflows whose jobs are gone, with their steps and events.
+async fn forget_workflows<S: Session>(
+    session: &mut S,
+    before: Timestamp,
+    limit: usize,
+) -> Result<(), StoreError> {
+    let values = [before.0.into(), row_limit(limit).into()];
+    let (action, text) = ("look for old workflows", &sql::WORKFLOWS_PRUNABLE);
+    let old = read(session, action, text, &values, |row| rows::get::<i64>(row, "seq")).await?;
+    if old.is_empty() {
+        return Ok(());
+    }
+    for text in [&sql::PRUNE_WORKFLOW_STEPS, &sql::PRUNE_EVENTS, &sql::PRUNE_WORKFLOWS] {
+        let keys = Columns::of(old.iter().map(|seq| (*seq,)).collect());
+        session.execute("delete old workflows", text, Args::Rows(keys, &[])).await?;
+    }
+    Ok(())
 }

@@ -83,7 +83,7 @@ fn plan(
         }
     }
     let mut after = alike.unchanged();
-    let plan = entries.iter().map(|entry| alike.judge(&mut after, entry.job)).collect::<Result<_, _>>()?;
+    let plan = entries.iter().map(|entry| alike.judge(&mut after, entry)).collect::<Result<_, _>>()?;
     Ok((plan, after))
 }
 

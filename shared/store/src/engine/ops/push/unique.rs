@@ -125,7 +125,8 @@ impl Alike {
     }
 
     /// What becomes of a job after those of its push that stand before it.
-    pub(super) fn judge(&self, after: &mut After, job: &NewJob) -> Result<Verdict, StoreError> {
+    pub(super) fn judge(&self, after: &mut After, entry: &Entry<'_>) -> Result<Verdict, StoreError> {
+        let job = entry.job;
         let Some((key, unique)) = key(job).zip(job.terms.unique.as_ref()) else {
             return Ok(Verdict::Take(job.run_at));
         };
@@ -138,11 +139,14 @@ impl Alike {
         let mut run_at = job.run_at;
         if let Some(other) = conflicts.last() {
             match unique.on_conflict {
-                OnConflict::Reject => {
+                // No other job can stand for a step of a workflow: nobody would tell the workflow of its end.
+                OnConflict::Ignore if entry.step.is_none() => {
+                    return Ok(Verdict::Other(other.id.clone(), other.state));
+                }
+                OnConflict::Reject | OnConflict::Ignore => {
                     let (job, existing) = (job.id.clone(), other.id.clone());
                     return Err(StoreError::NotUnique { job, existing });
                 }
-                OnConflict::Ignore => return Ok(Verdict::Other(other.id.clone(), other.state)),
                 OnConflict::ReplaceExceptSchedule if !other.state.is_terminal() => run_at = other.run_at,
                 OnConflict::Replace | OnConflict::ReplaceExceptSchedule => {}
             }

@@ -1,0 +1,183 @@
+//! Going on: what waited for steps that have ended is enqueued, or the workflow ends.
+
+use super::super::super::rows::get;
+use super::super::super::session::Session;
+use super::super::super::statement::{Writes, read, read_by};
+use super::super::super::unit::Unit;
+use super::super::push::{self, Entry};
+use super::Ended;
+use super::rows::{Board, StepRow};
+use crate::{StepRole, StepState, StoreError, WaitingJob, WorkflowKind, WorkflowState, sql};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use turnstone_domain::{EventName, JobState, NewJob, Timestamp};
+
+/// Goes on with the workflows whose steps have ended.
+pub(in super::super::super) async fn advance<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    ended: Vec<Ended>,
+) -> Result<(), StoreError> {
+    let seqs: BTreeSet<i64> = ended.iter().map(|end| end.workflow_seq).collect();
+    let mut board = Board::lock(session, seqs.into_iter().collect()).await?;
+    let ends: BTreeMap<(i64, i64), Ended> =
+        ended.into_iter().map(|end| ((end.workflow_seq, end.step), end)).collect();
+    let (action, keys) = ("read steps", ends.keys().copied().collect());
+    let steps = read_by(session, action, &sql::WORKFLOW_STEPS_BY_KEY, keys, StepRow::decode).await?;
+    let mut met: BTreeMap<(i64, i64), i64> = BTreeMap::new();
+    let mut latest: HashMap<i64, Timestamp> = HashMap::new();
+    for step in &steps {
+        let Some(end) = ends.get(&step.key()) else { continue };
+        // A step that was retried by hand after its end does not count again.
+        if step.state != StepState::Enqueued {
+            continue;
+        }
+        let succeeded = end.state == JobState::Completed;
+        record(&mut board, step, end, succeeded);
+        if succeeded && step.role == StepRole::Member {
+            step.next.iter().for_each(|next| *met.entry((step.workflow_seq, *next)).or_default() += 1);
+        }
+        let at = latest.entry(step.workflow_seq).or_insert(end.at);
+        *at = end.at.max(*at);
+    }
+    let mut ready = release(session, &board, met).await?;
+    for row in conclude(&mut board, &latest) {
+        ready.extend(callbacks(session, &board, row).await?);
+    }
+    start(session, unit, &mut board, ready, &latest).await?;
+    board.flush(session, unit).await
+}
+
+fn record(board: &mut Board, step: &StepRow, end: &Ended, succeeded: bool) {
+    let seq = step.workflow_seq;
+    board.put(step.key(), if succeeded { StepState::Succeeded } else { StepState::Failed });
+    if step.role != StepRole::Member {
+        return;
+    }
+    board.count(seq, succeeded);
+    let Some(workflow) = board.get(seq).map(|row| &row.workflow) else { return };
+    let (id, at_once) = (workflow.id.clone(), workflow.kind.fails_at_once());
+    if succeeded {
+        let data = json!({"workflow_id": id, "step": step.step});
+        board.note(seq, EventName::WorkflowStepCompleted, &data, end.at);
+    } else if at_once {
+        board.end(seq, WorkflowState::Failed, end.at);
+    }
+}
+
+/// Steps that wait for nothing any more, of workflows that go on.
+async fn release<S: Session>(
+    session: &mut S,
+    board: &Board,
+    met: BTreeMap<(i64, i64), i64>,
+) -> Result<Vec<StepRow>, StoreError> {
+    let running = |seq: i64| board.get(seq).is_some_and(|row| row.is_running());
+    let keys: Vec<(i64, i64)> = met.keys().copied().filter(|(seq, _)| running(*seq)).collect();
+    let mut writes = Writes::default();
+    let met = met.into_iter().map(|((seq, step), how_many)| (seq, step, how_many)).collect();
+    writes.all("release steps", &sql::WORKFLOW_STEPS_MET, met);
+    writes.run(session).await?;
+    read_by(session, "read steps", &sql::WORKFLOW_STEPS_READY, keys, StepRow::decode).await
+}
+
+/// Ends the workflows whose members have all ended; returns the batches among them.
+fn conclude(board: &mut Board, latest: &HashMap<i64, Timestamp>) -> Vec<i64> {
+    let over: Vec<(i64, WorkflowKind, bool)> = board
+        .all()
+        .filter(|row| row.is_running() && row.workflow.ended == row.workflow.members)
+        .map(|row| (row.seq, row.workflow.kind, row.workflow.succeeded == row.workflow.members))
+        .collect();
+    let mut batches = Vec::new();
+    for (seq, kind, succeeded) in over {
+        let Some(at) = latest.get(&seq) else { continue };
+        board.end(seq, if succeeded { WorkflowState::Completed } else { WorkflowState::Failed }, *at);
+        if kind == WorkflowKind::Batch {
+            batches.push(seq);
+        }
+    }
+    batches
+}
+
+/// What a batch enqueues at its end.
+async fn callbacks<S: Session>(session: &mut S, board: &Board, seq: i64) -> Result<Vec<StepRow>, StoreError> {
+    let (action, values) = ("read callbacks", [seq.into()]);
+    let mut found = read(session, action, &sql::WORKFLOW_CALLBACKS, &values, StepRow::decode).await?;
+    let completed = board.get(seq).is_some_and(|row| row.workflow.state == WorkflowState::Completed);
+    let outcome = if completed { StepRole::OnSuccess } else { StepRole::OnFailure };
+    found.retain(|step| step.role == StepRole::OnComplete || step.role == outcome);
+    Ok(found)
+}
+
+/// Enqueues steps. One that is refused (its id is taken by now, or it would not be unique) has failed.
+async fn start<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    board: &mut Board,
+    ready: Vec<StepRow>,
+    latest: &HashMap<i64, Timestamp>,
+) -> Result<(), StoreError> {
+    if ready.is_empty() {
+        return Ok(());
+    }
+    let results = results(session, &ready).await?;
+    let mut jobs = Vec::with_capacity(ready.len());
+    for step in &ready {
+        let at = latest.get(&step.workflow_seq).copied().unwrap_or_default();
+        jobs.push(job(step, &results, at)?);
+    }
+    let entries: Vec<Vec<Entry<'_>>> =
+        ready.iter().zip(&jobs).map(|(step, job)| vec![Entry { job, step: Some(step.key()) }]).collect();
+    let numbers = push::numbers(session, entries.len()).await?;
+    let pushed = push::enqueue(session, unit, numbers, &entries).await?;
+    for (step, pushed) in ready.iter().zip(pushed) {
+        let Err(refused) = pushed else {
+            board.put(step.key(), StepState::Enqueued);
+            continue;
+        };
+        tracing::warn!(workflow = step.workflow_seq, step = step.step, error = %refused, "a step could not be enqueued");
+        board.put(step.key(), StepState::Failed);
+        if step.role == StepRole::Member {
+            board.count(step.workflow_seq, false);
+            let at = latest.get(&step.workflow_seq).copied().unwrap_or_default();
+            board.end(step.workflow_seq, WorkflowState::Failed, at);
+        }
+    }
+    Ok(())
+}
+
+/// The results of all that these steps need.
+async fn results<S: Session>(
+    session: &mut S,
+    ready: &[StepRow],
+) -> Result<HashMap<(i64, i64), String>, StoreError> {
+    let keys: BTreeSet<(i64, i64)> =
+        ready.iter().flat_map(|step| step.needs.iter().map(|need| (step.workflow_seq, *need))).collect();
+    let found = read_by(session, "read results", &sql::WORKFLOW_RESULTS, keys.into_iter().collect(), |row| {
+        Ok(((get(row, "workflow_seq")?, get(row, "step")?), get::<String>(row, "result")?))
+    });
+    Ok(found.await?.into_iter().collect())
+}
+
+/// The job of a step as it is enqueued at `at`: relative times count from then.
+fn job(step: &StepRow, results: &HashMap<(i64, i64), String>, at: Timestamp) -> Result<NewJob, StoreError> {
+    let unreadable = |error: serde_json::Error| StoreError::Unreadable {
+        column: "workflow_steps.job".to_owned(),
+        message: error.to_string(),
+    };
+    let waiting: WaitingJob = serde_json::from_str(&step.job).map_err(unreadable)?;
+    let mut job = waiting.job;
+    let waited = at.since(job.created_at);
+    job.run_at = if waiting.run_relative { job.run_at.plus_ms(waited) } else { job.run_at.max(at) };
+    if waiting.expiry_relative {
+        job.expires_at = job.expires_at.map(|expires| expires.plus_ms(waited));
+    }
+    job.created_at = at;
+    if !step.needs.is_empty() {
+        let result = |need: &i64| {
+            let found = results.get(&(step.workflow_seq, *need));
+            found.cloned().unwrap_or_else(|| "null".to_owned())
+        };
+        job.terms.parent_results = Some(step.needs.iter().map(result).collect());
+    }
+    Ok(job)
+}

@@ -1,0 +1,58 @@
+//! `running → cancelled`: what waits never starts, what has not begun is cancelled, what is active may end.
+
+use super::super::super::rows::{JobRow, get};
+use super::super::super::session::Session;
+use super::super::super::statement::{read, read_by};
+use super::super::super::unit::Unit;
+use super::super::cancel;
+use super::rows::{Board, WorkflowRow};
+use crate::{StoreError, WorkflowCancel, WorkflowState, sql};
+use turnstone_domain::{JobId, JobState, Timestamp};
+
+/// Cancels a workflow of the tenant.
+pub(super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    id: &str,
+    tenant: Option<&str>,
+    at: Timestamp,
+) -> Result<WorkflowCancel, StoreError> {
+    let (action, values) = ("look for a workflow", [id.into(), tenant.into()]);
+    let found = read(session, action, &sql::WORKFLOW_BY_ID, &values, WorkflowRow::decode).await?.pop();
+    let Some(WorkflowRow { seq, workflow, .. }) = found else { return Ok(WorkflowCancel::NotFound) };
+    if workflow.state != WorkflowState::Running {
+        return Ok(WorkflowCancel::AlreadyEnded(workflow.state));
+    }
+    // Jobs before their workflow, as everybody who ends a job locks them; then what was enqueued meanwhile.
+    let mut open = take_open(session, unit, seq).await?;
+    let mut board = Board::lock(session, vec![seq]).await?;
+    match board.get(seq).map(|row| row.workflow.state) {
+        Some(WorkflowState::Running) => {}
+        Some(state) => return Ok(WorkflowCancel::AlreadyEnded(state)),
+        None => return Ok(WorkflowCancel::NotFound),
+    }
+    open.extend(take_open(session, unit, seq).await?);
+    open.sort_unstable();
+    open.dedup();
+    for job in open {
+        cancel::end(session, unit, job, at).await?;
+    }
+    unit.flush(session).await?;
+    board.end(seq, WorkflowState::Cancelled, at);
+    board.flush(session, unit).await?;
+    Ok(WorkflowCancel::Cancelled)
+}
+
+/// Takes in the jobs of the workflow that nobody has begun.
+async fn take_open<S: Session>(session: &mut S, unit: &mut Unit, seq: i64) -> Result<Vec<i64>, StoreError> {
+    let values = [seq.into()];
+    let open = read(session, "look for jobs of a workflow", &sql::WORKFLOW_JOBS_OPEN, &values, |row| {
+        Ok((JobId(get(row, "id")?),))
+    })
+    .await?;
+    let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, open, JobRow::decode).await?;
+    let idle = |job: &&JobRow| !job.state.is_terminal() && job.state != JobState::Active;
+    let seqs = rows.iter().filter(idle).map(|job| job.seq).collect();
+    unit.take_in(session, rows).await?;
+    Ok(seqs)
+}

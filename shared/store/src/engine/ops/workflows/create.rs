@@ -1,0 +1,127 @@
+//! Making a workflow: its rows, and the jobs that wait for nothing, in one transaction.
+
+use super::super::super::rows::get;
+use super::super::super::session::{Args, Session};
+use super::super::super::statement::{Writes, as_json, read, read_by};
+use super::super::super::unit::Unit;
+use super::super::push::{self, Entry};
+use super::rows::{Board, WorkflowRow};
+use crate::sql;
+use crate::{NewStep, NewWorkflow, StepRole, StepState, StoreError, Workflow, WorkflowState};
+use serde_json::json;
+use std::collections::HashSet;
+use turnstone_domain::{EventName, JobId};
+
+type StepInsert =
+    (i64, i64, Option<String>, &'static str, String, String, i64, &'static str, JobId, String, String);
+
+/// Makes it, or says why not and writes nothing.
+pub(super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    new: &NewWorkflow,
+) -> Result<Result<(), StoreError>, StoreError> {
+    if let Some(refused) = taken(session, new).await? {
+        return Ok(Err(refused));
+    }
+    let ready: Vec<usize> = (0..new.steps.len()).filter(|at| starts_at_once(&new.steps[*at])).collect();
+    let mut numbers = push::numbers(session, ready.len() + 1).await?;
+    // The last one: on SQLite a number is free for others until it is used.
+    let Some(seq) = numbers.pop() else { return Err(StoreError::Closed) };
+    let entry = |at: &usize| Entry { job: &new.steps[*at].waiting.job, step: Some((seq, position(*at))) };
+    let entries = vec![ready.iter().map(entry).collect::<Vec<_>>()];
+    if let Some(Err(refused)) = push::enqueue(session, unit, numbers, &entries).await?.pop() {
+        return Ok(Err(refused));
+    }
+    write(session, unit, new, seq).await?;
+    Ok(Ok(()))
+}
+
+/// Whether an id is taken: that of the workflow, or that of a step, now or later.
+async fn taken<S: Session>(session: &mut S, new: &NewWorkflow) -> Result<Option<StoreError>, StoreError> {
+    let (action, values) = ("look for a workflow", [new.id.as_str().into(), None.into()]);
+    if !read(session, action, &sql::WORKFLOW_BY_ID, &values, WorkflowRow::decode).await?.is_empty() {
+        return Ok(Some(StoreError::DuplicateWorkflow(new.id.clone())));
+    }
+    let ids = || new.steps.iter().map(|step| &step.waiting.job.id);
+    let keys = ids().map(|id| (id.clone(),)).collect();
+    let known =
+        read_by(session, "look for duplicates", &sql::JOBS_KNOWN, keys, |row| get::<String>(row, "id"));
+    let mut taken: HashSet<String> = known.await?.into_iter().collect();
+    let twice = ids().find(|id| !taken.insert(id.0.clone()));
+    Ok(twice.map(|id| StoreError::DuplicateJob(id.clone())))
+}
+
+fn starts_at_once(step: &NewStep) -> bool {
+    step.role == StepRole::Member && step.needs.is_empty()
+}
+
+fn position(at: usize) -> i64 {
+    i64::try_from(at).unwrap_or(i64::MAX)
+}
+
+async fn write<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    new: &NewWorkflow,
+    seq: i64,
+) -> Result<(), StoreError> {
+    let members = new.steps.iter().filter(|step| step.role == StepRole::Member).count();
+    let workflow = Workflow {
+        id: new.id.clone(),
+        tenant: new.tenant.clone(),
+        kind: new.kind,
+        name: new.name.clone(),
+        state: WorkflowState::Running,
+        members: position(members),
+        ended: 0,
+        succeeded: 0,
+        created_at: new.created_at,
+        ended_at: None,
+    };
+    let values = [
+        seq.into(),
+        new.id.as_str().into(),
+        new.tenant.as_deref().into(),
+        new.kind.as_str().into(),
+        new.name.as_deref().into(),
+        workflow.members.into(),
+        new.created_at.0.into(),
+    ];
+    session.execute("write a workflow", &sql::WORKFLOW_INSERT, Args::Values(&values)).await?;
+    let mut writes = Writes::default();
+    writes.all("write steps", &sql::WORKFLOW_STEPS_INSERT, steps(new, seq)?);
+    writes.run(session).await?;
+    let started =
+        json!({"workflow_id": new.id, "type": new.kind, "name": new.name, "steps": workflow.members});
+    let mut board = Board::of(WorkflowRow::new(seq, workflow));
+    board.note(seq, EventName::WorkflowStarted, &started, new.created_at);
+    board.flush(session, unit).await
+}
+
+fn steps(new: &NewWorkflow, seq: i64) -> Result<Vec<StepInsert>, StoreError> {
+    let mut next = vec![Vec::new(); new.steps.len()];
+    for (at, step) in new.steps.iter().enumerate().filter(|(_, step)| step.role == StepRole::Member) {
+        for need in &step.needs {
+            next[*need].push(at);
+        }
+    }
+    let row = |(at, step): (usize, &NewStep)| {
+        let state = if starts_at_once(step) { StepState::Enqueued } else { StepState::Waiting };
+        let job = &step.waiting.job;
+        Ok((
+            seq,
+            position(at),
+            step.name.clone(),
+            step.role.as_str(),
+            as_json(&step.needs)?,
+            as_json(&next[at])?,
+            position(step.needs.len()),
+            state.as_str(),
+            job.id.clone(),
+            job.job_type.clone(),
+            as_json(&step.waiting)?,
+        ))
+    };
+    new.steps.iter().enumerate().map(row).collect()
+}
