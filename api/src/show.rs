@@ -80,6 +80,8 @@ mod tests {
             duration_ms: Some(3),
             created_at: Timestamp(0),
             review_id: None,
+            again: false,
+            provider: None,
         };
         let shown = tool_call(&call);
         assert_eq!(

@@ -10,6 +10,7 @@ ALTER TABLE jobs ADD COLUMN workflow_seq INTEGER;
 ALTER TABLE jobs ADD COLUMN workflow_step INTEGER;
 ALTER TABLE jobs ADD COLUMN cron_name TEXT;
 ALTER TABLE jobs ADD COLUMN held INTEGER NOT NULL DEFAULT 0 CHECK (held IN (0, 1));               -- paused: not to be claimed
+ALTER TABLE jobs ADD COLUMN calls_again INTEGER NOT NULL DEFAULT 0;                              -- how often one of its calls was asked to be made again
 ALTER TABLE jobs ADD COLUMN dead_letter INTEGER NOT NULL DEFAULT 0 CHECK (dead_letter IN (0, 1)); -- kept for a manual retry when discarded
 ALTER TABLE jobs ADD COLUMN runtime_tags TEXT;          -- JSON: what a worker's runtime has to offer
 CREATE INDEX jobs_unique   ON jobs (unique_key, state, created_at) WHERE unique_key IS NOT NULL;
@@ -166,6 +167,31 @@ CREATE TABLE job_schemas (
     created_at INTEGER NOT NULL,
     PRIMARY KEY (job_type, version)
 ) WITHOUT ROWID;
+
+-- A call that is to be made again by the next turn, and of which tool instead of its own.
+ALTER TABLE tool_calls ADD COLUMN again INTEGER NOT NULL DEFAULT 0 CHECK (again IN (0, 1));
+ALTER TABLE tool_calls ADD COLUMN provider TEXT;
+CREATE INDEX tool_calls_again ON tool_calls (job_seq) WHERE again = 1;
+
+-- How often a call was asked to be made again.
+CREATE TABLE tool_retries (
+    job_seq  INTEGER NOT NULL,
+    call_id  TEXT    NOT NULL,
+    attempts INTEGER NOT NULL,
+    PRIMARY KEY (job_seq, call_id)
+) WITHOUT ROWID;
+
+-- Jobs that were forked or merged from others. All that come from one root may be merged.
+CREATE TABLE branches (
+    job_seq    INTEGER PRIMARY KEY,
+    id         TEXT    NOT NULL UNIQUE,                 -- the engagement's id, or a plain job's
+    name       TEXT,
+    root_seq   INTEGER NOT NULL,                        -- the job that all of them come from
+    parent_seq INTEGER NOT NULL,
+    at_turn    INTEGER NOT NULL,                        -- the first turn of its own
+    created_at INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX branches_name ON branches (root_seq, name) WHERE name IS NOT NULL;
 
 -- Keys that all processes of a fleet share, such as the one that signs receipts.
 CREATE TABLE server_keys (

@@ -10,7 +10,7 @@ use turnstone_domain::budget::Budget;
 use turnstone_domain::message::Role;
 use turnstone_domain::tool_call::ToolCallMove;
 use turnstone_domain::{JobId, Lease, Phase, Settlement, Timestamp, TurnWrite};
-use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, StoreError, WorkerBeat};
+use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 
 /// What is committed at the point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -179,8 +179,8 @@ impl Ledger for CrashLedger {
         self.inner.extend(leases, now, lease_ms).await
     }
 
-    async fn lost(&self, leases: &[Lease]) -> Result<Vec<String>, StoreError> {
-        self.inner.lost(leases).await
+    async fn standing(&self, leases: &[Lease]) -> Result<Standing, StoreError> {
+        self.inner.standing(leases).await
     }
 
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {

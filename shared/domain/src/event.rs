@@ -83,6 +83,16 @@ events! {
     BudgetExceeded = "budget.exceeded", "limit, settled, needed";
     /// The final answer had not the demanded form; the model is asked once more.
     OutputRejected = "output.rejected", "message";
+    /// Somebody paused the job: nobody claims it until it is resumed.
+    AgentPaused = "agent.paused", "reason";
+    /// Somebody resumed the job.
+    AgentResumed = "agent.resumed", "approved, comment";
+    /// A new job goes on from a turn of this one.
+    AgentForked = "agent.forked", "branch_id, job_id, at_turn, branch_name, content_id";
+    /// Two branches became one.
+    AgentMerged = "agent.merged", "merged_id, job_id, branch_a, branch_b, strategy, conflicts";
+    /// A call was asked to be made again.
+    ToolRetried = "agent.tool_retried", "tool_call_id, error, provider, attempt";
     /// A workflow was made; its first jobs are enqueued.
     WorkflowStarted = "workflow.started", "workflow_id, type, name, steps";
     /// A step of a workflow succeeded.

@@ -123,6 +123,11 @@ pub enum ToolCallMove {
     },
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 /// A row of the journal as stored.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ToolCall {
@@ -152,4 +157,10 @@ pub struct ToolCall {
     pub created_at: Timestamp,
     /// The latest review about it, if any.
     pub review_id: Option<ReviewId>,
+    /// Whether somebody asked for it to be made again, and that has not happened yet.
+    #[serde(skip_serializing_if = "is_false")]
+    pub again: bool,
+    /// The tool that is called instead of its own, when it is made again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
 }

@@ -111,8 +111,7 @@ impl OjsError {
     #[must_use]
     pub fn not_unique(existing: &str) -> Self {
         let hint = "The other job stands for this one; GET it, or choose another on_conflict.";
-        let message =
-            format!("Job {existing} is like this one, which has to be unique; nothing was stored.");
+        let message = format!("Job {existing} is like this one, which has to be unique; nothing was stored.");
         Self::new(409, "duplicate", message, hint).with("existing_job_id", existing)
     }
 

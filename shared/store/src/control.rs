@@ -1,7 +1,185 @@
 //! An engagement is paused, resumed, forked, merged, or one of its calls made again.
 
+use crate::StoreError;
 use async_trait::async_trait;
+use turnstone_domain::{CallId, EngagementId, JobId, JobState, Timestamp};
+
+/// Whose job is meant, and when.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    /// The job.
+    pub job: JobId,
+    /// Only a job of this tenant is found; `None` finds everybody's.
+    pub tenant: Option<String>,
+    /// Now.
+    pub at: Timestamp,
+}
+
+/// Why nothing was changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// There is no such job.
+    NoJob,
+    /// The job has ended.
+    Ended(JobState),
+    /// The job is not paused.
+    NotPaused,
+    /// The job has not come as far as this turn.
+    NoTurn {
+        /// The newest turn that can be forked from.
+        newest: i64,
+    },
+    /// Another branch of the same root has this name.
+    NameTaken(String),
+    /// There is no such branch.
+    NoBranch(String),
+    /// The branch comes from another job.
+    OtherRoot(String),
+    /// The job has no such call.
+    NoCall,
+    /// The call was asked to be made again as often as its policy allows.
+    TooOften {
+        /// How often that is.
+        most: i64,
+    },
+    /// The call is not idempotent and may have had its effect: somebody has to approve.
+    NotIdempotent,
+    /// The call has not been made yet, or waits for a review.
+    NotMade,
+    /// The policy names no other provider, or one that the agent has not.
+    NoAlternate(Option<String>),
+}
+
+/// What was done, or why nothing was.
+pub type Controlled<T> = Result<Result<T, Refusal>, StoreError>;
+
+/// A fork that is asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fork {
+    /// The first turn of the branch's own: everything before it is taken over. 0 and 1 are the beginning; `None` is the
+    /// turn that the job stands at.
+    pub at_turn: Option<i64>,
+    /// What the branch is called, apart from all others of its root.
+    pub name: Option<String>,
+    /// The id of the branch's job.
+    pub job: JobId,
+    /// The id of the branch's engagement.
+    pub engagement: EngagementId,
+}
+
+/// A branch that was made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Branch {
+    /// The id of its engagement, or that of its job when it is a plain job.
+    pub id: String,
+    /// Its job.
+    pub job: JobId,
+    /// Lower-case hex SHA-256 of what was taken over.
+    pub content: String,
+    /// Its first turn of its own.
+    pub at_turn: i64,
+    /// Whether its job is paused.
+    pub held: bool,
+}
+
+/// Whose turns a merged branch takes over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Strategy {
+    /// Those of the first branch.
+    Ours,
+    /// Those of the second branch.
+    Theirs,
+    /// Those of the first, then those of the second from where they part.
+    Union,
+}
+
+impl Strategy {
+    /// The strategy as on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ours => "ours",
+            Self::Theirs => "theirs",
+            Self::Union => "union",
+        }
+    }
+
+    /// Reads a strategy; `None` for an unknown word.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Ours, Self::Theirs, Self::Union].into_iter().find(|strategy| strategy.as_str() == text)
+    }
+}
+
+/// A merge that is asked for. A branch is named by its id, its name, or the id of its job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Merge {
+    /// The first branch.
+    pub ours: String,
+    /// The second branch.
+    pub theirs: String,
+    /// Whose turns are taken over.
+    pub strategy: Strategy,
+    /// The id of the merged branch's job.
+    pub job: JobId,
+    /// The id of the merged branch's engagement.
+    pub engagement: EngagementId,
+}
+
+/// A merge that was made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Merged {
+    /// The new branch.
+    pub branch: Branch,
+    /// The turns that both branches have, and in which they differ.
+    pub conflicts: Vec<i64>,
+}
+
+/// A call that is to be made again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ToolRetry {
+    /// The call.
+    pub call: CallId,
+    /// What went wrong, in the words of whoever asks.
+    pub error: Option<String>,
+    /// Whether the job's other provider is called instead.
+    pub use_alternate: bool,
+    /// Whether a call that is not idempotent may be made once more.
+    pub approved: bool,
+}
+
+/// What will be made again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Retried {
+    /// Who is called: the other provider or, for an agent's call, the tool itself. `None` for a plain job's own provider,
+    /// which only its worker knows.
+    pub provider: Option<String>,
+    /// How often this call was asked to be made again.
+    pub attempt: i64,
+}
 
 /// An engagement is paused, resumed, forked, merged, or one of its calls made again.
 #[async_trait]
-pub trait Control: Send + Sync + 'static {}
+pub trait Control: Send + Sync + 'static {
+    /// Nobody claims the job from now on. Our worker stops after the phase it is in and gives the job back; a worker in
+    /// another language keeps its lease. To pause a paused job changes nothing. Returns the job's state.
+    async fn pause(&self, target: Target, reason: Option<String>) -> Controlled<JobState>;
+
+    /// The job may be claimed again. Returns its state.
+    async fn resume(
+        &self,
+        target: Target,
+        approved: Option<bool>,
+        comment: Option<String>,
+    ) -> Controlled<JobState>;
+
+    /// A new job goes on from a turn of this one, with everything before it. This one stays as it is. The copy of a plain
+    /// job is paused.
+    async fn fork(&self, target: Target, fork: Fork) -> Controlled<Branch>;
+
+    /// Two branches of the job become a new one, which is paused.
+    async fn merge(&self, target: Target, merge: Merge) -> Controlled<Merged>;
+
+    /// The next turn makes a call again.
+    async fn retry_tool(&self, target: Target, retry: ToolRetry) -> Controlled<Retried>;
+}

@@ -16,6 +16,8 @@ pub enum Ring {
     Due,
     /// The lease with this token was ended from outside.
     Revoked(String),
+    /// The job of the lease with this token was paused, or one of its calls is to be made again.
+    Asked(String),
     /// There are new events in this stream (an engagement's id, or a plain job's).
     Events(String),
 }

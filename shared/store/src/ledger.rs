@@ -133,6 +133,17 @@ pub struct ReviewAnswer {
     pub reason: Option<String>,
 }
 
+/// How leases stand, by their tokens.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Standing {
+    /// They are somebody else's, or nobody's.
+    pub lost: Vec<String>,
+    /// Their jobs are paused: they are to be given back after the current phase.
+    pub paused: Vec<String>,
+    /// Calls of their jobs were asked to be made again, and how often that has happened.
+    pub calls_again: Vec<(String, i64)>,
+}
+
 /// The worker's side of the store.
 #[async_trait]
 pub trait Ledger: Send + Sync + 'static {
@@ -166,8 +177,13 @@ pub trait Ledger: Send + Sync + 'static {
         lease_ms: i64,
     ) -> Result<Vec<String>, StoreError>;
 
+    /// How these leases stand; writes nothing.
+    async fn standing(&self, leases: &[Lease]) -> Result<Standing, StoreError>;
+
     /// The tokens of those leases that are lost; writes nothing.
-    async fn lost(&self, leases: &[Lease]) -> Result<Vec<String>, StoreError>;
+    async fn lost(&self, leases: &[Lease]) -> Result<Vec<String>, StoreError> {
+        Ok(self.standing(leases).await?.lost)
+    }
 
     /// Gives unstarted jobs back: `active → available`, no failure.
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError>;

@@ -38,13 +38,15 @@ mod views;
 mod webhooks;
 mod workflows;
 
-pub use control::Control;
+pub use control::{
+    Branch, Control, Controlled, Fork, Merge, Merged, Refusal, Retried, Strategy, Target, ToolRetry,
+};
 pub use crons::Crons;
 pub use doorbell::{Doorbell, Ring};
 pub use error::{LedgerError, StoreError};
 pub use fleet::{WorkerBeat, WorkerState};
 pub use intake::{CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent, Pushed};
-pub use ledger::{Claim, ClaimRequest, EngagementClaim, JobKind, Ledger, Recall, ReviewAnswer};
+pub use ledger::{Claim, ClaimRequest, EngagementClaim, JobKind, Ledger, Recall, ReviewAnswer, Standing};
 pub use operate::Operate;
 pub use postgres::{Finding, PostgresOptions, PostgresStore};
 pub use queues::Queues;

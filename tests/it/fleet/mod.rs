@@ -14,13 +14,13 @@ use tokio_util::task::AbortOnDropHandle;
 use turnstone_tests::{Fleet, Reply, worker};
 
 /// A fleet without workers of its own, and the configuration of those that join it.
-struct Site {
-    fleet: Fleet,
+pub(crate) struct Site {
+    pub(crate) fleet: Fleet,
     folder: tempfile::TempDir,
 }
 
 impl Site {
-    async fn start(script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
         let fleet = Fleet::builder().postgres().in_real_time().workers(0).model(script).start().await;
         let folder = tempfile::tempdir().expect("a folder");
         let mut settings = format!(
@@ -50,14 +50,14 @@ impl Site {
     }
 
     /// A worker of the real program.
-    async fn worker(&self, name: &str, arguments: &[&str], env: Env<'_>) -> Program {
+    pub(crate) async fn worker(&self, name: &str, arguments: &[&str], env: Env<'_>) -> Program {
         let mut worker = self.program(&[&["worker", "--name", name], arguments].concat(), env);
         worker.first_line(&format!("turnstone worker {name} runs ")).await;
         worker
     }
 
     /// Enqueues an agent job that may use the tools.
-    async fn push(&self, input: &str) -> String {
+    pub(crate) async fn push(&self, input: &str) -> String {
         let tools = [json!({"name": "search"}), json!({"name": "book"})];
         let job = json!({"type": "agent.fleet", "args": [input], "ext_agent_model": "m", "ext_agent_tools": tools,
                          "ext_agent_token_budget": 50_000});

@@ -1,5 +1,6 @@
 //! The OJS server through HTTP alone. Every case runs over SQLite and over PostgreSQL, at a time that the case moves.
 
+mod control;
 mod envelope;
 
 /// Makes a test of each case per database. A case takes a [`turnstone_tests::OjsServer`] of its own.

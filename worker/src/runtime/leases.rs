@@ -3,6 +3,7 @@
 use crate::Deps;
 use crate::turn::Signals;
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
@@ -22,6 +23,8 @@ const GIVE_BACK: Duration = Duration::from_secs(5);
 struct Held {
     lease: Lease,
     signals: Signals,
+    /// How often calls of the job had been asked to be made again when that was looked at last.
+    calls_again: i64,
 }
 
 /// Keeps the leases of one worker.
@@ -52,10 +55,15 @@ impl LeaseKeeper {
     /// once per token.
     pub fn keep(self: &Arc<Self>, lease: Lease, permit: OwnedSemaphorePermit) -> Slot {
         let (revoked, lost) = (CancellationToken::new(), CancellationToken::new());
-        let signals =
-            Signals { revoked, lost, draining: self.draining.clone(), settling: CancellationToken::new() };
+        let signals = Signals {
+            revoked,
+            lost,
+            draining: self.draining.child_token(),
+            settling: CancellationToken::new(),
+            calls_again: Arc::default(),
+        };
         let token = lease.token.clone();
-        self.table().insert(token.clone(), Held { lease, signals: signals.clone() });
+        self.table().insert(token.clone(), Held { lease, signals: signals.clone(), calls_again: 0 });
         self.first.notify_one();
         Slot { keeper: Arc::clone(self), token, signals, permit: Some(permit) }
     }
@@ -103,7 +111,24 @@ impl LeaseKeeper {
         }
     }
 
-    /// Asks the store about the leases, and ends the turns of those that are lost.
+    /// Lets the turn of a paused job stop after its phase, as if the worker drained.
+    fn pause(&self, token: &str) {
+        if let Some(held) = self.table().get(token) {
+            held.signals.draining.cancel();
+        }
+    }
+
+    /// Lets the turn look for calls that are to be made again, once per request.
+    fn ask_again(&self, token: &str, count: i64) {
+        if let Some(held) = self.table().get_mut(token)
+            && count > held.calls_again
+        {
+            held.calls_again = count;
+            held.signals.calls_again.store(true, Ordering::Release);
+        }
+    }
+
+    /// Asks the store about the leases, ends the turns of those that are lost, and stops those that are paused.
     async fn check(&self, extend: bool, overslept: bool) -> Result<(), StoreError> {
         let leases = self.leases();
         if leases.is_empty() {
@@ -112,7 +137,10 @@ impl LeaseKeeper {
         let lost = if extend {
             self.deps.ledger.extend(&leases, self.deps.clock.now(), self.deps.options.lease_ms()).await?
         } else {
-            self.deps.ledger.lost(&leases).await?
+            let standing = self.deps.ledger.standing(&leases).await?;
+            standing.paused.iter().for_each(|token| self.pause(token));
+            standing.calls_again.iter().for_each(|(token, count)| self.ask_again(token, *count));
+            standing.lost
         };
         for token in &lost {
             self.end(token, overslept);
@@ -142,6 +170,7 @@ async fn watch(keeper: Arc<LeaseKeeper>) {
         tokio::select! {
             ring = bell.recv() => match ring {
                 Ok(Ring::Revoked(token)) => keeper.end(&token, watch.overslept()),
+                Ok(Ring::Asked(token)) if keeper.table().contains_key(&token) => watch.look().await,
                 Err(RecvError::Closed) => return,
                 Ok(_) | Err(RecvError::Lagged(_)) => {}
             },

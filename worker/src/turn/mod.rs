@@ -12,6 +12,7 @@ use serde_json::json;
 use state::Turn;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use stop::Stop;
 use tokio_util::sync::CancellationToken;
@@ -31,11 +32,13 @@ pub struct Signals {
     pub revoked: CancellationToken,
     /// The lease ran out, because this worker or its store stood still: stop at once, touch nothing, and say so.
     pub lost: CancellationToken,
-    /// The worker drains: stop after the current phase.
+    /// The worker drains, or the job is paused: stop after the current phase.
     pub draining: CancellationToken,
     /// Told by the turn: all that is left is its settlement. Who hears it may claim the next job already, so that both
     /// share a commit.
     pub settling: CancellationToken,
+    /// Somebody asked for calls of this job to be made again, so the journal is to be looked at.
+    pub calls_again: Arc<AtomicBool>,
 }
 
 /// Runs a claimed job until its lease ends.
@@ -70,7 +73,7 @@ fn report(id: &JobId, stop: Stop) {
 
 /// Runs turns until they end by themselves, take too long, or are ended from outside.
 async fn run_turns(mut turn: Turn, timeout: Option<Duration>, signals: &Signals) -> Result<(), Stop> {
-    let driven = AssertUnwindSafe(drive(&mut turn, &signals.draining)).catch_unwind();
+    let driven = AssertUnwindSafe(drive(&mut turn, signals)).catch_unwind();
     let end = tokio::select! {
         biased;
         // The lease is somebody else's now: nothing is written.
@@ -98,7 +101,7 @@ async fn expired(timeout: Option<Duration>) -> JobError {
 }
 
 /// Turn after turn until there is a result or a reason to stop.
-async fn drive(turn: &mut Turn, draining: &CancellationToken) -> Result<Settlement, Stop> {
+async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
     loop {
         let span = tracing::info_span!(
             names::TURN,
@@ -108,7 +111,7 @@ async fn drive(turn: &mut Turn, draining: &CancellationToken) -> Result<Settleme
             { names::TURN_NUMBER } = turn.position.turn,
             { names::JOB_ID } = %turn.job.id,
         );
-        one_turn(turn, draining).instrument(span).await?;
+        one_turn(turn, signals).instrument(span).await?;
         let infer = turn.inferred()?;
         match verdict::verdict(turn, &infer)? {
             Verdict::Complete(result) => return Ok(Settlement::Complete { result: RawJson::of(&result) }),
@@ -122,9 +125,9 @@ async fn drive(turn: &mut Turn, draining: &CancellationToken) -> Result<Settleme
 }
 
 /// The phases of one turn that are not done yet.
-async fn one_turn(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
+async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
     while let Some(phase) = turn.next_phase() {
-        if draining.is_cancelled() {
+        if signals.draining.is_cancelled() {
             return Err(Stop::Drain);
         }
         turn.enter_phase();
@@ -133,7 +136,10 @@ async fn one_turn(turn: &mut Turn, draining: &CancellationToken) -> Result<(), S
             Phase::Init => span.in_scope(|| phases::init::run(turn))?,
             Phase::Norm => span.in_scope(|| phases::norm::run(turn))?,
             Phase::Resol => span.in_scope(|| phases::resol::run(turn))?,
-            Phase::Infer => Box::pin(phases::infer::run(turn, draining)).instrument(span).await?,
+            Phase::Infer => {
+                Box::pin(phases::exec::again(turn, &signals.calls_again)).instrument(span.clone()).await?;
+                Box::pin(phases::infer::run(turn, &signals.draining)).instrument(span).await?;
+            }
             Phase::Exec => Box::pin(phases::exec::run(turn)).instrument(span).await?,
             Phase::Persist => span.in_scope(|| phases::persist::run(turn))?,
             Phase::Emit => span.in_scope(|| phases::emit::run(turn))?,

@@ -63,6 +63,8 @@ pub struct Turn {
     pub conversation: Conversation,
     /// Journal rows of the current turn that were there when the job was claimed.
     pub recalled_calls: Vec<ToolCall>,
+    /// Calls of earlier turns that are to be made again.
+    pub again: Vec<ToolCall>,
     /// Reviews about calls of the current turn.
     pub reviews: Vec<ReviewAnswer>,
     /// The Engagement object, when an expression of the agent reads it.
@@ -110,6 +112,7 @@ impl Turn {
             budget: side.budget,
             conversation: Conversation::default(),
             recalled_calls: Vec::new(),
+            again: Vec::new(),
             reviews: Vec::new(),
             resolved: None,
             inferred: None,
@@ -139,9 +142,39 @@ impl Turn {
             }
         }
         self.reviews = recall.reviews;
-        self.recalled_calls = recall.tool_calls;
+        self.take_journal(recall.tool_calls);
+        Ok(())
+    }
+
+    fn take_journal(&mut self, journal: Vec<ToolCall>) {
         let turn = self.position.turn;
-        self.recalled_calls.retain(|call| call.turn == turn);
+        let (current, earlier): (Vec<_>, Vec<_>) = journal.into_iter().partition(|call| call.turn == turn);
+        self.recalled_calls = current;
+        self.again = earlier.into_iter().filter(|call| call.again).collect();
+    }
+
+    /// Looks into the journal anew: somebody asked for calls of earlier turns to be made again.
+    ///
+    /// # Errors
+    /// [`Stop::Store`].
+    pub async fn look_again(&mut self) -> Result<(), Stop> {
+        let recall = self.deps.ledger.recall(&self.job.id, self.position.turn, 0, false).await?;
+        self.take_journal(recall.tool_calls);
+        Ok(())
+    }
+
+    /// Makes the Engagement object of what the journal says now.
+    ///
+    /// # Errors
+    /// [`Stop::Store`].
+    pub async fn replay_object(&mut self) -> Result<(), Stop> {
+        if self.object.is_none() {
+            return Ok(());
+        }
+        let recall = self.deps.ledger.recall(&self.job.id, self.position.turn, 0, true).await?;
+        let mut object = EngagementObject::begin(&self.engagement, &self.agent);
+        object.replay(&recall.tool_calls);
+        self.object = Some(object);
         Ok(())
     }
 

@@ -12,7 +12,7 @@ pub enum Stop {
     Fail(JobError),
     /// A reviewer has to be asked.
     Park(Box<NewReview>),
-    /// The worker drains; the job goes on elsewhere from the last checkpoint.
+    /// The worker drains, or the job is paused: it goes on from the last checkpoint, elsewhere or later.
     Drain,
     /// Somebody else owns the job now. Touch nothing.
     LeaseLost(JobId),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, watch};
 use turnstone_domain::budget::Budget;
 use turnstone_domain::{EventName, JobId, Lease, Settlement, Timestamp, TurnWrite};
-use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, StoreError, WorkerBeat};
+use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 
 /// What was asked of a ledger.
 #[derive(Debug, Default)]
@@ -129,9 +129,9 @@ impl Ledger for Counted {
         self.inner.extend(leases, now, lease_ms).await
     }
 
-    async fn lost(&self, leases: &[Lease]) -> Result<Vec<String>, StoreError> {
+    async fn standing(&self, leases: &[Lease]) -> Result<Standing, StoreError> {
         self.tally.called();
-        self.inner.lost(leases).await
+        self.inner.standing(leases).await
     }
 
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {
@@ -249,8 +249,8 @@ impl Ledger for Naive {
         self.inner.extend(leases, now, lease_ms).await
     }
 
-    async fn lost(&self, leases: &[Lease]) -> Result<Vec<String>, StoreError> {
-        self.inner.lost(leases).await
+    async fn standing(&self, leases: &[Lease]) -> Result<Standing, StoreError> {
+        self.inner.standing(leases).await
     }
 
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {

@@ -3,7 +3,7 @@
 -- when it thinks that such rows are many, and then there are none of this kind or queue.
 SELECT q.name
 FROM queues AS q
-WHERE coalesce((SELECT 1 FROM jobs AS j WHERE j.state = 'available' AND j.kind = $1 AND j.queue = q.name
+WHERE coalesce((SELECT 1 FROM jobs AS j WHERE j.state = 'available' AND j.held = 0 AND j.kind = $1 AND j.queue = q.name
                 ORDER BY j.priority DESC, j.seq LIMIT 1),
                (SELECT 1 FROM jobs AS j
                 WHERE j.state IN ('scheduled', 'retryable') AND j.run_at <= $2 AND j.kind = $1 AND j.queue = q.name

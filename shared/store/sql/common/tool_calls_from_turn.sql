@@ -1,6 +1,6 @@
--- The tool journal of a job's engagement, in order: from turn $2 on.
-SELECT t.call_id, t.turn, t.position, t.name, t.input, t.idempotent, t.state, t.sends, t.outcome, t.withheld, t.duration_ms, t.created_at, (SELECT v.id FROM reviews AS v WHERE v.job_seq = t.job_seq AND v.turn = t.turn AND v.call_id = t.call_id ORDER BY v.seq DESC LIMIT 1) AS review_id
+-- The tool journal of a job's engagement, in order: from turn $2 on, and calls that are to be made again.
+SELECT t.call_id, t.turn, t.position, t.name, t.input, t.idempotent, t.state, t.sends, t.outcome, t.withheld, t.duration_ms, t.created_at, t.again, t.provider, (SELECT v.id FROM reviews AS v WHERE v.job_seq = t.job_seq AND v.turn = t.turn AND v.call_id = t.call_id ORDER BY v.seq DESC LIMIT 1) AS review_id
 FROM tool_calls AS t
 JOIN jobs AS j ON j.engagement_seq = t.engagement_seq
-WHERE j.id = $1 AND t.turn >= $2
+WHERE j.id = $1 AND (t.turn >= $2 OR t.again = 1)
 ORDER BY t.turn, t.seq

@@ -3,7 +3,7 @@
 -- Differs from PostgreSQL: rows are locked, and those that somebody else has are left out.
 SELECT j.seq, j.id, j.job_type, j.queue, j.state, j.priority, j.attempt, j.failures, j.lapses, j.created_at, j.run_at, j.started_at, j.ended_at, j.expires_at, j.timeout_ms, j.engagement_seq, j.stream, j.position, j.reserved, j.tokens_used, j.events, j.worker_id, j.lease_token, j.lease_expires_at, j.retry_delay_ms, j.claimed_at, j.tenant, j.visibility_ms, j.lease_ms, j.limit_key, j.workflow_seq, j.workflow_step, j.held, j.dead_letter, j.runtime_tags
 FROM jobs AS j
-WHERE j.state = 'available' AND j.kind = $1 AND j.queue = $2
+WHERE j.state = 'available' AND j.held = 0 AND j.kind = $1 AND j.queue = $2
   AND (j.expires_at IS NULL OR j.expires_at > $4)
 ORDER BY j.priority DESC, j.seq
 LIMIT $3 + 0

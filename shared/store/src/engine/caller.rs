@@ -10,7 +10,7 @@ use super::writer::{Answer, Asked, Request, Work};
 use super::{Engine, views};
 use crate::{
     CancelOutcome, Claim, ClaimRequest, Decision, DecisionOutcome, Duty, Intake, Ledger, LedgerError,
-    NewAgent, Pushed, Recall, StoreError, Term, Upkeep, WorkerBeat, sql,
+    NewAgent, Pushed, Recall, Standing, StoreError, Term, Upkeep, WorkerBeat, sql,
 };
 use async_trait::async_trait;
 use tokio::sync::oneshot;
@@ -129,11 +129,26 @@ impl<R: Reader> Ledger for Engine<R> {
         }
     }
 
-    async fn lost(&self, held: &[Lease]) -> Result<Vec<String>, StoreError> {
+    async fn standing(&self, held: &[Lease]) -> Result<Standing, StoreError> {
         let keys = Args::Rows(Columns::of(leases::keys(held)), &[]);
         let rows = self.readers.read("check leases", &sql::LEASES_HELD, keys).await?;
-        let held_tokens = decode_all(&rows, |row| rows::get::<String>(row, "lease_token"))?;
-        Ok(leases::lost(held, held_tokens))
+        let found = decode_all(&rows, |row| {
+            let (held, again) = (rows::get::<bool>(row, "held")?, rows::get::<i64>(row, "calls_again")?);
+            Ok((rows::get::<String>(row, "lease_token")?, held, again))
+        })?;
+        let mut standing = Standing::default();
+        let mut tokens = Vec::with_capacity(found.len());
+        for (token, paused, again) in found {
+            if paused {
+                standing.paused.push(token.clone());
+            }
+            if again > 0 {
+                standing.calls_again.push((token.clone(), again));
+            }
+            tokens.push(token);
+        }
+        standing.lost = leases::lost(held, tokens);
+        Ok(standing)
     }
 
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {

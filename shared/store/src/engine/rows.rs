@@ -355,6 +355,8 @@ pub(super) fn tool_call(row: &impl Fields) -> Result<ToolCall, Inconsistency> {
         duration_ms: maybe(row, "duration_ms")?,
         created_at: time(row, "created_at")?,
         review_id: maybe::<String>(row, "review_id")?.map(ReviewId),
+        again: get(row, "again")?,
+        provider: maybe(row, "provider")?,
     })
 }
 

@@ -261,6 +261,14 @@ impl Unit {
         }
     }
 
+    /// Counts what a job's engagement took over from others: complete turns and messages.
+    pub(super) fn took_over(&mut self, job_seq: i64, turns: i64, messages: i64) {
+        if let Some(row) = self.change_engagement(job_seq) {
+            row.engagement.turns = turns;
+            row.messages = messages;
+        }
+    }
+
     /// Appends a message to the engagement.
     pub(super) fn message(
         &mut self,

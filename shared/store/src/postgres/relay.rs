@@ -71,7 +71,7 @@ async fn carry_out(mut rung: Receiver<Ring>, readers: &Readers, origin: &str) {
 fn length(ring: &Ring) -> usize {
     20 + match ring {
         Ring::Available | Ring::Due => 0,
-        Ring::Revoked(text) | Ring::Events(text) => text.len(),
+        Ring::Revoked(text) | Ring::Asked(text) | Ring::Events(text) => text.len(),
     }
 }
 

@@ -13,7 +13,7 @@ use turnstone_domain::agent::Capability;
 use turnstone_domain::engagement::outputs_of;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall};
-use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome};
+use turnstone_domain::tool_call::{ToolCall, ToolCallMove, ToolCallState, ToolOutcome};
 use turnstone_domain::{EventName, JobError};
 use turnstone_telemetry::names;
 
@@ -74,6 +74,47 @@ pub async fn run(turn: &mut Turn, position: usize, asked: RequestedCall, allowed
     turn.barrier().await
 }
 
+/// Makes a call of an earlier turn again, under the rules of its first time; returns what the model is to hear. The row of
+/// the journal stands for the newest outcome.
+pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Result<String, Stop> {
+    let position = usize::try_from(row.position).unwrap_or_default();
+    let call = Call { asked, position, journalled: Some(row.state) };
+    let (tool, capability) = match usable(turn, &call) {
+        Ok(found) => found,
+        Err(refusal) => return Ok(refused_again(turn, &call, &refusal)),
+    };
+    if row.state == ToolCallState::Sent {
+        let idempotent = row.idempotent && tool.spec().idempotent;
+        if !idempotent && !restriction::may_resend(turn, &call, row.sends)? {
+            let text = "the outcome of this call is unknown: it may or may not have had its effect";
+            return Ok(refused_again(turn, &call, &ToolOutcome::failed(FailureKind::Tool.code(), text)));
+        }
+    } else if let Checked::Denied(refusal) =
+        restriction::before(turn, &call, &capability, tool.spec().idempotent)?
+    {
+        return Ok(refused_again(turn, &call, &refusal));
+    }
+    send(turn, &call, &tool).await?;
+    let began = Instant::now();
+    let outcome = invoke(&call, &tool, &capability).await;
+    let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
+    let denied = restriction::after(turn, &call, &capability, &outcome);
+    // A reviewer was asked about the first outcome; nobody has seen this one, so nobody is told.
+    let reviewed = capability.output_restriction.require_review.is_some();
+    let withheld = denied.is_some() || reviewed || !capability.collect_results;
+    note_outcome(turn, &call, &outcome, duration_ms, withheld);
+    Ok(match denied {
+        Some(denial) => denial.for_model(),
+        None if reviewed => "withheld, because a reviewer would have to agree".to_owned(),
+        None => outcome.for_model(),
+    })
+}
+
+fn refused_again(turn: &mut Turn, call: &Call, refusal: &ToolOutcome) -> String {
+    note_outcome(turn, call, refusal, 0, false);
+    refusal.for_model()
+}
+
 /// OAS-53: the N-th repetition of a block is refused and ends the engagement. A call that was journalled before has
 /// been counted by the recall.
 fn watch_repetition(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
@@ -101,8 +142,17 @@ fn callable(turn: &mut Turn, call: &Call, allowed: bool) -> Result<(Arc<dyn Tool
             "too many tool calls in one answer; ask for fewer",
         ));
     }
-    let offered =
-        infer::may_call(turn) && turn.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
+    if !infer::may_call(turn) {
+        let text = format!("this agent has no tool `{name}` in this turn");
+        return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
+    }
+    usable(turn, call)
+}
+
+/// Finds the tool and checks the arguments.
+fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), ToolOutcome> {
+    let name = &call.asked.name;
+    let offered = turn.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
     let found = turn.deps.toolbox.get(name).zip(turn.agent.capability(name)).zip(resol::offer(turn, name));
     let Some(((tool, capability), offer)) = found.filter(|_| offered) else {
         let text = format!("this agent has no tool `{name}`");

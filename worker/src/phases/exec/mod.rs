@@ -4,8 +4,11 @@
 //! is built on it. After a crash, a call that was sent and has no outcome is called again only if it is idempotent;
 //! otherwise a reviewer is asked. Never a blind retry.
 
+mod again;
 mod call;
 mod restriction;
+
+pub use again::again;
 
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;

@@ -13,6 +13,8 @@ use turnstone_domain::Timestamp;
 const OF_JOBS: &[&Text] = &[
     &sql::PRUNE_CHECKPOINTS,
     &sql::PRUNE_TOOL_CALLS,
+    &sql::PRUNE_TOOL_RETRIES,
+    &sql::PRUNE_BRANCHES,
     &sql::PRUNE_REVIEWS,
     &sql::PRUNE_RESULTS,
     &sql::PRUNE_ERRORS,

@@ -36,7 +36,9 @@ pub(in super::super) async fn apply<S: Session>(
 ) -> Result<Vec<Result<Budget, LedgerError>>, StoreError> {
     let mut leases = Vec::new();
     for step in steps {
-        match known.and_then(|held| held.get(&step.lease.token)) {
+        // Whether a job was paused is not known here: who gives one back reads it.
+        let yields = matches!(step.end, TurnEnd::Settle(Settlement::Yield));
+        match known.filter(|_| !yields).and_then(|held| held.get(&step.lease.token)) {
             Some(known) => unit.take_known(known),
             None => leases.push((step.lease.job.clone(), step.lease.token.clone())),
         }
@@ -120,6 +122,7 @@ pub(super) fn settle(
     unit.give_back(seq)?;
     let job = unit.change_job(seq)?;
     job.step(settlement.trigger(), now)?;
+    let held = job.held;
     let (tokens_used, model) =
         (job.tokens_used, job.position.as_ref().and_then(|position| position.model_used.clone()));
     let (name, data): (EventName, Value) = match settlement {
@@ -156,6 +159,7 @@ pub(super) fn settle(
                 json!({"review_id": review.id, "kind": review.kind, "reviewer": review.reviewer}),
             )
         }
+        Settlement::Yield if held => (EventName::JobYielded, json!({"reason": "paused"})),
         Settlement::Yield => {
             unit.rings.push(Ring::Available);
             (EventName::JobYielded, json!({"reason": "draining"}))

@@ -1,0 +1,90 @@
+//! What a request for control says, and why one is refused.
+
+use crate::api::Shared;
+use crate::reply::Failure;
+use crate::request::Tenant;
+use turnstone_domain::JobId;
+use turnstone_ojs::{Fields, OjsError};
+use turnstone_store::{Refusal, Target};
+
+/// A text of at most `most` bytes.
+pub(super) fn text(fields: &Fields, name: &str, most: usize) -> Result<Option<String>, Failure> {
+    match fields.text(name)? {
+        Some(text) if text.len() > most => {
+            Err(OjsError::invalid_request(name, format!("must have at most {most} bytes")).into())
+        }
+        text => Ok(text),
+    }
+}
+
+/// A text of at most 255 bytes that has to be there and says something.
+pub(super) fn name(fields: &Fields, name: &str) -> Result<String, Failure> {
+    match text(fields, name, 255)? {
+        Some(text) if !text.is_empty() => Ok(text),
+        _ => Err(OjsError::invalid_request(name, "is missing or empty").into()),
+    }
+}
+
+/// The job that is meant, now.
+pub(super) fn target(app: &Shared, job: &str, tenant: Tenant) -> Target {
+    Target { job: JobId::from(job), tenant: tenant.0, at: app.api.clock.now() }
+}
+
+/// Why the store did nothing, for the client.
+pub(super) fn refused(job: &str, refusal: &Refusal) -> Failure {
+    let error = match refusal {
+        Refusal::NoJob => OjsError::not_found("job", job),
+        Refusal::Ended(state) => {
+            OjsError::conflict(format!("Job {job} is {state} already.")).with("state", state.as_str())
+        }
+        Refusal::NoTurn { newest } => OjsError::new(
+            422,
+            "no_such_turn",
+            format!("Job {job} has not come as far as this turn; it stands at turn {newest}."),
+            "Leave at_turn out to fork where the job stands.",
+        )
+        .with("newest_turn", *newest),
+        Refusal::NameTaken(name) => {
+            OjsError::conflict(format!("Another branch of job {job} is called `{name}` already."))
+                .with("branch_name", name.as_str())
+        }
+        Refusal::NoBranch(name) => OjsError::not_found("branch", name),
+        Refusal::OtherRoot(name) => {
+            OjsError::conflict(format!("`{name}` is not a branch of what job {job} comes from."))
+                .with("branch", name.as_str())
+        }
+        Refusal::NoCall => {
+            let hint = "GET /engagements/{id}/tool-calls lists the calls of a job's engagement.";
+            OjsError::new(404, "not_found", format!("Job {job} has made no call with this id."), hint)
+        }
+        Refusal::TooOften { most } => {
+            let message =
+                format!("This call may be made again {most} times, and has been asked for as often.");
+            OjsError::conflict(message).with("max_attempts", *most)
+        }
+        Refusal::NotIdempotent => OjsError::new(
+            409,
+            "conflict",
+            "This call may have had its effect, and its tool is not idempotent: to make it again could repeat the effect.",
+            "Send \"approved\": true when it is safe, or answer the review about its unknown outcome.",
+        ),
+        Refusal::NotMade => OjsError::conflict(
+            "This call has no outcome yet: it is being made, waits for a review, or is to be made again already.",
+        ),
+        Refusal::NoAlternate(Some(name)) => OjsError::validation(
+            "ext_agent_v2.tool_retry.alternate_provider",
+            format!("The alternate_provider `{name}` is not a tool of the job's agent."),
+        ),
+        Refusal::NoAlternate(None) => OjsError::validation(
+            "use_alternate",
+            "The job names no ext_agent_v2.tool_retry.alternate_provider to use.",
+        ),
+        Refusal::NotPaused => OjsError::new(
+            422,
+            "not_paused",
+            format!("Job {job} is not paused, so it cannot be resumed."),
+            "POST …/pause pauses a job; a job that is not paused goes on by itself.",
+        ),
+    };
+    error.into()
+}

@@ -1,0 +1,86 @@
+//! `POST /ojs/v1/agents/{id}/fork`: a new job goes on from a turn of this one.
+
+use super::asked::{refused, target, text};
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Segment, Tenant};
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use turnstone_domain::{EngagementId, JobId};
+use turnstone_ojs::Fields;
+use turnstone_store::Fork;
+use utoipa::ToSchema;
+
+/// Where to part, and what to call the branch.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"at_turn": 2, "branch_name": "experiment-a"}))]
+#[expect(dead_code, reason = "described, read by hand")]
+pub(super) struct Asked {
+    /// The first turn of the branch's own; everything before it is taken over. 0 and 1 are the beginning. Left out: the turn
+    /// that the job stands at.
+    #[schema(minimum = 0)]
+    at_turn: Option<i64>,
+    /// Apart from all other branches of the same job.
+    branch_name: Option<String>,
+}
+
+/// The branch.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Forked {
+    /// The id of the new engagement, or of the new job when the job is not an agent's.
+    branch_id: String,
+    /// The new job.
+    job_id: String,
+    /// Lower-case hex SHA-256 of what was taken over: equal branches have equal ones.
+    content_id: String,
+    branch_name: Option<String>,
+    /// The first turn of the branch's own.
+    at_turn: i64,
+    /// `running`, or `paused`: the copy of a job that is not an agent's waits to be resumed.
+    #[schema(example = "running")]
+    state: &'static str,
+}
+
+/// Forks an agent: a new job goes on from a turn of this one, with everything before it. This one stays as it is.
+#[utoipa::path(
+    post, path = "/ojs/v1/agents/{id}/fork", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    request_body(content = Option<Asked>, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "The branch.", body = Forked, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn fork(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    let fields = Fields::read_if_any(&body)?;
+    let name = text(&fields, "branch_name", 255)?.filter(|name| !name.is_empty());
+    let fork = Fork {
+        at_turn: fields.integer("at_turn", 0, i64::MAX)?,
+        name: name.clone(),
+        job: JobId(app.api.ids.next()),
+        engagement: EngagementId(app.api.ids.next()),
+    };
+    match app.api.store.control.fork(target(&app, &id, tenant), fork).await? {
+        Ok(branch) => Ok(reply::ok(&json!(Forked {
+            branch_id: branch.id,
+            job_id: branch.job.0,
+            content_id: branch.content,
+            branch_name: name,
+            at_turn: branch.at_turn,
+            state: if branch.held { "paused" } else { "running" },
+        }))),
+        Err(refusal) => Err(refused(&id, &refusal)),
+    }
+}
+
+/// The same at the path of OJS's SDKs.
+#[utoipa::path(
+    post, path = "/v1/agent/jobs/{id}/fork", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    request_body(content = Option<Asked>, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "The branch.", body = Forked, content_type = "application/json")),
+)]
+pub(crate) async fn fork_job(app: State<Shared>, id: Segment, tenant: Tenant, body: JsonBytes) -> Answer {
+    fork(app, id, tenant, body).await
+}

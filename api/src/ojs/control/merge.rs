@@ -1,0 +1,93 @@
+//! `POST /ojs/v1/agents/{id}/merge`: two branches become a new one.
+
+use super::asked::{name, refused, target, text};
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Segment, Tenant};
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use turnstone_domain::{EngagementId, JobId};
+use turnstone_ojs::{Fields, OjsError};
+use turnstone_store::{Merge, Strategy};
+use utoipa::ToSchema;
+
+/// Two branches of the job, and whose turns are taken over.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"branch_a": "experiment-a", "branch_b": "experiment-b", "strategy": "union"}))]
+#[expect(dead_code, reason = "described, read by hand")]
+pub(super) struct Asked {
+    /// A branch's id or name, or the id of its job.
+    branch_a: String,
+    branch_b: String,
+    /// `ours` (branch_a, when it is left out), `theirs` (branch_b), or `union`: branch_a, then branch_b from where they part.
+    strategy: Option<String>,
+}
+
+/// The merged branch. It is paused: nothing is spent until somebody resumes it.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Reply {
+    merged_id: String,
+    /// The new job.
+    job_id: String,
+    /// Lower-case hex SHA-256 of what was taken over.
+    content_id: String,
+    strategy: &'static str,
+    #[schema(example = "paused")]
+    state: &'static str,
+    /// The turns that both have, and in which they differ.
+    conflicts: Vec<Conflict>,
+}
+
+/// A turn that both branches have, and in which they differ.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Conflict {
+    turn: i64,
+}
+
+/// Merges two branches of one job into a new one.
+#[utoipa::path(
+    post, path = "/ojs/v1/agents/{id}/merge", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    request_body(content = Asked, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "The merged branch.", body = Reply, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn merge(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    let fields = Fields::read(&body)?;
+    let strategy = text(&fields, "strategy", 32)?.unwrap_or_else(|| "ours".to_owned());
+    let Some(strategy) = Strategy::parse(&strategy) else {
+        return Err(OjsError::invalid_request("strategy", "must be ours, theirs or union").into());
+    };
+    let merge = Merge {
+        ours: name(&fields, "branch_a")?,
+        theirs: name(&fields, "branch_b")?,
+        strategy,
+        job: JobId(app.api.ids.next()),
+        engagement: EngagementId(app.api.ids.next()),
+    };
+    match app.api.store.control.merge(target(&app, &id, tenant), merge).await? {
+        Ok(merged) => Ok(reply::ok(&json!(Reply {
+            merged_id: merged.branch.id,
+            job_id: merged.branch.job.0,
+            content_id: merged.branch.content,
+            strategy: strategy.as_str(),
+            state: "paused",
+            conflicts: merged.conflicts.into_iter().map(|turn| Conflict { turn }).collect(),
+        }))),
+        Err(refusal) => Err(refused(&id, &refusal)),
+    }
+}
+
+/// The same at the path of OJS's SDKs.
+#[utoipa::path(
+    post, path = "/v1/agent/jobs/{id}/merge", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    request_body(content = Asked, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "The merged branch.", body = Reply, content_type = "application/json")),
+)]
+pub(crate) async fn merge_job(app: State<Shared>, id: Segment, tenant: Tenant, body: JsonBytes) -> Answer {
+    merge(app, id, tenant, body).await
+}

@@ -1,0 +1,63 @@
+//! `POST /ojs/v1/agents/{id}/pause`: nobody claims the job until it is resumed.
+
+use super::asked::{refused, target, text};
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Segment, Tenant};
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use turnstone_ojs::Fields;
+use utoipa::ToSchema;
+
+/// Why a job is paused.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"reason": "a person looks at it first"}))]
+#[expect(dead_code, reason = "described, read by hand")]
+pub(super) struct Pause {
+    /// Kept in the event `agent.paused`.
+    reason: Option<String>,
+}
+
+/// How the agent stands.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Standing {
+    /// `paused` or `running`.
+    #[schema(example = "paused")]
+    pub(super) state: &'static str,
+    pub(super) job_id: String,
+    /// The state of the job, which is apart from the agent's. An active job is given back after its current phase.
+    #[schema(example = "available")]
+    pub(super) job_state: &'static str,
+}
+
+/// Pauses an agent. A job that a worker is busy with stops after its current phase and frees the slot.
+#[utoipa::path(
+    post, path = "/ojs/v1/agents/{id}/pause", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    request_body(content = Option<Pause>, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "It is paused.", body = Standing, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn pause(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    let reason = text(&Fields::read_if_any(&body)?, "reason", 4096)?;
+    match app.api.store.control.pause(target(&app, &id, tenant), reason).await? {
+        Ok(state) => {
+            Ok(reply::ok(&json!(Standing { state: "paused", job_id: id, job_state: state.as_str() })))
+        }
+        Err(refusal) => Err(refused(&id, &refusal)),
+    }
+}
+
+/// The same at the path of OJS's SDKs.
+#[utoipa::path(
+    post, path = "/v1/agent/jobs/{id}/pause", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    request_body(content = Option<Pause>, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "It is paused.", body = Standing, content_type = "application/json")),
+)]
+pub(crate) async fn pause_job(app: State<Shared>, id: Segment, tenant: Tenant, body: JsonBytes) -> Answer {
+    pause(app, id, tenant, body).await
+}

@@ -1,0 +1,53 @@
+//! `POST /ojs/v1/agents/{id}/resume`: a paused job may be claimed again.
+
+use super::asked::{refused, target, text};
+use super::pause::Standing;
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Segment, Tenant};
+use axum::extract::State;
+use serde::Deserialize;
+use serde_json::json;
+use turnstone_ojs::Fields;
+use utoipa::ToSchema;
+
+/// What a person decided; both are kept in the event `agent.resumed`.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"approved": true, "comment": "go on"}))]
+#[expect(dead_code, reason = "described, read by hand")]
+pub(super) struct Resume {
+    approved: Option<bool>,
+    comment: Option<String>,
+}
+
+/// Lets a paused agent go on where it stopped.
+#[utoipa::path(
+    post, path = "/ojs/v1/agents/{id}/resume", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    request_body(content = Option<Resume>, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "It goes on.", body = Standing, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn resume(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    let fields = Fields::read_if_any(&body)?;
+    let (approved, comment) = (fields.flag("approved")?, text(&fields, "comment", 4096)?);
+    match app.api.store.control.resume(target(&app, &id, tenant), approved, comment).await? {
+        Ok(state) => {
+            Ok(reply::ok(&json!(Standing { state: "running", job_id: id, job_state: state.as_str() })))
+        }
+        Err(refusal) => Err(refused(&id, &refusal)),
+    }
+}
+
+/// The same at the path of OJS's SDKs.
+#[utoipa::path(
+    post, path = "/v1/agent/jobs/{id}/resume", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    request_body(content = Option<Resume>, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "It goes on.", body = Standing, content_type = "application/json")),
+)]
+pub(crate) async fn resume_job(app: State<Shared>, id: Segment, tenant: Tenant, body: JsonBytes) -> Answer {
+    resume(app, id, tenant, body).await
+}

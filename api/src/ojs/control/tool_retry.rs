@@ -1,0 +1,86 @@
+//! `POST /ojs/v1/agents/{id}/tool-retry`: the next turn makes a call again.
+
+use super::asked::{name, refused, target, text};
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Segment, Tenant};
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use turnstone_domain::CallId;
+use turnstone_ojs::Fields;
+use turnstone_store::ToolRetry;
+use utoipa::ToSchema;
+
+/// The call, and under which conditions it is made again.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"tool_call_id": "tc-001", "error": "provider timeout", "use_alternate": true}))]
+#[expect(dead_code, reason = "described, read by hand")]
+pub(super) struct Asked {
+    tool_call_id: String,
+    /// What went wrong; kept in the event `agent.tool_retried`.
+    error: Option<String>,
+    /// Whether the job's `ext_agent_v2.tool_retry.alternate_provider` is called instead: for an agent's job, another of its
+    /// tools.
+    use_alternate: Option<bool>,
+    /// Whether a call that is not idempotent may be made once more.
+    approved: Option<bool>,
+}
+
+/// What will be made again.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Reply {
+    retried: bool,
+    tool_call_id: String,
+    /// Who is called; null when only the job's worker knows.
+    provider: Option<String>,
+    /// How often this call was asked to be made again.
+    attempt: i64,
+}
+
+/// Lets the next turn make a call again, with the same idempotency key.
+#[utoipa::path(
+    post, path = "/ojs/v1/agents/{id}/tool-retry", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    request_body(content = Asked, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "It is going to be made again.", body = Reply,
+               content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn tool_retry(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    let fields = Fields::read(&body)?;
+    let call = name(&fields, "tool_call_id")?;
+    let retry = ToolRetry {
+        call: CallId(call.clone()),
+        error: text(&fields, "error", 4096)?,
+        use_alternate: fields.flag("use_alternate")?.unwrap_or(false),
+        approved: fields.flag("approved")?.unwrap_or(false),
+    };
+    match app.api.store.control.retry_tool(target(&app, &id, tenant), retry).await? {
+        Ok(retried) => Ok(reply::ok(&json!(Reply {
+            retried: true,
+            tool_call_id: call,
+            provider: retried.provider,
+            attempt: retried.attempt,
+        }))),
+        Err(refusal) => Err(refused(&id, &refusal)),
+    }
+}
+
+/// The same beside the paths of OJS's SDKs.
+#[utoipa::path(
+    post, path = "/v1/agent/jobs/{id}/tool-retry", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    request_body(content = Asked, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "It is going to be made again.", body = Reply, content_type = "application/json")),
+)]
+pub(crate) async fn retry_tool_of_job(
+    app: State<Shared>,
+    id: Segment,
+    tenant: Tenant,
+    body: JsonBytes,
+) -> Answer {
+    tool_retry(app, id, tenant, body).await
+}

@@ -1,0 +1,233 @@
+//! Takes turns of engagements over into a new one: messages, the tool journal, checkpoints.
+//!
+//! Rows are read in pages and written in bulk. Calls get ids of their own, because an id names one call and is its
+//! idempotency key; what the conversation says is the same.
+
+use super::super::super::rows;
+use super::super::super::session::{Session, limit};
+use super::super::super::statement::{Writes, as_json, read};
+use crate::{StoreError, sql};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
+use turnstone_domain::message::Message;
+use turnstone_domain::tool_call::{ToolCall, ToolCallState};
+use turnstone_domain::{CallId, Ids, digest};
+
+/// Messages that are read and written at once.
+const MESSAGES: usize = 500;
+/// Turns whose calls and checkpoints are read and written at once.
+const TURNS: i64 = 64;
+
+/// An engagement and the job that it is made of.
+#[derive(Clone, Copy)]
+pub(super) struct Past {
+    pub job_seq: i64,
+    pub engagement_seq: i64,
+}
+
+/// Turns of one engagement, in a row.
+#[derive(Clone, Copy)]
+pub(super) struct Segment {
+    pub past: Past,
+    /// The first turn.
+    pub from: i64,
+    /// The turn after the last one.
+    pub until: i64,
+    /// What is added to the number of each turn.
+    pub shift: i64,
+}
+
+/// What was taken over.
+#[derive(Default)]
+pub(super) struct Copied {
+    /// Messages.
+    pub messages: i64,
+    /// Tokens that were paid for.
+    pub tokens: i64,
+    /// Turns that asked for tools.
+    pub tool_turns: u32,
+}
+
+/// Takes all segments over.
+pub(super) async fn copy<S: Session>(
+    session: &mut S,
+    segments: &[Segment],
+    into: Past,
+    ids: &dyn Ids,
+) -> Result<Copied, StoreError> {
+    let mut copied = Copied::default();
+    for segment in segments {
+        let mut renamed = Renamed { ids, known: HashMap::new() };
+        messages(session, segment, into, &mut renamed, &mut copied).await?;
+        let mut from = segment.from;
+        while from < segment.until {
+            let until = segment.until.min(from + TURNS);
+            let page = Segment { from, until, ..*segment };
+            calls(session, &page, into, &mut renamed).await?;
+            checkpoints(session, &page, into, &mut copied).await?;
+            from = until;
+        }
+    }
+    Ok(copied)
+}
+
+/// New ids for old ones.
+struct Renamed<'a> {
+    ids: &'a dyn Ids,
+    known: HashMap<CallId, CallId>,
+}
+
+impl Renamed<'_> {
+    fn of(&mut self, old: &CallId) -> CallId {
+        self.known.entry(old.clone()).or_insert_with(|| CallId(self.ids.next())).clone()
+    }
+}
+
+async fn messages<S: Session>(
+    session: &mut S,
+    segment: &Segment,
+    into: Past,
+    renamed: &mut Renamed<'_>,
+    copied: &mut Copied,
+) -> Result<(), StoreError> {
+    let mut after = 0;
+    loop {
+        let values = [
+            segment.past.engagement_seq.into(),
+            segment.from.into(),
+            segment.until.into(),
+            after.into(),
+            limit(MESSAGES).into(),
+        ];
+        let text = &sql::MESSAGES_OF_TURNS;
+        let page = read(session, "read messages", text, &values, rows::message).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = last.seq;
+        let mut new = Vec::with_capacity(page.len());
+        for stored in page {
+            let mut message = stored.message;
+            copied.tool_turns += u32::from(!message.tool_calls.is_empty());
+            message.tool_calls.iter_mut().for_each(|call| call.call_id = renamed.of(&call.call_id));
+            message.call_id = message.call_id.map(|id| renamed.of(&id));
+            copied.messages += 1;
+            new.push((
+                into.engagement_seq,
+                copied.messages,
+                into.job_seq,
+                stored.turn + segment.shift,
+                as_json(&message)?,
+                stored.created_at,
+            ));
+        }
+        let mut writes = Writes::default();
+        writes.all("write messages", &sql::MESSAGES_INSERT, new);
+        writes.run(session).await?;
+    }
+}
+
+async fn calls<S: Session>(
+    session: &mut S,
+    segment: &Segment,
+    into: Past,
+    renamed: &mut Renamed<'_>,
+) -> Result<(), StoreError> {
+    let values = [segment.past.engagement_seq.into(), segment.from.into(), segment.until.into()];
+    let (action, text) = ("read the tool journal", &sql::TOOL_CALLS_OF_TURNS);
+    let journal: Vec<ToolCall> = read(session, action, text, &values, rows::tool_call).await?;
+    let (mut new, mut settled) = (Vec::new(), Vec::new());
+    for call in journal {
+        let id = renamed.of(&call.call_id).0;
+        new.push((
+            id.clone(),
+            into.job_seq,
+            into.engagement_seq,
+            call.turn + segment.shift,
+            call.position,
+            call.name,
+            call.input.to_string(),
+            i64::from(call.idempotent),
+            ToolCallState::Planned.as_str(),
+            call.sends,
+            call.created_at,
+        ));
+        if let Some(outcome) = &call.outcome {
+            let state = ToolCallState::Settled.as_str();
+            let withheld = i64::from(call.withheld);
+            settled.push((id, state, Some(as_json(outcome)?), call.duration_ms, withheld, 0_i64));
+        }
+    }
+    let mut writes = Writes::default();
+    writes.all("write tool calls", &sql::TOOL_CALLS_INSERT, new);
+    writes.run(session).await?;
+    // Apart, because none of the statements that run together sees what the others write.
+    let mut writes = Writes::default();
+    writes.all("write tool calls", &sql::TOOL_CALLS_WRITE, settled);
+    writes.run(session).await
+}
+
+async fn checkpoints<S: Session>(
+    session: &mut S,
+    segment: &Segment,
+    into: Past,
+    copied: &mut Copied,
+) -> Result<(), StoreError> {
+    let values = [segment.past.job_seq.into(), segment.from.into(), segment.until.into()];
+    let text = &sql::CHECKPOINTS_OF_TURNS;
+    let done = read(session, "read checkpoints", text, &values, rows::checkpoint).await?;
+    let mut new = Vec::with_capacity(done.len());
+    for done in done {
+        copied.tokens = copied.tokens.saturating_add(done.tokens_in).saturating_add(done.tokens_out);
+        new.push((
+            into.job_seq,
+            done.turn + segment.shift,
+            i64::try_from(done.phase.index()).unwrap_or(i64::MAX),
+            done.version,
+            done.body.to_string(),
+            done.duration_ms,
+            done.tokens_in,
+            done.tokens_out,
+            done.at,
+        ));
+    }
+    let mut writes = Writes::default();
+    writes.all("write checkpoints", &sql::CHECKPOINTS_INSERT, new);
+    writes.run(session).await
+}
+
+/// What each turn said: a digest that does not know ids and times, so that equal turns of two branches are equal.
+pub(super) async fn contents<S: Session>(
+    session: &mut S,
+    past: Past,
+    until: i64,
+) -> Result<BTreeMap<i64, String>, StoreError> {
+    let (mut after, mut turns) = (0, BTreeMap::new());
+    let mut calls: HashMap<CallId, usize> = HashMap::new();
+    loop {
+        let values =
+            [past.engagement_seq.into(), 0_i64.into(), until.into(), after.into(), limit(MESSAGES).into()];
+        let text = &sql::MESSAGES_OF_TURNS;
+        let page = read(session, "read messages", text, &values, rows::message).await?;
+        let Some(last) = page.last() else { return Ok(turns) };
+        after = last.seq;
+        for stored in page {
+            let said = canonical(&stored.message, &mut calls);
+            let turn: &mut String = turns.entry(stored.turn).or_default();
+            *turn = digest::of_text(&format!("{turn}{}", digest::of_json(&said)));
+        }
+    }
+}
+
+/// A message without ids: calls are numbered in the order in which they were asked for.
+fn canonical(message: &Message, calls: &mut HashMap<CallId, usize>) -> Value {
+    let mut number = |id: &CallId| {
+        let next = calls.len();
+        *calls.entry(id.clone()).or_insert(next)
+    };
+    let asked: Vec<Value> = message
+        .tool_calls
+        .iter()
+        .map(|call| json!({"call": number(&call.call_id), "name": call.name, "arguments": call.arguments}))
+        .collect();
+    let answers = message.call_id.as_ref().map(number);
+    json!({"role": message.role, "content": message.content, "tool_calls": asked, "call": answers})
+}

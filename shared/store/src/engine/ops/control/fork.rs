@@ -1,0 +1,58 @@
+//! Fork: a new job goes on from a turn of this one, with everything before it.
+
+use super::super::super::session::Session;
+use super::super::super::unit::Unit;
+use super::branch::{self, Wanted};
+use super::copy::{self, Segment};
+use super::{Done, find};
+use crate::control::{Branch, Fork, Refusal, Target};
+use serde_json::json;
+use turnstone_domain::{EventName, Ids};
+
+pub(super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    target: &Target,
+    fork: &Fork,
+    ids: &dyn Ids,
+) -> Done<Branch> {
+    let seq = match find(session, unit, target).await? {
+        Ok(seq) => seq,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let stands = unit.job(seq).and_then(|job| job.position.clone());
+    let newest = stands.as_ref().map_or(1, |position| position.turn);
+    let at_turn = fork.at_turn.unwrap_or(newest).max(1);
+    if at_turn > newest {
+        return Ok(Err(Refusal::NoTurn { newest }));
+    }
+    let past = branch::past(unit, seq);
+    let contents = match past {
+        Some(past) => copy::contents(session, past, at_turn).await?.into_values().collect(),
+        None => Vec::new(),
+    };
+    let segments = past.map(|past| Segment { past, from: 1, until: at_turn, shift: 0 }).into_iter().collect();
+    let wanted = Wanted {
+        like: seq,
+        root: branch::root(session, seq).await?,
+        name: fork.name.as_deref(),
+        segments,
+        at_turn,
+        position: stands.filter(|position| position.turn == at_turn),
+        contents,
+        // What a plain job does is not on record: nobody does it twice unless somebody says so.
+        held: past.is_none(),
+        job: &fork.job,
+        engagement: &fork.engagement,
+        at: target.at,
+    };
+    let made = match branch::make(session, unit, wanted, ids).await? {
+        Ok(made) => made,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let data = json!({"branch_id": made.id, "job_id": made.job, "at_turn": made.at_turn,
+                      "branch_name": fork.name, "content_id": made.content});
+    unit.note(seq, EventName::AgentForked, data, target.at)?;
+    unit.flush(session).await?;
+    Ok(Ok(made))
+}

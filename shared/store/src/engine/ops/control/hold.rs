@@ -1,0 +1,72 @@
+//! Pause and resume: a job is held back from being claimed, in whichever state it is.
+
+use super::super::super::session::{Args, Session};
+use super::super::super::unit::Unit;
+use super::{Done, find};
+use crate::control::{Refusal, Target};
+use crate::{Ring, StoreError, sql};
+use serde_json::json;
+use turnstone_domain::{EventName, JobState};
+
+pub(super) async fn pause<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    target: &Target,
+    reason: Option<&str>,
+) -> Done<JobState> {
+    let seq = match find(session, unit, target).await? {
+        Ok(seq) => seq,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let Some(job) = unit.job(seq) else { return Ok(Err(Refusal::NoJob)) };
+    let (state, held, token) = (job.state, job.held, job.lease_token.clone());
+    if state.is_terminal() {
+        return Ok(Err(Refusal::Ended(state)));
+    }
+    if !held {
+        hold(session, unit, seq, true).await?;
+        unit.note(seq, EventName::AgentPaused, json!({"reason": reason}), target.at)?;
+        // Whose lease it is hears of it now, or when it looks at its leases.
+        unit.rings.extend(token.map(Ring::Asked));
+        unit.flush(session).await?;
+    }
+    Ok(Ok(state))
+}
+
+pub(super) async fn resume<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    target: &Target,
+    approved: Option<bool>,
+    comment: Option<&str>,
+) -> Done<JobState> {
+    let seq = match find(session, unit, target).await? {
+        Ok(seq) => seq,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let Some(job) = unit.job(seq) else { return Ok(Err(Refusal::NoJob)) };
+    let (state, held) = (job.state, job.held);
+    if state.is_terminal() {
+        return Ok(Err(Refusal::Ended(state)));
+    }
+    if !held {
+        return Ok(Err(Refusal::NotPaused));
+    }
+    hold(session, unit, seq, false).await?;
+    let data = json!({"approved": approved, "comment": comment});
+    unit.note(seq, EventName::AgentResumed, data, target.at)?;
+    unit.rings.push(Ring::Available);
+    unit.flush(session).await?;
+    Ok(Ok(state))
+}
+
+pub(super) async fn hold<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    seq: i64,
+    held: bool,
+) -> Result<(), StoreError> {
+    unit.change_job(seq)?.held = held;
+    let values = [seq.into(), i64::from(held).into()];
+    session.execute("pause or resume a job", &sql::JOB_HOLD, Args::Values(&values)).await.map(|_| ())
+}

@@ -1,0 +1,118 @@
+//! Merge: two branches of one root become a new one.
+
+use super::super::super::rows;
+use super::super::super::session::Session;
+use super::super::super::statement::read;
+use super::super::super::unit::Unit;
+use super::branch::{self, Wanted};
+use super::copy::{self, Past, Segment};
+use super::{Done, find};
+use crate::control::{Merge, Merged, Refusal, Strategy, Target};
+use crate::{StoreError, sql};
+use serde_json::json;
+use std::collections::BTreeMap;
+use turnstone_domain::{EventName, Ids};
+
+/// A branch that takes part.
+struct Side {
+    seq: i64,
+    past: Option<Past>,
+    /// Its complete turns.
+    turns: i64,
+    /// What each of them said.
+    contents: BTreeMap<i64, String>,
+}
+
+pub(super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    target: &Target,
+    merge: &Merge,
+    ids: &dyn Ids,
+) -> Done<Merged> {
+    let seq = match find(session, unit, target).await? {
+        Ok(seq) => seq,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let root = branch::root(session, seq).await?;
+    let ours = match side(session, unit, target, (seq, root), &merge.ours).await? {
+        Ok(side) => side,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let theirs = match side(session, unit, target, (seq, root), &merge.theirs).await? {
+        Ok(side) => side,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let last = ours.turns.min(theirs.turns);
+    let parted = (1..=last).find(|turn| ours.contents.get(turn) != theirs.contents.get(turn));
+    let parted = parted.unwrap_or(last + 1);
+    let conflicts: Vec<i64> =
+        (parted..=last).filter(|turn| ours.contents.get(turn) != theirs.contents.get(turn)).collect();
+    let (like, parts) = match merge.strategy {
+        Strategy::Ours => (ours.seq, vec![(&ours, 1)]),
+        Strategy::Theirs => (theirs.seq, vec![(&theirs, 1)]),
+        Strategy::Union => (ours.seq, vec![(&ours, 1), (&theirs, parted)]),
+    };
+    let (mut turn, mut segments, mut contents) = (1, Vec::new(), Vec::new());
+    for (side, from) in parts {
+        let until = side.turns + 1;
+        segments.extend(side.past.map(|past| Segment { past, from, until, shift: turn - from }));
+        contents.extend(side.contents.range(from..).map(|(_, content)| content.clone()));
+        turn += until - from;
+    }
+    let wanted = Wanted {
+        like,
+        root,
+        name: None,
+        segments,
+        at_turn: turn,
+        position: None,
+        contents,
+        held: true,
+        job: &merge.job,
+        engagement: &merge.engagement,
+        at: target.at,
+    };
+    let made = match branch::make(session, unit, wanted, ids).await? {
+        Ok(made) => made,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let data = json!({"merged_id": made.id, "job_id": made.job, "branch_a": merge.ours, "branch_b": merge.theirs,
+                      "strategy": merge.strategy.as_str(), "conflicts": conflicts});
+    unit.note(seq, EventName::AgentMerged, data, target.at)?;
+    unit.flush(session).await?;
+    Ok(Ok(Merged { branch: made, conflicts }))
+}
+
+/// The branch that a name stands for. A job that never ran has nothing to part from: any name stands for it.
+async fn side<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    target: &Target,
+    (seq, root): (i64, i64),
+    name: &str,
+) -> Done<Side> {
+    let seq = match branch::named(session, root, name).await? {
+        Some(job) => match find(session, unit, &Target { job, ..target.clone() }).await? {
+            Ok(seq) => seq,
+            Err(_) => return Ok(Err(Refusal::NoBranch(name.to_owned()))),
+        },
+        None if known(session, name).await? => return Ok(Err(Refusal::OtherRoot(name.to_owned()))),
+        None if unit.job(seq).is_some_and(|job| job.attempt == 0) => seq,
+        None => return Ok(Err(Refusal::NoBranch(name.to_owned()))),
+    };
+    let past = branch::past(unit, seq);
+    let turns = unit.engagement_of(seq).map_or(0, |row| row.engagement.turns);
+    let contents = match past {
+        Some(past) => copy::contents(session, past, turns + 1).await?,
+        None => BTreeMap::new(),
+    };
+    Ok(Ok(Side { seq, past, turns, contents }))
+}
+
+async fn known<S: Session>(session: &mut S, id: &str) -> Result<bool, StoreError> {
+    let values = [id.into()];
+    let found =
+        read(session, "look for a branch", &sql::BRANCH_KNOWN, &values, |row| rows::get::<String>(row, "id"));
+    Ok(!found.await?.is_empty())
+}

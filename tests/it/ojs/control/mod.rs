@@ -1,0 +1,48 @@
+//! Control of agents over HTTP, on both databases, with real workers.
+
+mod fork;
+mod merge;
+mod pause;
+mod tool_retry;
+
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use turnstone_tests::Fleet;
+
+/// Makes a test of each case per database.
+macro_rules! on_either {
+    ($($case:ident),+ $(,)?) => {
+        mod sqlite {
+            use turnstone_tests::Backend;
+            $(#[tokio::test] async fn $case() { super::$case(Backend::Sqlite).await; })+
+        }
+        mod postgres {
+            use turnstone_tests::Backend;
+            $(#[tokio::test] async fn $case() { super::$case(Backend::Postgres).await; })+
+        }
+    };
+}
+use on_either;
+
+/// Asks for control of a job.
+async fn control(fleet: &Fleet, id: &str, verb: &str, body: Value) -> (StatusCode, Value) {
+    fleet.post(&format!("/ojs/v1/agents/{id}/{verb}"), &body).await
+}
+
+/// The same, which has to be granted.
+async fn granted(fleet: &Fleet, id: &str, verb: &str, body: Value) -> Value {
+    let (status, answer) = control(fleet, id, verb, body).await;
+    assert_eq!(status, StatusCode::OK, "{verb}: {answer:#}");
+    answer
+}
+
+/// An agent job that may use the tools.
+fn agent_job(input: &str) -> Value {
+    json!({"type": "agent.test", "args": [input], "ext_agent_model": "m", "ext_agent_token_budget": 50_000,
+           "ext_agent_tools": [{"name": "search"}, {"name": "book"}]})
+}
+
+/// What is set aside of all budgets, and by all jobs.
+async fn reserved(fleet: &Fleet) -> i64 {
+    fleet.number("SELECT CAST(coalesce((SELECT sum(reserved) FROM budgets), 0) + coalesce((SELECT sum(reserved) FROM jobs), 0) AS BIGINT)").await
+}

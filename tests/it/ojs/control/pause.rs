@@ -1,0 +1,195 @@
+//! A paused job is nobody's to claim; one that runs stops at the next boundary of its phases and frees the slot.
+
+use super::{agent_job, control, granted, on_either, reserved};
+use crate::conformance::jobs;
+use crate::fleet::Site;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use turnstone_domain::{JobState, TurnWrite};
+use turnstone_store::{ClaimRequest, JobKind};
+use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
+
+on_either!(
+    a_paused_job_is_not_claimed_until_it_is_resumed,
+    a_job_that_a_worker_is_busy_with_stops_after_its_phase_and_pays_nothing_twice,
+    a_plain_job_keeps_the_lease_of_its_worker_and_is_held_afterwards,
+    an_answer_to_a_review_does_not_resume_a_paused_job,
+    what_cannot_be_paused_or_resumed_says_so,
+);
+
+/// Claims what there is, as a worker would.
+async fn claimable(fleet: &Fleet, kind: JobKind) -> Vec<turnstone_store::Claim> {
+    let request = ClaimRequest {
+        kind,
+        queues: vec!["*".to_owned()],
+        limit: 10,
+        worker_id: "other".to_owned(),
+        lease_ms: 60_000,
+        now: fleet.now(),
+    };
+    fleet.store.ledger.claim(request).await.unwrap()
+}
+
+async fn a_paused_job_is_not_claimed_until_it_is_resumed(backend: Backend) {
+    let mut fleet = Fleet::builder().on(backend).workers(0).start().await;
+    let (held, free) = (fleet.push(&agent_job("held")).await, fleet.push(&agent_job("free")).await);
+    let paused = granted(&fleet, &held, "pause", json!({"reason": "a look first"})).await;
+    assert_eq!((&paused["state"], &paused["job_state"]), (&json!("paused"), &json!("available")));
+    // A second pause changes nothing.
+    granted(&fleet, &held, "pause", json!({})).await;
+    fleet.add_worker(1);
+    fleet.wait_for(&free, &[JobState::Completed]).await;
+    assert_eq!(fleet.job(&held).await["state"], "available");
+    assert_eq!(fleet.models.calls().len(), 1);
+
+    let resumed = granted(&fleet, &held, "resume", json!({"approved": true, "comment": "fine"})).await;
+    assert_eq!(resumed["state"], "running");
+    fleet.wait_for(&held, &[JobState::Completed]).await;
+    let events = fleet.get(&format!("/ojs/v1/jobs/{held}/events")).await;
+    let data = |name: &str| {
+        let events = events["events"].as_array().unwrap().iter().filter(|e| e["name"] == name);
+        events.map(|event| event["data"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(data("agent.paused"), [json!({"reason": "a look first"})]);
+    assert_eq!(data("agent.resumed"), [json!({"approved": true, "comment": "fine"})]);
+    fleet.end().await;
+}
+
+/// A model that asks for one call, at the gate, and is then done.
+fn gated(gate: &Gate) -> impl Fn(&Value) -> Reply + Send + Sync + 'static {
+    let gate = gate.clone();
+    move |request| match model_server::outcomes(request) {
+        _ if request["messages"].to_string().contains("quick") => Reply::text("quick"),
+        0 => Reply::call("search", json!({"q": 1})).behind(&gate),
+        _ => Reply::text("done"),
+    }
+}
+
+async fn a_job_that_a_worker_is_busy_with_stops_after_its_phase_and_pays_nothing_twice(backend: Backend) {
+    let gate = Gate::default();
+    let mut fleet = Fleet::builder().on(backend).workers(0).model(gated(&gate)).start().await;
+    fleet.add_worker(1);
+    let id = fleet.push(&agent_job("slow")).await;
+    fleet.models.seen(1).await;
+    let paused = granted(&fleet, &id, "pause", json!({})).await;
+    assert_eq!(paused["job_state"], "active", "the phase is not over: {paused}");
+    let behind = fleet.push(&agent_job("quick")).await;
+    gate.open();
+    // The only slot is free again, and the answer that was paid for is kept.
+    fleet.wait_for(&behind, &[JobState::Completed]).await;
+    let job = fleet.job(&id).await;
+    assert_eq!(job["state"], "available", "{job:#}");
+    assert_eq!(fleet.number("SELECT count(*) FROM jobs WHERE held = 1 AND lease_token IS NULL").await, 1);
+    assert_eq!(reserved(&fleet).await, 0);
+    assert!(fleet.tools.calls().is_empty(), "the phase after the pause began");
+    let yielded = fleet.get(&format!("/ojs/v1/jobs/{id}/events")).await;
+    let yielded = yielded["events"].as_array().unwrap().iter().find(|e| e["name"] == "job.yielded").cloned();
+    assert_eq!(yielded.unwrap()["data"]["reason"], "paused");
+
+    granted(&fleet, &id, "resume", json!({})).await;
+    let done = fleet.wait_for(&id, &[JobState::Completed]).await;
+    assert_eq!(done["ext_agent_tokens_used"], 19 + 15);
+    let slow = fleet.models.calls().iter().filter(|call| call.input() == "slow").count();
+    assert_eq!(slow, 2, "a turn was paid for twice");
+    assert_eq!(fleet.tools.calls().len(), 1);
+    fleet.end().await;
+}
+
+async fn a_plain_job_keeps_the_lease_of_its_worker_and_is_held_afterwards(backend: Backend) {
+    let fleet = Fleet::builder().on(backend).workers(0).start().await;
+    let id = fleet.push(&json!({"type": "mail.send", "args": []})).await;
+    let claim = claimable(&fleet, JobKind::Plain).await.pop().unwrap();
+    granted(&fleet, &id, "pause", json!({})).await;
+    let ledger = Arc::clone(&fleet.store.ledger);
+    let standing = ledger.standing(std::slice::from_ref(&claim.lease)).await.unwrap();
+    assert_eq!((standing.lost, standing.paused), (vec![], vec![claim.lease.token.clone()]));
+    ledger.checkpoint(&claim.lease, TurnWrite::default(), fleet.now(), 60_000).await.unwrap();
+    ledger.release(&[claim.lease], fleet.now()).await.unwrap();
+    assert!(claimable(&fleet, JobKind::Plain).await.is_empty());
+    granted(&fleet, &id, "resume", json!({})).await;
+    let claim = claimable(&fleet, JobKind::Plain).await.pop().unwrap();
+    ledger.settle(&claim.lease, TurnWrite::default(), jobs::complete(), fleet.now()).await.unwrap();
+    let (status, body) = control(&fleet, &id, "pause", json!({})).await;
+    assert_eq!((status, &body["error"]["code"]), (StatusCode::CONFLICT, &json!("conflict")), "{body}");
+    fleet.end().await;
+}
+
+const AGENT: &str = r#"
+kind: "openagentspec:v1/agent"
+name: asker
+description: An agent that asks first.
+intent: You book.
+owner: tests
+capabilities:
+  book:
+    input_restriction:
+      require_review: manager
+"#;
+
+async fn an_answer_to_a_review_does_not_resume_a_paused_job(backend: Backend) {
+    let script = |request: &Value| match model_server::outcomes(request) {
+        0 => Reply::call("book", json!({})),
+        _ => Reply::text("booked"),
+    };
+    let fleet = Fleet::builder().on(backend).model(script).start().await;
+    let (status, body) = fleet.send(reqwest::Method::POST, "/agents", AGENT).await;
+    assert!(status.is_success(), "{body:#}");
+    let id = fleet.push(&json!({"type": "agent.book", "args": ["go"], "meta": {"agent": "asker"}})).await;
+    fleet.wait_for(&id, &[JobState::Pending]).await;
+    granted(&fleet, &id, "pause", json!({})).await;
+    let review = fleet.get("/reviews?state=open").await["items"][0]["id"].as_str().unwrap().to_owned();
+    let (status, _) = fleet.post(&format!("/reviews/{review}/approve"), &json!({"by": "m"})).await;
+    assert_eq!(status, StatusCode::OK);
+    let behind = fleet.push(&json!({"type": "agent.book", "args": ["go"], "ext_agent_model": "m"})).await;
+    fleet.wait_for(&behind, &[JobState::Completed]).await;
+    assert_eq!(fleet.job(&id).await["state"], "available");
+    assert!(fleet.tools.calls().is_empty());
+    granted(&fleet, &id, "resume", json!({})).await;
+    fleet.wait_for(&id, &[JobState::Completed]).await;
+    assert_eq!(fleet.tools.calls().len(), 1);
+    fleet.end().await;
+}
+
+async fn what_cannot_be_paused_or_resumed_says_so(backend: Backend) {
+    let fleet = Fleet::builder().on(backend).workers(0).start().await;
+    let id = fleet.push(&json!({"type": "mail.send", "args": []})).await;
+    let unknown = "01890000-0000-7000-8000-000000000000";
+    for (id, verb, body, status) in [
+        (unknown, "pause", json!({}), 404),
+        (unknown, "resume", json!({}), 404),
+        (&id, "resume", json!({}), 422),
+        (&id, "pause", json!({"reason": 3}), 400),
+        (&id, "pause", json!([]), 400),
+    ] {
+        let (got, answer) = control(&fleet, id, verb, body).await;
+        assert_eq!(got.as_u16(), status, "{verb}: {answer}");
+        assert!(answer["error"]["hint"].is_string(), "{answer}");
+    }
+    // A body is not needed, and the SDKs' path is the same endpoint.
+    let path = format!("/v1/agent/jobs/{id}");
+    let (status, answer) = fleet.send(reqwest::Method::POST, &format!("{path}/pause"), "").await;
+    assert_eq!((status.as_u16(), &answer["state"]), (200, &json!("paused")), "{answer}");
+    let (status, answer) = fleet.send(reqwest::Method::POST, &format!("{path}/resume"), "").await;
+    assert_eq!((status.as_u16(), &answer["state"]), (200, &json!("running")), "{answer}");
+    fleet.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_in_another_process_gives_a_paused_job_back_after_its_phase() {
+    let gate = Gate::default();
+    let site = Site::start(gated(&gate)).await;
+    let worker = site.worker("far", &["--slots", "1"], &[]).await;
+    let id = site.push("slow").await;
+    site.fleet.models.seen(1).await;
+    granted(&site.fleet, &id, "pause", json!({})).await;
+    gate.open();
+    let given = "SELECT count(*) FROM jobs WHERE state = 'available' AND held = 1";
+    site.fleet.until("the job is given back", async || site.fleet.number(given).await == 1).await;
+    assert_eq!(reserved(&site.fleet).await, 0);
+    granted(&site.fleet, &id, "resume", json!({})).await;
+    site.fleet.wait_for(&id, &[JobState::Completed]).await;
+    assert_eq!(site.fleet.models.calls().len(), 2, "a turn was paid for twice");
+    worker.stop().await;
+    site.fleet.end().await;
+}

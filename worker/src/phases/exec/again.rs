@@ -1,0 +1,37 @@
+//! Calls of earlier turns that somebody asked to be made again (agent control, tool-retry), before the model is asked.
+//!
+//! The row of the journal is the call's own, so an idempotent tool sees the key that it knows. The model heard of the first
+//! outcome already; the new one is told as a message of its own, because a call has one answer only.
+
+use super::call;
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use std::sync::atomic::{AtomicBool, Ordering};
+use turnstone_domain::message::{Message, RequestedCall, Role};
+
+/// Makes them, one after the other.
+///
+/// # Errors
+/// As [`super::run`].
+pub async fn again(turn: &mut Turn, asked: &AtomicBool) -> Result<(), Stop> {
+    if asked.swap(false, Ordering::AcqRel) {
+        turn.look_again().await?;
+    }
+    if turn.again.is_empty() {
+        return Ok(());
+    }
+    for row in std::mem::take(&mut turn.again) {
+        let (name, of_turn) = (row.name.clone(), row.turn);
+        let asked = RequestedCall {
+            call_id: row.call_id.clone(),
+            name: row.provider.clone().unwrap_or_else(|| name.clone()),
+            arguments: row.input.clone(),
+        };
+        let outcome = call::repeat(turn, row, asked).await?;
+        let text =
+            format!("The call of `{name}` in turn {of_turn} was made again. Its outcome is now: {outcome}");
+        turn.say(Message::text(Role::System, text));
+        turn.barrier().await?;
+    }
+    turn.replay_object().await
+}
