@@ -98,6 +98,8 @@ pub fn request(kind: JobKind, limit: usize) -> ClaimRequest {
         limit,
         worker_id: "bench".to_owned(),
         lease_ms: LEASE_MS,
+        tenant: None,
+        runtime_tags: None,
         now: SystemClock.now(),
     }
 }

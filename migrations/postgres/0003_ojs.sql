@@ -53,6 +53,10 @@ CREATE TABLE rate_keys (
     CHECK (active >= 0 AND started >= 0)
 );
 
+-- Workers over HTTP stand beside our own once they have beaten. A directive is what an operator wants of a worker.
+ALTER TABLE workers ADD COLUMN kind TEXT NOT NULL DEFAULT 'own' CHECK (kind IN ('own', 'http'));
+ALTER TABLE workers ADD COLUMN directive TEXT CHECK (directive IN ('quiet', 'terminate'));
+
 -- What a worker over HTTP saves of its own progress (OJS durable execution, OJS progress).
 CREATE TABLE saved_states (
     job_seq  BIGINT PRIMARY KEY,

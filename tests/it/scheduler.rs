@@ -164,6 +164,8 @@ async fn an_attempt_that_outlasts_its_timeout_is_ended_although_its_worker_keeps
         limit: 1,
         worker_id: "stuck".to_owned(),
         lease_ms: DAY_MS,
+        tenant: None,
+        runtime_tags: None,
         now: fleet.now(),
     };
     assert_eq!(fleet.store.ledger.claim(request).await.unwrap().len(), 1);

@@ -26,6 +26,8 @@ async fn parked(server: &Server) -> String {
         limit: 1,
         worker_id: "w".into(),
         lease_ms: 30_000,
+        tenant: None,
+        runtime_tags: None,
         now,
     };
     let claim = server.store.ledger.claim(request).await.unwrap().remove(0);

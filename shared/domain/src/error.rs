@@ -1,5 +1,6 @@
 //! The one taxonomy of errors that a job can carry (OSSA §2, OJS core §7, agent extension §3).
 
+use crate::reported::Reported;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -40,11 +41,15 @@ pub enum FailureKind {
     Expired,
     /// Turnstone itself failed (a panic, a checkpoint it cannot read).
     Internal,
+    /// A worker over HTTP reported it in words of its own (see [`Reported`]).
+    Reported,
+    /// The lease of a plain job ran out before its worker said anything (OJS worker protocol §6).
+    Silence,
 }
 
 impl FailureKind {
     /// All kinds, for the documentation.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::Validation,
         Self::OutputSchema,
         Self::Tool,
@@ -61,6 +66,8 @@ impl FailureKind {
         Self::Timeout,
         Self::Expired,
         Self::Internal,
+        Self::Reported,
+        Self::Silence,
     ];
 
     /// The stable code of the error on the wire.
@@ -83,6 +90,8 @@ impl FailureKind {
             Self::Timeout => "TIMEOUT",
             Self::Expired => "EXPIRED",
             Self::Internal => "INTERNAL",
+            Self::Reported => "REPORTED",
+            Self::Silence => "visibility_timeout",
         }
     }
 
@@ -101,7 +110,7 @@ impl FailureKind {
             Self::MaxTurns => "MAX_TURNS_EXCEEDED",
             Self::Policy => "POLICY_VIOLATION",
             Self::DelegationDepth => "DELEGATION_FAILED",
-            Self::Timeout | Self::Expired | Self::Internal => "STATE_ERROR",
+            Self::Timeout | Self::Expired | Self::Internal | Self::Reported | Self::Silence => "STATE_ERROR",
         }
     }
 
@@ -125,6 +134,8 @@ impl FailureKind {
             Self::Timeout => "timeout",
             Self::Expired => "expired",
             Self::Internal => "internal",
+            Self::Reported => "reported",
+            Self::Silence => "visibility_timeout",
         }
     }
 
@@ -159,6 +170,9 @@ pub struct JobError {
     /// Facts for programs: ids, limits, rule names.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
+    /// The words of the worker that reported it, when it was not one of ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<Box<Reported>>,
 }
 
 impl JobError {
@@ -171,7 +185,31 @@ impl JobError {
             retryable: kind.retryable(),
             retry_after_ms: None,
             details: Map::new(),
+            reported: None,
         }
+    }
+
+    /// The code of the error on the wire.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        self.reported.as_ref().map_or(self.kind.code(), |reported| &reported.code)
+    }
+
+    /// The `type` of the OJS error record.
+    #[must_use]
+    pub fn error_type(&self) -> &str {
+        self.reported.as_ref().map_or(self.kind.ojs_type(), |reported| &reported.error_type)
+    }
+
+    /// The names by which `non_retryable_errors` may mean it (OJS retry §5).
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let Some(reported) = &self.reported else {
+            return vec![self.kind.ojs_type(), self.kind.code(), self.kind.ossa_code()];
+        };
+        let named = (!reported.guessed).then_some(reported.error_type.as_str());
+        let class = self.details.get("error_class").and_then(Value::as_str);
+        [Some(reported.code.as_str()), named, class].into_iter().flatten().collect()
     }
 
     /// Adds a fact for programs.
@@ -191,7 +229,7 @@ impl JobError {
 
 impl fmt::Display for JobError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.kind.code(), self.message)
+        write!(f, "{}: {}", self.code(), self.message)
     }
 }
 

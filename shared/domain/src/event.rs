@@ -57,6 +57,8 @@ events! {
     JobParked = "job.parked", "review_id, kind, reviewer";
     /// A waiting, scheduled or retryable job became available.
     JobAvailable = "job.available", "reason";
+    /// A worker over HTTP saved a state for the next attempt.
+    JobCheckpointed = "job.checkpointed", "sequence";
     /// The worker gave the job back between two phases; not a failure.
     JobYielded = "job.yielded", "reason";
     /// The worker's lease ran out; another worker goes on from the last checkpoint.

@@ -80,6 +80,14 @@ pub fn lowest_at(time: Timestamp) -> String {
     format!("{:08x}-{:04x}-7000-8000-000000000000", ms >> 16, ms & 0xffff)
 }
 
+/// Uniform in `[0, 1)`, from the random part of an id; one half for a text that is no id.
+#[must_use]
+pub fn fraction(id: &str) -> f64 {
+    let digits: String = id.chars().filter(char::is_ascii_hexdigit).collect();
+    let tail = digits.get(digits.len().saturating_sub(8)..).unwrap_or_default();
+    u32::from_str_radix(tail, 16).map_or(0.5, |n| f64::from(n) / (f64::from(u32::MAX) + 1.0))
+}
+
 /// Whether `text` is a UUIDv7 in the canonical lower-case spelling that OJS core §3.1 demands of a job id.
 #[must_use]
 pub fn is_uuid_v7(text: &str) -> bool {
@@ -112,6 +120,13 @@ mod tests {
             |ms: u64| uuid::Builder::from_unix_timestamp_millis(ms, &[0xff; 10]).into_uuid().to_string();
         assert!(is_uuid_v7(&lowest_at(at)));
         assert!(uuid(1_795_275_723_600) < lowest_at(at) && lowest_at(at) <= uuid(1_795_275_723_601));
+    }
+
+    #[test]
+    fn the_random_part_of_an_id_spreads_over_the_unit_interval() {
+        assert!(fraction("01890000-0000-7000-8000-000000000000") < 0.001);
+        assert!((0.999..1.0).contains(&fraction("01890000-0000-7000-8000-ffffffffffff")));
+        assert!((0.0..1.0).contains(&fraction("")));
     }
 
     #[test]

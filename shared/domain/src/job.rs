@@ -80,7 +80,7 @@ pub struct Job {
     pub state: JobState,
     /// −100 to 100; higher goes first.
     pub priority: i64,
-    /// How often it was claimed; never falls.
+    /// How often it was claimed. Falls by one when a worker over HTTP gives it back, and to 0 with a manual retry.
     pub attempt: i64,
     /// How often it failed; this is what the retry policy counts.
     pub failures: i64,

@@ -19,6 +19,7 @@ pub mod lease;
 pub mod message;
 pub mod phase;
 pub mod policy;
+pub mod reported;
 pub mod retry;
 pub mod review;
 pub mod schema;

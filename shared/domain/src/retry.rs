@@ -2,6 +2,7 @@
 
 use crate::JobError;
 use crate::duration::parse_iso8601_ms;
+use crate::reported::HandlerWord;
 use serde::{Deserialize, Serialize};
 
 /// The most that a `Retry-After` of the other side can delay the next attempt: one hour.
@@ -124,12 +125,18 @@ impl RetryPolicy {
         jittered.min(cap).max(0.0) as i64
     }
 
-    /// What failure number `failures` (this one included) with this error means.
+    /// What failure number `failures` (this one included) with this error means. For plain jobs every attempt counts,
+    /// so there it is the number of the attempt (OJS retry §3.1).
     ///
-    /// Only failures count: parking, yielding and lost leases never cost a retry (design §3).
+    /// For agent jobs only failures count: parking, yielding and lost leases never cost a retry (design §3).
     #[must_use]
     pub fn decide(&self, failures: u32, error: &JobError, random: f64) -> Decision {
-        if !error.retryable || failures >= self.max_attempts || self.never_retries(error) {
+        let hopeless = match error.handler_word() {
+            None => self.never_retries(error),
+            Some(HandlerWord::Retry) => false,
+            Some(HandlerWord::Discard | HandlerWord::DeadLetter | HandlerWord::Fail) => true,
+        };
+        if hopeless || !error.retryable || failures >= self.max_attempts {
             return Decision::Exhausted;
         }
         // The other side's wish is capped: a job must not sleep for years because of one header.
@@ -139,10 +146,9 @@ impl RetryPolicy {
     }
 
     fn never_retries(&self, error: &JobError) -> bool {
+        let names = error.names();
         self.non_retryable_errors.iter().any(|entry| {
-            [error.kind.ojs_type(), error.kind.code(), error.kind.ossa_code()].iter().any(|name| match entry
-                .strip_suffix(".*")
-            {
+            names.iter().any(|name| match entry.strip_suffix(".*") {
                 Some(prefix) => name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('.')),
                 None => name == entry,
             })
@@ -202,6 +208,36 @@ mod tests {
         {
             let p = RetryPolicy { non_retryable_errors: vec![entry.into()], ..policy() };
             assert_eq!(p.decide(1, &error, 0.0) == Decision::Exhausted, stops, "{entry}");
+        }
+    }
+
+    #[test]
+    fn a_reported_error_is_meant_by_what_its_worker_said_and_never_by_a_guess() {
+        let said = |code: &str, message: &str, named, class: &str| {
+            let details = [("error_class".to_owned(), class.into())].into_iter();
+            JobError::reported(code, message, true, named, details.filter(|_| !class.is_empty()).collect())
+        };
+        for (entry, error, stops) in [
+            ("Auth.*", said("e", "x", Some("Auth.TokenExpired"), ""), true),
+            ("Auth.*", said("e", "x", Some("AuthenticationError"), ""), false),
+            ("Auth.*", said("e", "x", None, "Auth.Locked"), true),
+            ("bad_args", said("bad_args", "x", Some("Other"), ""), true),
+            ("Timeout", said("handler_error", "it timed out", None, ""), false),
+        ] {
+            let p = RetryPolicy { non_retryable_errors: vec![entry.into()], ..policy() };
+            assert_eq!(p.decide(1, &error, 0.0) == Decision::Exhausted, stops, "{entry}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn a_handler_may_decide_by_its_code() {
+        let says = |code, retryable| JobError::reported(code, "x", retryable, None, serde_json::Map::new());
+        let p = RetryPolicy { non_retryable_errors: vec!["RETRY".into()], ..policy() };
+        assert_eq!(p.decide(1, &says("RETRY", true), 0.0), Decision::After { delay_ms: 1000 });
+        assert_eq!(p.decide(3, &says("RETRY", true), 0.0), Decision::Exhausted);
+        assert_eq!(p.decide(1, &says("RETRY", false), 0.0), Decision::Exhausted);
+        for word in ["DISCARD", "DEAD_LETTER", "FAIL"] {
+            assert_eq!(p.decide(1, &says(word, true), 0.0), Decision::Exhausted, "{word}");
         }
     }
 

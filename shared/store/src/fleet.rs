@@ -28,6 +28,10 @@ pub struct WorkerBeat {
     pub started_at: Timestamp,
     /// When it said this.
     pub seen_at: Timestamp,
+    /// One of ours, or one over HTTP.
+    pub kind: WorkerKind,
+    /// What an operator wants of it.
+    pub directive: Option<Directive>,
 }
 
 impl WorkerBeat {
@@ -35,11 +39,66 @@ impl WorkerBeat {
     pub const EVERY_MS: i64 = 5_000;
     /// A worker that has missed three beats is taken for dead.
     pub const SILENT_MS: i64 = 3 * Self::EVERY_MS;
+    /// A worker over HTTP is taken for dead after this time (OJS worker protocol §7).
+    pub const HTTP_SILENT_MS: i64 = 30_000;
 
     /// Whether it has been heard of lately.
     #[must_use]
     pub fn is_alive(&self, now: Timestamp) -> bool {
-        now.since(self.seen_at) < Self::SILENT_MS
+        let silent_ms = match self.kind {
+            WorkerKind::Own => Self::SILENT_MS,
+            WorkerKind::Http => Self::HTTP_SILENT_MS,
+        };
+        now.since(self.seen_at) < silent_ms
+    }
+}
+
+/// Whose worker it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkerKind {
+    /// Turnstone's own: it serves agent jobs.
+    Own,
+    /// Anybody's, over the OJS HTTP binding: it serves plain jobs.
+    Http,
+}
+
+impl WorkerKind {
+    /// Reads what the database says.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "own" => Some(Self::Own),
+            "http" => Some(Self::Http),
+            _ => None,
+        }
+    }
+}
+
+/// What a worker over HTTP is told to do by the answer to its beat (OJS worker protocol §4.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Directive {
+    /// Fetch nothing more, and finish what it holds.
+    Quiet,
+    /// Stop, and give back what it cannot finish.
+    Terminate,
+}
+
+impl Directive {
+    /// The word on the wire and in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Quiet => "quiet",
+            Self::Terminate => "terminate",
+        }
+    }
+
+    /// Reads [`Directive::as_str`].
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Quiet, Self::Terminate].into_iter().find(|directive| directive.as_str() == text)
     }
 }
 

@@ -51,10 +51,14 @@ pub struct ClaimRequest {
     pub queues: Vec<String>,
     /// At most this many jobs: the free slots.
     pub limit: usize,
-    /// Who asks.
+    /// Who asks; empty for a worker over HTTP that does not say.
     pub worker_id: String,
-    /// How long the leases last, in milliseconds.
+    /// How long the leases last, in milliseconds. A plain job that says how long it is to be reserved has that instead.
     pub lease_ms: i64,
+    /// Only jobs of this tenant; `None` is any.
+    pub tenant: Option<String>,
+    /// What the worker's runtime has to offer: only jobs that need no more. `None` serves every job.
+    pub runtime_tags: Option<Vec<String>>,
     /// Now.
     pub now: Timestamp,
 }

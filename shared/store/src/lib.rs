@@ -44,13 +44,16 @@ pub use control::{
 pub use crons::Crons;
 pub use doorbell::{Doorbell, Ring};
 pub use error::{LedgerError, StoreError};
-pub use fleet::{WorkerBeat, WorkerState};
+pub use fleet::{Directive, WorkerBeat, WorkerKind, WorkerState};
 pub use intake::{CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent, Pushed};
 pub use ledger::{Claim, ClaimRequest, EngagementClaim, JobKind, Ledger, Recall, ReviewAnswer, Standing};
 pub use operate::Operate;
 pub use postgres::{Finding, PostgresOptions, PostgresStore};
 pub use queues::Queues;
-pub use remote::Remote;
+pub use remote::{
+    DEFAULT_VISIBILITY_MS, Heartbeat, HeartbeatAnswer, NewProgress, Progress, Remote, RemoteOutcome, Report,
+    ReportedEnd,
+};
 pub use schemas::Schemas;
 pub use sqlite::SqliteStore;
 pub use upkeep::{Duty, Term, Upkeep};

@@ -4,7 +4,7 @@ use super::backend::Opened;
 use super::jobs::{NOW, plain};
 use super::on_both;
 use turnstone_domain::{JobState, NewJob, Timestamp};
-use turnstone_store::{Duty, StoreError, Term, WorkerBeat, WorkerState};
+use turnstone_store::{Duty, StoreError, Term, WorkerBeat, WorkerKind, WorkerState};
 
 on_both![
     one_scheduler_leads_until_its_term_runs_out,
@@ -89,6 +89,8 @@ fn beat(instance: &str, seen_at: Timestamp) -> WorkerBeat {
         state: WorkerState::Running,
         started_at: NOW,
         seen_at,
+        kind: WorkerKind::Own,
+        directive: None,
     }
 }
 

@@ -47,7 +47,16 @@ pub fn agent(token_budget: Option<i64>) -> NewJob {
 }
 
 pub fn request(kind: JobKind, limit: usize, now: Timestamp) -> ClaimRequest {
-    ClaimRequest { kind, queues: vec!["*".into()], limit, worker_id: "w".into(), lease_ms: LEASE, now }
+    ClaimRequest {
+        kind,
+        queues: vec!["*".into()],
+        limit,
+        worker_id: "w".into(),
+        lease_ms: LEASE,
+        tenant: None,
+        runtime_tags: None,
+        now,
+    }
 }
 
 /// A checkpoint of turn 1 with its event.

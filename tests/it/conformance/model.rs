@@ -4,7 +4,7 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::review::ReviewState;
 use turnstone_domain::{EventName, JobId, JobState, NewJob, Phase, RawJson, ReviewId, Timestamp};
 
-/// How much longer than its timeout an attempt may take.
+/// How much longer than its timeout an attempt of an agent job may take.
 const GRACE_MS: i64 = 5_000;
 /// Leases that may run out in a row without progress.
 const MAX_LAPSES: u32 = 20;
@@ -245,9 +245,16 @@ impl ModelJob {
     pub fn reap(&mut self, now: Timestamp) {
         self.lapses += 1;
         self.shown.events.push(EventName::LeaseExpired);
-        if self.lapses >= MAX_LAPSES {
-            self.end(End::Discard(FailureKind::Internal), now);
+        let (last, kind) = match self.is_agent() {
+            true => (self.lapses >= MAX_LAPSES, FailureKind::Internal),
+            false => (self.is_last_attempt(), FailureKind::Silence),
+        };
+        if last {
+            self.end(End::Discard(kind), now);
         } else {
+            if !self.is_agent() {
+                self.fail(kind, now);
+            }
             self.leave(JobState::Available, now);
         }
     }
@@ -255,11 +262,17 @@ impl ModelJob {
     /// When its attempt has outlasted its timeout.
     pub fn times_out_at(&self) -> Option<Timestamp> {
         let timeout = self.new.timeout_ms.filter(|_| self.shown.state == JobState::Active)?;
-        Some(self.claimed_at.plus_ms(timeout + GRACE_MS))
+        let grace = if self.is_agent() { GRACE_MS } else { 0 };
+        Some(self.claimed_at.plus_ms(timeout + grace))
+    }
+
+    /// A plain job's attempts count whatever became of them.
+    fn is_last_attempt(&self) -> bool {
+        self.shown.attempt >= i64::from(self.new.retry.max_attempts)
     }
 
     pub fn time_out(&mut self, now: Timestamp) {
-        let failures = self.shown.failures + 1;
+        let failures = if self.is_agent() { self.shown.failures + 1 } else { self.shown.attempt };
         let end = if failures >= i64::from(self.new.retry.max_attempts) {
             End::Discard(FailureKind::Timeout)
         } else {

@@ -8,7 +8,7 @@ use turnstone_domain::Timestamp;
 use turnstone_domain::ids::SystemIds;
 use turnstone_store::limits::{Admission, FleetwideLimits, Grant, Limit, LimitKey, LocalLimits, RateLimits};
 use turnstone_store::redis::RedisLimits;
-use turnstone_store::{SqliteStore, WorkerBeat, WorkerState};
+use turnstone_store::{SqliteStore, WorkerBeat, WorkerKind, WorkerState};
 use turnstone_tests::servers::Redis;
 
 const NOW: Timestamp = Timestamp(1_767_225_600_000);
@@ -155,6 +155,8 @@ async fn beat(store: &turnstone_store::Store, name: &str, seen_at: Timestamp) {
         state: WorkerState::Running,
         started_at: seen_at,
         seen_at,
+        kind: WorkerKind::Own,
+        directive: None,
     };
     store.ledger.beat(beat, 15_000).await.unwrap();
 }

@@ -36,21 +36,21 @@ macro_rules! golden {
 const GOLDEN: &[Golden] = &[
     golden!(
         "postgres/jobs_available",
-        "(text, text, bigint, bigint)",
-        "('plain', 'q3', 100, 5)",
+        "(text, text, bigint, bigint, text, text)",
+        "('plain', 'q3', 100, 5, NULL, NULL)",
         ["jobs_available"],
         false
     ),
     golden!(
         "postgres/jobs_due_in_queue",
-        "(text, text, bigint, bigint)",
-        "('plain', 'q3', 100, 5)",
+        "(text, text, bigint, bigint, text, text)",
+        "('plain', 'q3', 100, 5, NULL, NULL)",
         ["jobs_waiting"],
         true
     ),
     golden!("postgres/jobs_due", "(bigint, bigint)", "(5, 500)", ["jobs_waiting"], false),
     golden!("postgres/jobs_lapsed", "(bigint, bigint)", "(5, 500)", ["jobs_active"], false),
-    golden!("postgres/jobs_timed_out", "(bigint, bigint)", "(5, 500)", ["jobs_timed"], false),
+    golden!("postgres/jobs_timed_out", "(bigint, bigint, bigint)", "(5, 500, 0)", ["jobs_timed"], false),
     golden!("postgres/jobs_expiring", "(bigint, bigint)", "(5, 500)", ["jobs_expiring"], false),
     golden!(
         "postgres/jobs_prunable",
@@ -192,6 +192,8 @@ async fn the_right_jobs_are_claimed(postgres: &Postgres, database: &Database, st
             limit: 5,
             worker_id: "w".into(),
             lease_ms: LEASE,
+            tenant: None,
+            runtime_tags: None,
             now: NOW,
         };
         claimed.extend(store.ledger.claim(request).await.unwrap().into_iter().map(|claim| claim.job.0));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use turnstone_domain::Timestamp;
-use turnstone_store::{StoreError, WorkerBeat, WorkerState};
+use turnstone_store::{StoreError, WorkerBeat, WorkerKind, WorkerState};
 
 /// The time from one beat to the next.
 const EVERY: Duration = Duration::from_millis(WorkerBeat::EVERY_MS.unsigned_abs());
@@ -65,6 +65,8 @@ impl Beats {
             state,
             started_at: self.started_at,
             seen_at: self.deps.clock.now(),
+            kind: WorkerKind::Own,
+            directive: None,
         };
         self.deps.ledger.beat(beat, WorkerBeat::SILENT_MS).await
     }

@@ -39,6 +39,8 @@ pub async fn run(
             limit: free,
             worker_id: deps.options.worker_id.clone(),
             lease_ms: deps.options.lease_ms(),
+            tenant: None,
+            runtime_tags: None,
             now: deps.clock.now(),
         };
         match deps.ledger.claim(request).await {

@@ -18,6 +18,7 @@ use stop::Stop;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::ids::fraction;
 use turnstone_domain::retry::Decision;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{EventName, JobError, JobId, Phase, RawJson, Settlement};
@@ -178,30 +179,10 @@ fn failure(turn: &mut Turn, error: JobError) -> Settlement {
         turn.event(EventName::BudgetExceeded, data);
     }
     let failures = u32::try_from(turn.job.failures + 1).unwrap_or(u32::MAX);
-    match turn.job.retry.decide(failures, &error, random(&turn.lease.token)) {
+    match turn.job.retry.decide(failures, &error, fraction(&turn.lease.token)) {
         Decision::Exhausted => Settlement::Discard { error },
         Decision::After { delay_ms } => {
             Settlement::Retry { error, run_at: turn.deps.clock.now().plus_ms(delay_ms), delay_ms }
         }
-    }
-}
-
-/// Uniform in `[0, 1)`, from the random part of the lease token.
-fn random(token: &str) -> f64 {
-    let digits: String = token.chars().filter(char::is_ascii_hexdigit).collect();
-    let tail = digits.get(digits.len().saturating_sub(8)..).unwrap_or_default();
-    u32::from_str_radix(tail, 16).map_or(0.5, |n| f64::from(n) / (f64::from(u32::MAX) + 1.0))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::random;
-
-    #[test]
-    fn the_random_part_of_a_token_spreads_over_the_unit_interval() {
-        assert!(random("01890000-0000-7000-8000-000000000000") < 0.001);
-        let high = random("01890000-0000-7000-8000-ffffffffffff");
-        assert!((0.999..1.0).contains(&high));
-        assert!((0.0..1.0).contains(&random("")));
     }
 }

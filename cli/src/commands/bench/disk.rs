@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Clock, Ids as _};
-use turnstone_store::{Ledger, StoreError, WorkerBeat, WorkerState};
+use turnstone_store::{Ledger, StoreError, WorkerBeat, WorkerKind, WorkerState};
 
 /// Bytes that are appended before each wait: a page of the database.
 const PAGE: usize = 4096;
@@ -46,6 +46,8 @@ pub async fn single_commits(ledger: &dyn Ledger, clock: &dyn Clock) -> Result<f6
         state: WorkerState::Draining,
         started_at: clock.now(),
         seen_at: clock.now(),
+        kind: WorkerKind::Own,
+        directive: None,
     };
     let (began, mut commits) = (Instant::now(), 0_u32);
     while began.elapsed() < WATCHED {

@@ -1,12 +1,17 @@
--- The earliest time at which a duty of the scheduler has work. A timeout has five seconds of grace (ops/time_out.rs), and one
--- of a hundred years none, because the sum might not be a number.
+-- The earliest time at which a duty of the scheduler has work. The timeout of an agent job has five seconds of grace
+-- (ops/time_out.rs); one of a hundred years is left out, because the sum might not be a number. A worker over HTTP may
+-- be silent for thirty seconds (ops/upkeep.rs).
 SELECT min(due) AS due
 FROM (SELECT min(run_at) AS due FROM jobs WHERE state IN ('scheduled', 'retryable')
       UNION ALL
       SELECT min(lease_expires_at) FROM jobs WHERE state = 'active'
       UNION ALL
-      SELECT min(claimed_at + timeout_ms) + 5000 FROM jobs
+      SELECT min(claimed_at + timeout_ms + CASE WHEN kind = 'plain' THEN 0 ELSE 5000 END) FROM jobs
       WHERE state = 'active' AND timeout_ms < 3155760000000
+      UNION ALL
+      SELECT min(CASE WHEN j.claimed_at > w.seen_at THEN j.claimed_at ELSE w.seen_at END) + 30000
+      FROM jobs AS j JOIN workers AS w ON w.name = j.worker_id
+      WHERE j.state = 'active' AND j.kind = 'plain' AND w.kind = 'http'
       UNION ALL
       SELECT min(expires_at) FROM jobs WHERE expires_at IS NOT NULL AND ended_at IS NULL
       UNION ALL

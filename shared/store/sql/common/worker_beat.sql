@@ -4,5 +4,5 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT (name) DO UPDATE
 SET instance = excluded.instance, host = excluded.host, pid = excluded.pid, version = excluded.version,
     queues = excluded.queues, slots = excluded.slots, busy = excluded.busy, state = excluded.state,
-    started_at = excluded.started_at, seen_at = excluded.seen_at
+    started_at = excluded.started_at, seen_at = excluded.seen_at, kind = 'own'
 WHERE workers.instance = excluded.instance OR workers.seen_at <= $12

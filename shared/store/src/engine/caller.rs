@@ -19,7 +19,7 @@ use turnstone_domain::budget::Budget;
 use turnstone_domain::{JobId, Lease, NewJob, ReviewId, Settlement, Timestamp, TurnWrite};
 
 impl<R: Reader> Engine<R> {
-    async fn ask<T>(&self, work: impl FnOnce(oneshot::Sender<T>) -> Work) -> Result<T, StoreError> {
+    pub(super) async fn ask<T>(&self, work: impl FnOnce(oneshot::Sender<T>) -> Work) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let asked = Asked { work: work(reply), at: Instant::now() };
         self.writer.send(asked).await.map_err(|_| StoreError::Closed)?;
@@ -28,6 +28,13 @@ impl<R: Reader> Engine<R> {
 
     pub(super) async fn request(&self, request: Request) -> Result<Answer, StoreError> {
         self.ask(|reply| Work::Other(request, reply)).await?
+    }
+
+    /// Whether it is worth asking the writer for jobs, and of which queues: an idle poll is one read.
+    pub(super) async fn has_work_for(&self, request: &mut ClaimRequest) -> Result<bool, StoreError> {
+        let ready = self.ready_queues(request.kind, request.now).await?;
+        request.queues = wanted(&request.queues, ready);
+        Ok(!request.queues.is_empty() && request.limit > 0)
     }
 
     async fn count(&self, request: Request) -> Result<usize, StoreError> {
@@ -82,10 +89,7 @@ impl<R: Reader> Intake for Engine<R> {
 #[async_trait]
 impl<R: Reader> Ledger for Engine<R> {
     async fn claim(&self, mut request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
-        // An idle poll is one read: the writer is asked only when a queue has something.
-        let ready = self.ready_queues(request.kind, request.now).await?;
-        request.queues = wanted(&request.queues, ready);
-        if request.queues.is_empty() || request.limit == 0 {
+        if !self.has_work_for(&mut request).await? {
             return Ok(Vec::new());
         }
         match self.request(Request::Claim(request)).await? {

@@ -2,7 +2,7 @@
 
 use super::columns::BulkRow;
 use super::statement::as_json;
-use crate::{HourlyCount, StoreError, WorkerBeat, WorkerState};
+use crate::{Directive, HourlyCount, StoreError, WorkerBeat, WorkerKind, WorkerState};
 use serde::de::DeserializeOwned;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::{Engagement, User};
@@ -405,6 +405,8 @@ pub(super) fn worker(row: &impl Fields) -> Result<WorkerBeat, Inconsistency> {
         state: word(row, "state", WorkerState::parse)?,
         started_at: time(row, "started_at")?,
         seen_at: time(row, "seen_at")?,
+        kind: word(row, "kind", WorkerKind::parse)?,
+        directive: maybe::<&str>(row, "directive")?.and_then(Directive::parse),
     })
 }
 

@@ -127,7 +127,8 @@ impl Unit {
             {
                 learnt.push((token.clone(), None));
             }
-            if let Some(token) = &job.lease_token {
+            // Plain jobs are written without their token, so what is known of them need not stay true.
+            if let Some(token) = job.lease_token.as_ref().filter(|_| job.engagement_seq.is_some()) {
                 let engagement = self.engagement_of(job.seq).map(|row| EngagementRow {
                     read: (row.events, row.messages),
                     budget: self.budgets.get(&row.budget_seq).copied().unwrap_or(row.budget),

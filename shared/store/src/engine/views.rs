@@ -1,6 +1,6 @@
 //! Reads, on connections of their own.
 
-use super::Engine;
+use super::{Engine, remote};
 use super::columns::Columns;
 use super::rows::{self, EngagementRow, Inconsistency, JobRow, get, json, time};
 use super::session::{Arg, Args, Reader};
@@ -12,10 +12,11 @@ use crate::{
 };
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::event::Event;
-use turnstone_domain::job::{AgentJob, FailedAttempt};
+use turnstone_domain::job::{AgentJob, FailedAttempt, SavedState};
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::review::Review;
 use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
@@ -43,6 +44,21 @@ async fn one<R: Reader, T>(
     Ok(all(reader, action, text, args, decode).await?.pop())
 }
 
+/// Reads the rows of some keys.
+async fn by_seqs<R: Reader, T>(
+    reader: &R,
+    action: &'static str,
+    text: &Text,
+    seqs: &[i64],
+    decode: fn(&R::Row) -> Result<T, Inconsistency>,
+) -> Result<Vec<T>, StoreError> {
+    if seqs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let keys = Args::Rows(Columns::of(seqs.iter().map(|seq| (*seq,)).collect()), &[]);
+    decode_all(&reader.read(action, text, keys).await?, decode)
+}
+
 /// Reads the row of one key.
 async fn by_seq<R: Reader, T>(
     reader: &R,
@@ -66,55 +82,68 @@ impl<R: Reader> Engine<R> {
         all(&self.readers, "look for work", &sql::QUEUES_READY, &values, |row| get(row, "name")).await
     }
 
-    /// A job with everything that belongs to it; `None` when its history is gone already.
-    async fn complete(&self, row: JobRow) -> Result<Option<Job>, StoreError> {
+    /// Jobs with everything that belongs to them, in the order of the rows. One whose history is gone already is left
+    /// out.
+    pub(super) async fn complete(&self, rows: Vec<JobRow>) -> Result<Vec<Job>, StoreError> {
         let readers = &self.readers;
-        let (action, text) = ("read an envelope", &sql::ENVELOPES_BY_JOB);
-        let envelope = by_seq(readers, action, text, row.seq, rows::envelope).await?;
-        let Some((_, retry, envelope)) = envelope else { return Ok(None) };
-        let seq = [row.seq.into()];
-        let result = one(readers, "read a result", &sql::JOB_RESULT, &seq, |row| json(row, "result")).await?;
-        let errors = all(readers, "read errors", &sql::JOB_ERRORS, &seq, |row| {
-            Ok(FailedAttempt {
-                attempt: get(row, "attempt")?,
-                error: json(row, "error")?,
-                at: time(row, "at")?,
-            })
-        })
-        .await?;
-        let agent = match row.engagement_seq {
-            Some(seq) => self.agent_side(&row, seq).await?,
-            None => None,
+        let seqs: Vec<i64> = rows.iter().map(|row| row.seq).collect();
+        let envelopes = by_seqs(readers, "read envelopes", &sql::ENVELOPES_BY_JOB, &seqs, rows::envelope);
+        let mut envelopes: HashMap<i64, _> = envelopes
+            .await?
+            .into_iter()
+            .map(|(seq, retry, envelope)| (seq, (retry, envelope)))
+            .collect();
+        let result = |row: &R::Row| Ok((get::<i64>(row, "job_seq")?, json::<Value>(row, "result")?));
+        let results = by_seqs(readers, "read results", &sql::RESULTS_BY_JOB, &seqs, result);
+        let mut results: HashMap<i64, Value> = results.await?.into_iter().collect();
+        let saved = by_seqs(readers, "read saved states", &sql::SAVED_BY_JOB, &seqs, remote::saved);
+        let mut saved: HashMap<i64, SavedState> = saved.await?.into_iter().collect();
+        let mut errors: HashMap<i64, Vec<FailedAttempt>> = HashMap::new();
+        let failed = |row: &R::Row| {
+            let (attempt, error, at) = (get(row, "attempt")?, json(row, "error")?, time(row, "at")?);
+            Ok((get::<i64>(row, "job_seq")?, FailedAttempt { attempt, error, at }))
         };
-        let step = self.step_input(&row).await?;
-        Ok(Some(Job {
-            id: row.id,
-            job_type: row.job_type,
-            queue: row.queue,
-            state: row.state,
-            priority: row.priority,
-            attempt: row.attempt,
-            failures: row.failures,
-            created_at: row.created_at,
-            run_at: row.run_at,
-            started_at: row.started_at,
-            ended_at: row.ended_at,
-            expires_at: row.expires_at,
-            timeout_ms: row.timeout_ms,
-            worker_id: row.worker_id,
-            tenant: row.tenant,
-            workflow_id: step.workflow_id,
-            parent_results: step.parent_results,
-            dead_letter: row.dead_letter,
-            held: row.held,
-            saved: None,
-            retry,
-            retry_delay_ms: row.retry_delay_ms,
-            envelope,
-            result,
-            errors,
-            agent,
-        }))
+        for (seq, failed) in by_seqs(readers, "read errors", &sql::ERRORS_BY_JOB, &seqs, failed).await? {
+            errors.entry(seq).or_default().push(failed);
+        }
+        let mut jobs = Vec::with_capacity(rows.len());
+        for row in rows {
+            let Some((retry, envelope)) = envelopes.remove(&row.seq) else { continue };
+            let agent = match row.engagement_seq {
+                Some(seq) => self.agent_side(&row, seq).await?,
+                None => None,
+            };
+            let step = self.step_input(&row).await?;
+            jobs.push(Job {
+                id: row.id,
+                job_type: row.job_type,
+                queue: row.queue,
+                state: row.state,
+                priority: row.priority,
+                attempt: row.attempt,
+                failures: row.failures,
+                created_at: row.created_at,
+                run_at: row.run_at,
+                started_at: row.started_at,
+                ended_at: row.ended_at,
+                expires_at: row.expires_at,
+                timeout_ms: row.timeout_ms,
+                worker_id: row.worker_id,
+                tenant: row.tenant,
+                workflow_id: step.workflow_id,
+                parent_results: step.parent_results,
+                dead_letter: row.dead_letter,
+                held: row.held,
+                saved: saved.remove(&row.seq),
+                retry,
+                retry_delay_ms: row.retry_delay_ms,
+                envelope,
+                result: results.remove(&row.seq),
+                errors: errors.remove(&row.seq).unwrap_or_default(),
+                agent,
+            });
+        }
+        Ok(jobs)
     }
 
     async fn agent_side(&self, row: &JobRow, engagement_seq: i64) -> Result<Option<AgentJob>, StoreError> {
@@ -178,7 +207,7 @@ impl<R: Reader> Views for Engine<R> {
     async fn job_of(&self, id: &JobId, tenant: Option<&str>) -> Result<Option<Job>, StoreError> {
         let values = [id.as_str().into(), tenant.into()];
         match one(&self.readers, "read a job", &sql::JOB_BY_ID, &values, JobRow::decode).await? {
-            Some(row) => self.complete(row).await,
+            Some(row) => Ok(self.complete(vec![row]).await?.pop()),
             None => Ok(None),
         }
     }
@@ -193,11 +222,7 @@ impl<R: Reader> Views for Engine<R> {
         let part = [page.limit.into(), page.offset.into()];
         let values: Vec<Arg<'_>> = matching(filter).into_iter().chain(sort).chain(part).collect();
         let rows = all(readers, "list jobs", text, &values, JobRow::decode).await?;
-        let mut jobs = Vec::with_capacity(rows.len());
-        for row in rows {
-            jobs.extend(self.complete(row).await?);
-        }
-        Ok((jobs, total.unsigned_abs()))
+        Ok((self.complete(rows).await?, total.unsigned_abs()))
     }
 
     async fn engagement_of(

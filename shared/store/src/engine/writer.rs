@@ -14,11 +14,12 @@ use super::ops::{
     agents, cancel, claim, control, crons, decide, leader, leases, operate, prune, push, queues, remote,
     schemas, statistics, time_out, turns, upkeep, webhooks, workers, workflows,
 };
+use super::rows::JobRow;
 use super::session::{CommitError, Session};
 use super::unit::Unit;
 use crate::{
     CancelOutcome, Claim, ClaimRequest, Decision, DecisionOutcome, Doorbell, Duty, LedgerError, NewAgent,
-    Pushed, Ring, StoreError, Term, WorkerBeat,
+    Pushed, RemoteOutcome, Report, Ring, StoreError, Term, WorkerBeat,
 };
 use backon::{BackoffBuilder, ExponentialBuilder};
 use std::sync::Arc;
@@ -81,8 +82,8 @@ pub(super) enum Answer {
 
 type Reply<T> = oneshot::Sender<T>;
 
-/// A request with the place for its answer, and when it was made. Turns and pushes are told apart because many of them
-/// share statements.
+/// A request with the place for its answer, and when it was made. Turns, pushes and reports are told apart because many of
+/// them share statements.
 pub(super) struct Asked {
     pub work: Work,
     pub at: Instant,
@@ -92,12 +93,14 @@ pub(super) struct Asked {
 pub(super) enum Work {
     Turn(Box<TurnStep>, Reply<Result<Budget, LedgerError>>),
     Push(Vec<NewJob>, Reply<Result<Vec<Pushed>, StoreError>>),
+    Report(Box<Report>, Reply<Result<RemoteOutcome<JobRow>, StoreError>>),
     Other(Request, Reply<Result<Answer, StoreError>>),
 }
 
 enum Done {
     Turn(Result<Budget, LedgerError>),
     Push(Result<Vec<Pushed>, StoreError>),
+    Report(Box<Result<RemoteOutcome<JobRow>, StoreError>>),
     Other(Result<Answer, StoreError>),
 }
 
@@ -107,6 +110,7 @@ impl Work {
         match self {
             Self::Turn(_, reply) => reply.is_closed(),
             Self::Push(_, reply) => reply.is_closed(),
+            Self::Report(_, reply) => reply.is_closed(),
             Self::Other(_, reply) => reply.is_closed(),
         }
     }
@@ -239,11 +243,12 @@ impl<S: Session> Writer<S> {
 
     async fn apply(&mut self, batch: &[Asked], trusting: bool) -> Result<Outcome, StoreError> {
         let (mut rings, mut learnt, mut ended) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut steps, mut pushes) = (Vec::new(), Vec::new());
+        let (mut steps, mut pushes, mut reports) = (Vec::new(), Vec::new(), Vec::new());
         for asked in batch {
             match &asked.work {
                 Work::Turn(step, _) => steps.push(&**step),
                 Work::Push(jobs, _) => pushes.push(jobs.as_slice()),
+                Work::Report(report, _) => reports.push(&**report),
                 Work::Other(..) => {}
             }
         }
@@ -266,13 +271,24 @@ impl<S: Session> Writer<S> {
         rings.append(&mut unit.rings);
         learnt.append(&mut unit.learnt());
         ended.append(&mut unit.ended);
+        let mut unit = Unit::default();
+        let reported = if reports.is_empty() {
+            Vec::new()
+        } else {
+            remote::report(&mut self.session, &mut unit, &reports).await?
+        };
+        rings.append(&mut unit.rings);
+        learnt.append(&mut unit.learnt());
+        ended.append(&mut unit.ended);
         let (mut stepped, mut pushed) = (stepped.into_iter(), pushed.into_iter());
+        let mut reported = reported.into_iter();
         let mut done = Vec::with_capacity(batch.len());
         for asked in batch {
             let closed = || StoreError::Closed;
             done.push(match &asked.work {
                 Work::Turn(..) => Done::Turn(stepped.next().unwrap_or_else(|| Err(closed().into()))),
                 Work::Push(..) => Done::Push(pushed.next().unwrap_or_else(|| Err(closed()))),
+                Work::Report(..) => Done::Report(Box::new(reported.next().ok_or_else(closed))),
                 Work::Other(request, _) => {
                     let mut unit = Unit::default();
                     let answer = self.other(&mut unit, request).await?;
@@ -326,7 +342,7 @@ impl<S: Session> Writer<S> {
                 }
             }
             Request::ReleaseAll { now } => {
-                Answer::Count(upkeep::reap(session, unit, Timestamp(i64::MAX), *now, usize::MAX).await?)
+                Answer::Count(upkeep::release_all(session, unit, *now).await?)
             }
             Request::Beat { beat, silent_ms } => match workers::beat(session, beat, *silent_ms).await? {
                 Ok(()) => Answer::Done,
@@ -372,7 +388,7 @@ async fn perform<S: Session>(
 ) -> Result<usize, StoreError> {
     match duty {
         Duty::PromoteDue => upkeep::promote_due(session, unit, now, limit).await,
-        Duty::ReapExpired => upkeep::reap(session, unit, now, now, limit).await,
+        Duty::ReapExpired => upkeep::reap(session, unit, now, limit).await,
         Duty::ExpireJobs => upkeep::expire_jobs(session, unit, now, limit).await,
         Duty::ExpireReviews => upkeep::expire_reviews(session, unit, now, limit).await,
         Duty::TimeOutJobs => time_out::apply(session, unit, now, limit).await,
@@ -415,6 +431,7 @@ fn refusal(work: &Work, error: &StoreError) -> Done {
     match work {
         Work::Turn(..) => Done::Turn(Err(LedgerError::Store(error.clone()))),
         Work::Push(..) => Done::Push(Err(error.clone())),
+        Work::Report(..) => Done::Report(Box::new(Err(error.clone()))),
         Work::Other(..) => Done::Other(Err(error.clone())),
     }
 }
@@ -425,6 +442,7 @@ fn answer(batch: Vec<Asked>, done: Vec<Done>) {
         match (asked.work, done) {
             (Work::Turn(_, reply), Done::Turn(done)) => drop(reply.send(done)),
             (Work::Push(_, reply), Done::Push(done)) => drop(reply.send(done)),
+            (Work::Report(_, reply), Done::Report(done)) => drop(reply.send(*done)),
             (Work::Other(_, reply), Done::Other(done)) => drop(reply.send(done)),
             _ => tracing::error!("the writer mixed up its answers"),
         }

@@ -95,6 +95,8 @@ async fn claim_and_settle(ground: &Ground, batch: usize, began: Instant) -> anyh
             limit: batch,
             worker_id: "bench".to_owned(),
             lease_ms: 60_000,
+            tenant: None,
+            runtime_tags: None,
             now: ground.clock.now(),
         };
         let claims = ledger.claim(request).await?;

@@ -3,11 +3,11 @@
 use super::super::definitions::Definitions;
 use super::super::rows::{self, JobRow};
 use super::super::session::{Arg, Args, Session, limit};
-use super::super::statement::read_by;
+use super::super::statement::{as_json, read_by};
 use super::super::unit::Unit;
 use super::super::workflows::StepInput;
 use super::upkeep;
-use crate::{Claim, ClaimRequest, EngagementClaim, StoreError, sql};
+use crate::{Claim, ClaimRequest, EngagementClaim, JobKind, Ring, StoreError, sql};
 use serde_json::json;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ use turnstone_domain::{AgentDefinition, Checkpoint, EventName, Ids, Lease};
 
 /// Jobs that are looked at in search of one that can be read.
 const MOST_LOOKED_AT: usize = 4096;
+/// The scheduler looks again at least this often by itself; what is due earlier is rung for.
+const SOON_MS: i64 = 2_500;
 
 /// Claims up to `request.limit` jobs from the queues, in the order in which they are named.
 pub(in super::super) async fn apply<S: Session>(
@@ -27,25 +29,13 @@ pub(in super::super) async fn apply<S: Session>(
     definitions: &mut Definitions,
     ids: &dyn Ids,
 ) -> Result<Vec<Claim>, StoreError> {
-    let (mut seqs, mut agents) = (Vec::new(), HashMap::new());
-    for queue in &request.queues {
-        let room = request.limit.saturating_sub(seqs.len());
-        if room == 0 {
-            break;
-        }
-        let jobs = Wanted { request, queue, room };
-        upkeep::promote_for_claim(session, &mut unit.rings, &jobs.values(room), request.now).await?;
-        seqs.extend(jobs.choose(session, unit, definitions, &mut agents).await?);
-    }
+    let (seqs, mut agents) = take(session, unit, request, definitions, ids).await?;
     let resumed: Vec<(i64, i64)> = seqs
         .iter()
         .filter_map(|seq| unit.job(*seq))
-        .filter(|job| job.attempt > 0)
+        .filter(|job| job.attempt > 1)
         .filter_map(|job| job.position.as_ref().map(|position| (job.seq, position.turn)))
         .collect();
-    for seq in &seqs {
-        start(unit, *seq, request, ids)?;
-    }
     unit.flush(session).await?;
     let keys = seqs.iter().map(|seq| (*seq,)).collect();
     let mut envelopes: HashMap<i64, (RetryPolicy, Envelope)> =
@@ -76,16 +66,45 @@ pub(in super::super) async fn apply<S: Session>(
     Ok(claims)
 }
 
+/// Chooses jobs and starts them, in memory: nothing is written before the unit is flushed.
+pub(super) async fn take<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    request: &ClaimRequest,
+    definitions: &mut Definitions,
+    ids: &dyn Ids,
+) -> Result<(Vec<i64>, HashMap<i64, Arc<AgentDefinition>>), StoreError> {
+    let (mut seqs, mut agents) = (Vec::new(), HashMap::new());
+    let tags = request.runtime_tags.as_ref().map(as_json).transpose()?;
+    for queue in &request.queues {
+        let room = request.limit.saturating_sub(seqs.len());
+        if room == 0 {
+            break;
+        }
+        let jobs = Wanted { request, tags: tags.as_deref(), queue, room };
+        upkeep::promote_for_claim(session, &mut unit.rings, &jobs.values(room), request.now).await?;
+        seqs.extend(jobs.choose(session, unit, definitions, &mut agents).await?);
+    }
+    for seq in &seqs {
+        start(unit, *seq, request, ids)?;
+    }
+    Ok((seqs, agents))
+}
+
 /// Jobs of one queue.
 struct Wanted<'a> {
     request: &'a ClaimRequest,
+    /// What the worker's runtime has to offer: JSON.
+    tags: Option<&'a str>,
     queue: &'a str,
     room: usize,
 }
 
 impl Wanted<'_> {
-    fn values(&self, rows: usize) -> [Arg<'_>; 4] {
-        [self.request.kind.as_str().into(), self.queue.into(), limit(rows).into(), self.request.now.0.into()]
+    fn values(&self, rows: usize) -> [Arg<'_>; 6] {
+        let (request, tags) = (self.request, self.tags);
+        let (kind, tenant) = (request.kind.as_str(), request.tenant.as_deref());
+        [kind.into(), self.queue.into(), limit(rows).into(), request.now.0.into(), tenant.into(), tags.into()]
     }
 
     /// The next jobs, with their agents. A job that this version cannot read is left for a newer worker; those behind
@@ -150,10 +169,20 @@ fn start(unit: &mut Unit, seq: i64, request: &ClaimRequest, ids: &dyn Ids) -> Re
     job.attempt += 1;
     job.started_at = job.started_at.or(Some(request.now));
     job.claimed_at = Some(request.now);
-    job.worker_id = Some(request.worker_id.clone());
+    let worker = (!request.worker_id.is_empty()).then(|| request.worker_id.clone());
+    job.worker_id.clone_from(&worker);
     job.lease_token = Some(ids.next());
-    job.lease_expires_at = Some(request.now.plus_ms(request.lease_ms));
-    let data = json!({"attempt": job.attempt, "worker_id": request.worker_id});
+    let lease_ms = match request.kind {
+        JobKind::Plain => job.visibility_ms.unwrap_or(request.lease_ms),
+        JobKind::Agent => request.lease_ms,
+    };
+    job.lease_ms = Some(lease_ms);
+    job.lease_expires_at = Some(request.now.plus_ms(lease_ms));
+    let ends_soon = job.timeout_ms.is_some_and(|timeout| timeout < SOON_MS) || lease_ms < SOON_MS;
+    if request.kind == JobKind::Plain && ends_soon {
+        unit.rings.push(Ring::Due);
+    }
+    let data = json!({"attempt": unit.job(seq).map(|job| job.attempt), "worker_id": worker});
     unit.note(seq, EventName::JobStarted, data, request.now)
 }
 

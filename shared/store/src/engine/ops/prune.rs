@@ -18,6 +18,8 @@ const OF_JOBS: &[&Text] = &[
     &sql::PRUNE_REVIEWS,
     &sql::PRUNE_RESULTS,
     &sql::PRUNE_ERRORS,
+    &sql::PRUNE_SAVED_STATES,
+    &sql::PRUNE_PROGRESS,
     &sql::PRUNE_ENVELOPES,
     &sql::PRUNE_JOBS,
 ];

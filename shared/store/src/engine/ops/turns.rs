@@ -8,6 +8,7 @@ use super::super::unit::Unit;
 use crate::{LedgerError, Ring, StoreError, sql};
 use serde_json::{Value, json};
 use turnstone_domain::budget::{Budget, BudgetMove};
+use turnstone_domain::reported::HandlerWord;
 use turnstone_domain::{EventName, Lease, Settlement, Timestamp, TurnWrite};
 
 /// What one turn hands over.
@@ -137,7 +138,7 @@ pub(super) fn settle(
             unit.error(seq, error, now)?;
             unit.rings.push(Ring::Due);
             let next = run_at.to_rfc3339();
-            let (code, message) = (error.kind.code(), &error.message);
+            let (code, message) = (error.code(), &error.message);
             (
                 EventName::JobRetrying,
                 json!({"code": code, "message": message, "retry_delay_ms": delay_ms, "next_retry_at": next}),
@@ -145,8 +146,13 @@ pub(super) fn settle(
         }
         Settlement::Discard { error } => {
             job.failures += 1;
+            match error.handler_word() {
+                Some(HandlerWord::DeadLetter) => job.dead_letter = true,
+                Some(HandlerWord::Discard) => job.dead_letter = false,
+                _ => {}
+            }
             unit.error(seq, error, now)?;
-            (EventName::JobDiscarded, json!({"code": error.kind.code(), "message": error.message}))
+            (EventName::JobDiscarded, json!({"code": error.code(), "message": error.message}))
         }
         Settlement::Park { review } => {
             unit.review(seq, review, now);

@@ -4,14 +4,16 @@ use super::super::rows::{self, JobRow};
 use super::super::session::{Arg, Session, limit as row_limit};
 use super::super::statement::read;
 use super::super::unit::Unit;
-use super::decide;
+use super::{decide, remote, turns};
 use crate::sql::{self, Text};
-use crate::{Ring, StoreError};
+use crate::{Ring, StoreError, WorkerBeat};
 use serde_json::json;
+use std::collections::HashSet;
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{EventName, JobError, JobState, Timestamp};
+use turnstone_domain::{EventName, JobError, JobState, Settlement, Timestamp};
 
 /// Leases that may run out in a row without a checkpoint before the job is given up: it kills its workers.
 const MAX_LAPSES: i64 = 20;
@@ -73,37 +75,55 @@ async fn promote<S: Session>(
     Ok(due.len())
 }
 
-/// `active → available` for leases that ended before `until`.
+/// `active → available` for leases that have ended, and for those of workers over HTTP that have been silent too long.
 pub(in super::super) async fn reap<S: Session>(
     session: &mut S,
     unit: &mut Unit,
-    until: Timestamp,
     now: Timestamp,
     limit: usize,
 ) -> Result<usize, StoreError> {
-    let rows = rows_until(session, "reap expired leases", &sql::JOBS_LAPSED, until, limit).await?;
+    let mut rows = rows_until(session, "reap expired leases", &sql::JOBS_LAPSED, now, limit).await?;
+    let since = now.plus_ms(-WorkerBeat::HTTP_SILENT_MS);
+    let room = limit.saturating_sub(rows.len());
+    let silent = rows_until(session, "reap leases of silent workers", &sql::JOBS_SILENT, since, room).await?;
+    let known: HashSet<i64> = rows.iter().map(|job| job.seq).collect();
+    rows.extend(silent.into_iter().filter(|job| !known.contains(&job.seq)));
+    lapse(session, unit, rows, now).await
+}
+
+/// `active → available` for every job of our own workers, whatever its lease says. Workers over HTTP live on when we stop.
+pub(in super::super) async fn release_all<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    let (action, ever) = ("reap all leases", Timestamp(i64::MAX));
+    let mut rows = rows_until(session, action, &sql::JOBS_LAPSED, ever, usize::MAX).await?;
+    rows.retain(|job| job.engagement_seq.is_some());
+    lapse(session, unit, rows, now).await
+}
+
+async fn lapse<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    rows: Vec<JobRow>,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
     let seqs: Vec<i64> = rows.iter().map(|job| job.seq).collect();
+    let plain = rows.iter().filter(|job| job.engagement_seq.is_none()).map(|job| job.seq).collect();
+    let policies = remote::retry_policies(session, plain).await?;
     unit.take_in(session, rows).await?;
     for seq in &seqs {
         unit.give_back(*seq)?;
         let job = unit.change_job(*seq)?;
         let (worker, token) = (job.worker_id.clone(), job.lease_token.clone());
         job.lapses += 1;
-        let lapses = job.lapses;
         unit.note(*seq, EventName::LeaseExpired, json!({"worker_id": worker}), now)?;
-        if lapses >= MAX_LAPSES {
-            let message = format!(
-                "{lapses} workers in a row lost this job before they could commit anything; it may be killing them. \
-                 Look at the workers' logs, then enqueue it again"
-            );
-            let error = JobError::new(FailureKind::Internal, message);
-            let job = unit.change_job(*seq)?;
-            job.step(Trigger::Discard, now)?;
-            job.failures += 1;
-            unit.error(*seq, &error, now)?;
-            let data = json!({"code": error.kind.code(), "message": error.message});
-            unit.note(*seq, EventName::JobDiscarded, data, now)?;
-        } else {
+        let last = match policies.get(seq) {
+            Some(policy) => lapse_plain(unit, *seq, policy, now)?,
+            None => lapse_agent(unit, *seq, now)?,
+        };
+        if !last {
             unit.change_job(*seq)?.step(Trigger::LeaseExpired, now)?;
             unit.rings.push(Ring::Available);
         }
@@ -111,6 +131,38 @@ pub(in super::super) async fn reap<S: Session>(
     }
     unit.flush(session).await?;
     Ok(seqs.len())
+}
+
+/// An agent job is given up when it kills its workers. Whether it was.
+fn lapse_agent(unit: &mut Unit, seq: i64, now: Timestamp) -> Result<bool, StoreError> {
+    let lapses = unit.change_job(seq)?.lapses;
+    if lapses < MAX_LAPSES {
+        return Ok(false);
+    }
+    let message = format!(
+        "{lapses} workers in a row lost this job before they could commit anything; it may be killing them. \
+         Look at the workers' logs, then enqueue it again"
+    );
+    turns::settle(unit, seq, &Settlement::Discard { error: JobError::new(FailureKind::Internal, message) }, now)?;
+    Ok(true)
+}
+
+/// For a plain job a lost lease is a failed attempt, and the next one may begin at once; after the last it is discarded
+/// (OJS worker protocol §6.4). Whether it was.
+fn lapse_plain(unit: &mut Unit, seq: i64, policy: &RetryPolicy, now: Timestamp) -> Result<bool, StoreError> {
+    let job = unit.change_job(seq)?;
+    let held = job.lease_ms.unwrap_or_default();
+    let message = format!(
+        "its worker neither ended it nor renewed its reservation of {held} ms, or has fallen silent; it may have died"
+    );
+    let error = JobError::new(FailureKind::Silence, message);
+    if job.attempt >= i64::from(policy.max_attempts) {
+        turns::settle(unit, seq, &Settlement::Discard { error }, now)?;
+        return Ok(true);
+    }
+    job.failures += 1;
+    unit.error(seq, &error, now)?;
+    Ok(false)
 }
 
 /// Any state that is not terminal `→ discarded` for jobs whose `expires_at` has passed.
@@ -132,6 +184,7 @@ pub(in super::super) async fn expire_jobs<S: Session>(
         }
         let job = unit.change_job(*seq)?;
         job.step(Trigger::Expire, now)?;
+        job.dead_letter = false;
         let error = JobError::new(FailureKind::Expired, "the job's expires_at passed before it ended");
         unit.error(*seq, &error, now)?;
         unit.note(*seq, EventName::JobExpired, json!({"previous_state": previous}), now)?;

@@ -1,0 +1,5 @@
+-- How far a job is. $1 id, $2 tenant; NULL matches all.
+SELECT j.state, j.ended_at, p.millionths, p.message, p.data, p.at
+FROM jobs AS j
+LEFT JOIN progress AS p ON p.job_seq = j.seq
+WHERE j.id = $1 AND ($2 IS NULL OR j.tenant = $2)

@@ -1,0 +1,6 @@
+-- Saves a state over the last one; the first is number 1.
+INSERT INTO saved_states (job_seq, state, sequence, at)
+VALUES ($1, $2, 1, $3)
+ON CONFLICT (job_seq) DO UPDATE
+SET state = excluded.state, sequence = saved_states.sequence + 1, at = excluded.at
+RETURNING sequence

@@ -1,0 +1,35 @@
+//! Activate: `pending → available` (OJS core §5.2).
+
+use super::super::super::rows::{JobRow, get};
+use super::super::super::session::Session;
+use super::super::super::statement::read;
+use super::super::super::unit::Unit;
+use crate::{RemoteOutcome, Ring, StoreError, sql};
+use serde_json::json;
+use turnstone_domain::state::Trigger;
+use turnstone_domain::{EventName, JobId, JobState, Timestamp};
+
+/// Lets a waiting job go on. One that waits for an answer to a review goes on only with the answer.
+pub(super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    id: &JobId,
+    tenant: Option<&str>,
+    now: Timestamp,
+) -> Result<RemoteOutcome<JobRow>, StoreError> {
+    let Some(seq) = unit.read_job(session, id, tenant).await? else { return Ok(RemoteOutcome::NotFound) };
+    let state = unit.change_job(seq)?.state;
+    if state != JobState::Pending {
+        return Ok(RemoteOutcome::WrongState(state));
+    }
+    let (action, values) = ("look for reviews", [seq.into()]);
+    let reviews = read(session, action, &sql::REVIEWS_WAITING, &values, |row| get::<i64>(row, "reviews"));
+    if reviews.await?.into_iter().any(|reviews| reviews > 0) {
+        return Ok(RemoteOutcome::NotForYou);
+    }
+    unit.change_job(seq)?.step(Trigger::Activate, now)?;
+    unit.note(seq, EventName::JobAvailable, json!({"reason": "activated"}), now)?;
+    unit.rings.push(Ring::Available);
+    unit.flush(session).await?;
+    Ok(unit.job(seq).cloned().map_or(RemoteOutcome::NotFound, RemoteOutcome::Done))
+}

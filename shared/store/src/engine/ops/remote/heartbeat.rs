@@ -1,0 +1,98 @@
+//! Heartbeats: a worker lives, its reservations are renewed, and it is told what to do (OJS worker protocol §4).
+
+use super::super::super::rows::{self, JobRow};
+use super::super::super::session::{Arg, Args, Session};
+use super::super::super::statement::{read, read_by};
+use super::super::super::unit::Unit;
+use super::is_of;
+use crate::{
+    DEFAULT_VISIBILITY_MS, Directive, Heartbeat, HeartbeatAnswer, Ring, StoreError, WorkerBeat, WorkerKind,
+    WorkerState, sql,
+};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use turnstone_domain::{JobId, JobState};
+
+/// The inner error is the caller's alone: its name is taken.
+pub(super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    beat: &Heartbeat,
+) -> Result<Result<HeartbeatAnswer, StoreError>, StoreError> {
+    let values = [
+        beat.worker.as_str().into(),
+        Arg::Int(beat.busy),
+        beat.state.map(WorkerState::as_str).into(),
+        beat.at.0.into(),
+    ];
+    session.execute("hear of a worker", &sql::WORKER_HEARD, Args::Values(&values)).await?;
+    let name = [beat.worker.as_str().into()];
+    let heard = read(session, "look for a worker", &sql::WORKERS_LISTED, &name, rows::worker).await?;
+    let worker = match heard.into_iter().next() {
+        Some(worker) if worker.kind == WorkerKind::Http => worker,
+        other => return Ok(Err(taken(beat, other))),
+    };
+    let extended = extend(session, unit, beat).await?;
+    let directive = match worker.directive {
+        Some(directive) => Some(directive),
+        None => asked_by_jobs(session, unit, &extended).await?,
+    };
+    unit.flush(session).await?;
+    Ok(Ok(HeartbeatAnswer { state: worker.state, directive, extended }))
+}
+
+fn taken(beat: &Heartbeat, other: Option<WorkerBeat>) -> StoreError {
+    StoreError::WorkerNameTaken {
+        name: beat.worker.clone(),
+        host: other.as_ref().map_or_else(|| "an unknown host".to_owned(), |other| other.host.clone()),
+        pid: other.map_or(0, |other| other.pid),
+    }
+}
+
+/// Renews the reservations of those of the named jobs that this worker holds.
+async fn extend<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    beat: &Heartbeat,
+) -> Result<Vec<JobId>, StoreError> {
+    let named: BTreeSet<&JobId> = beat.jobs.iter().collect();
+    let keys = named.into_iter().map(|id| (id.clone(),)).collect();
+    let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    unit.take_in(session, rows).await?;
+    let mut extended = Vec::new();
+    for id in &beat.jobs {
+        let held = |unit: &Unit, seq: &i64| {
+            unit.job(*seq).is_some_and(|job| {
+                job.state == JobState::Active
+                    && job.engagement_seq.is_none()
+                    && job.worker_id.as_ref().is_none_or(|holder| *holder == beat.worker)
+            }) && is_of(unit, *seq, beat.tenant.as_deref())
+        };
+        let Some(seq) = unit.seq_of(id).filter(|seq| held(unit, seq)) else { continue };
+        if extended.contains(id) {
+            continue;
+        }
+        let job = unit.change_job(seq)?;
+        let duration = beat.visibility_ms.or(job.lease_ms).unwrap_or(DEFAULT_VISIBILITY_MS);
+        job.lease_expires_at = Some(beat.at.plus_ms(duration));
+        extended.push(id.clone());
+    }
+    if beat.visibility_ms.is_some() && !extended.is_empty() {
+        unit.rings.push(Ring::Due);
+    }
+    Ok(extended)
+}
+
+/// What the meta of one of its jobs tells the worker to do: `test_directive`, by which clients try out how their workers
+/// stop.
+async fn asked_by_jobs<S: Session>(
+    session: &mut S,
+    unit: &Unit,
+    held: &[JobId],
+) -> Result<Option<Directive>, StoreError> {
+    let keys = held.iter().filter_map(|id| unit.seq_of(id)).map(|seq| (seq,)).collect();
+    let decode = |row: &S::Row| rows::json::<Map<String, Value>>(row, "meta");
+    let metas = read_by(session, "read directives", &sql::DIRECTIVES_BY_JOB, keys, decode).await?;
+    let asked = |meta: &Map<String, Value>| Directive::parse(meta.get("test_directive")?.as_str()?);
+    Ok(metas.iter().find_map(asked))
+}

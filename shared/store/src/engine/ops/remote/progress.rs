@@ -1,0 +1,39 @@
+//! Progress: how far an active job is (OJS progress §3). Telling it renews the reservation.
+
+use super::super::super::session::{Args, Session};
+use super::super::super::unit::Unit;
+use super::saved_state;
+use crate::{DEFAULT_VISIBILITY_MS, NewProgress, StoreError, sql};
+use turnstone_domain::{JobId, JobState, Timestamp};
+
+/// Tells it; false when there is no such job. Of a job that is not active nothing changes.
+pub(super) async fn tell<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    id: &JobId,
+    tenant: Option<&str>,
+    progress: &NewProgress,
+    at: Timestamp,
+) -> Result<bool, StoreError> {
+    let Some(seq) = unit.read_job(session, id, tenant).await? else { return Ok(false) };
+    let job = unit.change_job(seq)?;
+    if job.state != JobState::Active || job.engagement_seq.is_some() {
+        return Ok(true);
+    }
+    job.lease_expires_at = Some(at.plus_ms(job.lease_ms.unwrap_or(DEFAULT_VISIBILITY_MS)));
+    let claimed_at = job.claimed_at.unwrap_or(at);
+    let values = [
+        seq.into(),
+        progress.millionths.clamp(0, 1_000_000).into(),
+        progress.message.as_deref().into(),
+        progress.data.as_deref().into(),
+        at.0.into(),
+        claimed_at.0.into(),
+    ];
+    session.execute("tell progress", &sql::PROGRESS_PUT, Args::Values(&values)).await?;
+    if let Some(state) = &progress.state {
+        saved_state::put(session, unit, seq, state, at).await?;
+    }
+    unit.flush(session).await?;
+    Ok(true)
+}

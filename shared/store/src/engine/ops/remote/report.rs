@@ -1,0 +1,108 @@
+//! Acknowledgements and failures: the ends of leases without a token, many in one transaction.
+
+use super::super::super::rows::{JobRow, get, json};
+use super::super::super::session::Session;
+use super::super::super::statement::read_by;
+use super::super::super::unit::Unit;
+use super::super::turns;
+use super::is_of;
+use crate::{RemoteOutcome, Report, ReportedEnd, Ring, StoreError, sql};
+use serde_json::json;
+use std::collections::HashMap;
+use turnstone_domain::ids::fraction;
+use turnstone_domain::retry::{Decision, RetryPolicy};
+use turnstone_domain::state::Trigger;
+use turnstone_domain::{EventName, JobError, JobState, Settlement, Timestamp};
+
+/// Applies all reports; each gets its own answer, and one that is refused writes nothing. Of two about the same job the
+/// first counts.
+pub(in super::super::super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    reports: &[&Report],
+) -> Result<Vec<RemoteOutcome<JobRow>>, StoreError> {
+    let mut ids: Vec<_> = reports.iter().map(|report| report.job.clone()).collect();
+    ids.sort();
+    ids.dedup();
+    let ids = ids.into_iter().map(|id| (id,)).collect();
+    let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, ids, JobRow::decode).await?;
+    unit.take_in(session, rows).await?;
+    let failed = reports.iter().filter(|report| matches!(report.end, ReportedEnd::Failed { .. }));
+    let failed = failed.filter_map(|report| unit.seq_of(&report.job)).collect();
+    let policies = retry_policies(session, failed).await?;
+    let mut outcomes = Vec::with_capacity(reports.len());
+    for report in reports {
+        outcomes.push(apply_one(unit, report, &policies)?);
+    }
+    unit.flush(session).await?;
+    Ok(outcomes)
+}
+
+/// When and how often these jobs are tried again.
+pub(in super::super) async fn retry_policies<S: Session>(
+    session: &mut S,
+    seqs: Vec<i64>,
+) -> Result<HashMap<i64, RetryPolicy>, StoreError> {
+    let keys = seqs.into_iter().map(|seq| (seq,)).collect();
+    let decode = |row: &S::Row| Ok((get(row, "job_seq")?, json(row, "retry")?));
+    let policies = read_by(session, "read retry policies", &sql::RETRIES_BY_JOB, keys, decode).await?;
+    Ok(policies.into_iter().collect())
+}
+
+fn apply_one(
+    unit: &mut Unit,
+    report: &Report,
+    policies: &HashMap<i64, RetryPolicy>,
+) -> Result<RemoteOutcome<JobRow>, StoreError> {
+    let known = unit.seq_of(&report.job).filter(|seq| is_of(unit, *seq, report.tenant.as_deref()));
+    let Some((seq, job)) = known.and_then(|seq| Some((seq, unit.job(seq)?))) else {
+        return Ok(RemoteOutcome::NotFound);
+    };
+    if job.state != JobState::Active {
+        return Ok(RemoteOutcome::WrongState(job.state));
+    }
+    if job.engagement_seq.is_some() {
+        return Ok(RemoteOutcome::NotForYou);
+    }
+    if let (Some(holder), Some(worker)) = (&job.worker_id, &report.worker)
+        && holder != worker
+    {
+        return Ok(RemoteOutcome::NotYours { holder: holder.clone() });
+    }
+    match &report.end {
+        ReportedEnd::Done { result } => {
+            turns::settle(unit, seq, &Settlement::Complete { result: result.clone() }, report.at)?;
+        }
+        ReportedEnd::Failed { error } => {
+            let policy = policies.get(&seq).cloned().unwrap_or_default();
+            let settlement = failure(job, error.clone(), &policy, report.at);
+            turns::settle(unit, seq, &settlement, report.at)?;
+        }
+        ReportedEnd::Back => give_back(unit, seq, report.at)?,
+    }
+    Ok(unit.job(seq).cloned().map_or(RemoteOutcome::NotFound, RemoteOutcome::Done))
+}
+
+/// What a failure of this attempt of a plain job means.
+pub(in super::super) fn failure(
+    job: &JobRow,
+    error: JobError,
+    policy: &RetryPolicy,
+    now: Timestamp,
+) -> Settlement {
+    let attempt = u32::try_from(job.attempt).unwrap_or(u32::MAX);
+    let random = job.lease_token.as_deref().map_or(0.5, fraction);
+    match policy.decide(attempt, &error, random) {
+        Decision::After { delay_ms } => Settlement::Retry { error, run_at: now.plus_ms(delay_ms), delay_ms },
+        Decision::Exhausted => Settlement::Discard { error },
+    }
+}
+
+/// `active → available` as if it had not been fetched.
+fn give_back(unit: &mut Unit, seq: i64, now: Timestamp) -> Result<(), StoreError> {
+    let job = unit.change_job(seq)?;
+    job.step(Trigger::Yield, now)?;
+    job.attempt = (job.attempt - 1).max(0);
+    unit.rings.push(Ring::Available);
+    unit.note(seq, EventName::JobYielded, json!({"reason": "requeued"}), now)
+}

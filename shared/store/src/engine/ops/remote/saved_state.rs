@@ -1,0 +1,56 @@
+//! Saved states: what a worker keeps of its own progress for the next attempt (OJS durable execution §4).
+
+use super::super::super::rows::get;
+use super::super::super::session::{Args, Session};
+use super::super::super::statement::read;
+use super::super::super::unit::Unit;
+use crate::{RemoteOutcome, StoreError, sql};
+use serde_json::json;
+use turnstone_domain::job::SavedState;
+use turnstone_domain::{EventName, JobId, Timestamp};
+
+/// Saves a state over the last one, in every state of the job that is not terminal.
+pub(super) async fn save<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    id: &JobId,
+    tenant: Option<&str>,
+    state: &str,
+    at: Timestamp,
+) -> Result<RemoteOutcome<SavedState>, StoreError> {
+    let Some(seq) = unit.read_job(session, id, tenant).await? else { return Ok(RemoteOutcome::NotFound) };
+    if let Some(job) = unit.job(seq).filter(|job| job.state.is_terminal()) {
+        return Ok(RemoteOutcome::WrongState(job.state));
+    }
+    let saved = put(session, unit, seq, state, at).await?;
+    unit.flush(session).await?;
+    Ok(RemoteOutcome::Done(saved))
+}
+
+/// Saves a state of a job that was taken in.
+pub(super) async fn put<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    seq: i64,
+    state: &str,
+    at: Timestamp,
+) -> Result<SavedState, StoreError> {
+    let values = [seq.into(), state.into(), at.0.into()];
+    let rows = read(session, "save a state", &sql::SAVED_STATE_PUT, &values, |row| get(row, "sequence"));
+    let sequence = rows.await?.pop().unwrap_or(1);
+    unit.note(seq, EventName::JobCheckpointed, json!({"sequence": sequence}), at)?;
+    Ok(SavedState { state: state.to_owned(), sequence, at })
+}
+
+/// Forgets the saved state, if there is one; false when there is no such job.
+pub(super) async fn forget<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    id: &JobId,
+    tenant: Option<&str>,
+) -> Result<bool, StoreError> {
+    let Some(seq) = unit.read_job(session, id, tenant).await? else { return Ok(false) };
+    let values = [seq.into()];
+    session.execute("forget a state", &sql::SAVED_STATE_DELETE, Args::Values(&values)).await?;
+    Ok(true)
+}
