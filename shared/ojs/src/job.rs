@@ -189,10 +189,12 @@ fn put_errors(job: &Job, out: &mut RawObject) {
 
 fn error_record(failed: &FailedAttempt) -> Value {
     let mut details = failed.error.details.clone();
-    details.entry("ossa_code").or_insert_with(|| failed.error.kind.ossa_code().into());
+    if !matches!(failed.error.kind, FailureKind::Reported | FailureKind::Silence) {
+        details.entry("ossa_code").or_insert_with(|| failed.error.kind.ossa_code().into());
+    }
     json!({
-        "code": failed.error.kind.code(),
-        "type": failed.error.kind.ojs_type(),
+        "code": failed.error.code(),
+        "type": failed.error.error_type(),
         "message": failed.error.message,
         "retryable": failed.error.retryable,
         "details": details,

@@ -19,6 +19,7 @@ mod options;
 mod read;
 mod tools;
 mod when;
+pub mod work;
 
 pub use envelope::EnqueueRequest;
 pub use error::OjsError;

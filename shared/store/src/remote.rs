@@ -5,9 +5,8 @@
 
 use crate::{ClaimRequest, Directive, StoreError, WorkerState};
 use async_trait::async_trait;
-use serde_json::Value;
 use turnstone_domain::job::SavedState;
-use turnstone_domain::{Job, JobError, JobId, JobState, Timestamp};
+use turnstone_domain::{Job, JobError, JobId, JobState, RawJson, Timestamp};
 
 /// How long a plain job is reserved when neither it nor its worker says otherwise, in milliseconds: 30 minutes (OJS
 /// worker protocol §6.1).
@@ -34,7 +33,7 @@ pub enum ReportedEnd {
     /// It is done (OJS HTTP binding §5.5).
     Done {
         /// Any JSON.
-        result: Value,
+        result: RawJson,
     },
     /// It failed; its retry policy decides what follows (OJS HTTP binding §5.6).
     Failed {

@@ -56,7 +56,8 @@ impl<'a> History<'a> {
             Op::Decide { review, approve } => self.decide(review, approve).await,
             Op::Advance { ms } => self.now = self.now.plus_ms(ms),
             Op::ReleaseAll => {
-                let held = self.each(|job, _| job.shown.state == JobState::Active && job.is_agent(), ModelJob::reap);
+                let held =
+                    self.each(|job, _| job.shown.state == JobState::Active && job.is_agent(), ModelJob::reap);
                 assert_eq!(self.at.store.upkeep.release_all(self.now).await.unwrap(), held, "{told}");
             }
             duty => self.duty(&duty, &told).await,

@@ -19,7 +19,10 @@ use turnstone_domain::budget::Budget;
 use turnstone_domain::{JobId, Lease, NewJob, ReviewId, Settlement, Timestamp, TurnWrite};
 
 impl<R: Reader> Engine<R> {
-    pub(super) async fn ask<T>(&self, work: impl FnOnce(oneshot::Sender<T>) -> Work) -> Result<T, StoreError> {
+    pub(super) async fn ask<T>(
+        &self,
+        work: impl FnOnce(oneshot::Sender<T>) -> Work,
+    ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let asked = Asked { work: work(reply), at: Instant::now() };
         self.writer.send(asked).await.map_err(|_| StoreError::Closed)?;
@@ -226,7 +229,13 @@ fn wanted(asked: &[String], ready: Vec<String>) -> Vec<String> {
     if asked.iter().any(|queue| queue == "*") {
         return ready;
     }
-    asked.iter().filter(|queue| ready.contains(queue)).cloned().collect()
+    let mut wanted: Vec<String> = Vec::new();
+    for queue in asked.iter().filter(|queue| ready.contains(queue)) {
+        if !wanted.contains(queue) {
+            wanted.push(queue.clone());
+        }
+    }
+    wanted
 }
 
 #[cfg(test)]
@@ -236,7 +245,7 @@ mod tests {
     #[test]
     fn queues_keep_the_order_in_which_they_were_asked_for() {
         let list = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
-        assert_eq!(wanted(&list(&["b", "a", "c"]), list(&["a", "b"])), list(&["b", "a"]));
+        assert_eq!(wanted(&list(&["b", "a", "b", "c"]), list(&["a", "b"])), list(&["b", "a"]));
         assert_eq!(wanted(&list(&["*"]), list(&["a", "b"])), list(&["a", "b"]));
         assert!(wanted(&list(&["x"]), list(&["a"])).is_empty());
     }

@@ -1,10 +1,10 @@
 //! Reads, on connections of their own.
 
-use super::{Engine, remote};
 use super::columns::Columns;
 use super::rows::{self, EngagementRow, Inconsistency, JobRow, get, json, time};
 use super::session::{Arg, Args, Reader};
 use super::statement::decode_all;
+use super::{Engine, remote};
 use crate::sql::{self, Text};
 use crate::{
     AgentRecord, CheckpointRow, EventFilter, HourlyCount, JobFilter, JobKind, JobOrder, Page, Recall,
@@ -20,7 +20,7 @@ use turnstone_domain::job::{AgentJob, FailedAttempt, SavedState};
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::review::Review;
 use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
-use turnstone_domain::{AgentDefinition, EngagementId, Job, JobId, JobState, ReviewId, Timestamp};
+use turnstone_domain::{AgentDefinition, EngagementId, Job, JobId, JobState, RawJson, ReviewId, Timestamp};
 
 /// Reads rows by single values.
 async fn all<R: Reader, T>(
@@ -88,14 +88,11 @@ impl<R: Reader> Engine<R> {
         let readers = &self.readers;
         let seqs: Vec<i64> = rows.iter().map(|row| row.seq).collect();
         let envelopes = by_seqs(readers, "read envelopes", &sql::ENVELOPES_BY_JOB, &seqs, rows::envelope);
-        let mut envelopes: HashMap<i64, _> = envelopes
-            .await?
-            .into_iter()
-            .map(|(seq, retry, envelope)| (seq, (retry, envelope)))
-            .collect();
-        let result = |row: &R::Row| Ok((get::<i64>(row, "job_seq")?, json::<Value>(row, "result")?));
+        let mut envelopes: HashMap<i64, _> =
+            envelopes.await?.into_iter().map(|(seq, retry, envelope)| (seq, (retry, envelope))).collect();
+        let result = |row: &R::Row| Ok((get::<i64>(row, "job_seq")?, json::<RawJson>(row, "result")?));
         let results = by_seqs(readers, "read results", &sql::RESULTS_BY_JOB, &seqs, result);
-        let mut results: HashMap<i64, Value> = results.await?.into_iter().collect();
+        let mut results: HashMap<i64, RawJson> = results.await?.into_iter().collect();
         let saved = by_seqs(readers, "read saved states", &sql::SAVED_BY_JOB, &seqs, remote::saved);
         let mut saved: HashMap<i64, SavedState> = saved.await?.into_iter().collect();
         let mut errors: HashMap<i64, Vec<FailedAttempt>> = HashMap::new();

@@ -341,9 +341,7 @@ impl<S: Session> Writer<S> {
                     Answer::Refused(StoreError::Deposed)
                 }
             }
-            Request::ReleaseAll { now } => {
-                Answer::Count(upkeep::release_all(session, unit, *now).await?)
-            }
+            Request::ReleaseAll { now } => Answer::Count(upkeep::release_all(session, unit, *now).await?),
             Request::Beat { beat, silent_ms } => match workers::beat(session, beat, *silent_ms).await? {
                 Ok(()) => Answer::Done,
                 Err(refused) => Answer::Refused(refused),

@@ -143,7 +143,12 @@ fn lapse_agent(unit: &mut Unit, seq: i64, now: Timestamp) -> Result<bool, StoreE
         "{lapses} workers in a row lost this job before they could commit anything; it may be killing them. \
          Look at the workers' logs, then enqueue it again"
     );
-    turns::settle(unit, seq, &Settlement::Discard { error: JobError::new(FailureKind::Internal, message) }, now)?;
+    turns::settle(
+        unit,
+        seq,
+        &Settlement::Discard { error: JobError::new(FailureKind::Internal, message) },
+        now,
+    )?;
     Ok(true)
 }
 

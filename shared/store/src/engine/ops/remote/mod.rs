@@ -55,9 +55,7 @@ pub(in super::super) async fn apply<S: Session>(
             unit.flush(session).await?;
             Answer::Fetched(seqs.into_iter().filter_map(|seq| unit.job(seq).cloned()).collect())
         }
-        Request::Heartbeat(heartbeat) => {
-            Answer::Heard(heartbeat::apply(session, unit, heartbeat).await?)
-        }
+        Request::Heartbeat(heartbeat) => Answer::Heard(heartbeat::apply(session, unit, heartbeat).await?),
         Request::Direct { worker, directive } => {
             let values = [worker.as_str().into(), directive.map(Directive::as_str).into()];
             let told = session.execute("direct a worker", &sql::WORKER_DIRECT, Args::Values(&values)).await?;

@@ -1,0 +1,66 @@
+//! `POST /ojs/v1/workers/ack` and `POST /ojs/v1/jobs/{id}/ack` (OJS HTTP binding §5.5).
+
+use super::{outcome, shapes};
+use crate::api::{App, Shared};
+use crate::docs;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Segment, Tenant};
+use axum::extract::State;
+use turnstone_domain::{JobId, RawObject};
+use turnstone_ojs::work::AckBody;
+use turnstone_ojs::{OjsError, job_to_json};
+use turnstone_store::{Report, ReportedEnd};
+
+/// Ends an active job well. Its result is durable when this is answered.
+#[utoipa::path(
+    post, path = "/ojs/v1/workers/ack", tag = "workers",
+    request_body(content = shapes::Ack, content_type = "application/openjobspec+json"),
+    responses(
+        (status = 200, description = "The job is completed.", body = shapes::Acknowledged,
+         content_type = "application/openjobspec+json"),
+        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply,
+         content_type = "application/openjobspec+json"),
+    ),
+)]
+pub(crate) async fn ack(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
+    let body = AckBody::read(&body)?;
+    let job = body.job.clone().ok_or_else(|| OjsError::invalid_request("job_id", "is missing"))?;
+    complete(&app, job.into(), tenant, body).await
+}
+
+/// Ends an active job well. Its result is durable when this is answered.
+#[utoipa::path(
+    post, path = "/ojs/v1/jobs/{id}/ack", tag = "workers",
+    params(("id" = String, Path, description = "The job.")),
+    request_body(content = shapes::Ack, content_type = "application/openjobspec+json"),
+    responses(
+        (status = 200, description = "The job is completed.", body = shapes::Acknowledged,
+         content_type = "application/openjobspec+json"),
+        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply,
+         content_type = "application/openjobspec+json"),
+    ),
+)]
+pub(crate) async fn ack_job(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    complete(&app, id.into(), tenant, AckBody::read(&body)?).await
+}
+
+async fn complete(app: &App, job: JobId, tenant: Tenant, body: AckBody) -> Answer {
+    let end = ReportedEnd::Done { result: body.result };
+    let at = app.api.clock.now();
+    let report = Report { job: job.clone(), worker: body.worker, tenant: tenant.0, end, at };
+    let outcome = app.api.store.remote.report(report).await?;
+    let job = outcome::done(outcome, &job, "cannot be acknowledged")?;
+    let mut reply = RawObject::new();
+    reply.insert("acknowledged", true);
+    reply.insert("id", job.id.as_str());
+    reply.insert("job_id", job.id.as_str());
+    reply.insert("state", job.state.as_str());
+    reply.insert("completed_at", job.ended_at.unwrap_or(at).to_rfc3339());
+    reply.insert("job", job_to_json(&job));
+    Ok(reply::ok(&reply))
+}

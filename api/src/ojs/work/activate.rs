@@ -1,0 +1,31 @@
+//! `POST /ojs/v1/jobs/{id}/activate` (OJS core §5.2).
+
+use super::{outcome, shapes};
+use crate::api::Shared;
+use crate::docs;
+use crate::reply::{self, Answer};
+use crate::request::{Segment, Tenant};
+use axum::extract::State;
+use turnstone_domain::{JobId, JobState};
+use turnstone_ojs::job_reply;
+
+/// Lets a job go on that waits for somebody outside.
+#[utoipa::path(
+    post, path = "/ojs/v1/jobs/{id}/activate", tag = "jobs",
+    params(("id" = String, Path, description = "The job.")),
+    responses(
+        (status = 200, description = "It is available.", body = shapes::Activated,
+         content_type = "application/openjobspec+json"),
+        (status = 409, description = "It does not wait, or waits for an answer to a review.", body = docs::ErrorReply,
+         content_type = "application/openjobspec+json"),
+    ),
+)]
+pub(crate) async fn activate(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
+    let (id, at) = (JobId(id), app.api.clock.now());
+    let outcome = app.api.store.remote.activate(&id, tenant.name(), at).await?;
+    let job = outcome::done(outcome, &id, "cannot be activated")?;
+    let mut reply = job_reply(&job);
+    reply.insert("activated_at", at.to_rfc3339());
+    reply.insert("previous_state", JobState::Pending.as_str());
+    Ok(reply::ok(&reply))
+}

@@ -1,0 +1,26 @@
+//! `POST /ojs/v1/workers/beat` (OJS graceful shutdown §4): a worker says in which state it is.
+
+use super::{heartbeat, shapes};
+use crate::api::Shared;
+use crate::docs;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Tenant};
+use axum::extract::State;
+
+/// Hears in which state a worker is. One that drains is given no more jobs.
+#[utoipa::path(
+    post, path = "/ojs/v1/workers/beat", tag = "workers",
+    request_body(content = shapes::Beat, content_type = "application/openjobspec+json"),
+    responses(
+        (status = 200, description = "The beat is known.", body = shapes::Beaten,
+         content_type = "application/openjobspec+json"),
+        (status = 409, description = "One of Turnstone's own workers has this name.", body = docs::ErrorReply,
+         content_type = "application/openjobspec+json"),
+    ),
+)]
+pub(crate) async fn beat(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
+    let (answer, mut reply) = heartbeat::hear(&app, tenant, &body).await?;
+    reply.insert("acknowledged", true);
+    reply.insert("state", answer.state.as_str());
+    Ok(reply::ok(&reply))
+}

@@ -1,0 +1,25 @@
+//! `DELETE /ojs/v1/jobs/{id}/checkpoint` (OJS durable execution §4).
+
+use super::shapes;
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{Segment, Tenant};
+use axum::extract::State;
+use serde_json::json;
+use turnstone_domain::JobId;
+use turnstone_ojs::OjsError;
+
+/// Forgets the saved state. Without one there is nothing to forget, and that is no error.
+#[utoipa::path(
+    delete, path = "/ojs/v1/jobs/{id}/checkpoint", tag = "workers",
+    params(("id" = String, Path, description = "The job.")),
+    responses((status = 200, description = "Nothing is kept any more.", body = shapes::Forgotten,
+               content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn forget_state(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
+    let job_id = JobId(id);
+    if !app.api.store.remote.forget_state(&job_id, tenant.name()).await? {
+        return Err(OjsError::not_found("job", job_id.as_str()).into());
+    }
+    Ok(reply::ok(&json!({"job_id": job_id, "deleted": true})))
+}

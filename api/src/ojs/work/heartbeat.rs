@@ -1,0 +1,75 @@
+//! `POST /ojs/v1/workers/heartbeat` (OJS HTTP binding §5.7).
+
+use super::shapes;
+use crate::api::{App, Shared};
+use crate::docs;
+use crate::reply::{self, Answer, Failure};
+use crate::request::{JsonBytes, Tenant};
+use axum::extract::State;
+use turnstone_domain::{JobId, RawObject};
+use turnstone_ojs::OjsError;
+use turnstone_ojs::work::BeatBody;
+use turnstone_store::{Directive, Heartbeat, HeartbeatAnswer, StoreError, WorkerState};
+
+/// Renews the reservations of the jobs that are named, and says what the worker is to do.
+#[utoipa::path(
+    post, path = "/ojs/v1/workers/heartbeat", tag = "workers",
+    request_body(content = shapes::Beat, content_type = "application/openjobspec+json"),
+    responses(
+        (status = 200, description = "What the worker is to do.", body = shapes::Heard,
+         content_type = "application/openjobspec+json"),
+        (status = 409, description = "One of Turnstone's own workers has this name.", body = docs::ErrorReply,
+         content_type = "application/openjobspec+json"),
+    ),
+)]
+pub(crate) async fn heartbeat(
+    State(app): State<Shared>,
+    tenant: Tenant,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    let (answer, mut reply) = hear(&app, tenant, &body).await?;
+    reply.insert("state", directive(&answer));
+    Ok(reply::ok(&reply))
+}
+
+/// Hears a beat; the reply holds what all beats are answered.
+pub(super) async fn hear(
+    app: &App,
+    tenant: Tenant,
+    body: &[u8],
+) -> Result<(HeartbeatAnswer, RawObject), Failure> {
+    let body = BeatBody::read(body)?;
+    let state = |takes_jobs| if takes_jobs { WorkerState::Running } else { WorkerState::Draining };
+    let at = app.api.clock.now();
+    let beat = Heartbeat {
+        worker: body.worker,
+        jobs: body.jobs.into_iter().map(JobId).collect(),
+        busy: body.busy,
+        state: body.takes_jobs.map(state),
+        visibility_ms: body.visibility_ms,
+        tenant: tenant.0,
+        at,
+    };
+    let answer = app.api.store.remote.heartbeat(beat).await.map_err(refused)?;
+    let extended: Vec<&str> = answer.extended.iter().map(JobId::as_str).collect();
+    let mut reply = RawObject::new();
+    reply.insert("directive", directive(&answer));
+    reply.insert("jobs_extended", extended);
+    reply.insert("server_time", at.to_rfc3339());
+    Ok((answer, reply))
+}
+
+fn directive(answer: &HeartbeatAnswer) -> &'static str {
+    answer.directive.map_or("running", Directive::as_str)
+}
+
+fn refused(error: StoreError) -> Failure {
+    match error {
+        StoreError::WorkerNameTaken { name, .. } => {
+            let message =
+                format!("One of Turnstone's own workers is called `{name}`; choose another worker_id.");
+            OjsError::conflict(message).with("worker_id", name).into()
+        }
+        other => other.into(),
+    }
+}

@@ -1,0 +1,29 @@
+//! Why something about a job was not done.
+
+use crate::reply::Failure;
+use turnstone_domain::JobId;
+use turnstone_ojs::OjsError;
+use turnstone_store::RemoteOutcome;
+
+/// What was done, or the error that says why not. `what` completes a sentence that begins with the job: `cannot be
+/// acknowledged`.
+pub(super) fn done<T>(outcome: RemoteOutcome<T>, job: &JobId, what: &str) -> Result<T, Failure> {
+    Err(match outcome {
+        RemoteOutcome::Done(done) => return Ok(done),
+        RemoteOutcome::NotFound => OjsError::not_found("job", job.as_str()),
+        RemoteOutcome::WrongState(state) => {
+            OjsError::conflict(format!("Job {job} {what}: it is {state}.")).with("state", state.as_str())
+        }
+        RemoteOutcome::NotYours { holder } => {
+            let message = format!("Job {job} {what}: worker `{holder}` holds it.");
+            OjsError::conflict(message).with("worker_id", holder)
+        }
+        RemoteOutcome::NotForYou => {
+            let message = format!(
+                "Job {job} {what} here: it is an agent's job, and one of Turnstone's own workers or a review decides."
+            );
+            OjsError::conflict(message)
+        }
+    }
+    .into())
+}

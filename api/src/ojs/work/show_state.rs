@@ -1,0 +1,45 @@
+//! `GET /ojs/v1/jobs/{id}/checkpoint` (OJS durable execution §4).
+
+use super::shapes;
+use crate::api::Shared;
+use crate::docs;
+use crate::reply::{self, Answer, Failure};
+use crate::request::{Segment, Tenant};
+use axum::extract::State;
+use turnstone_domain::job::SavedState;
+use turnstone_domain::{JobId, RawJson, RawObject};
+use turnstone_ojs::OjsError;
+
+/// The state that the job's worker saved last, also when the job has ended.
+#[utoipa::path(
+    get, path = "/ojs/v1/jobs/{id}/checkpoint", tag = "workers",
+    params(("id" = String, Path, description = "The job.")),
+    responses(
+        (status = 200, description = "What is kept.", body = shapes::SavedState,
+         content_type = "application/openjobspec+json"),
+        (status = 404, description = "Nothing is kept, or there is no such job.", body = docs::ErrorReply,
+         content_type = "application/openjobspec+json"),
+    ),
+)]
+pub(crate) async fn show_state(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
+    let job_id = JobId(id);
+    let Some(job) = app.api.store.views.job_of(&job_id, tenant.name()).await? else {
+        return Err(OjsError::not_found("job", job_id.as_str()).into());
+    };
+    let saved = job.saved.ok_or_else(|| OjsError::not_found("checkpoint of job", job_id.as_str()))?;
+    Ok(reply::ok(&shown(&job_id, &saved)?))
+}
+
+/// A saved state as clients see it.
+pub(super) fn shown(job: &JobId, saved: &SavedState) -> Result<RawObject, Failure> {
+    let unreadable = |_| OjsError::internal("The saved state cannot be read by this version.");
+    let state = RawJson::from_text(saved.state.clone()).map_err(unreadable)?;
+    let mut flat = RawObject::new();
+    flat.insert("job_id", job.as_str());
+    flat.insert("state", state);
+    flat.insert("sequence", saved.sequence);
+    flat.insert("created_at", saved.at.to_rfc3339());
+    let wrapped = flat.to_raw();
+    flat.insert("checkpoint", wrapped);
+    Ok(flat)
+}

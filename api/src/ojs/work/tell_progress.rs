@@ -1,0 +1,40 @@
+//! `PUT /ojs/v1/jobs/{id}/progress` (OJS progress §3).
+
+use super::{shapes, show_progress};
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Segment, Tenant};
+use axum::extract::State;
+use turnstone_domain::{JobId, RawJson};
+use turnstone_ojs::OjsError;
+use turnstone_ojs::work::ProgressBody;
+use turnstone_store::NewProgress;
+
+/// Tells how far an active job is, and renews its reservation. Within an attempt progress never goes back. A job that is
+/// not active keeps what it has.
+#[utoipa::path(
+    put, path = "/ojs/v1/jobs/{id}/progress", tag = "workers",
+    params(("id" = String, Path, description = "The job.")),
+    request_body(content = shapes::NewProgress, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "How far it is.", body = shapes::Progress,
+               content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn tell_progress(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    let body = ProgressBody::read(&body)?;
+    let (job_id, at) = (JobId(id), app.api.clock.now());
+    let told = NewProgress {
+        millionths: body.millionths,
+        message: body.message,
+        data: body.data.map(RawJson::into_text),
+        state: body.state.map(RawJson::into_text),
+    };
+    match app.api.store.remote.tell_progress(&job_id, tenant.name(), told, at).await? {
+        Some(progress) => Ok(reply::ok(&show_progress::shown(&job_id, progress)?)),
+        None => Err(OjsError::not_found("job", job_id.as_str()).into()),
+    }
+}

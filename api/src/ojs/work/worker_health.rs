@@ -1,0 +1,44 @@
+//! `GET /ojs/v1/workers/{id}/health` (OJS graceful shutdown §5).
+
+use super::shapes;
+use crate::api::Shared;
+use crate::docs;
+use crate::reply::{self, Answer};
+use crate::request::Segment;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde_json::json;
+use turnstone_ojs::OjsError;
+use turnstone_store::WorkerState;
+
+/// How a worker is, by what it last said of itself.
+#[utoipa::path(
+    get, path = "/ojs/v1/workers/{id}/health", tag = "workers",
+    params(("id" = String, Path, description = "The worker.")),
+    responses(
+        (status = 200, description = "It works, or finishes what it has.", body = shapes::Health,
+         content_type = "application/openjobspec+json"),
+        (status = 404, description = "Nobody of this name has beaten.", body = docs::ErrorReply,
+         content_type = "application/openjobspec+json"),
+        (status = 503, description = "It has not been heard of for too long.", body = shapes::Health,
+         content_type = "application/openjobspec+json"),
+    ),
+)]
+pub(crate) async fn worker_health(State(app): State<Shared>, Segment(id): Segment) -> Answer {
+    let workers = app.api.store.views.workers().await?;
+    let Some(worker) = workers.into_iter().find(|worker| worker.name == id) else {
+        return Err(OjsError::not_found("worker", &id).into());
+    };
+    let (code, state, status) = match worker.state {
+        _ if !worker.is_alive(app.api.clock.now()) => {
+            (StatusCode::SERVICE_UNAVAILABLE, "silent", "unhealthy")
+        }
+        WorkerState::Draining => (StatusCode::OK, "draining", "degraded"),
+        WorkerState::Running => (StatusCode::OK, "running", "ok"),
+    };
+    let reply = json!({
+        "worker_id": worker.name, "state": state, "status": status,
+        "last_seen_at": worker.seen_at.to_rfc3339(), "active_jobs": worker.busy,
+    });
+    Ok(reply::json(code, &reply))
+}
