@@ -26,6 +26,8 @@ async fn claimable(fleet: &Fleet, kind: JobKind) -> Vec<turnstone_store::Claim> 
         limit: 10,
         worker_id: "other".to_owned(),
         lease_ms: 60_000,
+        tenant: None,
+        runtime_tags: None,
         now: fleet.now(),
     };
     fleet.store.ledger.claim(request).await.unwrap()
