@@ -1,7 +1,7 @@
 //! The enqueue request (OJS core §3, OJS HTTP binding §5.1): from a body to a job that can be stored.
 
 use crate::options::{ALSO_AT_THE_TOP, JobOptions};
-use crate::{Fields, OjsError, agent_fields, body, read, speaks};
+use crate::{Fields, OjsError, agent_fields, read, speaks, tenant};
 use serde_json::Value;
 use turnstone_domain::agent::{AgentFields, ToolChoice};
 use turnstone_domain::engagement::{NewEngagement, User};
@@ -53,19 +53,12 @@ struct AgentRequest {
 }
 
 impl EnqueueRequest {
-    /// Reads and checks a body. `now` is the time of the request: relative times count from it.
+    /// Checks the members of a body, of a member of a batch, or of a template. `tenant` is the one of the request's
+    /// header; `now` is the time of the request: relative times count from it.
     ///
     /// # Errors
     /// A 4xx that names the field; nothing may be stored then.
-    pub fn read(body: &[u8], now: Timestamp) -> Result<Self, OjsError> {
-        Self::from_fields(body::read_object(body)?, now)
-    }
-
-    /// The same for the members of a body that was read already, such as a member of a batch.
-    ///
-    /// # Errors
-    /// A 4xx that names the field; nothing may be stored then.
-    pub fn from_fields(mut top: RawObject, now: Timestamp) -> Result<Self, OjsError> {
+    pub fn from_fields(mut top: RawObject, tenant: Option<&str>, now: Timestamp) -> Result<Self, OjsError> {
         check_version(&top)?;
         let job_type = job_type(top.remove("type"))?;
         let args = args(top.remove("args"))?;
@@ -90,10 +83,19 @@ impl EnqueueRequest {
             }
         }
         let agent = agent_request(&top, &meta)?;
+        let mut asked = JobOptions::read(&options, now)?;
+        if let Some(policy) = asked.unique.take() {
+            asked.terms.unique = Some(policy.of_job(&job_type, &asked.queue, &args, &meta)?);
+        }
+        asked.terms.runtime_tags = runtime_tags(&meta)?;
+        if let Some(tenant) = tenant::tenant(tenant, &top, &meta)? {
+            meta.insert_new(tenant::META_MEMBER, tenant.as_str());
+            asked.terms.tenant = Some(tenant);
+        }
         Ok(Self {
             id,
             job_type,
-            options: JobOptions::read(&options, now)?,
+            options: asked,
             envelope: Envelope { args, meta, options, extra: top },
             agent,
             received_at: now,
@@ -190,6 +192,17 @@ fn object(top: &mut RawObject, field: &str) -> Result<RawObject, OjsError> {
     Ok(given.object(field)?.unwrap_or_default())
 }
 
+/// What the runtime of the worker has to offer (OJS runtimes): `meta["ojs.ext_runtime"].tags`.
+fn runtime_tags(meta: &RawObject) -> Result<Vec<String>, OjsError> {
+    let Some(runtime) = meta.given("ojs.ext_runtime").filter(|value| value.is_object()) else {
+        return Ok(Vec::new());
+    };
+    let tags = runtime.parse::<RawObject>().ok().and_then(|runtime| runtime.given("tags").cloned());
+    let wrong = |why: String| OjsError::invalid_request("meta.ojs.ext_runtime.tags", why);
+    let tags = tags.map(|tags| read::value(&tags).and_then(|tags| read::texts(&tags)));
+    Ok(tags.transpose().map_err(wrong)?.unwrap_or_default())
+}
+
 fn agent_request(top: &RawObject, meta: &RawObject) -> Result<Option<AgentRequest>, OjsError> {
     let of_meta = |name: &str| {
         let wrong = |why: String| OjsError::agent_parameter(&format!("meta.{name}"), why);
@@ -265,7 +278,7 @@ mod tests {
     }
 
     fn read(body: &Value) -> Result<EnqueueRequest, OjsError> {
-        EnqueueRequest::read(body.to_string().as_bytes(), NOW)
+        EnqueueRequest::from_fields(RawObject::of(body.as_object().unwrap()), None, NOW)
     }
 
     fn job_to_json(job: &turnstone_domain::Job) -> Value {
@@ -462,5 +475,30 @@ mod tests {
         body["ext_agent_tools"] = json!([{"name": "rm"}]);
         let error = job(&body, Some(registered)).unwrap_err();
         assert_eq!((error.status, error.code), (422, "AGENT_TOOL_NOT_FOUND"));
+    }
+
+    #[test]
+    fn terms_come_from_options_and_meta() {
+        let body = json!({
+            "type": "a.b", "args": [1],
+            "meta": {"ojs.ext_runtime": {"tags": ["wasm"]}, "tenant_id": "acme"},
+            "options": {"unique": {"keys": ["args"]}, "pending": true},
+        });
+        let job = job(&body, None).unwrap();
+        assert_eq!(job.terms.runtime_tags, ["wasm"]);
+        assert_eq!((job.terms.tenant.as_deref(), job.terms.pending), (Some("acme"), true));
+        let same = read(&json!({"type": "a.b", "args": [1.0], "unique": {"keys": ["args"]}})).unwrap();
+        assert_eq!(same.options.terms.unique.map(|u| u.fingerprint), job.terms.unique.map(|u| u.fingerprint));
+        let error = read(&json!({"type": "a", "args": [], "meta": {"ojs.ext_runtime": {"tags": "wasm"}}}));
+        assert_eq!(error.unwrap_err().details["field"], "meta.ojs.ext_runtime.tags");
+    }
+
+    #[test]
+    fn the_tenant_of_the_header_stands_in_meta() {
+        let body = json!({"type": "a.b", "args": [], "meta": {"z": 1}});
+        let top = RawObject::of(body.as_object().unwrap());
+        let request = EnqueueRequest::from_fields(top, Some("acme"), NOW).unwrap();
+        assert_eq!(request.envelope.meta.to_raw().as_str(), r#"{"z":1,"tenant_id":"acme"}"#);
+        assert_eq!(request.options.terms.tenant.as_deref(), Some("acme"));
     }
 }

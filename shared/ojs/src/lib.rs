@@ -4,7 +4,7 @@
 //! [`turnstone_domain::Job`] into JSON. Reading a job takes two steps, because the agent that a job names has to be
 //! looked up in between:
 //!
-//! 1. [`EnqueueRequest::read`] checks everything the body alone can tell;
+//! 1. [`EnqueueRequest::from_fields`] checks everything the body alone can tell;
 //! 2. [`EnqueueRequest::agent_name`] says which registered agent is wanted, if any;
 //! 3. [`EnqueueRequest::into_new_job`] makes the job.
 
@@ -17,6 +17,7 @@ mod flaw;
 mod job;
 mod options;
 mod read;
+mod tenant;
 mod tools;
 mod when;
 pub mod work;

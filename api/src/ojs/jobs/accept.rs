@@ -13,13 +13,12 @@ pub(crate) async fn accept(
     tenant: Option<&str>,
     now: Timestamp,
 ) -> Result<NewJob, Failure> {
-    let request = EnqueueRequest::from_fields(fields, now)?;
+    let request = EnqueueRequest::from_fields(fields, tenant, now)?;
     let registered = match request.agent_name() {
         Some(name) => app.api.store.views.agent(name).await?.map(|record| record.definition),
         None => None,
     };
-    let mut job = request.into_new_job(registered, app.api.ids.as_ref())?;
-    job.terms.tenant = tenant.map(str::to_owned);
+    let job = request.into_new_job(registered, app.api.ids.as_ref())?;
     // Gates that look at the whole job stand here, each one line: they may refuse it, and change nothing.
     Ok(job)
 }

@@ -1,12 +1,20 @@
-//! `options` of an enqueue request: where, when and how often a job runs (OJS HTTP binding §5.1).
+//! `options` of an enqueue request: where, when and how often a job runs (OJS HTTP binding §5.1), and on what terms.
+
+mod canonical;
+mod rate_limit;
+mod retry;
+mod section;
+mod unique;
 
 use crate::{OjsError, read, when};
-use serde_json::{Map, Value, json};
+use section::{Section, duration, milliseconds};
+use serde_json::Value;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::{RawObject, Terms, Timestamp};
+pub(crate) use unique::UniquePolicy;
 
 /// Fields of the envelope form (OJS core §3) that mean the same as the option of that name.
-pub(crate) const ALSO_AT_THE_TOP: [&str; 10] = [
+pub(crate) const ALSO_AT_THE_TOP: [&str; 12] = [
     "queue",
     "priority",
     "timeout_ms",
@@ -17,6 +25,8 @@ pub(crate) const ALSO_AT_THE_TOP: [&str; 10] = [
     "retry_policy",
     "unique",
     "tags",
+    "visibility_timeout_ms",
+    "rate_limit",
 ];
 
 /// What the options mean, with every default filled in.
@@ -28,50 +38,50 @@ pub(crate) struct JobOptions {
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) timeout_ms: Option<i64>,
     pub(crate) retry: RetryPolicy,
+    /// Becomes a term once what it compares is known.
+    pub(crate) unique: Option<UniquePolicy>,
     pub(crate) terms: Terms,
 }
 
 impl JobOptions {
-    pub(crate) fn read(sent: &RawObject, now: Timestamp) -> Result<Self, OjsError> {
-        let mut options = Map::new();
-        for name in ALSO_AT_THE_TOP {
-            let Some(value) = sent.given(name) else { continue };
-            let wrong = |why| OjsError::invalid_request(&format!("options.{name}"), why);
-            options.insert(name.to_owned(), read::value(value).map_err(wrong)?);
-        }
-        let wrong = |field: &'static str| {
-            move |why: String| OjsError::invalid_request(&format!("options.{field}"), why)
-        };
-        let given = |field: &str| options.get(field).filter(|value| !value.is_null());
-        let time = |field: &'static str| match given(field) {
-            None => Ok(None),
-            Some(value) => {
-                read::text(value).and_then(|text| when::read(text, now)).map(Some).map_err(wrong(field))
-            }
-        };
-        let queue = given("queue").map_or(Ok("default"), queue_name).map_err(wrong("queue"))?;
-        let priority = given("priority").map_or(Ok(0), priority).map_err(wrong("priority"))?;
-        let timeout = given("timeout_ms").map(|value| read::integer_from(value, 1)).transpose();
-        if let Some(tags) = given("tags") {
-            read::texts(tags).map_err(wrong("tags"))?;
-        }
+    pub(crate) fn read(members: &RawObject, now: Timestamp) -> Result<Self, OjsError> {
+        let sent = Section { path: "options", members };
+        let time =
+            |name: &str| sent.given(name, |value| read::text(value).and_then(|text| when::read(text, now)));
         let (delay_until, scheduled_at) = (time("delay_until")?, time("scheduled_at")?);
+        sent.given("tags", read::texts)?;
+        sent.object("metadata")?;
+        let policy = members.given("retry").or_else(|| members.given("retry_policy"));
+        let visibility = match sent.given("visibility_timeout_ms", milliseconds)? {
+            Some(ms) => Some(ms),
+            None => sent.given("visibility_timeout", duration)?,
+        };
         Ok(Self {
-            queue: queue.to_owned(),
-            priority,
+            queue: sent.given("queue", queue_name)?.unwrap_or_else(|| "default".to_owned()),
+            priority: sent.given("priority", priority)?.unwrap_or(0),
             run_at: scheduled_at.or(delay_until).unwrap_or(now).max(now),
             expires_at: time("expires_at")?,
-            timeout_ms: timeout.map_err(wrong("timeout_ms"))?,
-            retry: match given("retry").or_else(|| given("retry_policy")) {
-                Some(policy) => retry(policy)?,
-                None => RetryPolicy::default(),
+            timeout_ms: sent.given("timeout_ms", |value| read::integer_from(value, 1))?,
+            retry: policy.map_or_else(|| Ok(RetryPolicy::default()), retry::retry)?,
+            unique: sent.object("unique")?.map(|policy| UniquePolicy::read(&policy)).transpose()?,
+            terms: Terms {
+                visibility_ms: visibility,
+                pending: sent.given("pending", flag)?.unwrap_or(false),
+                rate_limit: sent
+                    .object("rate_limit")?
+                    .map(|limit| rate_limit::rate_limit(&limit))
+                    .transpose()?,
+                ..Terms::default()
             },
-            terms: Terms::default(),
         })
     }
 }
 
-fn queue_name(value: &Value) -> Result<&str, String> {
+fn flag(value: &Value) -> Result<bool, String> {
+    value.as_bool().ok_or_else(|| format!("must be true or false, not {}", read::kind(value)))
+}
+
+fn queue_name(value: &Value) -> Result<String, String> {
     let name = read::filled_text(value)?;
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     if name.len() > 128
@@ -83,7 +93,7 @@ fn queue_name(value: &Value) -> Result<&str, String> {
             "`{shown}` must be 1 to 128 characters of a-z, 0-9, `-`, `.`, and begin with a letter or digit"
         ));
     }
-    Ok(name)
+    Ok(name.to_owned())
 }
 
 fn priority(value: &Value) -> Result<i64, String> {
@@ -93,31 +103,10 @@ fn priority(value: &Value) -> Result<i64, String> {
     }
 }
 
-/// Reads a policy field by field, so that an error names its field (OJS retry §3.1). Unknown fields are tolerated.
-fn retry(policy: &Value) -> Result<RetryPolicy, OjsError> {
-    let wrong = |field: &str, why: String| {
-        let field = format!("options.retry.{field}");
-        OjsError::validation(&field, format!("{field}: {}", read::shortened(&why, 300)))
-    };
-    let mut fields = read::object(policy)
-        .map_err(|why| OjsError::validation("options.retry", format!("options.retry {why}")))?
-        .clone();
-    if fields.contains_key("backoff_strategy") {
-        fields.remove("backoff_type");
-    }
-    for (name, value) in &fields {
-        serde_json::from_value::<RetryPolicy>(json!({ name.as_str(): value }))
-            .map_err(|e| wrong(name, e.to_string()))?;
-    }
-    let policy: RetryPolicy =
-        serde_json::from_value(Value::Object(fields)).map_err(|e| wrong("", e.to_string()))?;
-    policy.check().map_err(|why| OjsError::validation("options.retry", format!("options.retry: {why}")))?;
-    Ok(policy)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use turnstone_domain::retry::Backoff;
 
     const NOW: Timestamp = Timestamp(1_000_000);
@@ -164,6 +153,7 @@ mod tests {
             (json!({"non_retryable_errors": [1]}), "non_retryable_errors"),
             (json!({"on_exhaustion": "explode"}), "on_exhaustion"),
             (json!({"backoff_strategy": "weekly"}), "backoff_strategy"),
+            (json!({"backoff_coefficient": "1e400"}), "backoff_coefficient"),
             (json!(3), "retry"),
         ] {
             let error = read(json!({"retry": retry})).unwrap_err();
@@ -190,10 +180,45 @@ mod tests {
             (json!({"scheduled_at": 5}), "scheduled_at"),
             (json!({"expires_at": "soon"}), "expires_at"),
             (json!({"tags": "x"}), "tags"),
+            (json!({"tags": [1]}), "tags"),
+            (json!({"metadata": 5}), "metadata"),
+            (json!({"pending": "yes"}), "pending"),
+            (json!({"visibility_timeout_ms": 0}), "visibility_timeout_ms"),
+            (json!({"visibility_timeout_ms": i64::MAX}), "visibility_timeout_ms"),
+            (json!({"visibility_timeout": "soon"}), "visibility_timeout"),
+            (json!({"unique": true}), "unique"),
+            (json!({"rate_limit": 5}), "rate_limit"),
         ] {
             let error = read(options).unwrap_err();
             assert_eq!((error.status, error.code), (400, "invalid_request"), "{error}");
             assert_eq!(error.details["field"], format!("options.{field}"), "{error}");
+        }
+    }
+
+    #[test]
+    fn terms_are_read() {
+        let terms = |options: Value| read(options).unwrap().terms;
+        assert_eq!(terms(json!({})), Terms::default());
+        assert_eq!(terms(json!({"visibility_timeout_ms": 3000})).visibility_ms, Some(3000));
+        assert_eq!(terms(json!({"visibility_timeout": "PT1M"})).visibility_ms, Some(60_000));
+        assert_eq!(terms(json!({"visibility_timeout": 5})).visibility_ms, Some(5000));
+        assert!(terms(json!({"pending": true})).pending);
+        assert!(terms(json!({"rate_limit": {"max_per_second": 2}})).rate_limit.is_some());
+        assert!(read(json!({"unique": {}})).unwrap().unique.is_some());
+    }
+
+    #[test]
+    fn numbers_are_read_only_where_they_mean_something() {
+        let options = |text: &str| JobOptions::read(&serde_json::from_str(text).unwrap(), NOW);
+        assert!(options(r#"{"x":1e400,"metadata":{"m":1e400},"retry":{"initial_delay_ms":1e400}}"#).is_ok());
+        for (text, status, field) in [
+            (r#"{"priority":1e400}"#, 400, "options.priority"),
+            (r#"{"timeout_ms":1e999}"#, 400, "options.timeout_ms"),
+            (r#"{"retry":{"max_attempts":1e400}}"#, 422, "options.retry.max_attempts"),
+            (r#"{"rate_limit":{"max_per_second":1e400}}"#, 400, "options.rate_limit.max_per_second"),
+        ] {
+            let error = options(text).unwrap_err();
+            assert_eq!((error.status, error.details["field"].as_str()), (status, Some(field)), "{error}");
         }
     }
 }

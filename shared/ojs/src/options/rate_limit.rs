@@ -1,0 +1,140 @@
+//! `options.rate_limit` (OJS rate limiting §3): how fast jobs that share a key, or a queue, may start.
+
+use super::section::{Section, duration};
+use crate::{OjsError, read};
+use serde_json::Value;
+use turnstone_domain::RawObject;
+use turnstone_domain::terms::{OnLimit, Rate, RateLimit};
+
+/// No limit allows more than this; beyond it sums could overflow.
+const MOST: i64 = 1_000_000_000;
+/// A key has at most this many characters.
+const KEY_CHARACTERS: usize = 256;
+const SECOND_MS: i64 = 1000;
+
+/// Reads the limit: `{max_per_second}` for the job's queue, or `{key, concurrency?, rate?, period?, throttle?,
+/// on_limit?}`, where `rate` is `{limit, period}` or a number per `period`.
+pub(super) fn rate_limit(members: &RawObject) -> Result<RateLimit, OjsError> {
+    let sent = Section { path: "options.rate_limit", members };
+    let count = |value: &Value| read::integer_between(value, 1, MOST);
+    let limit = RateLimit {
+        key: sent.given("key", key)?,
+        concurrency: sent.given("concurrency", count)?,
+        rate: rate(sent)?,
+        throttle_ms: sent.given("throttle", duration)?,
+        on_limit: sent.given("on_limit", on_limit)?.unwrap_or_default(),
+    };
+    if limit.concurrency.is_none() && limit.rate.is_none() && limit.throttle_ms.is_none() {
+        let why = "limits nothing; give max_per_second, concurrency, rate or throttle";
+        return Err(OjsError::invalid_request(sent.path, why));
+    }
+    Ok(limit)
+}
+
+fn rate(sent: Section<'_>) -> Result<Option<Rate>, OjsError> {
+    let count = |value: &Value| read::integer_between(value, 1, MOST);
+    let period_ms = sent.given("period", period)?;
+    if let Some(limit) = sent.given("max_per_second", count)? {
+        return Ok(Some(Rate { limit, period_ms: SECOND_MS }));
+    }
+    if sent.members.given("rate").is_some_and(|rate| !rate.is_object()) {
+        let limit = sent.given("rate", count)?;
+        return Ok(limit.map(|limit| Rate { limit, period_ms: period_ms.unwrap_or(SECOND_MS) }));
+    }
+    let Some(members) = sent.object("rate")? else { return Ok(None) };
+    let inner = Section { path: "options.rate_limit.rate", members: &members };
+    let Some(limit) = inner.given("limit", count)? else { return Err(inner.wrong("limit", "is missing")) };
+    let period_ms = inner.given("period", period)?.or(period_ms).unwrap_or(SECOND_MS);
+    Ok(Some(Rate { limit, period_ms }))
+}
+
+fn key(value: &Value) -> Result<String, String> {
+    let key = read::filled_text(value)?;
+    if key.chars().count() > KEY_CHARACTERS || key.chars().any(char::is_control) {
+        return Err(format!("must have 1 to {KEY_CHARACTERS} characters, none of them a control character"));
+    }
+    Ok(key.to_owned())
+}
+
+/// A period: a word, an ISO 8601 duration, or seconds.
+fn period(value: &Value) -> Result<i64, String> {
+    Ok(match value.as_str() {
+        Some("second") => SECOND_MS,
+        Some("minute") => 60 * SECOND_MS,
+        Some("hour") => 3_600 * SECOND_MS,
+        Some("day") => 86_400 * SECOND_MS,
+        _ => duration(value)
+            .map_err(|why| format!("must be second, minute, hour, day or a duration: {why}"))?,
+    })
+}
+
+fn on_limit(value: &Value) -> Result<OnLimit, String> {
+    match read::text(value)? {
+        "wait" => Ok(OnLimit::Wait),
+        "reschedule" => Ok(OnLimit::Reschedule),
+        "drop" => Ok(OnLimit::Drop),
+        other => Err(format!("must be wait, reschedule or drop, not `{}`", read::shortened(other, 40))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(limit: Value) -> Result<RateLimit, OjsError> {
+        rate_limit(&RawObject::of(limit.as_object().unwrap()))
+    }
+
+    #[test]
+    fn every_form_of_a_limit() {
+        let rate = |limit, period_ms| Some(Rate { limit, period_ms });
+        assert_eq!(
+            read(json!({"max_per_second": 5})).unwrap(),
+            RateLimit { rate: rate(5, 1000), ..RateLimit::default() }
+        );
+        let keyed = RateLimit { key: Some("k".into()), ..RateLimit::default() };
+        for (sent, limit) in [
+            (json!({"key": "k", "concurrency": 2}), RateLimit { concurrency: Some(2), ..keyed.clone() }),
+            (
+                json!({"key": "k", "rate": {"limit": 10, "period": "PT1M"}}),
+                RateLimit { rate: rate(10, 60_000), ..keyed.clone() },
+            ),
+            (
+                json!({"key": "k", "rate": 1, "period": "hour"}),
+                RateLimit { rate: rate(1, 3_600_000), ..keyed.clone() },
+            ),
+            (json!({"key": "k", "rate": {"limit": 3}}), RateLimit { rate: rate(3, 1000), ..keyed.clone() }),
+            (
+                json!({"key": "k", "throttle": "PT0.2S", "on_limit": "drop"}),
+                RateLimit { throttle_ms: Some(200), on_limit: OnLimit::Drop, ..keyed.clone() },
+            ),
+        ] {
+            assert_eq!(read(sent.clone()).unwrap(), limit, "{sent}");
+        }
+    }
+
+    #[test]
+    fn wrong_limits_are_named() {
+        for (sent, field) in [
+            (json!({}), ""),
+            (json!({"key": "k"}), ""),
+            (json!({"max_per_second": 0}), ".max_per_second"),
+            (json!({"max_per_second": "5"}), ".max_per_second"),
+            (json!({"key": "", "concurrency": 1}), ".key"),
+            (json!({"key": 5, "concurrency": 1}), ".key"),
+            (json!({"key": "k", "concurrency": -1}), ".concurrency"),
+            (json!({"key": "k", "rate": "fast"}), ".rate"),
+            (json!({"key": "k", "rate": {}}), ".rate.limit"),
+            (json!({"key": "k", "rate": {"limit": 0}}), ".rate.limit"),
+            (json!({"key": "k", "rate": {"limit": 1, "period": "often"}}), ".rate.period"),
+            (json!({"key": "k", "rate": 1, "period": 0}), ".period"),
+            (json!({"key": "k", "throttle": "PT0S"}), ".throttle"),
+            (json!({"key": "k", "concurrency": 1, "on_limit": "explode"}), ".on_limit"),
+        ] {
+            let error = read(sent).unwrap_err();
+            assert_eq!(error.details["field"], format!("options.rate_limit{field}"), "{error}");
+            assert_eq!((error.status, error.code), (400, "invalid_request"));
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! `options.retry` (OJS retry §3).
+
+use super::section::object;
+use crate::{OjsError, read};
+use serde_json::{Map, Value, json};
+use turnstone_domain::RawJson;
+use turnstone_domain::retry::RetryPolicy;
+
+const FIELDS: [&str; 9] = [
+    "max_attempts",
+    "initial_interval",
+    "backoff_coefficient",
+    "max_interval",
+    "backoff_strategy",
+    "backoff_type",
+    "jitter",
+    "non_retryable_errors",
+    "on_exhaustion",
+];
+
+/// Reads a policy field by field, so that an error names its field (OJS retry §3.1). Unknown fields are tolerated.
+pub(super) fn retry(policy: &RawJson) -> Result<RetryPolicy, OjsError> {
+    let whole = |why: String| OjsError::validation("options.retry", format!("options.retry {why}"));
+    let wrong = |field: &str, why: String| {
+        let field = format!("options.retry.{field}");
+        OjsError::validation(&field, format!("{field}: {}", read::shortened(&why, 300)))
+    };
+    let sent = object(policy).map_err(whole)?;
+    let mut fields = Map::new();
+    for name in FIELDS {
+        let Some(value) = sent.get(name) else { continue };
+        if name == "backoff_type" && sent.contains("backoff_strategy") {
+            continue;
+        }
+        let value = read::value(value).map_err(|why| wrong(name, why))?;
+        serde_json::from_value::<RetryPolicy>(json!({ name: &value }))
+            .map_err(|e| wrong(name, e.to_string()))?;
+        fields.insert(name.to_owned(), value);
+    }
+    let policy: RetryPolicy =
+        serde_json::from_value(Value::Object(fields)).map_err(|e| wrong("", e.to_string()))?;
+    policy.check().map_err(|why| OjsError::validation("options.retry", format!("options.retry: {why}")))?;
+    Ok(policy)
+}

@@ -1,0 +1,62 @@
+//! An object inside of a request, whose members are read one by one; what is wrong is said with the whole path.
+
+use crate::{OjsError, read};
+use serde_json::Value;
+use turnstone_domain::duration::parse_iso8601_ms;
+use turnstone_domain::{RawJson, RawObject};
+
+/// Nothing that a job asks for lasts longer than this: ten years.
+const LONGEST_MS: i64 = 10 * 365 * 86_400_000;
+
+/// The object at `path`. A member that is `null` counts as not given.
+#[derive(Clone, Copy)]
+pub(crate) struct Section<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) members: &'a RawObject,
+}
+
+impl Section<'_> {
+    /// 400: a member is wrong; `why` completes the sentence that begins with its path.
+    pub(crate) fn wrong(self, name: &str, why: impl AsRef<str>) -> OjsError {
+        OjsError::invalid_request(&format!("{}.{name}", self.path), why)
+    }
+
+    pub(crate) fn given<T>(
+        self,
+        name: &str,
+        reader: impl FnOnce(&Value) -> Result<T, String>,
+    ) -> Result<Option<T>, OjsError> {
+        let Some(raw) = self.members.given(name) else { return Ok(None) };
+        read::value(raw).and_then(|value| reader(&value)).map(Some).map_err(|why| self.wrong(name, why))
+    }
+
+    pub(crate) fn object(self, name: &str) -> Result<Option<RawObject>, OjsError> {
+        self.members.given(name).map(|raw| object(raw).map_err(|why| self.wrong(name, why))).transpose()
+    }
+}
+
+/// The members of an object.
+pub(crate) fn object(raw: &RawJson) -> Result<RawObject, String> {
+    let wrong = || format!("must be an object, not {}", read::raw_kind(raw));
+    if raw.is_object() { raw.parse().map_err(|_| wrong()) } else { Err(wrong()) }
+}
+
+/// A time that is longer than none, in milliseconds.
+pub(crate) fn milliseconds(value: &Value) -> Result<i64, String> {
+    read::integer_between(value, 1, LONGEST_MS)
+}
+
+/// A time that is longer than none, as an ISO 8601 duration or in seconds; the answer is in milliseconds.
+pub(crate) fn duration(value: &Value) -> Result<i64, String> {
+    let ms = match value {
+        Value::String(text) => {
+            let ms = parse_iso8601_ms(text).map_err(|why| read::shortened(&why, 200))?;
+            i64::try_from(ms).unwrap_or(i64::MAX)
+        }
+        _ => read::integer_between(value, 1, LONGEST_MS / 1000)?.saturating_mul(1000),
+    };
+    match ms {
+        1..=LONGEST_MS => Ok(ms),
+        _ => Err("must be longer than 0 and at most ten years".to_owned()),
+    }
+}
