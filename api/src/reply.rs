@@ -2,13 +2,17 @@
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
-use axum::http::{HeaderValue, Method, StatusCode, Uri};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use serde_json::Value;
 use std::any::Any;
-use turnstone_ojs::OjsError;
+use turnstone_ojs::{OjsError, QUEUE_FULL};
 use turnstone_store::StoreError;
 use turnstone_telemetry::redact;
+
+const QUEUE_DEPTH: HeaderName = HeaderName::from_static("x-ojs-queue-depth");
+const QUEUE_BOUND: HeaderName = HeaderName::from_static("x-ojs-queue-bound");
 
 /// What an endpoint returns.
 pub(crate) type Answer = Result<Response, Failure>;
@@ -26,6 +30,12 @@ impl IntoResponse for Failure {
         let mut response = status.into_response();
         if self.0.retryable && matches!(self.0.status, 429 | 503) {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if self.0.code == QUEUE_FULL {
+            for (name, fact) in [(QUEUE_DEPTH, "depth"), (QUEUE_BOUND, "bound")] {
+                let number = self.0.details.get(fact).and_then(Value::as_u64).map(HeaderValue::from);
+                response.headers_mut().extend(number.map(|number| (name, number)));
+            }
         }
         response.extensions_mut().insert(self.0);
         response

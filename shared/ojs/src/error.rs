@@ -4,6 +4,9 @@ use serde_json::{Map, Value, json};
 use turnstone_domain::JobError;
 use turnstone_domain::error::FailureKind;
 
+/// The code of an enqueue that a queue has no room for; the only one of the protocol in upper case.
+pub const QUEUE_FULL: &str = "QUEUE_FULL";
+
 /// An error as a client sees it.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[error("{code}: {message}")]
@@ -115,6 +118,24 @@ impl OjsError {
         Self::new(409, "duplicate", message, hint).with("existing_job_id", existing)
     }
 
+    /// 429: the queue has as many jobs as it may have (OJS backpressure §4). The same request succeeds once workers have
+    /// caught up.
+    #[must_use]
+    pub fn queue_full(queue: &str, depth: u64, bound: u64) -> Self {
+        let hint = "Wait as long as Retry-After says, or add workers, or raise the queue's max_depth.";
+        let message = format!(
+            "Queue {queue} is full: {depth} jobs wait in it, and it is bounded to {bound}; nothing was stored."
+        );
+        let error = Self::new(429, QUEUE_FULL, message, hint);
+        Self { retryable: true, ..error }.with("queue", queue).with("depth", depth).with("bound", bound)
+    }
+
+    /// 403: it belongs to somebody else.
+    #[must_use]
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(403, "forbidden", message, "Send the header X-OJS-Tenant of whom it belongs to.")
+    }
+
     /// 413: the body has more bytes than the server accepts.
     #[must_use]
     pub fn too_large(limit: usize) -> Self {
@@ -200,6 +221,13 @@ mod tests {
         assert_eq!(error["retryable"], false);
         assert!(error["hint"].as_str().unwrap().len() > 10);
         assert!(error["docs_url"].as_str().unwrap().starts_with("https://"));
+    }
+
+    #[test]
+    fn a_full_queue_says_how_full() {
+        let error = OjsError::queue_full("mail", 10, 9);
+        assert_eq!((error.status, error.code, error.retryable), (429, "QUEUE_FULL", true));
+        assert_eq!(Value::Object(*error.details), json!({"queue": "mail", "depth": 10, "bound": 9}));
     }
 
     #[test]

@@ -110,7 +110,12 @@ fn put_times(job: &Job, out: &mut RawObject) {
         let text = job.envelope.options.get(name)?.parse::<String>().ok()?;
         when::shown(&text, job.created_at)
     };
-    if let Some(at) = sent("scheduled_at").or_else(|| sent("delay_until")) {
+    let scheduled_at = sent("scheduled_at").or_else(|| sent("delay_until"));
+    let moved = |at: &String| Timestamp::parse_rfc3339(at).is_none_or(|at| at != job.run_at);
+    if job.state == JobState::Scheduled && scheduled_at.as_ref().is_none_or(moved) {
+        // A limit, or the job that it replaced, gave it another time than the client did.
+        out.insert("scheduled_at", job.run_at.to_rfc3339());
+    } else if let Some(at) = scheduled_at {
         out.insert("scheduled_at", at);
     }
     if let Some(at) = sent("expires_at").or_else(|| job.expires_at.map(Timestamp::to_rfc3339)) {

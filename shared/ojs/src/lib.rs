@@ -23,7 +23,7 @@ mod when;
 pub mod work;
 
 pub use envelope::EnqueueRequest;
-pub use error::OjsError;
+pub use error::{OjsError, QUEUE_FULL};
 pub use fields::Fields;
 pub use job::{accepted, job_reply, job_to_json};
 

@@ -1,31 +1,57 @@
 //! `POST /ojs/v1/jobs`: accept a job. 201 is answered only after it is durable (OJS HTTP binding §5.1).
 
 use super::accept::accept;
-use crate::api::Shared;
+use crate::api::{App, Shared};
 use crate::docs;
-use crate::reply::{self, Answer};
-use crate::request::JsonBytes;
+use crate::reply::{self, Answer, Failure};
+use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, LOCATION};
-use turnstone_domain::JobState;
-use turnstone_ojs::{accepted, body, job_reply};
+use turnstone_domain::terms::OnConflict;
+use turnstone_domain::{Job, NewJob};
+use turnstone_ojs::{OjsError, accepted, body, job_reply};
+use turnstone_store::Pushed;
 
 /// Accepts a job. It is durable when 201 is answered.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs", tag = "jobs",
+    params(("X-OJS-Tenant" = Option<String>, Header, description = "Whose job it is.")),
     request_body(content = docs::Enqueue, content_type = "application/openjobspec+json"),
-    responses((status = 201, description = "The job is accepted.", body = docs::JobReply,
-               content_type = "application/openjobspec+json")),
+    responses(
+        (status = 201, description = "The job is accepted.", body = docs::JobReply,
+         content_type = "application/openjobspec+json"),
+        (status = 200, description = "Another job stands for it (unique jobs, on_conflict ignore), and is answered with deduplicated true.",
+         body = docs::JobReply, content_type = "application/openjobspec+json"),
+    ),
 )]
-pub(crate) async fn enqueue(State(app): State<Shared>, JsonBytes(body): JsonBytes) -> Answer {
-    let job = accept(&app, body::read_object(&body)?, None, app.api.clock.now()).await?;
-    let pushed = app.api.store.intake.push(vec![job.clone()]).await?;
-    let state = pushed.first().map_or(JobState::Available, |pushed| pushed.state);
-    let location = HeaderValue::from_str(&format!("/ojs/v1/jobs/{}", job.id));
-    let mut response = reply::json(StatusCode::CREATED, &job_reply(&accepted(job, state)));
+pub(crate) async fn enqueue(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
+    let job = accept(&app, body::read_object(&body)?, tenant.name(), app.api.clock.now()).await?;
+    let pushed = app.api.store.intake.push(vec![job.clone()]).await?.pop();
+    let pushed = pushed.ok_or_else(|| OjsError::internal("The store did not say what became of the job."))?;
+    let location = HeaderValue::from_str(&format!("/ojs/v1/jobs/{}", pushed.id));
+    let mut reply = job_reply(&stored(&app, job, &pushed).await?);
+    let status = match pushed.deduplicated {
+        true => {
+            reply.insert("deduplicated", true);
+            StatusCode::OK
+        }
+        false => StatusCode::CREATED,
+    };
+    let mut response = reply::json(status, &reply);
     if let Ok(location) = location {
         response.headers_mut().insert(LOCATION, location);
     }
     Ok(response)
+}
+
+/// The job as it stands now. The store is asked again only where it may differ from what was sent.
+async fn stored(app: &App, job: NewJob, pushed: &Pushed) -> Result<Job, Failure> {
+    let keeps_schedule = OnConflict::ReplaceExceptSchedule;
+    let moved = job.terms.unique.as_ref().is_some_and(|unique| unique.on_conflict == keeps_schedule);
+    if !pushed.deduplicated && !moved {
+        return Ok(accepted(job, pushed.state));
+    }
+    let found = app.api.store.views.job(&pushed.id).await?;
+    Ok(found.ok_or_else(|| OjsError::not_found("job", pushed.id.as_str()))?)
 }
