@@ -2,6 +2,7 @@
 
 mod control;
 mod envelope;
+mod refused;
 
 /// Makes a test of each case per database. A case takes a [`turnstone_tests::OjsServer`] of its own.
 macro_rules! on_both {
