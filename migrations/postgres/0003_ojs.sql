@@ -73,23 +73,40 @@ CREATE TABLE progress (
 );
 
 CREATE TABLE crons (
-    name           TEXT PRIMARY KEY,
-    tenant         TEXT,
+    tenant         TEXT    NOT NULL,                    -- '': nobody's in particular
+    name           TEXT    NOT NULL,
     expression     TEXT    NOT NULL,
     timezone       TEXT    NOT NULL,
     overlap_policy TEXT    NOT NULL CHECK (overlap_policy IN ('skip', 'allow', 'cancel_previous', 'enqueue')),
     missed_policy  TEXT    NOT NULL CHECK (missed_policy IN ('once', 'all', 'skip')),
-    enabled        BIGINT NOT NULL CHECK (enabled IN (0, 1)),
+    enabled        BIGINT  NOT NULL CHECK (enabled IN (0, 1)),
     template       TEXT    NOT NULL,                    -- JSON: the request to enqueue
     description    TEXT,
-    created_at     BIGINT NOT NULL,
-    updated_at     BIGINT NOT NULL,
+    created_at     BIGINT  NOT NULL,
+    updated_at     BIGINT  NOT NULL,
     next_run_at    BIGINT,
     last_run_at    BIGINT,
     last_job_id    TEXT,
-    runs           BIGINT NOT NULL DEFAULT 0
+    runs           BIGINT  NOT NULL DEFAULT 0,
+    last_error     TEXT,
+    PRIMARY KEY (tenant, name),
+    CHECK (enabled = 1 OR next_run_at IS NULL)
 );
-CREATE INDEX crons_due ON crons (next_run_at) WHERE enabled = 1 AND next_run_at IS NOT NULL;
+CREATE INDEX crons_due  ON crons (next_run_at) WHERE next_run_at IS NOT NULL;
+CREATE INDEX crons_name ON crons (name);
+
+-- What became of the latest occurrences of each entry.
+CREATE TABLE cron_runs (
+    id           TEXT    NOT NULL PRIMARY KEY,
+    tenant       TEXT    NOT NULL,
+    name         TEXT    NOT NULL,
+    scheduled_at BIGINT  NOT NULL,
+    at           BIGINT  NOT NULL,
+    outcome      TEXT    NOT NULL CHECK (outcome IN ('triggered', 'skipped', 'failed')),
+    job_id       TEXT,                                  -- what was made, or what stood in the way
+    message      TEXT
+);
+CREATE INDEX cron_runs_latest ON cron_runs (tenant, name, scheduled_at, id);
 
 -- A workflow takes a number as a job does: its events are the stream of that number.
 CREATE TABLE workflows (

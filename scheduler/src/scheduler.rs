@@ -1,7 +1,7 @@
 //! The loop: sleep until something is due, run the duties, look again.
 
 use crate::SchedulerOptions;
-use crate::duties::{DUTIES, Rhythm};
+use crate::duties::{DUTIES, FireCron, Rhythm};
 use crate::leadership::Leadership;
 use crate::rhythm::{FALLBACK, SHORTEST, Setback, Timetable, pause};
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
-use turnstone_domain::{Clock, Timestamp};
-use turnstone_store::{Doorbell, Ring, StoreError, Term, Upkeep};
+use turnstone_domain::{Clock, Ids, Timestamp};
+use turnstone_store::{Doorbell, Ring, Store, StoreError, Term, Upkeep};
 
 /// How long the end of a scheduler waits for the store to take the leadership back.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -26,6 +26,7 @@ pub struct Scheduler {
     clock: Arc<dyn Clock>,
     retention: Option<Duration>,
     leadership: Leadership,
+    crons: Option<FireCron>,
 }
 
 /// What the duties of one turn came to.
@@ -47,7 +48,13 @@ impl Scheduler {
         options: SchedulerOptions,
     ) -> Self {
         let leadership = Leadership::new(Arc::clone(&upkeep), Arc::clone(&clock), &options);
-        Self { upkeep, doorbell, clock, retention: options.retention, leadership }
+        Self { upkeep, doorbell, clock, retention: options.retention, leadership, crons: None }
+    }
+
+    /// The same, which fires the cron entries of `store` as well; their jobs take their ids from `ids`.
+    #[must_use]
+    pub fn with_crons(self, store: &Store, ids: Arc<dyn Ids>) -> Self {
+        Self { crons: Some(FireCron::new(store, ids)), ..self }
     }
 
     /// Takes or renews the leadership and runs every duty once, the periodic ones included, as of the clock's now.
@@ -149,7 +156,7 @@ impl Scheduler {
                 Ok(outcome) => outcome,
                 Err(StoreError::Deposed) => {
                     self.leadership.lose(term);
-                    break;
+                    return failure.map_or(Ok(turn), Err);
                 }
                 Err(error) => {
                     tracing::debug!(duty = duty.name, %error, "a duty failed");
@@ -161,6 +168,14 @@ impl Scheduler {
                 Rhythm::WhenDue => turn.changed += outcome.rows,
                 Rhythm::EveryMs(_) if outcome.unfinished => turn.unfinished = true,
                 Rhythm::EveryMs(_) => timetable.through(duty, now),
+            }
+        }
+        // Last, so that a job that has just ended does not stand in the way of its successor.
+        if let Some(crons) = self.crons.as_ref().filter(|_| due) {
+            match crons.run(term, now).await {
+                Ok(moved) => turn.changed += moved,
+                Err(StoreError::Deposed) => self.leadership.lose(term),
+                Err(error) => failure = failure.or(Some(error)),
             }
         }
         failure.map_or(Ok(turn), Err)

@@ -242,6 +242,7 @@ impl Fleet {
     pub fn scheduler(&self, options: SchedulerOptions) -> Scheduler {
         let (upkeep, doorbell) = (Arc::clone(&self.store.upkeep), self.store.doorbell.clone());
         Scheduler::new(upkeep, doorbell, Arc::clone(&self.time), options)
+            .with_crons(&self.store, Arc::new(SystemIds))
     }
 
     /// Runs a scheduler until this is dropped. Only for a fleet in real time: others call [`Fleet::tick`].

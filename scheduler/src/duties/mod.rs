@@ -2,11 +2,14 @@
 
 mod expire_jobs;
 mod expire_reviews;
+mod fire_cron;
 mod fold_statistics;
 mod promote_due;
 mod prune;
 mod reap_expired;
 mod time_out_jobs;
+
+pub(crate) use fire_cron::FireCron;
 
 use std::time::Duration;
 use turnstone_domain::Timestamp;

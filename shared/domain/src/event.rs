@@ -63,6 +63,10 @@ events! {
     JobYielded = "job.yielded", "reason";
     /// The worker's lease ran out; another worker goes on from the last checkpoint.
     LeaseExpired = "lease.expired", "worker_id";
+    /// A cron entry made this job.
+    CronTriggered = "cron.triggered", "cron_name, scheduled_at";
+    /// A cron entry made no job because this one had not ended.
+    CronSkipped = "cron.skipped", "cron_name, scheduled_at";
     /// A phase is done and its checkpoint is durable.
     PhaseCompleted = "phase.completed", "phase, duration_ms; infer adds model, provider, tokens_in, tokens_out, finish_reason, budget_left, tool_calls";
     /// A model of the list did not answer; the next one is tried.

@@ -7,6 +7,7 @@ pub mod agent;
 pub mod budget;
 pub mod checkpoint;
 pub mod clock;
+pub mod cron;
 pub mod digest;
 pub mod duration;
 pub mod engagement;

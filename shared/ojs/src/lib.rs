@@ -10,6 +10,7 @@
 
 pub mod agent_fields;
 pub mod body;
+pub mod cron;
 mod envelope;
 mod error;
 mod fields;

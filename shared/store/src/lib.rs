@@ -41,7 +41,7 @@ mod workflows;
 pub use control::{
     Branch, Control, Controlled, Fork, Merge, Merged, Refusal, Retried, Strategy, Target, ToolRetry,
 };
-pub use crons::Crons;
+pub use crons::{Crons, Firing};
 pub use doorbell::{Doorbell, Ring};
 pub use error::{LedgerError, StoreError};
 pub use fleet::{Directive, WorkerBeat, WorkerKind, WorkerState};

@@ -1,6 +1,7 @@
 //! The OJS server through HTTP alone. Every case runs over SQLite and over PostgreSQL, at a time that the case moves.
 
 mod control;
+mod cron;
 mod envelope;
 mod refused;
 

@@ -1,8 +1,180 @@
-//! Cron entries.
+//! Cron entries (OJS cron §3): make, list, look, change, forget, trigger, history.
 
-use crate::api::Shared;
+mod change_cron;
+mod forget_cron;
+mod history;
+mod list_crons;
+mod put_cron;
+mod show_cron;
+mod trigger;
+
+use crate::api::{App, Shared};
+use crate::docs;
+use crate::reply::Failure;
+use crate::request::Tenant;
+use serde_json::{Map, Value};
+use turnstone_domain::RawObject;
+use turnstone_domain::cron::CronEntry;
+use turnstone_ojs::OjsError;
+use turnstone_ojs::cron::entry_to_json;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
+        .routes(routes!(list_crons::list_crons, put_cron::put_cron))
+        .routes(routes!(show_cron::show_cron, change_cron::change_cron, forget_cron::forget_cron))
+        .routes(routes!(trigger::trigger))
+        .routes(routes!(history::history))
+}
+
+/// The entry of this name that the tenant may see, or 404.
+async fn find(app: &App, name: &str, tenant: &Tenant) -> Result<CronEntry, Failure> {
+    let found = app.api.store.crons.cron(name, tenant.name()).await?;
+    found.ok_or_else(|| OjsError::not_found("cron entry", name).into())
+}
+
+/// An entry under both of its names.
+fn wrapped(entry: &CronEntry) -> RawObject {
+    let cron = entry_to_json(entry).to_raw();
+    let mut out = RawObject::new();
+    out.insert("cron", cron.clone());
+    out.insert("cron_job", cron);
+    out
+}
+
+/// A cron entry.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct Cron {
+    #[schema(example = "nightly-report")]
+    name: String,
+    /// As it was sent.
+    #[schema(example = "0 3 * * *")]
+    expression: String,
+    /// The same.
+    cron: String,
+    /// An IANA name.
+    #[schema(example = "Europe/Berlin")]
+    timezone: String,
+    /// skip, allow, `cancel_previous` or enqueue.
+    overlap_policy: String,
+    /// once, all or skip.
+    missed_policy: String,
+    enabled: bool,
+    /// The type of its jobs.
+    #[schema(rename = "type")]
+    job_type: String,
+    /// The request that each run enqueues.
+    job_template: Map<String, Value>,
+    description: Option<String>,
+    created_at: String,
+    updated_at: String,
+    /// Absent while it is disabled.
+    next_run_at: Option<String>,
+    last_run_at: Option<String>,
+    last_job_id: Option<String>,
+    /// How many jobs it made.
+    run_count: i64,
+    /// Why the latest run made no job.
+    last_error: Option<String>,
+}
+
+/// A cron entry under both of its names.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct CronReply {
+    cron: Cron,
+    cron_job: Cron,
+}
+
+/// Cron entries by name.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct CronList {
+    crons: Vec<Cron>,
+    cron_jobs: Vec<Cron>,
+    count: u64,
+}
+
+/// An entry that was forgotten.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct ForgottenCron {
+    cron: Cron,
+    cron_job: Cron,
+    deleted: bool,
+    name: String,
+}
+
+/// What an entry made besides its times.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct TriggeredCron {
+    job: docs::Job,
+    job_id: String,
+    cron: Cron,
+    cron_job: Cron,
+}
+
+/// One occurrence of an entry.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct CronRun {
+    scheduled_at: String,
+    at: String,
+    /// triggered, skipped or failed.
+    outcome: String,
+    /// The job that was made, or the one that stood in the way.
+    job_id: Option<String>,
+    /// Why no job could be made.
+    message: Option<String>,
+}
+
+/// The latest occurrences of an entry, newest first, and the jobs that they made, as far as they are kept.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct CronHistory {
+    name: String,
+    runs: Vec<CronRun>,
+    jobs: Vec<docs::Job>,
+}
+
+/// A request to make or replace an entry. The job may stand in `job_template` or beside the other members.
+#[derive(ToSchema)]
+#[schema(example = json!({
+    "name": "nightly-report", "expression": "0 3 * * *", "timezone": "Europe/Berlin",
+    "job_template": {"type": "report.build", "args": ["daily"], "options": {"queue": "reports"}},
+}))]
+#[expect(dead_code, reason = "described, never built")]
+struct PutCron {
+    /// a-z, A-Z, 0-9, `-`, `_`, `.`, `:`.
+    name: String,
+    /// Five fields, six with seconds in front, or an alias such as @daily and @every 5m.
+    expression: String,
+    /// An IANA name; UTC unless said otherwise.
+    timezone: Option<String>,
+    /// skip (the default), allow, `cancel_previous` or enqueue.
+    overlap_policy: Option<String>,
+    /// once (the default), all or skip.
+    missed_policy: Option<String>,
+    enabled: Option<bool>,
+    description: Option<String>,
+    /// The request that each run enqueues.
+    job_template: docs::Enqueue,
+}
+
+/// A request to change an entry; what is not sent stays as it is.
+#[derive(ToSchema)]
+#[schema(example = json!({"enabled": false}))]
+#[expect(dead_code, reason = "described, never built")]
+struct ChangeCron {
+    expression: Option<String>,
+    timezone: Option<String>,
+    overlap_policy: Option<String>,
+    missed_policy: Option<String>,
+    enabled: Option<bool>,
+    description: Option<String>,
+    job_template: Option<docs::Enqueue>,
 }

@@ -138,7 +138,8 @@ async fn start(config: &Config, dir: &DataDir, tools: Option<&ExampleTools>) -> 
         example_tools: tools.map(ExampleTools::url),
         unfinished,
     };
-    let scheduler = scheduler::part(&store, Arc::clone(&clock), config, SchedulerOptions::alone());
+    let scheduler =
+        scheduler::part(&store, (Arc::clone(&clock), Arc::clone(&ids)), config, SchedulerOptions::alone());
     let specs = toolbox.specs();
     let deps = Deps::new(
         (Arc::clone(&store.ledger), store.doorbell.clone()),

@@ -15,4 +15,6 @@ FROM (SELECT min(run_at) AS due FROM jobs WHERE state IN ('scheduled', 'retryabl
       UNION ALL
       SELECT min(expires_at) FROM jobs WHERE expires_at IS NOT NULL AND ended_at IS NULL
       UNION ALL
-      SELECT min(deadline_at) FROM reviews WHERE state = 'open') AS dues
+      SELECT min(deadline_at) FROM reviews WHERE state = 'open'
+      UNION ALL
+      SELECT min(next_run_at) FROM crons WHERE next_run_at IS NOT NULL) AS dues

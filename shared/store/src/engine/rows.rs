@@ -97,7 +97,7 @@ pub(super) fn time(row: &impl Fields, column: &str) -> Result<Timestamp, Inconsi
     get(row, column).map(Timestamp)
 }
 
-fn time_or_none(row: &impl Fields, column: &str) -> Result<Option<Timestamp>, Inconsistency> {
+pub(super) fn time_or_none(row: &impl Fields, column: &str) -> Result<Option<Timestamp>, Inconsistency> {
     Ok(maybe::<i64>(row, column)?.map(Timestamp))
 }
 

@@ -1,0 +1,33 @@
+//! `PATCH /ojs/v1/cron/{name}`: what is not sent stays as it is.
+
+use super::{ChangeCron, CronReply, find, wrapped};
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Segment, Tenant};
+use axum::extract::State;
+use axum::http::StatusCode;
+use turnstone_ojs::{OjsError, body, cron};
+
+/// Changes a cron entry. What is not sent stays as it is.
+#[utoipa::path(
+    patch, path = "/ojs/v1/cron/{name}", tag = "cron",
+    params(("name" = String, Path, description = "The entry.")),
+    request_body(content = ChangeCron, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "The entry as it is now.", body = CronReply,
+               content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn change_cron(
+    State(app): State<Shared>,
+    Segment(name): Segment,
+    tenant: Tenant,
+    JsonBytes(bytes): JsonBytes,
+) -> Answer {
+    let now = app.api.clock.now();
+    let entry = find(&app, &name, &tenant).await?;
+    let change = cron::read_change(body::read_object(&bytes)?, &entry, now)?;
+    let owner = Tenant(Some(entry.tenant.unwrap_or_default()));
+    if !app.api.store.crons.change(&name, owner.name(), change, now).await? {
+        return Err(OjsError::not_found("cron entry", &name).into());
+    }
+    Ok(reply::json(StatusCode::OK, &wrapped(&find(&app, &name, &owner).await?)))
+}

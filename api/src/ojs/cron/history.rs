@@ -1,0 +1,52 @@
+//! `GET /ojs/v1/cron/{name}/history?limit=`: what became of the latest occurrences.
+
+use super::{CronHistory, find};
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{Params, Segment, Tenant};
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use turnstone_domain::cron::Outcome;
+use turnstone_domain::{RawJson, RawObject};
+use turnstone_ojs::cron::run_to_json;
+use turnstone_ojs::{OjsError, job_to_json};
+
+/// The latest occurrences of a cron entry, newest first, and the jobs that they made.
+#[utoipa::path(
+    get, path = "/ojs/v1/cron/{name}/history", tag = "cron",
+    params(
+        ("name" = String, Path, description = "The entry."),
+        ("limit" = Option<u32>, Query, description = "20 unless said otherwise; 100 are remembered.",
+         minimum = 1, maximum = 100),
+    ),
+    responses((status = 200, description = "The occurrences.", body = CronHistory,
+               content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn history(
+    State(app): State<Shared>,
+    Segment(name): Segment,
+    tenant: Tenant,
+    params: Params,
+) -> Answer {
+    let limit: u32 = params.number("limit", 20, 1, 100)?;
+    let entry = find(&app, &name, &tenant).await?;
+    let runs = app.api.store.crons.history(&entry, limit).await?;
+    let mut jobs = Vec::new();
+    for id in
+        runs.iter().filter(|run| run.outcome == Outcome::Triggered).filter_map(|run| run.job_id.as_ref())
+    {
+        jobs.extend(app.api.store.views.job(id).await?.as_ref().map(job_to_json));
+    }
+    let runs: Vec<RawObject> = runs.iter().map(run_to_json).collect();
+    let mut out = RawObject::new();
+    out.insert("name", name);
+    out.insert("runs", list(&runs)?);
+    out.insert("jobs", list(&jobs)?);
+    Ok(reply::json(StatusCode::OK, &out))
+}
+
+fn list<T: Serialize>(items: &[T]) -> Result<RawJson, OjsError> {
+    let text = serde_json::to_string(items).and_then(RawJson::from_text);
+    text.map_err(|_| OjsError::internal("The answer could not be written."))
+}

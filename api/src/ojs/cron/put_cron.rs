@@ -1,0 +1,49 @@
+//! `POST /ojs/v1/cron`: make an entry, or replace the one of its name, which keeps its age and its counts.
+
+use super::{CronReply, PutCron, find, wrapped};
+use crate::api::Shared;
+use crate::docs;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Tenant};
+use axum::extract::State;
+use axum::http::StatusCode;
+use turnstone_domain::cron::{CronEntry, Schedule};
+use turnstone_ojs::{body, cron};
+
+/// Makes a cron entry, or replaces the one of its name.
+#[utoipa::path(
+    post, path = "/ojs/v1/cron", tag = "cron",
+    request_body(content = PutCron, content_type = "application/openjobspec+json"),
+    responses(
+        (status = 200, description = "An entry of this name is replaced; its counts stay.", body = CronReply,
+         content_type = "application/openjobspec+json"),
+        (status = 201, description = "The entry is new.", body = CronReply,
+         content_type = "application/openjobspec+json"),
+        (status = 400, description = "Something cannot be read; the message says what.", body = docs::ErrorReply,
+         content_type = "application/openjobspec+json"),
+    ),
+)]
+pub(crate) async fn put_cron(
+    State(app): State<Shared>,
+    tenant: Tenant,
+    JsonBytes(bytes): JsonBytes,
+) -> Answer {
+    let now = app.api.clock.now();
+    let entry = cron::read_entry(body::read_object(&bytes)?, tenant.name(), now)?;
+    let own = Tenant(Some(tenant.0.unwrap_or_default()));
+    let known = app.api.store.crons.cron(&entry.name, own.name()).await?;
+    let entry = continued(entry, known);
+    let new = app.api.store.crons.put(entry.clone()).await?;
+    let stored = find(&app, &entry.name, &own).await?;
+    let status = if new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(reply::json(status, &wrapped(&stored)))
+}
+
+/// Periods go on counting from where they did.
+fn continued(entry: CronEntry, known: Option<CronEntry>) -> CronEntry {
+    let Some(known) = known.filter(|_| entry.enabled) else { return entry };
+    let schedule = Schedule::parse(&entry.expression, &entry.timezone);
+    let next_run_at =
+        schedule.ok().and_then(|schedule| schedule.next_after(entry.updated_at, known.created_at));
+    CronEntry { next_run_at, ..entry }
+}

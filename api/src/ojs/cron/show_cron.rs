@@ -1,0 +1,19 @@
+//! `GET /ojs/v1/cron/{name}`.
+
+use super::{CronReply, find, wrapped};
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{Segment, Tenant};
+use axum::extract::State;
+use axum::http::StatusCode;
+
+/// One cron entry.
+#[utoipa::path(
+    get, path = "/ojs/v1/cron/{name}", tag = "cron",
+    params(("name" = String, Path, description = "The entry.")),
+    responses((status = 200, description = "The entry.", body = CronReply,
+               content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn show_cron(State(app): State<Shared>, Segment(name): Segment, tenant: Tenant) -> Answer {
+    Ok(reply::json(StatusCode::OK, &wrapped(&find(&app, &name, &tenant).await?)))
+}

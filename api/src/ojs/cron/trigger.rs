@@ -1,0 +1,33 @@
+//! `POST /ojs/v1/cron/{name}/trigger`: a job now, besides the entry's times. Somebody has asked for it, so neither the
+//! overlap policy nor `enabled` keeps it from being made.
+
+use super::{TriggeredCron, find, wrapped};
+use crate::api::Shared;
+use crate::ojs::jobs::accept::accept;
+use crate::reply::{self, Answer};
+use crate::request::{Segment, Tenant};
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde_json::Value;
+use turnstone_ojs::{OjsError, cron, job_to_json};
+
+/// Makes a job of a cron entry now, whatever its overlap policy says.
+#[utoipa::path(
+    post, path = "/ojs/v1/cron/{name}/trigger", tag = "cron",
+    params(("name" = String, Path, description = "The entry.")),
+    responses((status = 201, description = "The job is accepted.", body = TriggeredCron,
+               content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn trigger(State(app): State<Shared>, Segment(name): Segment, tenant: Tenant) -> Answer {
+    let now = app.api.clock.now();
+    let entry = find(&app, &name, &tenant).await?;
+    let mut job = accept(&app, cron::template_of(&entry)?, entry.tenant.as_deref(), now).await?;
+    cron::stamp(&mut job, &entry, now, now);
+    let id = app.api.store.crons.trigger(&entry, job, now).await?;
+    let job = app.api.store.views.job(&id).await?.ok_or_else(|| OjsError::not_found("job", id.as_str()))?;
+    let owner = Tenant(Some(entry.tenant.unwrap_or_default()));
+    let mut out = wrapped(&find(&app, &name, &owner).await?);
+    out.insert("job", job_to_json(&job));
+    out.insert("job_id", Value::from(id.as_str()));
+    Ok(reply::json(StatusCode::CREATED, &out))
+}

@@ -1,0 +1,95 @@
+//! Occurrences of cron entries become jobs (OJS cron §4). Built here, because a job may be an agent's, which is looked up
+//! now; pushed by the store in one transaction with what moves the entry on, so no occurrence is fired twice.
+
+use std::sync::Arc;
+use turnstone_domain::cron::{CronEntry, Schedule};
+use turnstone_domain::{Ids, NewJob, Timestamp};
+use turnstone_ojs::{EnqueueRequest, cron};
+use turnstone_store::{Crons, Firing, Store, StoreError, Term, Views};
+
+/// The most entries of one look.
+const BATCH: u32 = 100;
+
+/// What fires cron entries.
+pub(crate) struct FireCron {
+    crons: Arc<dyn Crons>,
+    views: Arc<dyn Views>,
+    ids: Arc<dyn Ids>,
+}
+
+impl FireCron {
+    pub(crate) fn new(store: &Store, ids: Arc<dyn Ids>) -> Self {
+        Self { crons: Arc::clone(&store.crons), views: Arc::clone(&store.views), ids }
+    }
+
+    /// Acts upon every entry whose time has come; returns how many moved on. An entry that cannot be fired does not
+    /// keep the others from it.
+    ///
+    /// # Errors
+    /// The first failure of the store.
+    pub(crate) async fn run(&self, term: &Term, now: Timestamp) -> Result<usize, StoreError> {
+        let (mut moved, mut failure) = (0, None);
+        for entry in self.crons.due(now, BATCH).await? {
+            let name = entry.name.clone();
+            match self.fire(entry, term, now).await {
+                Ok(None) => {}
+                Ok(Some(jobs)) => {
+                    moved += 1;
+                    tracing::debug!(cron = name, jobs, "a cron entry occurred");
+                }
+                Err(StoreError::Deposed) => return Err(StoreError::Deposed),
+                Err(error) => {
+                    tracing::warn!(cron = name, %error, "a cron entry could not be fired; it is tried again");
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        failure.map_or(Ok(moved), Err)
+    }
+
+    async fn fire(&self, entry: CronEntry, term: &Term, now: Timestamp) -> Result<Option<usize>, StoreError> {
+        let (mut due, mut next_run_at) = (Vec::new(), None);
+        match Schedule::parse(&entry.expression, &entry.timezone) {
+            Ok(schedule) => {
+                let occurrences;
+                (occurrences, next_run_at) = entry.due(&schedule, now);
+                for scheduled_at in occurrences {
+                    due.push((scheduled_at, self.job(&entry, scheduled_at, now).await?));
+                }
+            }
+            // Another version understood it.
+            Err((field, why)) => {
+                due.extend(entry.next_run_at.map(|at| (at, Err(format!("{field} {why}")))));
+            }
+        }
+        for why in due.iter().filter_map(|(_, job)| job.as_ref().err()) {
+            tracing::warn!(cron = entry.name, why, "a cron entry made no job");
+        }
+        self.crons.fire(Firing { entry, due, next_run_at, at: now }, term).await
+    }
+
+    /// The job of an occurrence, read as a body of `POST /jobs` is. The inner error is the template's.
+    async fn job(
+        &self,
+        entry: &CronEntry,
+        scheduled_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<Result<NewJob, String>, StoreError> {
+        let request = cron::template_of(entry).and_then(|fields| EnqueueRequest::from_fields(fields, now));
+        let request = match request {
+            Ok(request) => request,
+            Err(wrong) => return Ok(Err(wrong.message)),
+        };
+        let agent = match request.agent_name() {
+            Some(name) => self.views.agent(name).await?.map(|record| record.definition),
+            None => None,
+        };
+        Ok(match request.into_new_job(agent, self.ids.as_ref()) {
+            Ok(mut job) => {
+                cron::stamp(&mut job, entry, scheduled_at, now);
+                Ok(job)
+            }
+            Err(wrong) => Err(wrong.message),
+        })
+    }
+}

@@ -1,0 +1,302 @@
+//! Cron entries on the wire (OJS cron §3): requests in, entries and runs out.
+
+use crate::fields::Fields;
+use crate::{EnqueueRequest, OjsError, read};
+use turnstone_domain::cron::{CronChange, CronEntry, CronRun, Missed, Overlap, Schedule};
+use turnstone_domain::{JobId, NewJob, RawJson, RawObject, Timestamp};
+
+/// Members of a request that say something of the entry; in the flat form all others are the job's.
+const OF_THE_ENTRY: [&str; 17] = [
+    "name",
+    "expression",
+    "cron",
+    "timezone",
+    "overlap_policy",
+    "missed_policy",
+    "enabled",
+    "description",
+    "job_template",
+    "created_at",
+    "updated_at",
+    "next_run_at",
+    "last_run_at",
+    "last_job_id",
+    "last_error",
+    "run_count",
+    "tenant_id",
+];
+
+/// Reads a request to make or replace an entry.
+///
+/// # Errors
+/// A 4xx that names the field.
+pub fn read_entry(fields: RawObject, tenant: Option<&str>, now: Timestamp) -> Result<CronEntry, OjsError> {
+    let template = template(&fields, now)?;
+    let fields = Fields(fields);
+    let name =
+        fields.required("name", |value| read::filled_text(value).and_then(named).map(str::to_owned))?;
+    let timezone = fields.text("timezone")?.unwrap_or_else(|| "UTC".to_owned());
+    let expression =
+        expression(&fields)?.ok_or_else(|| OjsError::invalid_request("expression", "is missing"))?;
+    let schedule = schedule(&expression, &timezone)?;
+    let enabled = fields.flag("enabled")?.unwrap_or(true);
+    let template = template.ok_or_else(|| {
+        OjsError::invalid_request("job_template", "is missing; send the request that each run enqueues")
+    })?;
+    Ok(CronEntry {
+        name,
+        tenant: tenant.map(str::to_owned),
+        expression,
+        timezone,
+        overlap: overlap(&fields)?.unwrap_or_default(),
+        missed: missed(&fields)?.unwrap_or_default(),
+        enabled,
+        template: template.to_raw().into_text(),
+        description: fields.text("description")?,
+        created_at: now,
+        updated_at: now,
+        next_run_at: if enabled { schedule.next_after(now, now) } else { None },
+        last_run_at: None,
+        last_job_id: None,
+        runs: 0,
+        last_error: None,
+    })
+}
+
+/// Reads a request to change an entry: what is not sent stays as it is.
+///
+/// # Errors
+/// A 4xx that names the field.
+pub fn read_change(fields: RawObject, entry: &CronEntry, now: Timestamp) -> Result<CronChange, OjsError> {
+    let template = template(&fields, now)?;
+    let fields = Fields(fields);
+    let name = fields.text("name")?;
+    if name.is_some_and(|name| name != entry.name) {
+        return Err(OjsError::invalid_request("name", "cannot be changed; make an entry of the other name"));
+    }
+    let change = CronChange {
+        expression: expression(&fields)?,
+        timezone: fields.text("timezone")?,
+        overlap: overlap(&fields)?,
+        missed: missed(&fields)?,
+        enabled: fields.flag("enabled")?,
+        template: template.map(|template| template.to_raw().into_text()),
+        description: fields.text("description")?,
+        next_run_at: None,
+    };
+    if change.expression.is_none() && change.timezone.is_none() && change.enabled.is_none() {
+        return Ok(change);
+    }
+    let expression = change.expression.as_deref().unwrap_or(&entry.expression);
+    let timezone = change.timezone.as_deref().unwrap_or(&entry.timezone);
+    let schedule = schedule(expression, timezone)?;
+    let enabled = change.enabled.unwrap_or(entry.enabled);
+    let next_run_at = if enabled { schedule.next_after(now, entry.created_at) } else { None };
+    Ok(CronChange { next_run_at: Some(next_run_at), ..change })
+}
+
+/// The request that each run of an entry enqueues, at this time.
+///
+/// # Errors
+/// The stored template can no longer be read.
+pub fn template_of(entry: &CronEntry) -> Result<RawObject, OjsError> {
+    crate::body::read_object(entry.template.as_bytes())
+}
+
+/// Marks a job as made by an entry for an occurrence.
+pub fn stamp(job: &mut NewJob, entry: &CronEntry, scheduled_at: Timestamp, now: Timestamp) {
+    let meta = &mut job.envelope.meta;
+    meta.insert("cron_name".to_owned(), entry.name.as_str().into());
+    meta.insert("cron_scheduled_at".to_owned(), scheduled_at.to_rfc3339().into());
+    meta.insert("cron_triggered_at".to_owned(), now.to_rfc3339().into());
+    job.terms.cron = Some(entry.name.clone());
+    job.terms.tenant.clone_from(&entry.tenant);
+}
+
+/// An entry as clients see it.
+#[must_use]
+pub fn entry_to_json(entry: &CronEntry) -> RawObject {
+    let template = RawJson::from_text(entry.template.clone()).unwrap_or_else(|_| RawJson::null());
+    let job_type = template.parse::<RawObject>().ok().and_then(|template| template.get("type").cloned());
+    let time = |at: Option<Timestamp>| at.map_or_else(RawJson::null, |at| at.to_rfc3339().into());
+    let mut out = RawObject::new();
+    out.insert("name", entry.name.as_str());
+    out.insert("expression", entry.expression.as_str());
+    out.insert("cron", entry.expression.as_str());
+    out.insert("timezone", entry.timezone.as_str());
+    out.insert("overlap_policy", entry.overlap.as_str());
+    out.insert("missed_policy", entry.missed.as_str());
+    out.insert("enabled", entry.enabled);
+    out.insert("type", job_type.unwrap_or_else(RawJson::null));
+    out.insert("job_template", template);
+    out.insert("description", entry.description.clone());
+    out.insert("created_at", entry.created_at.to_rfc3339());
+    out.insert("updated_at", entry.updated_at.to_rfc3339());
+    out.insert("next_run_at", time(entry.next_run_at));
+    out.insert("last_run_at", time(entry.last_run_at));
+    out.insert("last_job_id", entry.last_job_id.as_ref().map(JobId::as_str));
+    out.insert("run_count", entry.runs);
+    out.insert("last_error", entry.last_error.clone());
+    if let Some(tenant) = &entry.tenant {
+        out.insert("tenant_id", tenant.as_str());
+    }
+    out
+}
+
+/// A run as clients see it.
+#[must_use]
+pub fn run_to_json(run: &CronRun) -> RawObject {
+    let mut out = RawObject::new();
+    out.insert("scheduled_at", run.scheduled_at.to_rfc3339());
+    out.insert("at", run.at.to_rfc3339());
+    out.insert("outcome", run.outcome.as_str());
+    out.insert("job_id", run.job_id.as_ref().map(JobId::as_str));
+    out.insert("message", run.message.clone());
+    out
+}
+
+fn named(name: &str) -> Result<&str, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    if name.len() <= 255 && name.chars().all(plain) {
+        return Ok(name);
+    }
+    let shown = read::shortened(name, 60);
+    Err(format!("`{shown}` must be at most 255 characters of a-z, A-Z, 0-9, `-`, `_`, `.`, `:`"))
+}
+
+fn expression(fields: &Fields) -> Result<Option<String>, OjsError> {
+    Ok(fields.text("expression")?.or(fields.text("cron")?))
+}
+
+fn schedule(expression: &str, timezone: &str) -> Result<Schedule, OjsError> {
+    Schedule::parse(expression, timezone).map_err(|(field, why)| OjsError::invalid_request(field, why))
+}
+
+fn overlap(fields: &Fields) -> Result<Option<Overlap>, OjsError> {
+    fields.given("overlap_policy", |value| {
+        let unknown = || format!("must be one of {}", Overlap::WORDS.join(", "));
+        Overlap::parse(read::text(value)?).ok_or_else(unknown)
+    })
+}
+
+fn missed(fields: &Fields) -> Result<Option<Missed>, OjsError> {
+    fields.given("missed_policy", |value| {
+        let unknown = || format!("must be one of {}", Missed::WORDS.join(", "));
+        Missed::parse(read::text(value)?).ok_or_else(unknown)
+    })
+}
+
+/// The request to enqueue: `job_template`, or the members that are not the entry's own. Checked, because nobody reads
+/// the errors of a template that is wrong when its time comes.
+fn template(fields: &RawObject, now: Timestamp) -> Result<Option<RawObject>, OjsError> {
+    let given = Fields(fields.clone()).object("job_template")?;
+    let wrapped = given.is_some();
+    let mut template = match given {
+        Some(template) => template,
+        None if fields.contains("type") => {
+            let mut flat = fields.clone();
+            OF_THE_ENTRY.iter().for_each(|name| drop(flat.remove(name)));
+            flat
+        }
+        None => return Ok(None),
+    };
+    let at = |field: &str| if wrapped { format!("job_template.{field}") } else { field.to_owned() };
+    if template.contains("id") {
+        let why = "must be left out: every run makes a job with an id of its own";
+        return Err(OjsError::invalid_request(&at("id"), why));
+    }
+    template.insert_new("args", RawJson::empty_array());
+    match EnqueueRequest::from_fields(template.clone(), now) {
+        Ok(_) => Ok(Some(template)),
+        Err(error) if wrapped => {
+            let field = error.details.get("field").and_then(|field| field.as_str()).map(at);
+            let error = OjsError { message: format!("job_template: {}", error.message), ..error };
+            Err(match field {
+                Some(field) => error.with("field", field),
+                None => error,
+            })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_767_225_600_000);
+
+    fn read(text: &str) -> Result<CronEntry, OjsError> {
+        read_entry(serde_json::from_str(text).unwrap(), None, NOW)
+    }
+
+    #[test]
+    fn both_forms_mean_the_same_and_texts_stay_texts() {
+        let wrapped = read(
+            r#"{"name":"n","expression":"0 3 * * *","job_template":{"type":"a.b","args":[1e400],"ext_x":1}}"#,
+        );
+        let flat = read(r#"{"name":"n","cron":"0 3 * * *","type":"a.b","args":[1e400],"ext_x":1}"#);
+        let (wrapped, flat) = (wrapped.unwrap(), flat.unwrap());
+        assert_eq!(wrapped, flat);
+        assert_eq!(wrapped.template, r#"{"type":"a.b","args":[1e400],"ext_x":1}"#);
+        assert_eq!(
+            (wrapped.overlap, wrapped.missed, wrapped.timezone.as_str()),
+            (Overlap::Skip, Missed::Once, "UTC")
+        );
+        assert_eq!(wrapped.next_run_at, Some(NOW.plus_ms(3 * 3_600_000)));
+        let shown = entry_to_json(&wrapped).to_raw().into_text();
+        assert!(
+            shown.contains(r#""type":"a.b","job_template":{"type":"a.b","args":[1e400],"ext_x":1}"#),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn a_disabled_entry_has_no_next_run() {
+        let entry = read(r#"{"name":"n","cron":"@daily","enabled":false,"type":"a"}"#).unwrap();
+        assert_eq!((entry.next_run_at, entry.template.as_str()), (None, r#"{"type":"a","args":[]}"#));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (body, status, field) in [
+            (r#"{"cron":"@daily","type":"a"}"#, 400, "name"),
+            (r#"{"name":"a b","cron":"@daily","type":"a"}"#, 400, "name"),
+            (r#"{"name":"n","type":"a"}"#, 400, "expression"),
+            (r#"{"name":"n","cron":{"a":1},"type":"a"}"#, 400, "cron"),
+            (r#"{"name":"n","cron":"99 * * * *","type":"a"}"#, 400, "expression"),
+            (r#"{"name":"n","cron":"@daily","timezone":"+01:00","type":"a"}"#, 400, "timezone"),
+            (r#"{"name":"n","cron":"@daily","overlap_policy":"maybe","type":"a"}"#, 400, "overlap_policy"),
+            (r#"{"name":"n","cron":"@daily","missed_policy":1,"type":"a"}"#, 400, "missed_policy"),
+            (r#"{"name":"n","cron":"@daily","enabled":"yes","type":"a"}"#, 400, "enabled"),
+            (r#"{"name":"n","cron":"@daily"}"#, 400, "job_template"),
+            (r#"{"name":"n","cron":"@daily","job_template":[]}"#, 400, "job_template"),
+            (r#"{"name":"n","cron":"@daily","job_template":{"type":"A"}}"#, 400, "job_template.type"),
+            (r#"{"name":"n","cron":"@daily","job_template":{"type":"a","id":"x"}}"#, 400, "job_template.id"),
+            (
+                r#"{"name":"n","cron":"@daily","job_template":{"type":"a","options":{"retry":{"max_attempts":-1}}}}"#,
+                422,
+                "job_template.options.retry.max_attempts",
+            ),
+        ] {
+            let error = read(body).unwrap_err();
+            assert_eq!(
+                (error.status, error.details["field"].as_str()),
+                (status, Some(field)),
+                "{body}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_change_moves_the_next_run_only_when_it_has_to() {
+        let entry = read(r#"{"name":"n","cron":"@daily","type":"a"}"#).unwrap();
+        let change =
+            |text: &str| read_change(serde_json::from_str(text).unwrap(), &entry, NOW.plus_ms(1)).unwrap();
+        assert_eq!(change(r#"{"description":"d"}"#).next_run_at, None);
+        assert_eq!(change(r#"{"enabled":false}"#).next_run_at, Some(None));
+        assert_eq!(change(r#"{"cron":"@hourly"}"#).next_run_at, Some(Some(NOW.plus_ms(3_600_000))));
+        let wrong = read_change(serde_json::from_str(r#"{"name":"m"}"#).unwrap(), &entry, NOW);
+        assert_eq!(wrong.unwrap_err().status, 400);
+    }
+}

@@ -1,0 +1,211 @@
+//! Occurrences of an entry become jobs, in the transaction that moves the entry on.
+
+use super::super::super::rows::JobRow;
+use super::super::super::session::{Arg, Args, Session};
+use super::super::super::statement::{read, read_by};
+use super::super::super::unit::Unit;
+use super::super::{cancel, push};
+use super::owner;
+use crate::{Firing, StoreError, sql};
+use serde_json::json;
+use std::borrow::Cow;
+use turnstone_domain::cron::{CronEntry, CronRun, Outcome, Overlap};
+use turnstone_domain::terms::RateLimit;
+use turnstone_domain::{EventName, Ids, JobId, NewJob, Timestamp};
+
+/// Occurrences that are remembered of each entry.
+const REMEMBERED: i64 = 100;
+
+/// Acts upon due occurrences; `None` when somebody else has moved the entry on.
+pub(super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    firing: &Firing,
+    ids: &dyn Ids,
+) -> Result<Option<usize>, StoreError> {
+    let Firing { entry, due, next_run_at, at } = firing;
+    let read_at = entry.next_run_at.map(|at| at.0);
+    let values = [
+        owner(entry).into(),
+        entry.name.as_str().into(),
+        Arg::Int(read_at),
+        Arg::Int(next_run_at.map(|at| at.0)),
+    ];
+    if session.execute("move a cron entry on", &sql::CRON_MOVE, Args::Values(&values)).await? == 0 {
+        return Ok(None);
+    }
+    let mut runs = Vec::with_capacity(due.len());
+    for (scheduled_at, job) in due {
+        let run = |outcome, job_id, message| CronRun {
+            scheduled_at: *scheduled_at,
+            at: *at,
+            outcome,
+            job_id,
+            message,
+        };
+        runs.push(match job {
+            Err(why) => run(Outcome::Failed, None, Some(why.clone())),
+            Ok(job) => match occur(session, unit, entry, job, *scheduled_at, *at).await? {
+                Occurred::Made => run(Outcome::Triggered, Some(job.id.clone()), None),
+                Occurred::Skipped(other) => run(Outcome::Skipped, Some(other), None),
+                Occurred::Refused(why) => run(Outcome::Failed, None, Some(why.to_string())),
+            },
+        });
+    }
+    remember(session, entry, &runs, ids).await?;
+    Ok(Some(runs.iter().filter(|run| run.outcome == Outcome::Triggered).count()))
+}
+
+/// Makes a job now, whatever stands in the way. The inner error is the caller's alone.
+pub(super) async fn trigger<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    entry: &CronEntry,
+    job: &NewJob,
+    at: Timestamp,
+    ids: &dyn Ids,
+) -> Result<Result<JobId, StoreError>, StoreError> {
+    if let Err(refused) = make(session, unit, entry, job, at, at).await? {
+        return Ok(Err(refused));
+    }
+    let (outcome, job_id) = (Outcome::Triggered, Some(job.id.clone()));
+    remember(session, entry, &[CronRun { scheduled_at: at, at, outcome, job_id, message: None }], ids)
+        .await?;
+    Ok(Ok(job.id.clone()))
+}
+
+enum Occurred {
+    Made,
+    Skipped(JobId),
+    Refused(StoreError),
+}
+
+/// One occurrence under the overlap policy (OJS cron §5).
+async fn occur<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    entry: &CronEntry,
+    job: &NewJob,
+    scheduled_at: Timestamp,
+    at: Timestamp,
+) -> Result<Occurred, StoreError> {
+    let mut job = Cow::Borrowed(job);
+    match entry.overlap {
+        Overlap::Allow => {}
+        Overlap::Skip => {
+            let living = living(session, entry).await?;
+            if let Some(first) = living.first().map(|first| (first.seq, first.id.clone())) {
+                let mut own = Unit::default();
+                own.take_in(session, living).await?;
+                let data = json!({"cron_name": entry.name, "scheduled_at": scheduled_at.to_rfc3339()});
+                own.note(first.0, EventName::CronSkipped, data, at)?;
+                own.flush(session).await?;
+                absorb(unit, own);
+                return Ok(Occurred::Skipped(first.1));
+            }
+        }
+        Overlap::CancelPrevious => {
+            let living = living(session, entry).await?;
+            let seqs: Vec<i64> = living.iter().map(|job| job.seq).collect();
+            let mut own = Unit::default();
+            own.take_in(session, living).await?;
+            for seq in seqs {
+                cancel::end(session, &mut own, seq, at).await?;
+            }
+            own.flush(session).await?;
+            absorb(unit, own);
+        }
+        // One at a time: what keeps them apart is a limit like any other.
+        Overlap::Enqueue => {
+            let own = || RateLimit {
+                key: Some(format!("cron:{}:{}", owner(entry), entry.name)),
+                concurrency: Some(1),
+                ..RateLimit::default()
+            };
+            job.to_mut().terms.rate_limit.get_or_insert_with(own);
+        }
+    }
+    Ok(match make(session, unit, entry, &job, scheduled_at, at).await? {
+        Ok(()) => Occurred::Made,
+        Err(refused) => Occurred::Refused(refused),
+    })
+}
+
+async fn living<S: Session>(session: &mut S, entry: &CronEntry) -> Result<Vec<JobRow>, StoreError> {
+    let values = [entry.name.as_str().into(), owner(entry).into()];
+    read(session, "look for jobs of a cron entry", &sql::JOBS_OF_CRON, &values, JobRow::decode).await
+}
+
+/// Pushes the job and tells of it. The inner error is that of the push.
+async fn make<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    entry: &CronEntry,
+    job: &NewJob,
+    scheduled_at: Timestamp,
+    at: Timestamp,
+) -> Result<Result<(), StoreError>, StoreError> {
+    let mut own = Unit::default();
+    let pushed = push::apply(session, &mut own, &[std::slice::from_ref(job)]).await?;
+    absorb(unit, own);
+    if let Some(Err(refused)) = pushed.into_iter().next() {
+        return Ok(Err(refused));
+    }
+    let (action, ids) = ("read a job", vec![(job.id.clone(),)]);
+    let rows = read_by(session, action, &sql::JOBS_TO_CHANGE, ids, JobRow::decode).await?;
+    let mut own = Unit::default();
+    own.take_in(session, rows).await?;
+    // Absent when the job gave way to one that it may not stand beside.
+    if let Some(seq) = own.seq_of(&job.id) {
+        let data = json!({"cron_name": entry.name, "scheduled_at": scheduled_at.to_rfc3339()});
+        own.note(seq, EventName::CronTriggered, data, at)?;
+    }
+    own.flush(session).await?;
+    absorb(unit, own);
+    Ok(Ok(()))
+}
+
+/// What a unit of its own leaves for after the commit.
+fn absorb(unit: &mut Unit, mut own: Unit) {
+    unit.rings.append(&mut own.rings);
+    unit.ended.append(&mut own.ended);
+}
+
+/// Counts the jobs that were made and keeps the latest occurrences.
+async fn remember<S: Session>(
+    session: &mut S,
+    entry: &CronEntry,
+    runs: &[CronRun],
+    ids: &dyn Ids,
+) -> Result<(), StoreError> {
+    let Some(latest) = runs.last() else { return Ok(()) };
+    for run in runs {
+        let id = ids.next();
+        let values = [
+            id.as_str().into(),
+            owner(entry).into(),
+            entry.name.as_str().into(),
+            run.scheduled_at.0.into(),
+            run.at.0.into(),
+            run.outcome.as_str().into(),
+            run.job_id.as_ref().map(JobId::as_str).into(),
+            run.message.as_deref().into(),
+        ];
+        session
+            .execute("remember a run of a cron entry", &sql::CRON_RUN_INSERT, Args::Values(&values))
+            .await?;
+    }
+    let values = [owner(entry).into(), entry.name.as_str().into(), REMEMBERED.into()];
+    session.execute("forget old runs of a cron entry", &sql::CRON_RUNS_FORGET, Args::Values(&values)).await?;
+    let made: Vec<&CronRun> = runs.iter().filter(|run| run.outcome == Outcome::Triggered).collect();
+    let last_job = made.last().and_then(|run| run.job_id.as_ref()).map(JobId::as_str);
+    let values = [
+        owner(entry).into(),
+        entry.name.as_str().into(),
+        i64::try_from(made.len()).unwrap_or(i64::MAX).into(),
+        last_job.into(),
+        latest.at.0.into(),
+        latest.message.as_deref().into(),
+    ];
+    session.execute("count runs of a cron entry", &sql::CRON_COUNT, Args::Values(&values)).await.map(|_| ())
+}

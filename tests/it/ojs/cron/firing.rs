@@ -1,0 +1,157 @@
+//! When entries occur, and that each occurrence is acted upon once.
+
+use super::super::on_both;
+use super::{MINUTE, entry, every_minute, jobs, outcomes, states, to_the_minute};
+use serde_json::json;
+use turnstone_store::{Firing, StoreError, Term};
+use turnstone_tests::OjsServer;
+
+on_both![
+    a_job_is_made_at_the_minute_and_once,
+    one_job_makes_up_for_a_pause_of_the_fleet,
+    all_occurrences_of_a_pause_are_made_up_for_when_that_is_asked,
+    occurrences_of_a_pause_are_passed_over_when_that_is_asked,
+    an_agent_is_looked_up_when_its_time_comes,
+    a_triggered_job_does_not_move_the_entry,
+    an_occurrence_is_fired_by_one_of_two_leaders,
+    history_keeps_the_latest_hundred,
+];
+
+async fn a_job_is_made_at_the_minute_and_once(server: &OjsServer) {
+    to_the_minute(server).await;
+    every_minute(server, "n", json!({})).await;
+    server.pass_ms(MINUTE - 1).await;
+    assert_eq!(server.stored_jobs().await, 0);
+    server.pass_ms(1).await;
+    server.fleet.tick().await;
+    let jobs = jobs(server).await;
+    assert_eq!(jobs.len(), 1);
+    let (job, now) = (&jobs[0], server.fleet.now().to_rfc3339());
+    assert_eq!(
+        (&job["state"], &job["type"], &job["queue"]),
+        (&json!("available"), &json!("report.build"), &json!("reports"))
+    );
+    assert_eq!(job["args"], json!(["n", 1]));
+    assert_eq!(job["meta"]["cron_name"], "n");
+    assert_eq!(
+        (&job["meta"]["cron_triggered_at"], &job["meta"]["cron_scheduled_at"]),
+        (&json!(now), &json!(now))
+    );
+    let entry = entry(server, "n").await;
+    assert_eq!(
+        (&entry["run_count"], &entry["last_run_at"], &entry["last_job_id"]),
+        (&json!(1), &json!(now), &job["id"])
+    );
+    assert_eq!(entry["next_run_at"], server.fleet.now().plus_ms(MINUTE).to_rfc3339());
+    assert_eq!(
+        server.fleet.event_names(job["id"].as_str().unwrap()).await,
+        ["job.enqueued", "cron.triggered"]
+    );
+}
+
+async fn one_job_makes_up_for_a_pause_of_the_fleet(server: &OjsServer) {
+    to_the_minute(server).await;
+    every_minute(server, "n", json!({"overlap_policy": "allow"})).await;
+    server.pass_ms(10 * MINUTE + 20_000).await;
+    let jobs = jobs(server).await;
+    assert_eq!(jobs.len(), 1);
+    let latest = server.fleet.now().plus_ms(-20_000).to_rfc3339();
+    assert_eq!(jobs[0]["meta"]["cron_scheduled_at"], latest);
+    server.pass_ms(40_000).await;
+    assert_eq!(states(server).await.len(), 2, "it goes on as before");
+}
+
+async fn all_occurrences_of_a_pause_are_made_up_for_when_that_is_asked(server: &OjsServer) {
+    to_the_minute(server).await;
+    every_minute(server, "n", json!({"overlap_policy": "allow", "missed_policy": "all"})).await;
+    server.pass_ms(5 * MINUTE).await;
+    assert_eq!(states(server).await.len(), 5);
+    server.pass_ms(1_000 * MINUTE).await;
+    assert_eq!(server.stored_jobs().await, 105, "what is made up for is bounded");
+    server.pass_ms(MINUTE).await;
+    assert_eq!(server.stored_jobs().await, 106);
+}
+
+async fn occurrences_of_a_pause_are_passed_over_when_that_is_asked(server: &OjsServer) {
+    to_the_minute(server).await;
+    every_minute(server, "n", json!({"missed_policy": "skip"})).await;
+    server.pass_ms(5 * MINUTE + 30_000).await;
+    assert_eq!(server.stored_jobs().await, 0);
+    server.pass_ms(30_000).await;
+    assert_eq!(states(server).await, ["available"]);
+}
+
+async fn an_agent_is_looked_up_when_its_time_comes(server: &OjsServer) {
+    to_the_minute(server).await;
+    let template = json!({"type": "agent.digest", "args": ["news"], "meta": {"agent": "digester"}});
+    every_minute(server, "agent", json!({"job_template": template})).await;
+    every_minute(server, "plain", json!({})).await;
+    server.pass_ms(MINUTE).await;
+    assert_eq!(outcomes(server, "agent").await, ["failed"]);
+    let failed = entry(server, "agent").await;
+    assert!(failed["last_error"].as_str().unwrap().contains("digester"), "{failed:#}");
+    assert_eq!(
+        (&failed["run_count"], outcomes(server, "plain").await),
+        (&json!(0), vec!["triggered".to_owned()])
+    );
+    let agent = "kind: \"openagentspec:v1/agent\"\nname: digester\ndescription: An agent that digests.\n\
+                 intent: You digest.\nowner: tests\n";
+    let registered =
+        server.send(reqwest::Method::POST, "/agents", &[("content-type", "application/yaml")], agent).await;
+    registered.expect(201);
+    server.pass_ms(MINUTE).await;
+    let entry = entry(server, "agent").await;
+    assert_eq!((&entry["run_count"], &entry["last_error"]), (&json!(1), &json!(null)));
+    let job = server.job(entry["last_job_id"].as_str().unwrap()).await;
+    assert!(job["ext_agent_engagement_id"].is_string(), "{job:#}");
+    assert_eq!(job["meta"]["cron_name"], "agent");
+}
+
+async fn a_triggered_job_does_not_move_the_entry(server: &OjsServer) {
+    let made = every_minute(server, "n", json!({"enabled": false})).await;
+    for count in 1..=2 {
+        let reply = server.post_text("/ojs/v1/cron/n/trigger", "").await.expect(201).json();
+        assert_eq!(reply["job"]["state"], "available");
+        assert_eq!(
+            (&reply["cron"]["run_count"], &reply["cron"]["next_run_at"]),
+            (&json!(count), &made["next_run_at"])
+        );
+    }
+    let history = server.get("/ojs/v1/cron/n/history").await.expect(200).json();
+    assert_eq!(history["jobs"].as_array().unwrap().len(), 2);
+    assert_eq!(history["runs"][0]["job_id"], history["jobs"][0]["id"]);
+}
+
+async fn an_occurrence_is_fired_by_one_of_two_leaders(server: &OjsServer) {
+    every_minute(server, "n", json!({})).await;
+    server.fleet.clock.advance_ms(MINUTE);
+    let store = &server.fleet.store;
+    let now = server.fleet.now();
+    let entry = store.crons.due(now, 10).await.unwrap().remove(0);
+    let term = store.upkeep.lead("one", 60_000, now).await.unwrap().unwrap();
+    let firing = || Firing {
+        entry: entry.clone(),
+        due: vec![(now, Err("no job is needed here".to_owned()))],
+        next_run_at: Some(now.plus_ms(MINUTE)),
+        at: now,
+    };
+    let former = Term { token: "of another time".to_owned(), ..term.clone() };
+    assert!(matches!(store.crons.fire(firing(), &former).await, Err(StoreError::Deposed)));
+    assert_eq!(outcomes(server, "n").await.len(), 0);
+    assert_eq!(store.crons.fire(firing(), &term).await.unwrap(), Some(0));
+    assert_eq!(store.crons.fire(firing(), &term).await.unwrap(), None, "the entry has moved on");
+    assert_eq!(outcomes(server, "n").await, ["failed"]);
+    store.upkeep.resign(&term).await.unwrap();
+}
+
+async fn history_keeps_the_latest_hundred(server: &OjsServer) {
+    to_the_minute(server).await;
+    every_minute(server, "n", json!({"overlap_policy": "allow", "missed_policy": "all"})).await;
+    server.pass_ms(100 * MINUTE).await;
+    server.pass_ms(3 * MINUTE).await;
+    assert_eq!(outcomes(server, "n").await.len(), 100);
+    assert_eq!(server.fleet.number("SELECT count(*) FROM cron_runs").await, 100);
+    server.delete("/ojs/v1/cron/n").await.expect(200);
+    assert_eq!(server.fleet.number("SELECT count(*) FROM cron_runs").await, 0);
+    assert_eq!(server.stored_jobs().await, 103, "jobs stay");
+}

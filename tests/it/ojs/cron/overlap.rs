@@ -1,0 +1,59 @@
+//! What happens while an earlier job of the entry has not ended.
+
+use super::super::on_both;
+use super::{MINUTE, entry, every_minute, jobs, outcomes, states, to_the_minute};
+use serde_json::json;
+use turnstone_tests::OjsServer;
+
+on_both![
+    a_job_that_only_waits_stands_in_the_way,
+    all_jobs_stand_beside_one_another_when_that_is_asked,
+    the_earlier_job_is_cancelled_when_that_is_asked,
+    a_job_of_the_same_name_of_another_entry_does_not_count,
+];
+
+async fn a_job_that_only_waits_stands_in_the_way(server: &OjsServer) {
+    to_the_minute(server).await;
+    every_minute(server, "n", json!({})).await;
+    server.pass_ms(MINUTE).await;
+    server.pass_ms(MINUTE).await;
+    assert_eq!(states(server).await, ["available"]);
+    assert_eq!(outcomes(server, "n").await, ["skipped", "triggered"]);
+    let first = jobs(server).await[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        server.fleet.event_names(&first).await,
+        ["job.enqueued", "cron.triggered", "cron.skipped"],
+        "what is skipped is told"
+    );
+    assert_eq!(entry(server, "n").await["run_count"], 1);
+    server.delete(&format!("/ojs/v1/jobs/{first}")).await.expect(200);
+    server.pass_ms(MINUTE).await;
+    assert_eq!(states(server).await, ["cancelled", "available"]);
+}
+
+async fn all_jobs_stand_beside_one_another_when_that_is_asked(server: &OjsServer) {
+    to_the_minute(server).await;
+    every_minute(server, "n", json!({"overlap_policy": "allow"})).await;
+    for _ in 0..3 {
+        server.pass_ms(MINUTE).await;
+    }
+    assert_eq!(states(server).await, ["available"; 3]);
+}
+
+async fn the_earlier_job_is_cancelled_when_that_is_asked(server: &OjsServer) {
+    to_the_minute(server).await;
+    every_minute(server, "n", json!({"overlap_policy": "cancel_previous"})).await;
+    for _ in 0..3 {
+        server.pass_ms(MINUTE).await;
+    }
+    assert_eq!(states(server).await, ["cancelled", "cancelled", "available"]);
+    assert_eq!(outcomes(server, "n").await, ["triggered"; 3]);
+}
+
+async fn a_job_of_the_same_name_of_another_entry_does_not_count(server: &OjsServer) {
+    to_the_minute(server).await;
+    every_minute(server, "a", json!({})).await;
+    every_minute(server, "b", json!({})).await;
+    server.pass_ms(MINUTE).await;
+    assert_eq!(states(server).await, ["available"; 2]);
+}
