@@ -106,9 +106,9 @@ pub fn template_of(entry: &CronEntry) -> Result<RawObject, OjsError> {
 /// Marks a job as made by an entry for an occurrence.
 pub fn stamp(job: &mut NewJob, entry: &CronEntry, scheduled_at: Timestamp, now: Timestamp) {
     let meta = &mut job.envelope.meta;
-    meta.insert("cron_name".to_owned(), entry.name.as_str().into());
-    meta.insert("cron_scheduled_at".to_owned(), scheduled_at.to_rfc3339().into());
-    meta.insert("cron_triggered_at".to_owned(), now.to_rfc3339().into());
+    meta.insert("cron_name", entry.name.as_str());
+    meta.insert("cron_scheduled_at", scheduled_at.to_rfc3339());
+    meta.insert("cron_triggered_at", now.to_rfc3339());
     job.terms.cron = Some(entry.name.clone());
     job.terms.tenant.clone_from(&entry.tenant);
 }
