@@ -75,7 +75,8 @@ impl FireCron {
         scheduled_at: Timestamp,
         now: Timestamp,
     ) -> Result<Result<NewJob, String>, StoreError> {
-        let request = cron::template_of(entry).and_then(|fields| EnqueueRequest::from_fields(fields, now));
+        let request = cron::template_of(entry)
+            .and_then(|fields| EnqueueRequest::from_fields(fields, entry.tenant.as_deref(), now));
         let request = match request {
             Ok(request) => request,
             Err(wrong) => return Ok(Err(wrong.message)),

@@ -31,7 +31,7 @@ const OF_THE_ENTRY: [&str; 17] = [
 /// # Errors
 /// A 4xx that names the field.
 pub fn read_entry(fields: RawObject, tenant: Option<&str>, now: Timestamp) -> Result<CronEntry, OjsError> {
-    let template = template(&fields, now)?;
+    let template = template(&fields, tenant, now)?;
     let fields = Fields(fields);
     let name =
         fields.required("name", |value| read::filled_text(value).and_then(named).map(str::to_owned))?;
@@ -68,7 +68,7 @@ pub fn read_entry(fields: RawObject, tenant: Option<&str>, now: Timestamp) -> Re
 /// # Errors
 /// A 4xx that names the field.
 pub fn read_change(fields: RawObject, entry: &CronEntry, now: Timestamp) -> Result<CronChange, OjsError> {
-    let template = template(&fields, now)?;
+    let template = template(&fields, entry.tenant.as_deref(), now)?;
     let fields = Fields(fields);
     let name = fields.text("name")?;
     if name.is_some_and(|name| name != entry.name) {
@@ -110,7 +110,6 @@ pub fn stamp(job: &mut NewJob, entry: &CronEntry, scheduled_at: Timestamp, now: 
     meta.insert("cron_scheduled_at", scheduled_at.to_rfc3339());
     meta.insert("cron_triggered_at", now.to_rfc3339());
     job.terms.cron = Some(entry.name.clone());
-    job.terms.tenant.clone_from(&entry.tenant);
 }
 
 /// An entry as clients see it.
@@ -188,7 +187,7 @@ fn missed(fields: &Fields) -> Result<Option<Missed>, OjsError> {
 
 /// The request to enqueue: `job_template`, or the members that are not the entry's own. Checked, because nobody reads
 /// the errors of a template that is wrong when its time comes.
-fn template(fields: &RawObject, now: Timestamp) -> Result<Option<RawObject>, OjsError> {
+fn template(fields: &RawObject, tenant: Option<&str>, now: Timestamp) -> Result<Option<RawObject>, OjsError> {
     let given = Fields(fields.clone()).object("job_template")?;
     let wrapped = given.is_some();
     let mut template = match given {
@@ -206,7 +205,7 @@ fn template(fields: &RawObject, now: Timestamp) -> Result<Option<RawObject>, Ojs
         return Err(OjsError::invalid_request(&at("id"), why));
     }
     template.insert_new("args", RawJson::empty_array());
-    match EnqueueRequest::from_fields(template.clone(), now) {
+    match EnqueueRequest::from_fields(template.clone(), tenant, now) {
         Ok(_) => Ok(Some(template)),
         Err(error) if wrapped => {
             let field = error.details.get("field").and_then(|field| field.as_str()).map(at);

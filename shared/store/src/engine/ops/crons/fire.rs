@@ -93,7 +93,7 @@ async fn occur<S: Session>(
     match entry.overlap {
         Overlap::Allow => {}
         Overlap::Skip => {
-            let living = living(session, entry).await?;
+            let living = living(session, entry, &job).await?;
             if let Some(first) = living.first().map(|first| (first.seq, first.id.clone())) {
                 let mut own = Unit::default();
                 own.take_in(session, living).await?;
@@ -105,7 +105,7 @@ async fn occur<S: Session>(
             }
         }
         Overlap::CancelPrevious => {
-            let living = living(session, entry).await?;
+            let living = living(session, entry, &job).await?;
             let seqs: Vec<i64> = living.iter().map(|job| job.seq).collect();
             let mut own = Unit::default();
             own.take_in(session, living).await?;
@@ -131,8 +131,14 @@ async fn occur<S: Session>(
     })
 }
 
-async fn living<S: Session>(session: &mut S, entry: &CronEntry) -> Result<Vec<JobRow>, StoreError> {
-    let values = [entry.name.as_str().into(), owner(entry).into()];
+/// Jobs of the entry that have not ended; a template may give them to a tenant that the entry does not belong to.
+async fn living<S: Session>(
+    session: &mut S,
+    entry: &CronEntry,
+    job: &NewJob,
+) -> Result<Vec<JobRow>, StoreError> {
+    let tenant = job.terms.tenant.as_deref().unwrap_or_default();
+    let values = [entry.name.as_str().into(), tenant.into()];
     read(session, "look for jobs of a cron entry", &sql::JOBS_OF_CRON, &values, JobRow::decode).await
 }
 
