@@ -6,10 +6,12 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::{Clock, Ids, Timestamp};
+use turnstone_ojs::attest::Signer;
 use turnstone_store::Store;
 use turnstone_telemetry::Secret;
 use utoipa_axum::router::OpenApiRouter;
@@ -24,6 +26,8 @@ pub struct ApiOptions {
     pub bind: SocketAddr,
     /// Any of these opens the api; none means that everybody who can reach it may use it.
     pub api_keys: Vec<Secret>,
+    /// What receipts are signed with; without it the fleet makes a key of its own and keeps it in the store.
+    pub attest_key: Option<Signer>,
     /// Larger bodies are refused with 413.
     pub max_body_bytes: usize,
 }
@@ -33,6 +37,7 @@ impl Default for ApiOptions {
         Self {
             bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             api_keys: Vec::new(),
+            attest_key: None,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
         }
     }
@@ -61,6 +66,8 @@ pub struct Api {
 pub(crate) struct App {
     pub(crate) api: Api,
     pub(crate) started_at: Timestamp,
+    /// What receipts are signed with, once it is needed.
+    pub(crate) signer: OnceCell<Signer>,
 }
 
 pub(crate) type Shared = Arc<App>;
@@ -70,7 +77,7 @@ impl Api {
     /// shape of the OJS HTTP binding.
     pub fn router(self) -> Router {
         let started_at = self.clock.now();
-        let app = Arc::new(App { api: self, started_at });
+        let app = Arc::new(App { api: self, started_at, signer: OnceCell::new() });
         let (routes, document) = OpenApiRouter::with_openapi(docs::frame())
             .merge(ojs::routes())
             .merge(agents::routes())

@@ -30,6 +30,8 @@ pub struct Config {
     pub models: ModelsConfig,
     /// `[agents]`: the agents that are registered at start-up.
     pub agents: AgentsConfig,
+    /// `[attest]`: what receipts are signed with.
+    pub attest: AttestConfig,
     /// `[log]`: what is logged to standard error.
     pub log: LogConfig,
     /// `[providers.<name>]`: the model providers.
@@ -79,6 +81,14 @@ impl Default for ServerConfig {
             api_keys: Vec::new(),
         }
     }
+}
+
+/// `[attest]`: what receipts are signed with.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AttestConfig {
+    /// Where the ed25519 key is: 32 bytes in base64. Without it the fleet makes one and keeps it in the store.
+    pub key: Option<SecretRef>,
 }
 
 /// `[store]`: the database that the processes of a fleet share; `turnstone dev` has one of its own.

@@ -17,6 +17,12 @@ pub fn of_text(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }
 
+/// Lower-case hex SHA-256 of bytes.
+#[must_use]
+pub fn of_bytes(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
 fn feed(hasher: &mut Sha256, value: &Value) {
     match value {
         Value::Object(map) => {

@@ -9,6 +9,7 @@
 //! 3. [`EnqueueRequest::into_new_job`] makes the job.
 
 pub mod agent_fields;
+pub mod attest;
 pub mod body;
 pub mod cron;
 mod envelope;

@@ -158,6 +158,17 @@ pub struct Retried {
     pub attempt: i64,
 }
 
+/// A key that all processes of a fleet share.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServerKey {
+    /// What it is for.
+    pub name: String,
+    /// What it is.
+    pub body: String,
+    /// When it was kept.
+    pub created_at: Timestamp,
+}
+
 /// An engagement is paused, resumed, forked, merged, or one of its calls made again.
 #[async_trait]
 pub trait Control: Send + Sync + 'static {
@@ -182,4 +193,11 @@ pub trait Control: Send + Sync + 'static {
 
     /// The next turn makes a call again.
     async fn retry_tool(&self, target: Target, retry: ToolRetry) -> Controlled<Retried>;
+
+    /// Keeps a key unless there is one of its name already; returns the one that is kept. Whoever asks first, all
+    /// processes get the same.
+    async fn keep_key(&self, key: ServerKey) -> Result<ServerKey, StoreError>;
+
+    /// The keys whose names begin like this, by name.
+    async fn keys(&self, beginning: &str) -> Result<Vec<ServerKey>, StoreError>;
 }

@@ -39,7 +39,8 @@ mod webhooks;
 mod workflows;
 
 pub use control::{
-    Branch, Control, Controlled, Fork, Merge, Merged, Refusal, Retried, Strategy, Target, ToolRetry,
+    Branch, Control, Controlled, Fork, Merge, Merged, Refusal, Retried, ServerKey, Strategy, Target,
+    ToolRetry,
 };
 pub use crons::{Crons, Firing};
 pub use doorbell::{Doorbell, Ring};

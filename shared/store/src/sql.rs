@@ -84,6 +84,8 @@ common! {
     REVIEWS_WAITING = "reviews_waiting",
     SAVED_STATE_DELETE = "saved_state_delete",
     SAVED_STATE_PUT = "saved_state_put",
+    SERVER_KEY_KEEP = "server_key_keep",
+    SERVER_KEYS = "server_keys",
     STATES_COUNTED = "states_counted",
     STATISTICS_FOLD = "statistics_fold",
     STATISTICS_LISTED = "statistics_listed",

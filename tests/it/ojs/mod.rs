@@ -1,5 +1,6 @@
 //! The OJS server through HTTP alone. Every case runs over SQLite and over PostgreSQL, at a time that the case moves.
 
+mod attest;
 mod control;
 mod cron;
 mod envelope;

@@ -1,8 +1,17 @@
 //! Receipts and their verification.
 
+mod keys;
+mod receipt;
+mod signer;
+mod verify;
+
 use crate::api::Shared;
 use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
+        .routes(routes!(receipt::receipt))
+        .routes(routes!(verify::verify))
+        .routes(routes!(keys::keys))
 }

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::TcpListener;
+use turnstone_ojs::attest::Signer;
 use turnstone_telemetry::Secret;
 
 /// An address that is listened on, and the keys that open it.
@@ -17,6 +18,8 @@ pub struct Listening {
     pub address: SocketAddr,
     /// Any of these opens the api; none means that everybody who can reach it may use it.
     pub api_keys: Vec<Secret>,
+    /// What receipts are signed with, when the configuration says so.
+    pub attest_key: Option<Signer>,
 }
 
 impl Listening {
@@ -26,11 +29,12 @@ impl Listening {
     /// A key cannot be found, the address would be open, or it cannot be listened on.
     pub async fn start(config: &Config) -> anyhow::Result<Self> {
         let api_keys = keys(config)?;
+        let attest_key = attest_key(config)?;
         let bind = config.server.bind;
         turnstone_api::check_exposure(bind, &api_keys).map_err(|error| Failure::usage(error.to_string()))?;
         let listener = TcpListener::bind(bind).await.map_err(|error| cannot_listen(bind, &error))?;
         let address = listener.local_addr().context("the listener has no address")?;
-        Ok(Self { listener, address, api_keys })
+        Ok(Self { listener, address, api_keys, attest_key })
     }
 
     /// Where clients on this machine reach it.
@@ -48,6 +52,14 @@ pub fn keys(config: &Config) -> Result<Vec<Secret>, Failure> {
     let keys = config.server.api_keys.iter();
     keys.map(|key| key.resolve().map_err(|problem| Failure::usage(format!("`server.api_keys`: {problem}"))))
         .collect()
+}
+
+/// The key of the configuration that receipts are signed with.
+fn attest_key(config: &Config) -> Result<Option<Signer>, Failure> {
+    let wrong = |problem: String| Failure::usage(format!("`attest.key`: {problem}"));
+    let Some(key) = &config.attest.key else { return Ok(None) };
+    let secret = key.resolve().map_err(wrong)?;
+    Signer::from_seed(secret.expose()).map(Some).map_err(wrong)
 }
 
 /// The address under which clients on this machine reach the listener.

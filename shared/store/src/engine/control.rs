@@ -2,10 +2,12 @@
 
 use super::Engine;
 use super::ops::control::{Answer as Did, Request as Asked};
-use super::session::Reader;
+use super::rows;
+use super::session::{Args, Reader};
+use super::statement::decode_all;
 use super::writer::{Answer, Request};
-use crate::control::{Branch, Controlled, Fork, Merge, Merged, Retried, Target, ToolRetry};
-use crate::{Control, StoreError};
+use crate::control::{Branch, Controlled, Fork, Merge, Merged, Retried, ServerKey, Target, ToolRetry};
+use crate::{Control, StoreError, sql};
 use async_trait::async_trait;
 use turnstone_domain::JobState;
 
@@ -58,5 +60,19 @@ impl<R: Reader> Control for Engine<R> {
             Did::Retried(done) => Ok(done),
             _ => Err(StoreError::Closed),
         }
+    }
+
+    async fn keep_key(&self, key: ServerKey) -> Result<ServerKey, StoreError> {
+        match self.control(Asked::KeepKey(key)).await? {
+            Did::Key(kept) => Ok(kept),
+            _ => Err(StoreError::Closed),
+        }
+    }
+
+    async fn keys(&self, beginning: &str) -> Result<Vec<ServerKey>, StoreError> {
+        let rows = self.readers.read("read keys", &sql::SERVER_KEYS, Args::Values(&[])).await?;
+        let mut keys = decode_all(&rows, rows::server_key)?;
+        keys.retain(|key| key.name.starts_with(beginning));
+        Ok(keys)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::columns::BulkRow;
 use super::statement::as_json;
-use crate::{Directive, HourlyCount, StoreError, WorkerBeat, WorkerKind, WorkerState};
+use crate::{Directive, HourlyCount, ServerKey, StoreError, WorkerBeat, WorkerKind, WorkerState};
 use serde::de::DeserializeOwned;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::{Engagement, User};
@@ -408,6 +408,10 @@ pub(super) fn worker(row: &impl Fields) -> Result<WorkerBeat, Inconsistency> {
         kind: word(row, "kind", WorkerKind::parse)?,
         directive: maybe::<&str>(row, "directive")?.and_then(Directive::parse),
     })
+}
+
+pub(super) fn server_key(row: &impl Fields) -> Result<ServerKey, Inconsistency> {
+    Ok(ServerKey { name: get(row, "name")?, body: get(row, "body")?, created_at: time(row, "created_at")? })
 }
 
 pub(super) fn hourly_count(row: &impl Fields) -> Result<HourlyCount, Inconsistency> {

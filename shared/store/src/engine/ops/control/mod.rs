@@ -4,6 +4,7 @@ mod branch;
 mod copy;
 mod fork;
 mod hold;
+mod keys;
 mod merge;
 mod retry_tool;
 
@@ -11,7 +12,7 @@ use super::super::rows::JobRow;
 use super::super::session::Session;
 use super::super::statement::read_by;
 use super::super::unit::Unit;
-use crate::control::{Branch, Fork, Merge, Merged, Refusal, Retried, Target, ToolRetry};
+use crate::control::{Branch, Fork, Merge, Merged, Refusal, Retried, ServerKey, Target, ToolRetry};
 use crate::{StoreError, sql};
 use turnstone_domain::{Ids, JobState};
 
@@ -22,6 +23,7 @@ pub(in super::super) enum Request {
     Fork { target: Target, fork: Fork },
     Merge { target: Target, merge: Merge },
     RetryTool { target: Target, retry: ToolRetry },
+    KeepKey(ServerKey),
 }
 
 /// What became of it.
@@ -30,6 +32,7 @@ pub(in super::super) enum Answer {
     Branch(Result<Branch, Refusal>),
     Merged(Result<Merged, Refusal>),
     Retried(Result<Retried, Refusal>),
+    Key(ServerKey),
 }
 
 /// What was done, or why nothing was; the outer error is the database's.
@@ -58,6 +61,7 @@ pub(in super::super) async fn apply<S: Session>(
         Request::RetryTool { target, retry } => {
             Answer::Retried(retry_tool::apply(session, unit, target, retry).await?)
         }
+        Request::KeepKey(key) => Answer::Key(keys::keep(session, key).await?),
     })
 }
 

@@ -1,0 +1,271 @@
+//! Receipts: what the server says about a job that it accepted, signed with ed25519 (OJS attest; the published cases are
+//! the only definition).
+//!
+//! What is signed is a text of lines `name=value`, each ended by a line feed, in this order and in UTF-8:
+//!
+//! ```text
+//! turnstone-receipt-v1
+//! version=1
+//! job_id=…
+//! job_type=…
+//! issued_at=…            RFC 3339, UTC: when the job was accepted
+//! args_sha256=…          lower-case hex SHA-256 of `args` as the JSON text that the server gives back
+//! quote_type=…
+//! quote_issued_at=…
+//! algorithm=ed25519
+//! key_id=…
+//! ```
+//!
+//! `signature.value` is the signature of that text in base64, `key_id` the first 16 hex digits of the SHA-256 of the public
+//! key. So a receipt is verified with any ed25519 library and a public key of `GET /ojs/v1/attest/keys`.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use ring::rand::SecureRandom;
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+use turnstone_domain::{Job, RawObject, digest};
+
+/// The only algorithm that receipts are signed with.
+pub const ALGORITHM: &str = "ed25519";
+/// The version of the receipts' shape.
+const VERSION: &str = "1";
+/// The quotes that the members of `ext_attest` may name.
+const QUOTES: [&str; 5] = ["none", "pqc-only", "aws-nitro-v1", "intel-tdx-v4", "amd-sev-snp-v2"];
+
+/// A receipt.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Receipt {
+    /// The version of this shape.
+    pub version: String,
+    /// The job.
+    pub job_id: String,
+    /// Its type.
+    pub job_type: String,
+    /// When the job was accepted.
+    pub issued_at: String,
+    /// Of the job's `args`, as the JSON text that the server gives back.
+    pub args_sha256: String,
+    /// What is known of the machine that the job runs on.
+    pub quote: Quote,
+    /// Over all of the above.
+    pub signature: Signature,
+}
+
+/// What is known of the machine that a job runs on: what the job itself says, since this server takes no quotes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Quote {
+    /// `none`, or the kind that the job names in `ext_attest.quote.type`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// When it was taken.
+    pub issued_at: String,
+}
+
+/// The signature of a receipt.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Signature {
+    /// `ed25519`.
+    pub algorithm: String,
+    /// Base64.
+    pub value: String,
+    /// Which key.
+    pub key_id: String,
+}
+
+impl Receipt {
+    /// The text that is signed; `None` when a member holds a control character, which could forge a line.
+    fn text(&self) -> Option<String> {
+        let lines = [
+            ("version", &self.version),
+            ("job_id", &self.job_id),
+            ("job_type", &self.job_type),
+            ("issued_at", &self.issued_at),
+            ("args_sha256", &self.args_sha256),
+            ("quote_type", &self.quote.kind),
+            ("quote_issued_at", &self.quote.issued_at),
+            ("algorithm", &self.signature.algorithm),
+            ("key_id", &self.signature.key_id),
+        ];
+        let mut text = String::from("turnstone-receipt-v1\n");
+        for (name, value) in lines {
+            if value.contains(char::is_control) {
+                return None;
+            }
+            text.push_str(&format!("{name}={value}\n"));
+        }
+        Some(text)
+    }
+}
+
+/// A key that signs.
+#[derive(Clone)]
+pub struct Signer {
+    pair: Arc<Ed25519KeyPair>,
+    key: PublicKey,
+}
+
+impl fmt::Debug for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Signer({})", self.key.id)
+    }
+}
+
+/// A key that verifies.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PublicKey {
+    /// The first 16 hex digits of its SHA-256.
+    pub id: String,
+    /// Its 32 bytes in base64.
+    pub value: String,
+}
+
+impl PublicKey {
+    /// Takes 32 bytes in base64.
+    ///
+    /// # Errors
+    /// A sentence, when they are something else.
+    pub fn read(value: &str) -> Result<Self, String> {
+        let bytes = thirty_two(value)?;
+        Ok(Self { id: digest::of_bytes(&bytes)[..16].to_owned(), value: BASE64_STANDARD.encode(bytes) })
+    }
+}
+
+/// A new seed for [`Signer::from_seed`]: 32 random bytes in base64.
+///
+/// # Errors
+/// A sentence, when there is no randomness to be had.
+pub fn new_seed(random: &dyn SecureRandom) -> Result<String, String> {
+    let mut seed = [0; 32];
+    random.fill(&mut seed).map_err(|_| "the system gives no random bytes".to_owned())?;
+    Ok(BASE64_STANDARD.encode(seed))
+}
+
+impl Signer {
+    /// The key of a seed: 32 bytes in base64.
+    ///
+    /// # Errors
+    /// A sentence that does not repeat the seed.
+    pub fn from_seed(seed: &str) -> Result<Self, String> {
+        let pair = Ed25519KeyPair::from_seed_unchecked(&thirty_two(seed)?)
+            .map_err(|_| "is not the seed of an ed25519 key".to_owned())?;
+        let key = PublicKey::read(&BASE64_STANDARD.encode(pair.public_key().as_ref()))?;
+        Ok(Self { pair: Arc::new(pair), key })
+    }
+
+    /// The key that verifies what this one signs.
+    #[must_use]
+    pub fn public_key(&self) -> &PublicKey {
+        &self.key
+    }
+
+    /// The receipt of a job. The same job has the same receipt at any time.
+    #[must_use]
+    pub fn receipt(&self, job: &Job) -> Receipt {
+        let issued_at = job.created_at.to_rfc3339();
+        let mut receipt = Receipt {
+            version: VERSION.to_owned(),
+            job_id: job.id.0.clone(),
+            job_type: job.job_type.clone(),
+            issued_at: issued_at.clone(),
+            args_sha256: digest::of_text(job.envelope.args.as_str()),
+            quote: Quote { kind: Asked::of(&job.envelope.extra).quote, issued_at },
+            signature: Signature {
+                algorithm: ALGORITHM.to_owned(),
+                value: String::new(),
+                key_id: self.key.id.clone(),
+            },
+        };
+        let text = receipt.text().unwrap_or_default();
+        receipt.signature.value = BASE64_STANDARD.encode(self.pair.sign(text.as_bytes()));
+        receipt
+    }
+}
+
+/// Why a receipt is not valid; the key of its id among `keys` has to have signed exactly what it says.
+///
+/// # Errors
+/// A sentence.
+pub fn verify(receipt: &Receipt, keys: &[PublicKey]) -> Result<(), String> {
+    if receipt.version != VERSION {
+        return Err(format!("receipts of version {VERSION} are known here, and not of others"));
+    }
+    let signature = &receipt.signature;
+    if signature.algorithm != ALGORITHM {
+        return Err(format!("receipts are signed with {ALGORITHM} here, and with nothing else"));
+    }
+    let Some(key) = keys.iter().find(|key| key.id == signature.key_id) else {
+        return Err("no key of this server has this key_id".to_owned());
+    };
+    let text = receipt.text().ok_or("a member holds a control character")?;
+    let value = BASE64_STANDARD.decode(&signature.value).map_err(|_| "signature.value is not base64")?;
+    let public = BASE64_STANDARD.decode(&key.value).map_err(|_| "the server's key is not base64")?;
+    UnparsedPublicKey::new(&ED25519, public)
+        .verify(text.as_bytes(), &value)
+        .map_err(|_| "the signature is not that of what the receipt says".to_owned())
+}
+
+fn thirty_two(text: &str) -> Result<[u8; 32], String> {
+    let bytes = BASE64_STANDARD.decode(text.trim()).map_err(|_| "is not base64".to_owned())?;
+    <[u8; 32]>::try_from(bytes).map_err(|bytes| format!("has {} bytes and not 32", bytes.len()))
+}
+
+/// What a job asks of attestation, in its member `ext_attest`.
+pub struct Asked {
+    /// Whether it asks at all; `None` when it says nothing.
+    pub enabled: Option<bool>,
+    /// What is to be signed with.
+    pub algorithm: Option<String>,
+    /// The kind of quote that the job has.
+    pub quote: String,
+}
+
+impl Asked {
+    /// Reads the member out of a job's own ones.
+    #[must_use]
+    pub fn of(extra: &RawObject) -> Self {
+        let asked: serde_json::Value =
+            extra.given("ext_attest").and_then(|asked| asked.parse().ok()).unwrap_or_default();
+        let quote = asked.pointer("/quote/type").and_then(|kind| kind.as_str());
+        Self {
+            enabled: asked["enabled"].as_bool(),
+            algorithm: asked["algorithm"].as_str().map(str::to_owned),
+            quote: quote.filter(|kind| QUOTES.contains(kind)).unwrap_or("none").to_owned(),
+        }
+    }
+}
+
+/// Which jobs a queue takes (`attest_policy` of the queue's configuration).
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct AttestPolicy {
+    /// Whether a job has to ask for attestation.
+    pub required: bool,
+    /// Which algorithms it may ask for; an empty list allows every one.
+    pub allowed_algorithms: Vec<String>,
+}
+
+impl AttestPolicy {
+    /// Why a job with these members of its own is not taken.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn check(&self, extra: &RawObject) -> Result<(), String> {
+        let asked = Asked::of(extra);
+        if asked.enabled != Some(true) {
+            return if self.required {
+                Err("asks for no attestation (ext_attest.enabled)".to_owned())
+            } else {
+                Ok(())
+            };
+        }
+        let algorithm = asked.algorithm.as_deref().unwrap_or(ALGORITHM);
+        if self.allowed_algorithms.is_empty() || self.allowed_algorithms.iter().any(|one| one == algorithm) {
+            return Ok(());
+        }
+        let allowed = self.allowed_algorithms.join(", ");
+        Err(format!("asks for an algorithm that is not allowed (ext_attest.algorithm); allowed: {allowed}"))
+    }
+}

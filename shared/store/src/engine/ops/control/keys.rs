@@ -1,0 +1,14 @@
+//! Keys that all processes of a fleet share: whoever comes first makes one, the others take it.
+
+use super::super::super::rows;
+use super::super::super::session::{Args, Session};
+use super::super::super::statement::read;
+use crate::control::ServerKey;
+use crate::{StoreError, sql};
+
+pub(super) async fn keep<S: Session>(session: &mut S, key: &ServerKey) -> Result<ServerKey, StoreError> {
+    let values = [key.name.as_str().into(), key.body.as_str().into(), key.created_at.0.into()];
+    session.execute("keep a key", &sql::SERVER_KEY_KEEP, Args::Values(&values)).await?;
+    let kept = read(session, "read keys", &sql::SERVER_KEYS, &[], rows::server_key).await?;
+    Ok(kept.into_iter().find(|kept| kept.name == key.name).unwrap_or_else(|| key.clone()))
+}
