@@ -2,6 +2,7 @@
 
 mod commands;
 mod demo_job;
+mod operating;
 mod stopping;
 
 use crate::program::{PATIENCE, Program, Ran, run, without_environment};
