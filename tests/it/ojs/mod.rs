@@ -5,6 +5,7 @@ mod control;
 mod cron;
 mod envelope;
 mod refused;
+mod work;
 
 /// Makes a test of each case per database. A case takes a [`turnstone_tests::OjsServer`] of its own.
 macro_rules! on_both {
