@@ -30,6 +30,8 @@ pub struct ApiOptions {
     pub attest_key: Option<Signer>,
     /// Larger bodies are refused with 413.
     pub max_body_bytes: usize,
+    /// Whether `POST /ojs/v1/admin/reset` exists, which forgets everything.
+    pub enable_reset: bool,
 }
 
 impl Default for ApiOptions {
@@ -39,6 +41,7 @@ impl Default for ApiOptions {
             api_keys: Vec::new(),
             attest_key: None,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
+            enable_reset: false,
         }
     }
 }
@@ -77,6 +80,7 @@ impl Api {
     /// shape of the OJS HTTP binding.
     pub fn router(self) -> Router {
         let started_at = self.clock.now();
+        let reset = if self.options.enable_reset { ojs::reset() } else { Router::new() };
         let app = Arc::new(App { api: self, started_at, signer: OnceCell::new() });
         let (routes, document) = OpenApiRouter::with_openapi(docs::frame())
             .merge(ojs::routes())
@@ -88,6 +92,7 @@ impl Api {
             .split_for_parts();
         let document = Arc::new(docs::finish(document));
         routes
+            .merge(reset)
             .route("/openapi.json", get(move || async move { docs::answer(&document) }))
             .fallback(reply::unknown_route)
             .method_not_allowed_fallback(reply::wrong_method)

@@ -150,12 +150,55 @@ pub(crate) struct CancelledJob {
     previous_state: String,
 }
 
+/// A job that is to run again.
+#[derive(ToSchema)]
+#[schema(example = json!({"override": {"queue": "mail-slow", "priority": 10}}))]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct RetryRequest {
+    /// Options that it is given anew.
+    #[schema(rename = "override")]
+    anew: Option<RetryOverride>,
+}
+
+/// What is not given stays as it was.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct RetryOverride {
+    queue: Option<String>,
+    #[schema(minimum = -100, maximum = 100)]
+    priority: Option<i64>,
+    #[schema(minimum = 1)]
+    timeout_ms: Option<i64>,
+    /// A retry policy, over the defaults.
+    retry: Option<Map<String, Value>>,
+}
+
 /// Jobs, newest first.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct JobPage {
     items: Vec<Job>,
     pagination: Pagination,
+}
+
+/// A part of a list of jobs.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct JobSlice {
+    jobs: Vec<Job>,
+    pagination: Slice,
+}
+
+/// Where a part stands in its list.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Slice {
+    total: u64,
+    limit: u32,
+    offset: u32,
+    has_more: bool,
+    /// To be sent as `cursor` for the next part.
+    next_cursor: Option<String>,
 }
 
 /// Where a page stands in its list.

@@ -7,6 +7,7 @@
 
 mod agents;
 mod api;
+mod audit;
 mod auth;
 mod docs;
 mod engagements;

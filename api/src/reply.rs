@@ -5,10 +5,11 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::any::Any;
+use turnstone_domain::{RawJson, RawObject};
 use turnstone_ojs::{OjsError, QUEUE_FULL};
-use turnstone_store::StoreError;
+use turnstone_store::{Page, StoreError};
 use turnstone_telemetry::redact;
 
 const QUEUE_DEPTH: HeaderName = HeaderName::from_static("x-ojs-queue-depth");
@@ -99,6 +100,33 @@ pub(crate) fn typed<T: Serialize>(status: StatusCode, body: &T) -> Response {
             Failure(OjsError::internal("The answer could not be written.")).into_response()
         }
     }
+}
+
+/// A part of a data list (OJS HTTP binding §3.5).
+pub(crate) fn slice(
+    name: &'static str,
+    items: impl Iterator<Item = RawObject>,
+    part: Page,
+    total: u64,
+) -> RawObject {
+    let next = u64::from(part.offset) + u64::from(part.limit);
+    let has_more = next < total;
+    let next_cursor = has_more.then(|| next.to_string());
+    let place = json!({"total": total, "limit": part.limit, "offset": part.offset, "has_more": has_more,
+                       "next_cursor": next_cursor});
+    listed(name, items, place)
+}
+
+/// A page of an admin list.
+pub(crate) fn page(items: impl Iterator<Item = RawObject>, page: u32, slice: Page, total: u64) -> RawObject {
+    listed("items", items, json!({"total": total, "page": page, "per_page": slice.limit}))
+}
+
+fn listed(name: &'static str, items: impl Iterator<Item = RawObject>, place: Value) -> RawObject {
+    let mut reply = RawObject::new();
+    reply.insert(name, RawJson::list(&items.collect::<Vec<_>>()));
+    reply.insert("pagination", place);
+    reply
 }
 
 /// 404 for a path that does not exist.

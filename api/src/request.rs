@@ -26,6 +26,9 @@ impl FromRequestParts<Shared> for Segment {
 
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Failure> {
         match Path::<String>::from_request_parts(parts, app).await {
+            Ok(Path(segment)) if segment.contains('\0') => {
+                Err(OjsError::invalid_request("the path", "must not contain a NUL character").into())
+            }
             Ok(Path(segment)) => Ok(Self(segment)),
             Err(_) => Err(OjsError::invalid_request("the path", "is not UTF-8 after decoding").into()),
         }
@@ -78,8 +81,13 @@ impl FromRequestParts<Shared> for Params {
 
 impl Params {
     fn read(uri: &Uri) -> Result<Self, Failure> {
-        match Query::try_from_uri(uri) {
-            Ok(Query(map)) => Ok(Self(map)),
+        match Query::<HashMap<String, String>>::try_from_uri(uri) {
+            Ok(Query(map)) => match map.iter().find(|(_, value)| value.contains('\0')) {
+                Some((name, _)) => {
+                    Err(OjsError::invalid_request(name, "must not contain a NUL character").into())
+                }
+                None => Ok(Self(map)),
+            },
             Err(error) => {
                 Err(OjsError::invalid_request("the query", format!("cannot be read: {}", error.body_text()))
                     .into())
@@ -129,6 +137,14 @@ impl Params {
                     .into())
             }
         }
+    }
+
+    /// `limit` (50 unless said otherwise, `most` at most) and `offset`, or the `cursor` of the part before, as data lists
+    /// have them.
+    pub(crate) fn slice(&self, most: u32) -> Result<Page, Failure> {
+        let limit: u32 = self.number("limit", most.min(50), 1, most)?;
+        let cursor: u32 = self.number("cursor", 0, 0, u32::MAX)?;
+        Ok(Page { limit, offset: self.number("offset", cursor, 0, u32::MAX)? })
     }
 
     /// `page` (from 1) and `per_page` (default 20, at most 100), as admin lists have them.

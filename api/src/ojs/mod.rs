@@ -16,6 +16,8 @@ mod workflows;
 use crate::api::Shared;
 use utoipa_axum::router::OpenApiRouter;
 
+pub(crate) use operate::reset::route as reset;
+
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
         .merge(server::routes())

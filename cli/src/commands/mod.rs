@@ -85,7 +85,7 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Api(args) => {
                 let config = session.config(args.overrides())?.config;
                 start_log(&config.log, &session.output, false);
-                Box::pin(serve::api::run(config, &session)).await
+                Box::pin(serve::api::run(config, args.enable_reset, &session)).await
             }
             Command::Scheduler => {
                 let config = session.config(Vec::new())?.config;

@@ -52,6 +52,8 @@ pub enum Trigger {
     Park,
     /// The job's `expires_at` has passed (OJS core §3: any non-terminal state).
     Expire,
+    /// An operator has a discarded job tried again from its first attempt (OJS dead letter §4).
+    Revive,
 }
 
 impl JobState {
@@ -88,7 +90,7 @@ impl JobState {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 
-    /// Whether no transition leads out of this state.
+    /// Whether the job has ended: nothing but an operator leads out of this state, and out of `discarded` alone.
     #[must_use]
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Cancelled | Self::Discarded)
@@ -132,6 +134,7 @@ pub const TRANSITIONS: &[(JobState, Trigger, JobState)] = {
         (S::Retryable, T::RetryDue, S::Available),
         (S::Retryable, T::Cancel, S::Cancelled),
         (S::Retryable, T::Expire, S::Discarded),
+        (S::Discarded, T::Revive, S::Available),
     ]
 };
 
@@ -140,9 +143,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terminal_states_have_no_way_out_and_all_others_do() {
+    fn nothing_but_an_operator_leads_out_of_a_terminal_state() {
         for state in JobState::ALL {
-            let leaves = TRANSITIONS.iter().any(|(from, _, _)| *from == state);
+            let leaves = TRANSITIONS.iter().any(|(from, by, _)| *from == state && *by != Trigger::Revive);
             assert_eq!(leaves, !state.is_terminal(), "{state}");
         }
     }

@@ -18,6 +18,7 @@ mod fields;
 mod flaw;
 mod job;
 mod options;
+mod overrides;
 mod read;
 mod tenant;
 mod tools;
@@ -28,6 +29,7 @@ pub use envelope::EnqueueRequest;
 pub use error::{OjsError, QUEUE_FULL};
 pub use fields::Fields;
 pub use job::{accepted, job_reply, job_to_json};
+pub use overrides::overrides;
 
 /// The version of the specification that is spoken, as in `specversion` and in the header `OJS-Version`.
 pub const SPEC_VERSION: &str = "1.0";

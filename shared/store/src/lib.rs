@@ -48,7 +48,7 @@ pub use error::{LedgerError, StoreError};
 pub use fleet::{Directive, WorkerBeat, WorkerKind, WorkerState};
 pub use intake::{CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent, Pushed};
 pub use ledger::{Claim, ClaimRequest, EngagementClaim, JobKind, Ledger, Recall, ReviewAnswer, Standing};
-pub use operate::Operate;
+pub use operate::{ActionOutcome, Bulk, BulkOutcome, DeadTotal, JobAction, Operate, TenantTotal};
 pub use postgres::{Finding, PostgresOptions, PostgresStore};
 pub use queues::Queues;
 pub use remote::{

@@ -14,6 +14,7 @@ pub(crate) mod jobs;
 mod leases;
 mod migrations;
 mod model;
+mod operate;
 mod operations;
 mod order;
 mod retention;

@@ -4,8 +4,10 @@ mod attest;
 mod control;
 mod cron;
 mod envelope;
+mod operate;
 mod refused;
 mod work;
+mod tenancy;
 
 /// Makes a test of each case per database. A case takes a [`turnstone_tests::OjsServer`] of its own.
 macro_rules! on_both {

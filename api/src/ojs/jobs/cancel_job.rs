@@ -39,7 +39,7 @@ pub(crate) async fn delete_job(State(app): State<Shared>, Segment(id): Segment, 
     cancel(&app, id, &tenant).await
 }
 
-async fn cancel(app: &App, id: String, tenant: &Tenant) -> Answer {
+pub(in crate::ojs) async fn cancel(app: &App, id: String, tenant: &Tenant) -> Answer {
     let job_id = JobId::from(id.as_str());
     let missing = || OjsError::not_found("job", &id);
     match app.api.store.intake.cancel_of(&job_id, tenant.name(), app.api.clock.now()).await? {

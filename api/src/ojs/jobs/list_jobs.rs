@@ -5,8 +5,7 @@ use crate::docs;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde_json::json;
-use turnstone_domain::{JobState, RawJson, RawObject};
+use turnstone_domain::JobState;
 use turnstone_ojs::job_to_json;
 use turnstone_store::{JobFilter, JobOrder};
 
@@ -30,15 +29,11 @@ pub(crate) async fn list_jobs(State(app): State<Shared>, tenant: Tenant, params:
     let filter = JobFilter { tenant: tenant.0, ..filter(&params)? };
     let (page, slice) = params.page()?;
     let (jobs, total) = app.api.store.views.jobs(&filter, slice).await?;
-    let items: Vec<RawObject> = jobs.iter().map(job_to_json).collect();
-    let mut reply = RawObject::new();
-    reply.insert("items", RawJson::list(&items));
-    reply.insert("pagination", json!({"total": total, "page": page, "per_page": slice.limit}));
-    Ok(reply::ok(&reply))
+    Ok(reply::ok(&reply::page(jobs.iter().map(job_to_json), page, slice, total)))
 }
 
 /// What the query says of the jobs.
-fn filter(params: &Params) -> Result<JobFilter, Failure> {
+pub(super) fn filter(params: &Params) -> Result<JobFilter, Failure> {
     let words = JobState::ALL.map(JobState::as_str).join(", ");
     let order = |word: &str| match word {
         "created_at" => Some(JobOrder::Accepted),

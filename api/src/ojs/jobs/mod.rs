@@ -1,10 +1,11 @@
 //! Jobs: enqueue, look, list, cancel, and what happened to one.
 
 pub(crate) mod accept;
-mod cancel_job;
+pub(super) mod cancel_job;
 mod enqueue;
 mod job_events;
 mod list_jobs;
+mod list_slice;
 mod show_job;
 
 use crate::api::Shared;
@@ -13,7 +14,7 @@ use utoipa_axum::routes;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
-        .routes(routes!(enqueue::enqueue))
+        .routes(routes!(enqueue::enqueue, list_slice::list))
         .routes(routes!(show_job::show_job, cancel_job::delete_job))
         .routes(routes!(cancel_job::cancel_job))
         .routes(routes!(job_events::job_events))

@@ -1,8 +1,47 @@
 //! The operator: dead letters, jobs in bulk, statistics, workers, tenants.
 
+mod act_on_job;
+mod bulk;
+mod bulk_dead_letters;
+mod bulk_jobs;
+mod counts;
+mod dead_letter;
+mod dead_letter_stats;
+mod dead_letters;
+mod delete_dead_letter;
+mod purge_queue;
+pub(crate) mod reset;
+mod retry_dead_letter;
+mod show_job;
+mod stats;
+mod stats_history;
+mod tenant_stats;
+mod tenants;
+
 use crate::api::Shared;
 use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
+        .routes(routes!(dead_letters::list))
+        .routes(routes!(dead_letters::list_for_admins))
+        .routes(routes!(dead_letter::show, delete_dead_letter::delete))
+        .routes(routes!(delete_dead_letter::delete_for_admins))
+        .routes(routes!(dead_letter_stats::stats))
+        .routes(routes!(retry_dead_letter::retry))
+        .routes(routes!(retry_dead_letter::retry_for_admins))
+        .routes(routes!(bulk_dead_letters::retry))
+        .routes(routes!(bulk_dead_letters::purge))
+        .routes(routes!(show_job::show_job))
+        .routes(routes!(act_on_job::cancel))
+        .routes(routes!(act_on_job::retry))
+        .routes(routes!(bulk_jobs::retry))
+        .routes(routes!(bulk_jobs::cancel))
+        .routes(routes!(bulk_jobs::delete))
+        .routes(routes!(purge_queue::purge))
+        .routes(routes!(stats::stats))
+        .routes(routes!(stats_history::history))
+        .routes(routes!(tenants::list))
+        .routes(routes!(tenant_stats::stats))
 }

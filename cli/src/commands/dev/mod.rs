@@ -44,6 +44,9 @@ pub struct DevArgs {
     /// The most turns in flight at once [default: 64]
     #[arg(long, value_name = "N")]
     pub slots: Option<u32>,
+    /// Let `POST /ojs/v1/admin/reset` delete everything: for test suites, and on loopback addresses alone
+    #[arg(long)]
+    pub enable_reset: bool,
 }
 
 impl DevArgs {
@@ -71,7 +74,7 @@ pub async fn run(args: DevArgs, config: Config, session: &Session) -> anyhow::Re
             .remark(&format!("warning: other users of this machine can read {path}: chmod 700 {path}"));
     }
     let tools = if args.demo { Some(ExampleTools::start().await?) } else { None };
-    let starting = signals.or(Box::pin(start(&config, &dir, tools.as_ref()))).await;
+    let starting = signals.or(Box::pin(start(&config, args.enable_reset, &dir, tools.as_ref()))).await;
     let Some(started) = starting else { return Ok(Exit::Interrupted.into()) };
     let Started { service, banner, url } = started?;
     banner.print(&session.output)?;
@@ -98,8 +101,13 @@ struct Started {
     url: String,
 }
 
-async fn start(config: &Config, dir: &DataDir, tools: Option<&ExampleTools>) -> anyhow::Result<Started> {
-    let listening = Listening::start(config).await?;
+async fn start(
+    config: &Config,
+    enable_reset: bool,
+    dir: &DataDir,
+    tools: Option<&ExampleTools>,
+) -> anyhow::Result<Started> {
+    let listening = Listening::start(config, enable_reset).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn Ids> = Arc::new(SystemIds);
     let beneath = tools.map(ExampleTools::beneath).transpose()?;

@@ -23,6 +23,9 @@ pub struct ApiArgs {
     /// The address and port to listen on; port 0 takes a free one [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     pub bind: Option<String>,
+    /// Let `POST /ojs/v1/admin/reset` delete everything: for test suites, and on loopback addresses alone
+    #[arg(long)]
+    pub enable_reset: bool,
 }
 
 impl ApiArgs {
@@ -51,9 +54,10 @@ pub struct Materials {
 #[must_use]
 pub fn part(listening: Listening, materials: Materials) -> Part {
     Part::start("api", |shutdown| {
-        let Listening { listener, address, api_keys, attest_key } = listening;
+        let Listening { listener, address, api_keys, attest_key, enable_reset } = listening;
         let Materials { store, clock, ids, tools, backend } = materials;
-        let options = ApiOptions { bind: address, api_keys, attest_key, ..ApiOptions::default() };
+        let options =
+            ApiOptions { bind: address, api_keys, attest_key, enable_reset, ..ApiOptions::default() };
         let backend = backend.to_owned();
         let api = Api { store, clock, ids, tools, backend, options, shutdown: shutdown.clone() };
         let serving = turnstone_api::serve(listener, api.router(), shutdown);
@@ -65,9 +69,9 @@ pub fn part(listening: Listening, materials: Materials) -> Part {
 ///
 /// # Errors
 /// It could not be started, or failed.
-pub async fn run(config: Config, session: &Session) -> anyhow::Result<ExitCode> {
+pub async fn run(config: Config, enable_reset: bool, session: &Session) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen().context("signals cannot be listened to")?;
-    let Some(service) = signals.or(Box::pin(start(&config, session))).await else {
+    let Some(service) = signals.or(Box::pin(start(&config, enable_reset, session))).await else {
         return Ok(Exit::Interrupted.into());
     };
     let farewell = Farewell {
@@ -77,12 +81,12 @@ pub async fn run(config: Config, session: &Session) -> anyhow::Result<ExitCode> 
     service?.run(signals, &session.output, farewell, pending()).await
 }
 
-async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
+async fn start(config: &Config, enable_reset: bool, session: &Session) -> anyhow::Result<Service> {
     let wrong = |problem: String| {
         Failure::usage(problem).hint("`turnstone config show` says where each value comes from")
     };
     let documents = config.agents.dir.as_deref().map(agents::documents).transpose()?.unwrap_or_default();
-    let listening = Listening::start(config).await?;
+    let listening = Listening::start(config, enable_reset).await?;
     let Ground { store, clock, ids } = Ground::join(config).await?;
     let tools = Toolbox::from_config(&config.tools, Arc::clone(&clock)).map_err(wrong)?.specs();
     if !documents.is_empty() {

@@ -20,21 +20,31 @@ pub struct Listening {
     pub api_keys: Vec<Secret>,
     /// What receipts are signed with, when the configuration says so.
     pub attest_key: Option<Signer>,
+    /// Whether clients may make the server forget everything.
+    pub enable_reset: bool,
 }
 
 impl Listening {
     /// Listens on the configured address, unless that would let everybody in from other machines.
     ///
     /// # Errors
-    /// A key cannot be found, the address would be open, or it cannot be listened on.
-    pub async fn start(config: &Config) -> anyhow::Result<Self> {
+    /// A key cannot be found, the address would be open, or it cannot be listened on; or other machines could make the
+    /// server forget everything.
+    pub async fn start(config: &Config, enable_reset: bool) -> anyhow::Result<Self> {
         let api_keys = keys(config)?;
         let attest_key = attest_key(config)?;
         let bind = config.server.bind;
+        if enable_reset && !bind.ip().is_loopback() {
+            let problem = format!(
+                "--enable-reset is refused on {bind}: from other machines anybody could delete everything"
+            );
+            let hint = "listen on this machine alone with --bind 127.0.0.1:8080, or leave the flag out";
+            return Err(Failure::usage(problem).hint(hint).into());
+        }
         turnstone_api::check_exposure(bind, &api_keys).map_err(|error| Failure::usage(error.to_string()))?;
         let listener = TcpListener::bind(bind).await.map_err(|error| cannot_listen(bind, &error))?;
         let address = listener.local_addr().context("the listener has no address")?;
-        Ok(Self { listener, address, api_keys, attest_key })
+        Ok(Self { listener, address, api_keys, attest_key, enable_reset })
     }
 
     /// Where clients on this machine reach it.

@@ -47,6 +47,11 @@ impl Held {
         }
     }
 
+    /// Forgets everything.
+    pub(super) fn forget(&self) {
+        self.table().clear();
+    }
+
     fn table(&self) -> MutexGuard<'_, HashMap<String, Known>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -25,6 +25,7 @@ mod writer;
 
 use crate::limits::RateLimits;
 use crate::{Doorbell, Store};
+use held::Held;
 use session::{Reader, Session};
 use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc};
@@ -38,6 +39,7 @@ const INBOX: usize = 4096;
 pub(crate) struct Engine<R> {
     readers: R,
     writer: mpsc::Sender<Asked>,
+    held: Arc<Held>,
 }
 
 /// Starts a writer per session on the current runtime; they share one inbox and end when the store is dropped.
@@ -50,12 +52,12 @@ pub(crate) fn start<R: Reader, S: Session>(
     let doorbell = Doorbell::default();
     let (writer, inbox) = mpsc::channel(INBOX);
     let inbox = Arc::new(Mutex::new(inbox));
-    let held = Arc::default();
+    let held: Arc<Held> = Arc::default();
     for session in sessions {
         let writer = Writer::new(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held));
         tokio::spawn(writer.run(Arc::clone(&inbox)));
     }
-    let engine = Arc::new(Engine { readers, writer });
+    let engine = Arc::new(Engine { readers, writer, held });
     Store {
         intake: Arc::clone(&engine) as _,
         ledger: Arc::clone(&engine) as _,

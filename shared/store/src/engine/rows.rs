@@ -207,6 +207,11 @@ impl JobRow {
         })
     }
 
+    /// Whether it failed for good and is kept for a manual retry.
+    pub(super) fn is_dead_letter(&self) -> bool {
+        self.dead_letter && self.state == JobState::Discarded
+    }
+
     /// Takes the edge of the closed table, and what every edge brings: leases end with `active`, ends have a time.
     pub(super) fn step(&mut self, trigger: Trigger, now: Timestamp) -> Result<(), StoreError> {
         let Some(next) = self.state.after(trigger) else {
@@ -224,9 +229,7 @@ impl JobRow {
             self.lease_token = None;
             self.lease_expires_at = None;
         }
-        if next.is_terminal() {
-            self.ended_at = Some(now);
-        }
+        self.ended_at = next.is_terminal().then_some(now);
         Ok(())
     }
 

@@ -23,7 +23,7 @@ use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
 use turnstone_domain::{AgentDefinition, EngagementId, Job, JobId, JobState, RawJson, ReviewId, Timestamp};
 
 /// Reads rows by single values.
-async fn all<R: Reader, T>(
+pub(super) async fn all<R: Reader, T>(
     reader: &R,
     action: &'static str,
     text: &Text,
@@ -34,7 +34,7 @@ async fn all<R: Reader, T>(
 }
 
 /// Reads one row by single values.
-async fn one<R: Reader, T>(
+pub(super) async fn one<R: Reader, T>(
     reader: &R,
     action: &'static str,
     text: &Text,
@@ -174,7 +174,7 @@ fn tool_result(call: &ToolCall) -> Option<Value> {
 }
 
 /// What every statement over a filter of jobs takes first.
-fn matching(filter: &JobFilter) -> [Arg<'_>; 6] {
+pub(super) fn matching(filter: &JobFilter) -> [Arg<'_>; 6] {
     [
         filter.state.map(JobState::as_str).into(),
         filter.queue.as_deref().into(),

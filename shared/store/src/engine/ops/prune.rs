@@ -46,8 +46,17 @@ pub(in super::super) async fn apply<S: Session>(
     let values = [before.0.into(), row_limit(limit).into()];
     let decode = |row: &S::Row| Ok((rows::get::<i64>(row, "seq")?, rows::get::<i64>(row, "stream")?));
     let old = read(session, "look for old jobs", &sql::JOBS_PRUNABLE, &values, decode).await?;
+    delete(session, &old).await?;
+    Ok(old.len())
+}
+
+/// Deletes jobs, by seq and stream, with everything that belongs to them.
+pub(in super::super) async fn delete<S: Session>(
+    session: &mut S,
+    old: &[(i64, i64)],
+) -> Result<(), StoreError> {
     if old.is_empty() {
-        return Ok(0);
+        return Ok(());
     }
     for text in OF_JOBS {
         let keys = Columns::of(old.iter().map(|(seq, _)| (*seq,)).collect());
@@ -58,7 +67,7 @@ pub(in super::super) async fn apply<S: Session>(
         let keys = Columns::of(streams.iter().map(|stream| (*stream,)).collect());
         session.execute("delete old engagements", text, Args::Rows(keys, &[])).await?;
     }
-    Ok(old.len())
+    Ok(())
 }
 
 /// Deletes workflows whose jobs are gone, with their steps and events.

@@ -1,0 +1,69 @@
+//! `POST /ojs/v1/admin/jobs/{id}/cancel` and `/retry`: what an operator does to one job.
+
+use crate::api::Shared;
+use crate::audit::Operator;
+use crate::docs;
+use crate::ojs::jobs;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Segment, Tenant};
+use axum::extract::State;
+use turnstone_domain::JobId;
+use turnstone_ojs::{Fields, OjsError, job_reply, overrides};
+use turnstone_store::ActionOutcome;
+
+/// Cancels a job. An active one loses its lease, and its worker is told.
+#[utoipa::path(
+    post, path = "/ojs/v1/admin/jobs/{id}/cancel", tag = "admin",
+    params(("id" = String, Path, description = "The job.")),
+    responses(
+        (status = 200, description = "It is cancelled.", body = docs::CancelledJob, content_type = "application/openjobspec+json"),
+        (status = 409, description = "It had ended already.", body = docs::ErrorReply, content_type = "application/openjobspec+json"),
+    ),
+)]
+pub(crate) async fn cancel(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    operator: Operator,
+) -> Answer {
+    let answer = jobs::cancel_job::cancel(&app, id.clone(), &tenant).await?;
+    operator.did("job.cancel", &id, "done");
+    Ok(answer)
+}
+
+/// Lets a discarded job run again from its first attempt, or a retryable one before its time. An agent job goes on where
+/// it stopped.
+#[utoipa::path(
+    post, path = "/ojs/v1/admin/jobs/{id}/retry", tag = "admin",
+    params(("id" = String, Path, description = "The job.")),
+    request_body(content = Option<docs::RetryRequest>, content_type = "application/openjobspec+json"),
+    responses(
+        (status = 200, description = "It is available.", body = docs::JobReply, content_type = "application/openjobspec+json"),
+        (status = 409, description = "It is in another state.", body = docs::ErrorReply, content_type = "application/openjobspec+json"),
+    ),
+)]
+pub(crate) async fn retry(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    operator: Operator,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    let now = app.api.clock.now();
+    let anew = overrides(&Fields::read_if_any(&body)?, now)?;
+    let job_id = JobId::from(id.as_str());
+    let missing = || OjsError::not_found("job", &id);
+    match app.api.store.operate.retry(&job_id, tenant.name(), false, anew, now).await? {
+        ActionOutcome::Done { previous } => {
+            operator.did("job.retry", &id, previous.as_str());
+            let job = app.api.store.views.job_of(&job_id, tenant.name()).await?.ok_or_else(missing)?;
+            Ok(reply::ok(&job_reply(&job)))
+        }
+        ActionOutcome::Refused(state) => {
+            let message =
+                format!("Job {id} cannot be tried again: it is {state}, not discarded or retryable.");
+            Err(OjsError::conflict(message).with("state", state.as_str()).into())
+        }
+        ActionOutcome::NotFound => Err(missing().into()),
+    }
+}

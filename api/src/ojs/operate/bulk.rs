@@ -1,0 +1,218 @@
+//! One thing done to all jobs that a filter finds: the request and the answer that these endpoints share.
+
+use crate::api::App;
+use crate::audit::Operator;
+use crate::reply::{self, Answer};
+use crate::request::Tenant;
+use axum::http::StatusCode;
+use serde::Serialize;
+use turnstone_domain::{JobState, RawObject, Timestamp};
+use turnstone_ojs::{Fields, OjsError};
+use turnstone_store::{Bulk, BulkOutcome, JobAction, JobFilter};
+use utoipa::ToSchema;
+
+/// Jobs of one call: the bound of how long it takes. `remaining` says that there are more.
+pub(super) const MOST: usize = 10_000;
+/// Refusals that are told one by one.
+const TOLD: usize = 100;
+
+/// What is to be done to which jobs.
+#[derive(ToSchema)]
+#[schema(example = json!({"filter": {"queue": "mail", "type": "email.send"}, "confirm": true}))]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct BulkRequest {
+    /// Which jobs; without members, every job that this can be done to.
+    filter: Option<BulkFilter>,
+    /// Has to be true, unless nothing is to be done.
+    confirm: Option<bool>,
+    /// Nothing is done; the answer says what would be.
+    dry_run: Option<bool>,
+}
+
+/// Which jobs: those that agree with every member.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct BulkFilter {
+    state: Option<String>,
+    states: Option<Vec<String>>,
+    queue: Option<String>,
+    #[schema(rename = "type")]
+    job_type: Option<String>,
+    /// Accepted then or later, RFC 3339.
+    since: Option<String>,
+    /// Accepted before then, RFC 3339.
+    until: Option<String>,
+}
+
+/// What became of it.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct BulkReply {
+    /// retry, cancel or delete.
+    action: &'static str,
+    dry_run: bool,
+    /// Jobs that the filter found.
+    matched: u64,
+    succeeded: usize,
+    /// Jobs that were in another state when their turn came.
+    failed: usize,
+    /// Jobs that were found and not reached; the same request goes on with them.
+    remaining: u64,
+    /// Those it was done to, or would be.
+    ids: Vec<String>,
+    /// The first hundred refusals.
+    errors: Vec<Refusal>,
+}
+
+/// A job it was not done to.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Refusal {
+    id: String,
+    code: &'static str,
+    message: String,
+}
+
+/// Reads the request and does it.
+pub(crate) async fn run(
+    app: &App,
+    (action, dead_letters): (JobAction, bool),
+    tenant: Tenant,
+    operator: &Operator,
+    body: &[u8],
+) -> Answer {
+    let fields = Fields::read_if_any(body)?;
+    let dry_run = fields.flag("dry_run")?.unwrap_or_default();
+    if fields.flag("confirm")? != Some(true) && !dry_run {
+        let why = "must be true: this changes every job that the filter finds; `dry_run` only looks for them";
+        return Err(OjsError::invalid_request("confirm", why).into());
+    }
+    let (states, filter) = match fields.object("filter")? {
+        Some(filter) => read(&Fields(filter), !dead_letters)?,
+        None => Default::default(),
+    };
+    let filter = JobFilter { tenant: tenant.0, ..filter };
+    let at = app.api.clock.now();
+    let bulk = Bulk { action, dead_letters, states, filter, most: MOST, dry_run, at };
+    let what = format!("{:?}", bulk.filter);
+    let outcome = app.api.store.operate.bulk(bulk).await?;
+    if !dry_run {
+        operator.did(action.as_str(), &what, &format!("{} of {}", outcome.done.len(), outcome.matched));
+    }
+    Ok(reply::typed(StatusCode::OK, &answer(action, dry_run, outcome)))
+}
+
+fn answer(action: JobAction, dry_run: bool, outcome: BulkOutcome) -> BulkReply {
+    let BulkOutcome { matched, done, refused } = outcome;
+    let (succeeded, failed) = (done.len(), refused.len());
+    let reached = u64::try_from(succeeded + failed).unwrap_or(u64::MAX);
+    let told = |(id, state): (String, JobState)| {
+        let message = format!("It is {state}; in this state it cannot be done.");
+        Refusal { id, code: "conflict", message }
+    };
+    BulkReply {
+        action: action.as_str(),
+        dry_run,
+        matched,
+        succeeded: if dry_run { 0 } else { succeeded },
+        failed,
+        remaining: matched.saturating_sub(reached),
+        ids: done.into_iter().map(|id| id.0).collect(),
+        errors: refused.into_iter().take(TOLD).map(|(id, state)| told((id.0, state))).collect(),
+    }
+}
+
+/// What a filter says. A member that is not known is refused: left out, it would reach more jobs than were meant.
+fn read(filter: &Fields, with_states: bool) -> Result<(Vec<JobState>, JobFilter), OjsError> {
+    let known: &[&str] = if with_states {
+        &["state", "states", "queue", "type", "since", "until"]
+    } else {
+        &["queue", "type", "since", "until"]
+    };
+    refuse_unknown(&filter.0, known)?;
+    let text = |name: &str| match filter.text(name)? {
+        Some(text) if text.contains('\0') => {
+            Err(OjsError::invalid_request(&format!("filter.{name}"), "must not contain a NUL character"))
+        }
+        text => Ok(text.filter(|text| !text.is_empty())),
+    };
+    let time = |name: &str| match text(name)? {
+        None => Ok(None),
+        Some(at) => match Timestamp::parse_rfc3339(&at) {
+            Some(at) => Ok(Some(at)),
+            None => Err(OjsError::invalid_request(
+                &format!("filter.{name}"),
+                "must be a time with a zone, such as 2026-01-31T12:00:00Z",
+            )),
+        },
+    };
+    let mut words = filter.texts("states")?.unwrap_or_default();
+    words.extend(text("state")?);
+    let job_filter = JobFilter {
+        queue: text("queue")?,
+        job_type: text("type")?,
+        since: time("since")?,
+        until: time("until")?,
+        ..JobFilter::default()
+    };
+    Ok((states(words.iter().map(String::as_str), "filter.states")?, job_filter))
+}
+
+fn refuse_unknown(filter: &RawObject, known: &[&str]) -> Result<(), OjsError> {
+    match filter.names().find(|name| !known.contains(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let shown: String = name.chars().take(60).collect();
+            let why = format!("has no `{shown}`; it may have {}", known.join(", "));
+            Err(OjsError::invalid_request("filter", why))
+        }
+    }
+}
+
+/// States, each once, in the order in which they were named.
+pub(super) fn states<'a>(
+    words: impl Iterator<Item = &'a str>,
+    field: &str,
+) -> Result<Vec<JobState>, OjsError> {
+    let mut states = Vec::new();
+    for word in words {
+        let Some(state) = JobState::parse(word) else {
+            let all = JobState::ALL.map(JobState::as_str).join(", ");
+            return Err(OjsError::invalid_request(field, format!("may have {all}")));
+        };
+        if !states.contains(&state) {
+            states.push(state);
+        }
+    }
+    Ok(states)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(text: &str) -> Result<(Vec<JobState>, JobFilter), OjsError> {
+        read(&Fields::read(text.as_bytes()).unwrap(), true)
+    }
+
+    #[test]
+    fn a_filter_is_read_strictly() {
+        let (states, found) =
+            filter(r#"{"state":"active","states":["available","active"],"queue":"q","type":"a.b"}"#).unwrap();
+        assert_eq!(states, [JobState::Available, JobState::Active]);
+        assert_eq!((found.queue.as_deref(), found.job_type.as_deref()), (Some("q"), Some("a.b")));
+        for wrong in [
+            r#"{"queues":"q"}"#,
+            r#"{"state":"done"}"#,
+            r#"{"since":"yesterday"}"#,
+            r#"{"queue":7}"#,
+            r#"{"queue":"a\u0000b"}"#,
+        ] {
+            assert_eq!(filter(wrong).unwrap_err().status, 400, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn dead_letters_have_no_other_state() {
+        let sent = Fields::read(br#"{"state":"active"}"#).unwrap();
+        assert_eq!(read(&sent, false).unwrap_err().status, 400);
+    }
+}

@@ -1,0 +1,41 @@
+//! `POST /ojs/v1/dead-letter/{retry,purge}`: one thing done to all dead letters that a filter finds.
+
+use super::bulk::{self, BulkReply, BulkRequest};
+use crate::api::Shared;
+use crate::audit::Operator;
+use crate::reply::Answer;
+use crate::request::{JsonBytes, Tenant};
+use axum::extract::State;
+use turnstone_store::JobAction;
+
+/// Lets dead letters run again from their first attempt.
+#[utoipa::path(
+    post, path = "/ojs/v1/dead-letter/retry", tag = "dead letters",
+    params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
+    request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn retry(
+    State(app): State<Shared>,
+    tenant: Tenant,
+    operator: Operator,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    bulk::run(&app, (JobAction::Retry, true), tenant, &operator, &body).await
+}
+
+/// Deletes dead letters, with their history.
+#[utoipa::path(
+    post, path = "/ojs/v1/dead-letter/purge", tag = "dead letters",
+    params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
+    request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn purge(
+    State(app): State<Shared>,
+    tenant: Tenant,
+    operator: Operator,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    bulk::run(&app, (JobAction::Delete, true), tenant, &operator, &body).await
+}

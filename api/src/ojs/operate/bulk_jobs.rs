@@ -1,0 +1,58 @@
+//! `POST /ojs/v1/admin/jobs/bulk/{retry,cancel,delete}`: one thing done to all jobs that a filter finds.
+
+use super::bulk::{self, BulkReply, BulkRequest};
+use crate::api::Shared;
+use crate::audit::Operator;
+use crate::reply::Answer;
+use crate::request::{JsonBytes, Tenant};
+use axum::extract::State;
+use turnstone_store::JobAction;
+
+/// Lets discarded jobs run again from their first attempt, and retryable ones before their time.
+#[utoipa::path(
+    post, path = "/ojs/v1/admin/jobs/bulk/retry", tag = "admin",
+    params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
+    request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn retry(
+    State(app): State<Shared>,
+    tenant: Tenant,
+    operator: Operator,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    bulk::run(&app, (JobAction::Retry, false), tenant, &operator, &body).await
+}
+
+/// Cancels jobs that have not ended.
+#[utoipa::path(
+    post, path = "/ojs/v1/admin/jobs/bulk/cancel", tag = "admin",
+    params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
+    request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn cancel(
+    State(app): State<Shared>,
+    tenant: Tenant,
+    operator: Operator,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    bulk::run(&app, (JobAction::Cancel, false), tenant, &operator, &body).await
+}
+
+/// Deletes jobs that have ended, with their history. Jobs that wait are cancelled before when their state is named; those
+/// that are active stay.
+#[utoipa::path(
+    post, path = "/ojs/v1/admin/jobs/bulk/delete", tag = "admin",
+    params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
+    request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn delete(
+    State(app): State<Shared>,
+    tenant: Tenant,
+    operator: Operator,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    bulk::run(&app, (JobAction::Delete, false), tenant, &operator, &body).await
+}

@@ -1,0 +1,61 @@
+//! `GET /ojs/v1/dead-letter` (OJS dead letter §4.1) and `GET /ojs/v1/admin/dead-letter`: jobs that failed for good and are
+//! kept for a decision, newest first.
+
+use crate::api::Shared;
+use crate::docs;
+use crate::reply::{self, Answer, Failure};
+use crate::request::{Params, Tenant};
+use axum::extract::State;
+use turnstone_ojs::job_to_json;
+use turnstone_store::JobFilter;
+
+/// Lists dead letters, newest first.
+#[utoipa::path(
+    get, path = "/ojs/v1/dead-letter", tag = "dead letters",
+    params(
+        ("queue" = Option<String>, Query, description = "In this queue."),
+        ("type" = Option<String>, Query, description = "Of this type."),
+        ("since" = Option<String>, Query, description = "Accepted then or later, RFC 3339."),
+        ("until" = Option<String>, Query, description = "Accepted before then, RFC 3339."),
+        ("limit" = Option<u32>, Query, description = "50 unless said otherwise.", minimum = 1, maximum = 100),
+        ("offset" = Option<u32>, Query, description = "After this many.", minimum = 0),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
+    ),
+    responses((status = 200, description = "The dead letters.", body = docs::JobSlice, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
+    let slice = params.slice(100)?;
+    let (jobs, total) = app.api.store.operate.dead_letters(&filter(tenant, &params)?, slice).await?;
+    Ok(reply::ok(&reply::slice("jobs", jobs.iter().map(job_to_json), slice, total)))
+}
+
+/// Lists dead letters by pages, newest first.
+#[utoipa::path(
+    get, path = "/ojs/v1/admin/dead-letter", tag = "admin",
+    params(
+        ("queue" = Option<String>, Query, description = "In this queue."),
+        ("type" = Option<String>, Query, description = "Of this type."),
+        ("since" = Option<String>, Query, description = "Accepted then or later, RFC 3339."),
+        ("until" = Option<String>, Query, description = "Accepted before then, RFC 3339."),
+        ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
+        ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
+    ),
+    responses((status = 200, description = "The dead letters.", body = docs::JobPage, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn list_for_admins(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
+    let (page, slice) = params.page()?;
+    let (jobs, total) = app.api.store.operate.dead_letters(&filter(tenant, &params)?, slice).await?;
+    Ok(reply::ok(&reply::page(jobs.iter().map(job_to_json), page, slice, total)))
+}
+
+fn filter(tenant: Tenant, params: &Params) -> Result<JobFilter, Failure> {
+    Ok(JobFilter {
+        queue: params.text("queue").map(str::to_owned),
+        job_type: params.text("type").map(str::to_owned),
+        tenant: tenant.0,
+        since: params.time("since")?,
+        until: params.time("until")?,
+        ..JobFilter::default()
+    })
+}

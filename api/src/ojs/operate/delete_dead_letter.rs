@@ -1,0 +1,67 @@
+//! `DELETE /ojs/v1/dead-letter/{id}` (200) and `DELETE /ojs/v1/admin/dead-letter/{id}` (204): a dead letter goes, with
+//! its history.
+
+use crate::api::{App, Shared};
+use crate::audit::Operator;
+use crate::reply::{self, Answer, Failure};
+use crate::request::{Segment, Tenant};
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use serde::Serialize;
+use turnstone_domain::JobId;
+use turnstone_ojs::OjsError;
+use turnstone_store::ActionOutcome;
+use utoipa::ToSchema;
+
+/// A dead letter that was deleted.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DeletedDeadLetter {
+    deleted: bool,
+    id: String,
+    job_id: String,
+}
+
+/// Deletes a dead letter and everything that belongs to it.
+#[utoipa::path(
+    delete, path = "/ojs/v1/dead-letter/{id}", tag = "dead letters",
+    params(("id" = String, Path, description = "The job.")),
+    responses((status = 200, description = "It is gone.", body = DeletedDeadLetter, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn delete(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    operator: Operator,
+) -> Answer {
+    remove(&app, &id, &tenant, &operator).await?;
+    Ok(reply::typed(StatusCode::OK, &DeletedDeadLetter { deleted: true, id: id.clone(), job_id: id }))
+}
+
+/// Deletes a dead letter and everything that belongs to it.
+#[utoipa::path(
+    delete, path = "/ojs/v1/admin/dead-letter/{id}", tag = "admin",
+    params(("id" = String, Path, description = "The job.")),
+    responses((status = 204, description = "It is gone.")),
+)]
+pub(crate) async fn delete_for_admins(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    operator: Operator,
+) -> Answer {
+    remove(&app, &id, &tenant, &operator).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn remove(app: &App, id: &str, tenant: &Tenant, operator: &Operator) -> Result<(), Failure> {
+    match app.api.store.operate.delete_dead_letter(&JobId::from(id), tenant.name()).await? {
+        ActionOutcome::Done { previous } => {
+            operator.did("dead_letter.delete", id, previous.as_str());
+            Ok(())
+        }
+        ActionOutcome::Refused(_) | ActionOutcome::NotFound => {
+            Err(OjsError::not_found("dead letter", id).into())
+        }
+    }
+}

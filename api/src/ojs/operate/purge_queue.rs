@@ -1,0 +1,63 @@
+//! `DELETE /ojs/v1/admin/queues/{name}/jobs`: what is in a queue goes.
+
+use super::bulk;
+use crate::api::Shared;
+use crate::audit::Operator;
+use crate::reply::{self, Answer};
+use crate::request::{Params, Segment, Tenant};
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use turnstone_domain::duration::parse_iso8601_ms;
+use turnstone_ojs::OjsError;
+use turnstone_store::{Bulk, JobAction, JobFilter};
+use utoipa::ToSchema;
+
+/// What became of it.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PurgedQueue {
+    queue: String,
+    matched: u64,
+    purged_count: usize,
+    /// Jobs that were in another state when their turn came, such as `active`.
+    failed: usize,
+}
+
+/// Deletes jobs of a queue, with their history. Those that wait are cancelled before; those that are active stay.
+#[utoipa::path(
+    delete, path = "/ojs/v1/admin/queues/{name}/jobs", tag = "admin",
+    params(
+        ("name" = String, Path, description = "The queue."),
+        ("confirm" = bool, Query, description = "Has to be true."),
+        ("states" = Option<String>, Query, description = "Jobs in these states, with commas between; completed, cancelled and discarded unless said otherwise."),
+        ("older_than" = Option<String>, Query, description = "Accepted before then, RFC 3339, or at least as long ago, such as PT1H."),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
+    ),
+    responses((status = 200, description = "What became of it.", body = PurgedQueue, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn purge(
+    State(app): State<Shared>,
+    Segment(name): Segment,
+    tenant: Tenant,
+    operator: Operator,
+    params: Params,
+) -> Answer {
+    if params.text("confirm") != Some("true") {
+        return Err(OjsError::invalid_request("confirm", "must be true: this deletes jobs").into());
+    }
+    let words = params.text("states").unwrap_or_default().split(',').map(str::trim);
+    let states = bulk::states(words.filter(|word| !word.is_empty()), "states")?;
+    let at = app.api.clock.now();
+    let until = match params.text("older_than").map(parse_iso8601_ms) {
+        None => None,
+        Some(Ok(ms)) => Some(at.plus_ms(i64::try_from(ms).unwrap_or(i64::MAX).saturating_neg())),
+        Some(Err(_)) => params.time("older_than")?,
+    };
+    let filter = JobFilter { queue: Some(name.clone()), tenant: tenant.0, until, ..JobFilter::default() };
+    let action = JobAction::Delete;
+    let bulk = Bulk { action, dead_letters: false, states, filter, most: bulk::MOST, dry_run: false, at };
+    let outcome = app.api.store.operate.bulk(bulk).await?;
+    let (matched, purged_count, failed) = (outcome.matched, outcome.done.len(), outcome.refused.len());
+    operator.did("queue.purge", &name, &format!("{purged_count} of {matched}"));
+    Ok(reply::typed(StatusCode::OK, &PurgedQueue { queue: name, matched, purged_count, failed }))
+}

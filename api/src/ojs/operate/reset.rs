@@ -1,0 +1,21 @@
+//! `POST /ojs/v1/admin/reset`: forgets everything. It exists only where `--enable-reset` asked for it, for test suites
+//! that need an empty server, so it is not described.
+
+use crate::api::Shared;
+use crate::audit::Operator;
+use crate::reply::{self, Answer};
+use axum::Router;
+use axum::extract::State;
+use axum::routing::post;
+use serde_json::json;
+
+/// The route.
+pub(crate) fn route() -> Router<Shared> {
+    Router::new().route("/ojs/v1/admin/reset", post(reset))
+}
+
+async fn reset(State(app): State<Shared>, operator: Operator) -> Answer {
+    app.api.store.operate.reset().await?;
+    operator.did("reset", "everything", "done");
+    Ok(reply::ok(&json!({"reset": true})))
+}

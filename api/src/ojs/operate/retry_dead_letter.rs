@@ -1,0 +1,61 @@
+//! `POST /ojs/v1/dead-letter/{id}/retry` (OJS dead letter §4.3) and the same under `/ojs/v1/admin`: a dead letter runs
+//! again, from its first attempt. An agent job goes on where it stopped.
+
+use crate::api::{App, Shared};
+use crate::audit::Operator;
+use crate::docs;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Segment, Tenant};
+use axum::extract::State;
+use turnstone_domain::JobId;
+use turnstone_ojs::{Fields, OjsError, job_reply, overrides};
+use turnstone_store::ActionOutcome;
+
+/// Lets a dead letter run again, from its first attempt and without its errors.
+#[utoipa::path(
+    post, path = "/ojs/v1/dead-letter/{id}/retry", tag = "dead letters",
+    params(("id" = String, Path, description = "The job.")),
+    request_body(content = Option<docs::RetryRequest>, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "It is available.", body = docs::JobReply, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn retry(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    operator: Operator,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    again(&app, &id, &tenant, &operator, &body).await
+}
+
+/// Lets a dead letter run again, from its first attempt and without its errors.
+#[utoipa::path(
+    post, path = "/ojs/v1/admin/dead-letter/{id}/retry", tag = "admin",
+    params(("id" = String, Path, description = "The job.")),
+    request_body(content = Option<docs::RetryRequest>, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "It is available.", body = docs::JobReply, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn retry_for_admins(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    operator: Operator,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    again(&app, &id, &tenant, &operator, &body).await
+}
+
+async fn again(app: &App, id: &str, tenant: &Tenant, operator: &Operator, body: &[u8]) -> Answer {
+    let now = app.api.clock.now();
+    let anew = overrides(&Fields::read_if_any(body)?, now)?;
+    let job_id = JobId::from(id);
+    let missing = || OjsError::not_found("dead letter", id);
+    match app.api.store.operate.retry(&job_id, tenant.name(), true, anew, now).await? {
+        ActionOutcome::Done { previous } => {
+            operator.did("dead_letter.retry", id, previous.as_str());
+            let job = app.api.store.views.job_of(&job_id, tenant.name()).await?.ok_or_else(missing)?;
+            Ok(reply::ok(&job_reply(&job)))
+        }
+        ActionOutcome::Refused(_) | ActionOutcome::NotFound => Err(missing().into()),
+    }
+}

@@ -1,0 +1,60 @@
+//! `GET /ojs/v1/admin/tenants`: whose jobs there are.
+
+use crate::api::Shared;
+use crate::docs;
+use crate::reply::{self, Answer};
+use crate::request::{Params, Tenant};
+use axum::extract::State;
+use serde_json::{Value, json};
+use turnstone_store::TenantTotal;
+use utoipa::ToSchema;
+
+/// A tenant that has jobs.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct TenantItem {
+    id: String,
+    tenant_id: String,
+    total_jobs: i64,
+    /// Jobs that have not ended.
+    unfinished_jobs: i64,
+    /// When it was given a job last, RFC 3339.
+    last_job_at: String,
+}
+
+/// Tenants, by name.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct TenantPage {
+    items: Vec<TenantItem>,
+    pagination: docs::Pagination,
+}
+
+/// Lists tenants that have jobs, by name.
+#[utoipa::path(
+    get, path = "/ojs/v1/admin/tenants", tag = "admin",
+    params(
+        ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
+        ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "Only this one."),
+    ),
+    responses((status = 200, description = "The tenants.", body = TenantPage, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
+    let (page, slice) = params.page()?;
+    let (tenants, total) = app.api.store.operate.tenants(tenant.name(), slice).await?;
+    let items: Vec<Value> = tenants.iter().map(item).collect();
+    Ok(reply::ok(
+        &json!({"items": items, "pagination": {"total": total, "page": page, "per_page": slice.limit}}),
+    ))
+}
+
+fn item(tenant: &TenantTotal) -> Value {
+    json!({
+        "id": tenant.tenant,
+        "tenant_id": tenant.tenant,
+        "total_jobs": tenant.jobs,
+        "unfinished_jobs": tenant.unfinished,
+        "last_job_at": tenant.last_at.to_rfc3339(),
+    })
+}

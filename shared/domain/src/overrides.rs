@@ -1,0 +1,16 @@
+//! What a job that is tried again after its end is given anew.
+
+use crate::retry::RetryPolicy;
+
+/// What is not given stays as it was.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Overrides {
+    /// Its queue.
+    pub queue: Option<String>,
+    /// −100 to 100; higher goes first.
+    pub priority: Option<i64>,
+    /// The longest one attempt may be active, in milliseconds.
+    pub timeout_ms: Option<i64>,
+    /// When and how often it is tried again.
+    pub retry: Option<RetryPolicy>,
+}

@@ -1,0 +1,29 @@
+-- Empties what holds the data of this server. Agents, keys, buckets of providers, the leader and the writers stay.
+-- Differs from PostgreSQL: a statement per table.
+DELETE FROM jobs;
+DELETE FROM job_envelopes;
+DELETE FROM job_results;
+DELETE FROM job_errors;
+DELETE FROM engagements;
+DELETE FROM budgets;
+DELETE FROM checkpoints;
+DELETE FROM messages;
+DELETE FROM tool_calls;
+DELETE FROM reviews;
+DELETE FROM events;
+DELETE FROM saved_states;
+DELETE FROM progress;
+DELETE FROM queues;
+DELETE FROM pools;
+DELETE FROM rate_keys;
+DELETE FROM crons;
+DELETE FROM workflows;
+DELETE FROM workflow_steps;
+DELETE FROM webhooks;
+DELETE FROM deliveries;
+DELETE FROM event_marks;
+DELETE FROM job_schemas;
+DELETE FROM workers;
+DELETE FROM statistics;
+DELETE FROM tool_retries;
+DELETE FROM branches;

@@ -1,0 +1,23 @@
+//! A dead letter goes, with everything that belongs to it.
+
+use super::super::super::session::Session;
+use super::super::super::unit::Unit;
+use super::super::prune;
+use crate::{ActionOutcome, StoreError};
+use turnstone_domain::JobId;
+
+/// Deletes one dead letter.
+pub(super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    id: &JobId,
+    tenant: Option<&str>,
+) -> Result<ActionOutcome, StoreError> {
+    let Some(seq) = unit.read_job(session, id, tenant).await? else { return Ok(ActionOutcome::NotFound) };
+    let Some(job) = unit.job(seq).filter(|job| job.is_dead_letter()) else {
+        return Ok(ActionOutcome::NotFound);
+    };
+    let previous = job.state;
+    prune::delete(session, &[(seq, job.stream)]).await?;
+    Ok(ActionOutcome::Done { previous })
+}

@@ -1,0 +1,81 @@
+//! A job is tried again because an operator says so: `discarded → available` from its first attempt, `retryable →
+//! available` before its time.
+
+use super::super::super::columns::Columns;
+use super::super::super::session::{Arg, Args, Session};
+use super::super::super::statement::as_json;
+use super::super::super::unit::Unit;
+use crate::{ActionOutcome, Ring, StoreError, sql};
+use serde_json::json;
+use turnstone_domain::state::Trigger;
+use turnstone_domain::{EventName, JobId, JobState, Overrides, Timestamp};
+
+/// Tries one job again: id, tenant, and whether it has to be a dead letter.
+pub(super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    (id, tenant, dead_letter): (&JobId, Option<&str>, bool),
+    overrides: &Overrides,
+    at: Timestamp,
+) -> Result<ActionOutcome, StoreError> {
+    let Some(seq) = unit.read_job(session, id, tenant).await? else { return Ok(ActionOutcome::NotFound) };
+    let Some(job) = unit.job(seq) else { return Ok(ActionOutcome::NotFound) };
+    let previous = job.state;
+    if dead_letter && !job.is_dead_letter() {
+        return Ok(ActionOutcome::NotFound);
+    }
+    if !again(session, unit, seq, overrides, at).await? {
+        return Ok(ActionOutcome::Refused(previous));
+    }
+    unit.flush(session).await?;
+    Ok(ActionOutcome::Done { previous })
+}
+
+/// Makes a job that was taken in available; false when its state does not allow it. Somebody has to flush the unit.
+pub(super) async fn again<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    seq: i64,
+    overrides: &Overrides,
+    at: Timestamp,
+) -> Result<bool, StoreError> {
+    let job = unit.change_job(seq)?;
+    match job.state {
+        JobState::Retryable => job.step(Trigger::RetryDue, at)?,
+        JobState::Discarded => {
+            job.step(Trigger::Revive, at)?;
+            job.attempt = 0;
+            job.failures = 0;
+            job.lapses = 0;
+            job.started_at = None;
+            job.retry_delay_ms = None;
+            let errors = Args::Rows(Columns::of(vec![(seq,)]), &[]);
+            session.execute("forget errors", &sql::PRUNE_ERRORS, errors).await?;
+        }
+        _ => return Ok(false),
+    }
+    let job = unit.change_job(seq)?;
+    job.run_at = at;
+    let queue = overrides.queue.as_deref().unwrap_or(&job.queue).to_owned();
+    let values = [
+        seq.into(),
+        queue.as_str().into(),
+        overrides.priority.unwrap_or(job.priority).into(),
+        Arg::Int(overrides.timeout_ms.or(job.timeout_ms)),
+        // What had to end before a time that has passed would end again at once.
+        Arg::Int(job.expires_at.filter(|expires_at| *expires_at > at).map(|expires_at| expires_at.0)),
+    ];
+    session.execute("try a job again", &sql::JOB_REVIVE, Args::Values(&values)).await?;
+    if queue != job.queue {
+        let named = Args::Rows(Columns::of(vec![(queue,)]), &[]);
+        session.execute("remember queues", &sql::QUEUES_INSERT, named).await?;
+    }
+    if let Some(policy) = &overrides.retry {
+        let policy = as_json(policy)?;
+        let values = [seq.into(), policy.as_str().into()];
+        session.execute("change a retry policy", &sql::ENVELOPE_RETRY, Args::Values(&values)).await?;
+    }
+    unit.note(seq, EventName::JobAvailable, json!({"reason": "manual_retry"}), at)?;
+    unit.rings.push(Ring::Available);
+    Ok(true)
+}

@@ -1,0 +1,57 @@
+//! One thing done to several jobs in one transaction. A job that is in another state by now is left alone.
+
+use super::super::super::rows::JobRow;
+use super::super::super::session::Session;
+use super::super::super::statement::read_by;
+use super::super::super::unit::Unit;
+use super::super::{cancel, prune};
+use super::revive;
+use crate::{JobAction, StoreError, sql};
+use turnstone_domain::{JobId, JobState, Overrides, Timestamp};
+
+/// Those it was done to, and those it was not done to with the state they are in.
+type Parted = (Vec<JobId>, Vec<(JobId, JobState)>);
+
+/// Does it to each. Jobs that are gone by now are in neither list; nor are those that were to be dead letters.
+pub(super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    action: JobAction,
+    ids: &[JobId],
+    dead_letters: bool,
+    at: Timestamp,
+) -> Result<Parted, StoreError> {
+    let keys = ids.iter().map(|id| (id.clone(),)).collect();
+    let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    let jobs: Vec<(i64, JobId, JobState, i64)> = rows
+        .iter()
+        .filter(|job| !dead_letters || job.is_dead_letter())
+        .map(|job| (job.seq, job.id.clone(), job.state, job.stream))
+        .collect();
+    unit.take_in(session, rows).await?;
+    let (mut done, mut refused, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+    for (seq, id, state, stream) in jobs {
+        let possible = match action {
+            JobAction::Retry if matches!(state, JobState::Discarded | JobState::Retryable) => {
+                revive::again(session, unit, seq, &Overrides::default(), at).await?
+            }
+            JobAction::Cancel if !state.is_terminal() => {
+                cancel::end(session, unit, seq, at).await?;
+                true
+            }
+            JobAction::Delete if state.is_terminal() => {
+                gone.push((seq, stream));
+                true
+            }
+            _ => false,
+        };
+        if possible {
+            done.push(id);
+        } else {
+            refused.push((id, state));
+        }
+    }
+    unit.flush(session).await?;
+    prune::delete(session, &gone).await?;
+    Ok((done, refused))
+}

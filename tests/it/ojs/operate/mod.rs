@@ -1,0 +1,55 @@
+//! The operator's side: dead letters, jobs in bulk, statistics.
+
+mod bulk;
+mod dead_letters;
+mod jobs;
+mod stats;
+
+use crate::conformance::jobs::{discard, nothing, request, retry};
+use serde_json::{Value, json};
+use turnstone_domain::Settlement;
+use turnstone_store::JobKind;
+use turnstone_tests::OjsServer;
+
+/// A job that is kept for a decision when it fails for good.
+pub(super) fn mortal(queue: &str, job_type: &str) -> Value {
+    let retry = json!({"max_attempts": 1, "on_exhaustion": "dead_letter"});
+    json!({"type": job_type, "args": [1], "options": {"queue": queue, "retry": retry}})
+}
+
+/// Claims every plain job that is available, ends one of them, and gives the others back.
+async fn end(server: &OjsServer, id: &str, how: Settlement) {
+    let (ledger, now) = (&server.fleet.store.ledger, server.fleet.now());
+    let mut found = false;
+    for claim in ledger.claim(request(JobKind::Plain, 100, now)).await.unwrap() {
+        if claim.job.as_str() == id {
+            found = true;
+            ledger.settle(&claim.lease, nothing(), how.clone(), now).await.unwrap();
+        } else {
+            ledger.release(&[claim.lease], now).await.unwrap();
+        }
+    }
+    assert!(found, "{id} was not there to be claimed");
+}
+
+/// Its only attempt fails.
+pub(super) async fn fail(server: &OjsServer, id: &str) {
+    end(server, id, discard()).await;
+}
+
+/// An attempt fails and the next one is a minute away.
+async fn stumble(server: &OjsServer, id: &str) {
+    end(server, id, retry(server.fleet.now().plus_ms(60_000))).await;
+}
+
+/// A job that has failed for good and is kept.
+pub(super) async fn dead(server: &OjsServer, queue: &str, job_type: &str) -> String {
+    let id = server.push(&mortal(queue, job_type)).await;
+    fail(server, &id).await;
+    id
+}
+
+/// The ids of a list.
+pub(super) fn ids(list: &Value) -> Vec<String> {
+    list.as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap().to_owned()).collect()
+}

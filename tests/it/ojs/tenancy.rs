@@ -1,0 +1,139 @@
+//! Tenants: whoever names one in `X-OJS-Tenant` meets that tenant's things alone; whoever names none meets all.
+
+use super::on_both;
+use super::operate::{fail, ids, mortal};
+use reqwest::Method;
+use serde_json::{Value, json};
+use turnstone_tests::OjsServer;
+use turnstone_tests::ojs_server::Reply;
+
+async fn of(server: &OjsServer, tenant: &str, method: Method, path: &str, body: &str) -> Reply {
+    server.send(method, path, &[("X-OJS-Tenant", tenant)], body).await
+}
+
+async fn push(server: &OjsServer, tenant: &str, job: &Value) -> String {
+    let reply = of(server, tenant, Method::POST, "/ojs/v1/jobs", &job.to_string()).await.expect(201);
+    reply.json()["job"]["id"].as_str().unwrap().to_owned()
+}
+
+/// Every endpoint about one job, whether it is alive or a dead letter.
+const ABOUT_A_JOB: [(&str, &str); 11] = [
+    ("GET", "/ojs/v1/jobs/{id}"),
+    ("GET", "/ojs/v1/jobs/{id}/events"),
+    ("DELETE", "/ojs/v1/jobs/{id}"),
+    ("POST", "/ojs/v1/jobs/{id}/cancel"),
+    ("GET", "/ojs/v1/admin/jobs/{id}"),
+    ("POST", "/ojs/v1/admin/jobs/{id}/cancel"),
+    ("POST", "/ojs/v1/admin/jobs/{id}/retry"),
+    ("GET", "/ojs/v1/dead-letter/{id}"),
+    ("POST", "/ojs/v1/dead-letter/{id}/retry"),
+    ("DELETE", "/ojs/v1/dead-letter/{id}"),
+    ("DELETE", "/ojs/v1/admin/dead-letter/{id}"),
+];
+
+async fn nobody_reaches_another_tenants_job_by_its_id(server: &OjsServer) {
+    let job = mortal("shared", "email.send");
+    let (alive, ended) = (push(server, "alpha", &job).await, push(server, "alpha", &job).await);
+    fail(server, &ended).await;
+    for id in [&alive, &ended] {
+        for (method, path) in ABOUT_A_JOB {
+            let (method, path) = (method.parse::<Method>().unwrap(), path.replace("{id}", id));
+            let reply = of(server, "beta", method.clone(), &path, "").await;
+            assert_eq!((reply.status, reply.code()), (404, "not_found".to_owned()), "{method} {path}");
+        }
+    }
+    let shown =
+        of(server, "alpha", Method::GET, &format!("/ojs/v1/jobs/{alive}"), "").await.expect(200).json();
+    assert_eq!(shown["job"]["state"], "available");
+    assert_eq!(server.job(&ended).await["state"], "discarded", "without a tenant everything is seen");
+    of(server, "alpha", Method::POST, &format!("/ojs/v1/dead-letter/{ended}/retry"), "").await.expect(200);
+    of(server, "alpha", Method::POST, &format!("/ojs/v1/jobs/{alive}/cancel"), "").await.expect(200);
+}
+
+async fn lists_hold_a_tenants_own(server: &OjsServer) {
+    let job = mortal("shared", "email.send");
+    let (alphas, betas) = (push(server, "alpha", &job).await, push(server, "beta", &job).await);
+    let nobodys = server.push(&job).await;
+    for id in [&alphas, &betas, &nobodys] {
+        fail(server, id).await;
+    }
+    for (path, list) in [
+        ("/ojs/v1/jobs", "jobs"),
+        ("/ojs/v1/admin/jobs", "items"),
+        ("/ojs/v1/dead-letter", "jobs"),
+        ("/ojs/v1/admin/dead-letter", "items"),
+    ] {
+        let own = of(server, "alpha", Method::GET, path, "").await.expect(200).json();
+        assert_eq!(
+            (ids(&own[list]), &own["pagination"]["total"]),
+            (vec![alphas.clone()], &json!(1)),
+            "{path}"
+        );
+        let all = server.get(path).await.expect(200).json();
+        assert_eq!(all["pagination"]["total"], 3, "{path}");
+    }
+    let stats =
+        of(server, "beta", Method::GET, "/ojs/v1/admin/dead-letter/stats", "").await.expect(200).json();
+    assert_eq!(stats["total"], 1);
+    let stats = of(server, "beta", Method::GET, "/ojs/v1/admin/stats", "").await.expect(200).json();
+    assert_eq!(
+        (&stats["jobs"]["discarded"], &stats["throughput"]["failed_per_minute"]),
+        (&json!(1), &json!(1))
+    );
+}
+
+async fn bulk_reaches_a_tenants_own(server: &OjsServer) {
+    let job = mortal("shared", "email.send");
+    let (alphas, betas) = (push(server, "alpha", &job).await, push(server, "beta", &job).await);
+    let all = json!({"confirm": true, "filter": {"queue": "shared"}}).to_string();
+    let reply =
+        of(server, "alpha", Method::POST, "/ojs/v1/admin/jobs/bulk/cancel", &all).await.expect(200).json();
+    assert_eq!((&reply["matched"], &reply["ids"]), (&json!(1), &json!([alphas])));
+    assert_eq!(server.job(&betas).await["state"], "available");
+    fail(server, &betas).await;
+    for path in ["/ojs/v1/dead-letter/retry", "/ojs/v1/dead-letter/purge"] {
+        let none = of(server, "alpha", Method::POST, path, r#"{"confirm":true}"#).await.expect(200).json();
+        assert_eq!(none["matched"], 0, "{path}");
+    }
+    let path = "/ojs/v1/admin/queues/shared/jobs?confirm=true";
+    let purged = of(server, "alpha", Method::DELETE, path, "").await.expect(200).json();
+    assert_eq!(purged["purged_count"], 1);
+    assert_eq!(server.job(&betas).await["state"], "discarded");
+}
+
+async fn tenants_are_listed_and_counted(server: &OjsServer) {
+    for tenant in ["beta", "alpha", "beta"] {
+        push(server, tenant, &mortal("shared", "email.send")).await;
+    }
+    server.push(&mortal("shared", "email.send")).await;
+    let list = server.get("/ojs/v1/admin/tenants").await.expect(200).json();
+    assert_eq!(ids(&list["items"]), ["alpha", "beta"]);
+    assert_eq!((&list["items"][1]["total_jobs"], &list["pagination"]["total"]), (&json!(2), &json!(2)));
+    let stats = server.get("/ojs/v1/admin/tenants/beta/stats").await.expect(200).json();
+    assert_eq!(
+        (&stats["tenant_id"], &stats["total_jobs"], &stats["jobs"]["available"]),
+        (&json!("beta"), &json!(2), &json!(2))
+    );
+    let nobody = server.get("/ojs/v1/admin/tenants/gamma/stats").await.expect(200).json();
+    assert_eq!(nobody["total_jobs"], 0);
+    of(server, "alpha", Method::GET, "/ojs/v1/admin/tenants/beta/stats", "").await.expect(404);
+    let own = of(server, "alpha", Method::GET, "/ojs/v1/admin/tenants", "").await.expect(200).json();
+    assert_eq!(ids(&own["items"]), ["alpha"]);
+}
+
+async fn a_tenants_name_is_checked(server: &OjsServer) {
+    let long = "t".repeat(129);
+    for wrong in ["", "two words", long.as_str()] {
+        let reply = of(server, wrong, Method::GET, "/ojs/v1/jobs", "").await;
+        assert_eq!((reply.status, reply.code()), (400, "invalid_request".to_owned()), "{wrong:?}");
+    }
+    of(server, &"t".repeat(128), Method::GET, "/ojs/v1/jobs", "").await.expect(200);
+}
+
+on_both![
+    nobody_reaches_another_tenants_job_by_its_id,
+    lists_hold_a_tenants_own,
+    bulk_reaches_a_tenants_own,
+    tenants_are_listed_and_counted,
+    a_tenants_name_is_checked,
+];
