@@ -102,7 +102,7 @@ events! {
     /// A workflow was made; its first jobs are enqueued.
     WorkflowStarted = "workflow.started", "workflow_id, type, name, steps";
     /// A step of a workflow succeeded.
-    WorkflowStepCompleted = "workflow.step_completed", "workflow_id, step, name, job_id";
+    WorkflowStepCompleted = "workflow.step_completed", "workflow_id, step";
     /// Every step of a workflow succeeded.
     WorkflowCompleted = "workflow.completed", "workflow_id, type, name";
     /// A step of a workflow did not succeed.

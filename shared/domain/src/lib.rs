@@ -31,6 +31,7 @@ pub mod state;
 pub mod terms;
 pub mod tool_call;
 pub mod turn_write;
+pub mod workflow;
 
 pub use agent::AgentDefinition;
 pub use checkpoint::Checkpoint;

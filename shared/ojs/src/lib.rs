@@ -24,6 +24,7 @@ mod tenant;
 mod tools;
 mod when;
 pub mod work;
+pub mod workflow;
 
 pub use envelope::EnqueueRequest;
 pub use error::{OjsError, QUEUE_FULL};

@@ -64,8 +64,7 @@ pub use views::{
 
 pub use webhooks::Webhooks;
 pub use workflows::{
-    NewStep, NewWorkflow, StepRole, StepState, WaitingJob, Workflow, WorkflowCancel, WorkflowFilter,
-    WorkflowKind, WorkflowState, WorkflowStep, Workflows,
+    NewStep, NewWorkflow, WaitingJob, Workflow, WorkflowCancel, WorkflowFilter, WorkflowStep, Workflows,
 };
 
 use limits::RateLimits;

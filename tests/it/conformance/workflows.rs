@@ -7,10 +7,11 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::terms::{OnConflict, Unique};
+use turnstone_domain::workflow::{StepRole, StepState, WorkflowKind, WorkflowState};
 use turnstone_domain::{Ids, JobId, JobState, NewJob, Settlement, Timestamp};
 use turnstone_store::{
-    Claim, Duty, JobKind, NewStep, NewWorkflow, Page, StepRole, StepState, StoreError, WaitingJob, Workflow,
-    WorkflowCancel, WorkflowFilter, WorkflowKind, WorkflowState,
+    Claim, Duty, JobKind, NewStep, NewWorkflow, Page, StoreError, WaitingJob, Workflow, WorkflowCancel,
+    WorkflowFilter,
 };
 
 on_both![

@@ -46,7 +46,7 @@ pub(crate) async fn enqueue(State(app): State<Shared>, tenant: Tenant, JsonBytes
 }
 
 /// The job as it stands now. The store is asked again only where it may differ from what was sent.
-async fn stored(app: &App, job: NewJob, pushed: &Pushed) -> Result<Job, Failure> {
+pub(super) async fn stored(app: &App, job: NewJob, pushed: &Pushed) -> Result<Job, Failure> {
     let keeps_schedule = OnConflict::ReplaceExceptSchedule;
     let moved = job.terms.unique.as_ref().is_some_and(|unique| unique.on_conflict == keeps_schedule);
     if !pushed.deduplicated && !moved {

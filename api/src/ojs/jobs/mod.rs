@@ -1,6 +1,8 @@
 //! Jobs: enqueue, look, list, cancel, and what happened to one.
 
 pub(crate) mod accept;
+pub(crate) mod accept_all;
+mod batch;
 pub(super) mod cancel_job;
 mod enqueue;
 mod job_events;
@@ -15,6 +17,7 @@ use utoipa_axum::routes;
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
         .routes(routes!(enqueue::enqueue, list_slice::list))
+        .routes(routes!(batch::batch))
         .routes(routes!(show_job::show_job, cancel_job::delete_job))
         .routes(routes!(cancel_job::cancel_job))
         .routes(routes!(job_events::job_events))

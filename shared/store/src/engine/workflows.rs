@@ -8,10 +8,10 @@ use super::session::{Args, Reader};
 use super::statement::decode_all;
 use super::writer::{Answer, Request};
 use crate::{
-    NewWorkflow, Page, StepRole, StepState, StoreError, Workflow, WorkflowCancel, WorkflowFilter,
-    WorkflowStep, Workflows, sql,
+    NewWorkflow, Page, StoreError, Workflow, WorkflowCancel, WorkflowFilter, WorkflowStep, Workflows, sql,
 };
 use async_trait::async_trait;
+use turnstone_domain::workflow::{StepRole, StepState};
 use turnstone_domain::{JobId, JobState, RawJson, Timestamp};
 
 fn step(row: &impl Fields) -> Result<WorkflowStep, Inconsistency> {

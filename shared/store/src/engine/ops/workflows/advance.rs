@@ -7,9 +7,10 @@ use super::super::super::unit::Unit;
 use super::super::push::{self, Entry};
 use super::Ended;
 use super::rows::{Board, StepRow};
-use crate::{StepRole, StepState, StoreError, WaitingJob, WorkflowKind, WorkflowState, sql};
+use crate::{StoreError, WaitingJob, sql};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use turnstone_domain::workflow::{StepRole, StepState, WorkflowKind, WorkflowState};
 use turnstone_domain::{EventName, JobState, NewJob, Timestamp};
 
 /// Goes on with the workflows whose steps have ended.

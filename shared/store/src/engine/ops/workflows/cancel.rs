@@ -6,7 +6,8 @@ use super::super::super::statement::{read, read_by};
 use super::super::super::unit::Unit;
 use super::super::cancel;
 use super::rows::{Board, WorkflowRow};
-use crate::{StoreError, WorkflowCancel, WorkflowState, sql};
+use crate::{StoreError, WorkflowCancel, sql};
+use turnstone_domain::workflow::WorkflowState;
 use turnstone_domain::{JobId, JobState, Timestamp};
 
 /// Cancels a workflow of the tenant.

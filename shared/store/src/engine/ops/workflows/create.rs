@@ -7,9 +7,10 @@ use super::super::super::unit::Unit;
 use super::super::push::{self, Entry};
 use super::rows::{Board, WorkflowRow};
 use crate::sql;
-use crate::{NewStep, NewWorkflow, StepRole, StepState, StoreError, Workflow, WorkflowState};
+use crate::{NewStep, NewWorkflow, StoreError, Workflow};
 use serde_json::json;
 use std::collections::HashSet;
+use turnstone_domain::workflow::{StepRole, StepState, WorkflowState};
 use turnstone_domain::{EventName, JobId};
 
 type StepInsert =

@@ -4,9 +4,10 @@ use super::super::super::rows::{Fields, Inconsistency, get, json, maybe, time, w
 use super::super::super::session::{Args, Session};
 use super::super::super::statement::{Writes, read_by};
 use super::super::super::unit::Unit;
-use crate::{Ring, StepRole, StepState, StoreError, Workflow, WorkflowKind, WorkflowState, sql};
+use crate::{Ring, StoreError, Workflow, sql};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use turnstone_domain::workflow::{StepRole, StepState, WorkflowKind, WorkflowState};
 use turnstone_domain::{EventName, Timestamp};
 
 /// A workflow with its numbers.

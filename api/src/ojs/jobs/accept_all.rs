@@ -1,0 +1,56 @@
+//! The same way in for many jobs at once: each agent is looked up once, and an error says which member it is about.
+
+use super::accept::{Registered, accept_knowing};
+use crate::api::App;
+use crate::reply::Failure;
+use turnstone_domain::{NewJob, RawObject, Timestamp};
+use turnstone_ojs::OjsError;
+use turnstone_store::StoreError;
+
+/// Members of one request on their way in.
+pub(crate) struct Members<'a> {
+    app: &'a App,
+    tenant: Option<&'a str>,
+    now: Timestamp,
+    registered: Registered,
+}
+
+impl<'a> Members<'a> {
+    pub(crate) fn new(app: &'a App, tenant: Option<&'a str>, now: Timestamp) -> Self {
+        Self { app, tenant, now, registered: Registered::new() }
+    }
+
+    /// Checks the next member; `place` says where it stands in the body, and `index` is its number.
+    pub(crate) async fn accept(
+        &mut self,
+        fields: RawObject,
+        place: &str,
+        index: usize,
+    ) -> Result<NewJob, Failure> {
+        let job = accept_knowing(self.app, &mut self.registered, fields, self.tenant, self.now).await;
+        job.map_err(|Failure(error)| Failure(of_member(error, place, index)))
+    }
+}
+
+/// What the store says of one of these jobs, with its place in the body.
+pub(crate) fn refused<'a>(
+    error: StoreError,
+    jobs: impl IntoIterator<Item = (&'a NewJob, String)>,
+) -> Failure {
+    let id = match &error {
+        StoreError::DuplicateJob(id) => Some(id.clone()),
+        StoreError::NotUnique { job, .. } => Some(job.clone()),
+        _ => None,
+    };
+    let found = jobs.into_iter().enumerate().find(|(_, (job, _))| Some(&job.id) == id.as_ref());
+    let failure = Failure::from(error);
+    match found {
+        Some((index, (_, place))) => Failure(of_member(failure.0, &place, index)),
+        None => failure,
+    }
+}
+
+fn of_member(error: OjsError, place: &str, index: usize) -> OjsError {
+    let message = format!("{place} (the job at index {index}): {}", error.message);
+    OjsError { message, ..error }.with("index", index)
+}

@@ -1,0 +1,48 @@
+//! `DELETE /ojs/v1/workflows/{id}` and `POST /ojs/v1/workflows/{id}/cancel`: 409 once a workflow has ended.
+
+use super::body::{WorkflowReply, missing};
+use crate::api::{App, Shared};
+use crate::reply::{self, Answer};
+use crate::request::{Segment, Tenant};
+use axum::extract::State;
+use turnstone_ojs::OjsError;
+use turnstone_store::WorkflowCancel;
+
+/// Ends a workflow: what waits never starts, what has not begun is cancelled, what is active may end.
+#[utoipa::path(
+    delete, path = "/ojs/v1/workflows/{id}", tag = "workflows",
+    params(("id" = String, Path, description = "Of the workflow."),
+           ("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflow it is.")),
+    responses((status = 200, description = "The workflow is cancelled.", body = WorkflowReply,
+               content_type = "application/openjobspec+json")),
+)]
+pub(super) async fn delete(State(app): State<Shared>, tenant: Tenant, Segment(id): Segment) -> Answer {
+    end(&app, &tenant, &id).await
+}
+
+/// Ends a workflow: what waits never starts, what has not begun is cancelled, what is active may end.
+#[utoipa::path(
+    post, path = "/ojs/v1/workflows/{id}/cancel", tag = "workflows",
+    params(("id" = String, Path, description = "Of the workflow."),
+           ("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflow it is.")),
+    responses((status = 200, description = "The workflow is cancelled.", body = WorkflowReply,
+               content_type = "application/openjobspec+json")),
+)]
+pub(super) async fn cancel(State(app): State<Shared>, tenant: Tenant, Segment(id): Segment) -> Answer {
+    end(&app, &tenant, &id).await
+}
+
+async fn end(app: &App, tenant: &Tenant, id: &str) -> Answer {
+    let workflows = &app.api.store.workflows;
+    match workflows.cancel(id, tenant.name(), app.api.clock.now()).await? {
+        WorkflowCancel::Cancelled => {}
+        WorkflowCancel::NotFound => return Err(missing(id).into()),
+        WorkflowCancel::AlreadyEnded(state) => {
+            let state = state.as_str();
+            let message = format!("Workflow {id} cannot be cancelled: it is {state} already.");
+            return Err(OjsError::conflict(message).with("state", state).into());
+        }
+    }
+    let (workflow, steps) = workflows.workflow(id, tenant.name()).await?.ok_or_else(|| missing(id))?;
+    Ok(reply::ok(&WorkflowReply::of(&workflow, &steps)))
+}

@@ -1,0 +1,52 @@
+//! `GET /ojs/v1/workflows?state=&limit=&offset=`: workflows, newest first.
+
+use super::body::WorkflowBody;
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{Params, Tenant};
+use axum::extract::State;
+use serde::Serialize;
+use turnstone_domain::workflow::WorkflowState;
+use turnstone_store::{Page, WorkflowFilter};
+use utoipa::ToSchema;
+
+/// Workflows, newest first, without their steps.
+#[derive(Serialize, ToSchema)]
+pub(super) struct WorkflowList {
+    workflows: Vec<WorkflowBody>,
+    pagination: WorkflowPagination,
+}
+
+/// Where this part stands in the list.
+#[derive(Serialize, ToSchema)]
+pub(super) struct WorkflowPagination {
+    total: u64,
+    limit: u32,
+    offset: u32,
+    has_more: bool,
+}
+
+/// Workflows, newest first.
+#[utoipa::path(
+    get, path = "/ojs/v1/workflows", tag = "workflows",
+    params(
+        ("state" = Option<String>, Query, description = "running, completed, failed or cancelled."),
+        ("limit" = Option<u32>, Query, description = "50 unless said otherwise, at most 200.", minimum = 1, maximum = 200),
+        ("offset" = Option<u32>, Query, description = "How many to leave out.", minimum = 0),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflows."),
+    ),
+    responses((status = 200, description = "The workflows.", body = WorkflowList,
+               content_type = "application/openjobspec+json")),
+)]
+pub(super) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
+    let words = WorkflowState::ALL.map(WorkflowState::as_str).join(", ");
+    let filter =
+        WorkflowFilter { tenant: tenant.0, state: params.word("state", WorkflowState::parse, &words)? };
+    let limit = params.number("limit", 50, 1, 200)?;
+    let offset = params.number("offset", 0, 0, u32::MAX)?;
+    let (found, total) = app.api.store.workflows.workflows(&filter, Page { limit, offset }).await?;
+    let has_more = u64::from(offset) + (found.len() as u64) < total;
+    let workflows = found.iter().map(WorkflowBody::of).collect();
+    let pagination = WorkflowPagination { total, limit, offset, has_more };
+    Ok(reply::ok(&WorkflowList { workflows, pagination }))
+}

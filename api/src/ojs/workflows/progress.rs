@@ -1,0 +1,48 @@
+//! `GET /ojs/v1/workflows/{id}/progress`: how far a workflow is, in numbers.
+
+use super::body::missing;
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{Segment, Tenant};
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// How many of the members of a workflow have ended, and how. Callbacks do not count.
+#[derive(Serialize, ToSchema)]
+pub(super) struct WorkflowProgress {
+    workflow_id: String,
+    /// running, completed, failed or cancelled.
+    state: &'static str,
+    total: i64,
+    completed: i64,
+    failed: i64,
+    /// Not ended.
+    pending: i64,
+    /// The share that has ended, from 0 to 1.
+    progress: f64,
+}
+
+/// How far a workflow is.
+#[utoipa::path(
+    get, path = "/ojs/v1/workflows/{id}/progress", tag = "workflows",
+    params(("id" = String, Path, description = "Of the workflow."),
+           ("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflow it is.")),
+    responses((status = 200, description = "The numbers.", body = WorkflowProgress,
+               content_type = "application/openjobspec+json")),
+)]
+pub(super) async fn progress(State(app): State<Shared>, tenant: Tenant, Segment(id): Segment) -> Answer {
+    let found = app.api.store.workflows.workflow(&id, tenant.name()).await?;
+    let (workflow, _) = found.ok_or_else(|| missing(&id))?;
+    // A workflow has at most 1,000 members: a double holds both numbers exactly.
+    let share = |part: i64| part as f64 / workflow.members.max(1) as f64;
+    Ok(reply::ok(&WorkflowProgress {
+        progress: share(workflow.ended),
+        state: workflow.state.as_str(),
+        total: workflow.members,
+        completed: workflow.succeeded,
+        failed: workflow.ended - workflow.succeeded,
+        pending: workflow.members - workflow.ended,
+        workflow_id: workflow.id,
+    }))
+}
