@@ -32,6 +32,8 @@ pub struct ApiOptions {
     pub max_body_bytes: usize,
     /// Whether `POST /ojs/v1/admin/reset` exists, which forgets everything.
     pub enable_reset: bool,
+    /// Whether webhooks may name addresses that are not of the public internet.
+    pub private_webhooks: bool,
 }
 
 impl Default for ApiOptions {
@@ -42,6 +44,7 @@ impl Default for ApiOptions {
             attest_key: None,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             enable_reset: false,
+            private_webhooks: false,
         }
     }
 }

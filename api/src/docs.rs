@@ -5,6 +5,8 @@
 
 pub(crate) mod rows;
 
+#![expect(unused_qualifications, reason = "the derive of the schemas writes every name out in full")]
+
 use crate::reply;
 use axum::response::Response;
 use serde_json::{Map, Value};

@@ -35,6 +35,27 @@ impl FromRequestParts<Shared> for Segment {
     }
 }
 
+/// The two variable segments of the path, decoded.
+pub(crate) struct Segments(pub(crate) String, pub(crate) String);
+
+impl FromRequestParts<Shared> for Segments {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Failure> {
+        match Path::<(String, String)>::from_request_parts(parts, app).await {
+            Ok(Path((first, second))) => {
+                if first.contains('\0') || second.contains('\0') {
+                    return Err(
+                        OjsError::invalid_request("the path", "must not contain a NUL character").into()
+                    );
+                }
+                Ok(Self(first, second))
+            }
+            Err(_) => Err(OjsError::invalid_request("the path", "is not UTF-8 after decoding").into()),
+        }
+    }
+}
+
 /// Whose things the request is about (OJS multi-tenancy): the header `X-OJS-Tenant`. Without it everything is seen.
 pub(crate) struct Tenant(pub(crate) Option<String>);
 

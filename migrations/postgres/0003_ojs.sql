@@ -146,12 +146,13 @@ CREATE TABLE webhooks (
     tenant       TEXT,
     url          TEXT    NOT NULL,
     events       TEXT    NOT NULL,                      -- JSON: list of names, `*` and `job.*` allowed
-    filter       TEXT,
-    metadata     TEXT,
+    filter       TEXT    NOT NULL,                      -- JSON: queues, job types
+    metadata     TEXT    NOT NULL,
     secret       TEXT    NOT NULL,
     old_secret   TEXT,                                  -- still signs until old_until
     old_until    BIGINT,
     active       BIGINT NOT NULL CHECK (active IN (0, 1)),
+    since        BIGINT NOT NULL,                      -- told of events whose tx is above this
     created_at   BIGINT NOT NULL,
     updated_at   BIGINT NOT NULL
 );
@@ -172,6 +173,7 @@ CREATE TABLE deliveries (
 );
 CREATE INDEX deliveries_due     ON deliveries (next_at) WHERE state = 'pending';
 CREATE INDEX deliveries_webhook ON deliveries (webhook_id, id);
+CREATE INDEX deliveries_old     ON deliveries (created_at);
 
 -- How far a reader of all events has come.
 CREATE TABLE event_marks (

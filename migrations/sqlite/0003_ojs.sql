@@ -145,12 +145,13 @@ CREATE TABLE webhooks (
     tenant       TEXT,
     url          TEXT    NOT NULL,
     events       TEXT    NOT NULL,                      -- JSON: list of names, `*` and `job.*` allowed
-    filter       TEXT,
-    metadata     TEXT,
+    filter       TEXT    NOT NULL,                      -- JSON: queues, job types
+    metadata     TEXT    NOT NULL,
     secret       TEXT    NOT NULL,
     old_secret   TEXT,                                  -- still signs until old_until
     old_until    INTEGER,
     active       INTEGER NOT NULL CHECK (active IN (0, 1)),
+    since        INTEGER NOT NULL,                      -- told of events whose tx is above this
     created_at   INTEGER NOT NULL,
     updated_at   INTEGER NOT NULL
 ) WITHOUT ROWID;
@@ -171,6 +172,7 @@ CREATE TABLE deliveries (
 ) WITHOUT ROWID;
 CREATE INDEX deliveries_due     ON deliveries (next_at) WHERE state = 'pending';
 CREATE INDEX deliveries_webhook ON deliveries (webhook_id, id);
+CREATE INDEX deliveries_old     ON deliveries (created_at);
 
 -- How far a reader of all events has come.
 CREATE TABLE event_marks (
@@ -221,10 +223,11 @@ CREATE TABLE server_keys (
     created_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- One order of all events: `tx` grows with every event. (PostgreSQL: with every transaction.)
+-- One order of all events: `tx` grows with every event, also when the newest were deleted. (PostgreSQL: with every
+-- transaction.)
 ALTER TABLE events RENAME TO events_of_0002;
 CREATE TABLE events (
-    tx      INTEGER PRIMARY KEY,
+    tx      INTEGER PRIMARY KEY AUTOINCREMENT,
     stream  INTEGER NOT NULL,
     seq     INTEGER NOT NULL,
     job_seq INTEGER NOT NULL,

@@ -1,12 +1,10 @@
 //! The scheduler: what time does to jobs, beside the flow and never in it.
 //!
-//! It knows nothing about turns, models, tools or HTTP. All it has is a clock, the store's [`Upkeep`] side and the
-//! doorbell. Without it nothing that is available waits; only what waits for a time does. Any number may run: one
+//! It knows nothing about turns, models or tools, and of HTTP only how to tell webhooks of events. All it has is a clock,
+//! the store and the doorbell. Without it nothing that is available waits; only what waits for a time does. Any number may run: one
 //! leads and acts, the others stand by.
 //!
 //! To add a duty: one file in `duties/`, one line in its table.
-//!
-//! [`Upkeep`]: turnstone_store::Upkeep
 
 mod duties;
 #[cfg(test)]
@@ -15,6 +13,8 @@ mod leadership;
 mod options;
 mod rhythm;
 mod scheduler;
+mod webhooks;
 
 pub use options::SchedulerOptions;
 pub use scheduler::Scheduler;
+pub use webhooks::{Courier, CourierOptions};

@@ -1,9 +1,9 @@
 //! The loop: sleep until something is due, run the duties, look again.
 
-use crate::SchedulerOptions;
 use crate::duties::{DUTIES, FireCron, Rhythm};
 use crate::leadership::Leadership;
 use crate::rhythm::{FALLBACK, SHORTEST, Setback, Timetable, pause};
+use crate::{Courier, SchedulerOptions};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
@@ -27,6 +27,7 @@ pub struct Scheduler {
     retention: Option<Duration>,
     leadership: Leadership,
     crons: Option<FireCron>,
+    courier: Option<Courier>,
 }
 
 /// What the duties of one turn came to.
@@ -48,7 +49,7 @@ impl Scheduler {
         options: SchedulerOptions,
     ) -> Self {
         let leadership = Leadership::new(Arc::clone(&upkeep), Arc::clone(&clock), &options);
-        Self { upkeep, doorbell, clock, retention: options.retention, leadership, crons: None }
+        Self { upkeep, doorbell, clock, retention: options.retention, leadership, crons: None, courier: None }
     }
 
     /// The same, which fires the cron entries of `store` as well; their jobs take their ids from `ids`.
@@ -57,7 +58,14 @@ impl Scheduler {
         Self { crons: Some(FireCron::new(store, ids)), ..self }
     }
 
-    /// Takes or renews the leadership and runs every duty once, the periodic ones included, as of the clock's now.
+    /// The same, which tells webhooks of events as well, as long as it leads.
+    #[must_use]
+    pub fn with_courier(self, courier: Courier) -> Self {
+        Self { courier: Some(courier), ..self }
+    }
+
+    /// Takes or renews the leadership and runs every duty once, the periodic ones included, as of the clock's now; then
+    /// it tells webhooks what there is to tell, and waits for the answers.
     /// Returns how many jobs and reviews reached a time that they waited for; 0 when another scheduler leads.
     ///
     /// # Errors
@@ -66,6 +74,9 @@ impl Scheduler {
     pub async fn tick(&self) -> Result<usize, StoreError> {
         let Some(term) = self.leadership.take().await? else { return Ok(0) };
         let turn = self.perform(&term, true, self.clock.now(), &mut Timetable::default()).await?;
+        if let Some(courier) = &self.courier {
+            courier.round(&term).await?;
+        }
         Ok(turn.changed)
     }
 
@@ -81,6 +92,7 @@ impl Scheduler {
         tokio::select! {
             () = &mut holding => return,
             () = self.keep_time() => {}
+            () = self.keep_telling() => {}
             () = shutdown.cancelled() => {}
         }
         if tokio::time::timeout(FAREWELL, holding).await.is_err() {
@@ -116,6 +128,14 @@ impl Scheduler {
                     tokio::time::sleep(wait).await;
                 }
             }
+        }
+    }
+
+    /// Tells webhooks of events beside the duties: a receiver that is slow delays none of them.
+    async fn keep_telling(&self) {
+        match &self.courier {
+            Some(courier) => courier.keep_telling(&self.leadership, &self.doorbell).await,
+            None => std::future::pending().await,
         }
     }
 

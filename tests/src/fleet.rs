@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use turnstone_api::{Api, ApiOptions};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Clock, JobState};
-use turnstone_scheduler::{Scheduler, SchedulerOptions};
+use turnstone_scheduler::{Courier, CourierOptions, Scheduler, SchedulerOptions};
 use turnstone_store::{PostgresOptions, PostgresStore, Store};
 use turnstone_worker::{Deps, Worker};
 
@@ -24,6 +24,9 @@ use turnstone_worker::{Deps, Worker};
 const LOOK: Duration = Duration::from_millis(10);
 /// A test that waits longer than this has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a webhook's receiver may take; in real time, as everything that waits for a network.
+const TELLING: Duration = Duration::from_secs(1);
 
 /// Which database a fleet stands on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,9 +73,16 @@ pub struct FleetBuilder {
     database: Option<Database>,
     reached_by: Option<PostgresOptions>,
     real_time: bool,
+    private_webhooks: bool,
 }
 
 impl FleetBuilder {
+    /// Webhooks may name addresses of the public internet only, as they may unless it is configured.
+    pub fn public_webhooks(mut self) -> Self {
+        self.private_webhooks = false;
+        self
+    }
+
     /// Which database it stands on.
     pub fn on(mut self, backend: Backend) -> Self {
         self.backend = backend;
@@ -138,7 +148,8 @@ impl FleetBuilder {
             ids: Arc::new(SystemIds),
             tools: toolbox.specs(),
             backend: if matches!(ground, Ground::File(_)) { "sqlite" } else { "postgres" }.to_owned(),
-            options: ApiOptions::default(),
+            // The receivers of the tests are on this machine.
+            options: ApiOptions { private_webhooks: self.private_webhooks, ..ApiOptions::default() },
             shutdown: shutdown.clone(),
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -150,6 +161,7 @@ impl FleetBuilder {
             store,
             clock,
             time,
+            private_webhooks: self.private_webhooks,
             models,
             tools,
             shutdown,
@@ -177,6 +189,7 @@ pub struct Fleet {
     /// The time of everything in this process, unless the fleet is in real time.
     pub clock: ManualClock,
     time: Arc<dyn Clock>,
+    private_webhooks: bool,
     /// The model server.
     pub models: ModelServer,
     /// The tool server.
@@ -205,6 +218,7 @@ impl Fleet {
             database: None,
             reached_by: None,
             real_time: false,
+            private_webhooks: true,
         }
     }
 
@@ -241,8 +255,12 @@ impl Fleet {
     /// A scheduler of this fleet, in this process and at its time.
     pub fn scheduler(&self, options: SchedulerOptions) -> Scheduler {
         let (upkeep, doorbell) = (Arc::clone(&self.store.upkeep), self.store.doorbell.clone());
+        let telling = CourierOptions { allow_private: self.private_webhooks, timeout: TELLING };
+        let courier = Courier::new(&self.store, Arc::clone(&self.time), Arc::new(SystemIds), &telling);
+        let courier = courier.expect("a courier");
         Scheduler::new(upkeep, doorbell, Arc::clone(&self.time), options)
             .with_crons(&self.store, Arc::new(SystemIds))
+            .with_courier(courier)
     }
 
     /// Runs a scheduler until this is dropped. Only for a fleet in real time: others call [`Fleet::tick`].

@@ -26,6 +26,8 @@ pub struct Config {
     pub worker: WorkerConfig,
     /// `[scheduler]`: what time does.
     pub scheduler: SchedulerConfig,
+    /// `[webhooks]`: how webhooks are told of events.
+    pub webhooks: WebhooksConfig,
     /// `[models]`: which model answers when nobody names one, and how much of it.
     pub models: ModelsConfig,
     /// `[agents]`: the agents that are registered at start-up.
@@ -171,6 +173,23 @@ impl SchedulerConfig {
 impl Default for SchedulerConfig {
     fn default() -> Self {
         Self { retention_days: 30 }
+    }
+}
+
+/// `[webhooks]`: how webhooks are told of events.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WebhooksConfig {
+    /// Whether webhooks may name addresses that are not of the public internet. The api looks when one is made, the
+    /// scheduler at every delivery: give it to both.
+    pub allow_private: bool,
+    /// How long a receiver may take to answer, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+impl Default for WebhooksConfig {
+    fn default() -> Self {
+        Self { allow_private: false, timeout_ms: 10_000 }
     }
 }
 

@@ -41,10 +41,14 @@ macro_rules! events {
 events! {
     /// A job was accepted and is durable.
     JobEnqueued = "job.enqueued", "job_type, queue";
+    /// The job waits for its time.
+    JobScheduled = "job.scheduled", "scheduled_at";
     /// A worker claimed the job.
     JobStarted = "job.started", "attempt, worker_id";
     /// The job ended well.
-    JobCompleted = "job.completed", "tokens_used, model_used";
+    JobCompleted = "job.completed", "attempt, duration_ms, result (result_bytes instead when it is longer than 8 KiB); tokens_used, model_used (agent jobs)";
+    /// An attempt failed; `job.retrying` or `job.discarded` follows and says what becomes of the job.
+    JobFailed = "job.failed", "attempt, code, message";
     /// The job failed and will be tried again.
     JobRetrying = "job.retrying", "code, message, retry_delay_ms, next_retry_at";
     /// The job failed for good.
@@ -116,6 +120,24 @@ impl EventName {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|name| name.as_str() == text)
+    }
+
+    /// Whether it tells of the inside of an agent's turn. The feed of all events shows those only to readers that
+    /// name them: there are many, and they are of interest to who follows one engagement.
+    #[must_use]
+    pub fn inside_turn(self) -> bool {
+        matches!(
+            self,
+            Self::PhaseCompleted
+                | Self::ModelFailed
+                | Self::ToolUnavailable
+                | Self::ToolCalled
+                | Self::ToolCompleted
+                | Self::ToolFailed
+                | Self::UsageClamped
+                | Self::BudgetExceeded
+                | Self::OutputRejected
+        )
     }
 
     /// Whether the job ended with this event.

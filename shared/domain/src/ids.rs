@@ -2,6 +2,7 @@
 
 use crate::Timestamp;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::fmt;
 
 macro_rules! id {
@@ -73,6 +74,16 @@ impl Ids for SystemIds {
     }
 }
 
+/// Bytes that nobody can guess: every id has at least 32 random bits of its own, and of sixteen all are taken.
+#[must_use]
+pub fn secret_bytes(ids: &dyn Ids) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for _ in 0..16 {
+        hash.update(ids.next());
+    }
+    hash.finalize().into()
+}
+
 /// The lowest UUIDv7 of this time: ids that were made before sort before it.
 #[must_use]
 pub fn lowest_at(time: Timestamp) -> String {
@@ -127,6 +138,11 @@ mod tests {
         assert!(fraction("01890000-0000-7000-8000-000000000000") < 0.001);
         assert!((0.999..1.0).contains(&fraction("01890000-0000-7000-8000-ffffffffffff")));
         assert!((0.0..1.0).contains(&fraction("")));
+    }
+
+    #[test]
+    fn no_two_secrets_are_the_same() {
+        assert_ne!(secret_bytes(&SystemIds), secret_bytes(&SystemIds));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! This crate knows nothing about async, SQL, HTTP or any wire format: everything here is a value or a pure
 //! function of its arguments. Time, ids and randomness come in as arguments ([`Clock`], [`Ids`]).
 
+pub mod address;
 pub mod agent;
 pub mod budget;
 pub mod checkpoint;
@@ -13,6 +14,7 @@ pub mod duration;
 pub mod engagement;
 pub mod error;
 pub mod event;
+pub mod feed;
 pub mod ids;
 pub mod job;
 pub mod json;
@@ -31,6 +33,7 @@ pub mod state;
 pub mod terms;
 pub mod tool_call;
 pub mod turn_write;
+pub mod webhook;
 pub mod workflow;
 
 pub use agent::AgentDefinition;

@@ -11,6 +11,7 @@
 pub mod agent_fields;
 pub mod attest;
 pub mod body;
+mod cloud_event;
 pub mod cron;
 mod envelope;
 mod error;
@@ -20,17 +21,22 @@ mod job;
 mod options;
 mod overrides;
 mod read;
+mod subscription;
 mod tenant;
 mod tools;
 mod when;
 pub mod work;
 pub mod workflow;
 
+pub use cloud_event::{cloud_event, test_event};
 pub use envelope::EnqueueRequest;
 pub use error::{OjsError, QUEUE_FULL};
 pub use fields::Fields;
 pub use job::{accepted, job_reply, job_to_json};
 pub use overrides::overrides;
+pub use subscription::{
+    NewSubscription, Rotation, delivery_to_json, read_change, read_new, subscription_to_json,
+};
 
 /// The version of the specification that is spoken, as in `specversion` and in the header `OJS-Version`.
 pub const SPEC_VERSION: &str = "1.0";

@@ -12,6 +12,7 @@
 //! | [`Workflows`] | chains, groups and batches: jobs that wait for one another |
 //! | [`Crons`] | entries that make a job at times |
 //! | [`Schemas`] | what the arguments of a job type have to look like |
+//! | [`Feed`] | all events in one order |
 //! | [`Webhooks`] | who is told of events, and what became of it |
 //! | [`Control`] | an engagement is paused, resumed, forked, merged, or one of its calls made again |
 
@@ -20,6 +21,7 @@ mod crons;
 mod doorbell;
 mod engine;
 mod error;
+mod feed;
 mod fleet;
 mod intake;
 mod ledger;
@@ -45,6 +47,7 @@ pub use control::{
 pub use crons::{Crons, Firing};
 pub use doorbell::{Doorbell, Ring};
 pub use error::{LedgerError, StoreError};
+pub use feed::{Feed, FeedPage};
 pub use fleet::{Directive, WorkerBeat, WorkerKind, WorkerState};
 pub use intake::{CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent, Pushed};
 pub use ledger::{Claim, ClaimRequest, EngagementClaim, JobKind, Ledger, Recall, ReviewAnswer, Standing};
@@ -62,7 +65,7 @@ pub use views::{
     AgentRecord, CheckpointRow, EventFilter, HourlyCount, JobFilter, JobOrder, Page, ReviewFilter, Views,
 };
 
-pub use webhooks::Webhooks;
+pub use webhooks::{Taking, Webhooks};
 pub use workflows::{
     NewStep, NewWorkflow, WaitingJob, Workflow, WorkflowCancel, WorkflowFilter, WorkflowStep, Workflows,
 };
@@ -93,6 +96,8 @@ pub struct Store {
     pub crons: Arc<dyn Crons>,
     /// What the arguments of a job type have to look like.
     pub schemas: Arc<dyn Schemas>,
+    /// All events in one order.
+    pub feed: Arc<dyn Feed>,
     /// Who is told of events, and what became of it.
     pub webhooks: Arc<dyn Webhooks>,
     /// An engagement is paused, resumed, forked, merged, or one of its calls made again.

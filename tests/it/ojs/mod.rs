@@ -4,10 +4,12 @@ mod attest;
 mod control;
 mod cron;
 mod envelope;
+mod events;
 mod operate;
 mod refused;
 mod work;
 mod tenancy;
+mod webhooks;
 
 /// Makes a test of each case per database. A case takes a [`turnstone_tests::OjsServer`] of its own.
 macro_rules! on_both {

@@ -28,7 +28,8 @@ const ONLY: &[(&str, &[&str])] = &[
     ("sqlx", &["store", "tests"]),
     ("redis", &["store"]),
     ("axum", &["api", "examples", "tests"]),
-    ("reqwest", &["worker", "cli", "tests"]),
+    // The scheduler posts to webhooks: what is told of events happens as time does, and once for the whole fleet.
+    ("reqwest", &["worker", "scheduler", "cli", "tests"]),
     ("apalis", &["worker"]),
     ("apalis-core", &["worker"]),
 ];

@@ -1,8 +1,131 @@
-//! Webhooks: subscriptions and deliveries.
+//! Webhooks: subscriptions and deliveries (OJS webhooks).
 
-use crate::api::Shared;
+mod create;
+mod delete;
+mod deliveries;
+mod list;
+mod patch;
+mod redeliver;
+mod rotate_secret;
+mod show;
+mod test;
+
+use crate::api::{App, Shared};
+use crate::reply::Failure;
+use crate::request::Tenant;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Map, Value};
+use turnstone_domain::ids::secret_bytes;
+use turnstone_domain::webhook::{SigningSecret, Webhook};
+use turnstone_domain::{Ids, RawObject};
+use turnstone_ojs::{OjsError, subscription_to_json};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
+        .routes(routes!(create::create, list::list))
+        .routes(routes!(show::show, patch::patch, delete::delete))
+        .routes(routes!(test::test))
+        .routes(routes!(rotate_secret::rotate_secret))
+        .routes(routes!(deliveries::deliveries))
+        .routes(routes!(redeliver::redeliver))
+}
+
+/// The webhook with this id.
+async fn find(app: &App, id: &str, tenant: &Tenant) -> Result<Webhook, Failure> {
+    let found = app.api.store.webhooks.webhook(id, tenant.name()).await?;
+    found.ok_or_else(|| missing(id).into())
+}
+
+fn missing(id: &str) -> OjsError {
+    OjsError::not_found("subscription", id)
+}
+
+/// A secret that nobody can guess, in the form of Standard Webhooks.
+fn made_secret(ids: &dyn Ids) -> SigningSecret {
+    SigningSecret(format!("whsec_{}", BASE64_STANDARD.encode(secret_bytes(ids))))
+}
+
+/// `{"subscription": …}` and the same flat, because clients of either kind exist.
+fn wrapped(webhook: &Webhook, with_secret: bool) -> RawObject {
+    let shown = subscription_to_json(webhook, with_secret);
+    let mut reply = RawObject::new();
+    reply.insert("subscription", shown.to_raw());
+    for (name, value) in shown {
+        reply.insert(name, value);
+    }
+    reply
+}
+
+/// What the events have to be about; empty lists match all.
+#[derive(ToSchema)]
+#[schema(as = WebhookFilter)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Filter {
+    queues: Option<Vec<String>>,
+    job_types: Option<Vec<String>>,
+}
+
+/// Who is told of which events.
+#[derive(ToSchema)]
+#[schema(as = WebhookSubscription)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Subscription {
+    id: String,
+    #[schema(example = "https://example.com/hooks/ojs")]
+    url: String,
+    /// Names, `*` and beginnings such as `job.*`.
+    events: Vec<String>,
+    filter: Filter,
+    metadata: Map<String, Value>,
+    active: bool,
+    /// Only in the answer that made it.
+    secret: Option<String>,
+    created_at: String,
+    updated_at: String,
+}
+
+/// A subscription, and the same flat.
+#[derive(ToSchema)]
+#[schema(as = WebhookSubscriptionReply)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct SubscriptionReply {
+    subscription: Subscription,
+    #[schema(inline)]
+    #[serde(flatten)]
+    flat: Subscription,
+}
+
+/// One event on its way to one subscription.
+#[derive(ToSchema)]
+#[schema(as = WebhookDelivery)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Delivery {
+    /// `webhook-id` of every attempt.
+    id: String,
+    subscription_id: String,
+    event_id: String,
+    #[schema(example = "job.completed")]
+    event: String,
+    /// pending, delivered or failed.
+    state: String,
+    attempts: i64,
+    /// What the receiver answered last.
+    status: Option<i64>,
+    /// Why the last attempt failed.
+    error: Option<String>,
+    created_at: String,
+    next_attempt_at: Option<String>,
+    ended_at: Option<String>,
+}
+
+/// A delivery.
+#[derive(ToSchema)]
+#[schema(as = WebhookDeliveryReply)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct DeliveryReply {
+    delivery: Delivery,
 }

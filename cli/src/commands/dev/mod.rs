@@ -146,8 +146,8 @@ async fn start(
         example_tools: tools.map(ExampleTools::url),
         unfinished,
     };
-    let scheduler =
-        scheduler::part(&store, (Arc::clone(&clock), Arc::clone(&ids)), config, SchedulerOptions::alone());
+    let times = (Arc::clone(&clock), Arc::clone(&ids));
+    let scheduler = scheduler::part(&store, times, config, SchedulerOptions::alone())?;
     let specs = toolbox.specs();
     let deps = Deps::new(
         (Arc::clone(&store.ledger), store.doorbell.clone()),

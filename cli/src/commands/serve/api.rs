@@ -54,10 +54,16 @@ pub struct Materials {
 #[must_use]
 pub fn part(listening: Listening, materials: Materials) -> Part {
     Part::start("api", |shutdown| {
-        let Listening { listener, address, api_keys, attest_key, enable_reset } = listening;
+        let Listening { listener, address, api_keys, attest_key, enable_reset, private_webhooks } = listening;
         let Materials { store, clock, ids, tools, backend } = materials;
-        let options =
-            ApiOptions { bind: address, api_keys, attest_key, enable_reset, ..ApiOptions::default() };
+        let options = ApiOptions {
+            bind: address,
+            api_keys,
+            attest_key,
+            enable_reset,
+            private_webhooks,
+            ..ApiOptions::default()
+        };
         let backend = backend.to_owned();
         let api = Api { store, clock, ids, tools, backend, options, shutdown: shutdown.clone() };
         let serving = turnstone_api::serve(listener, api.router(), shutdown);

@@ -22,6 +22,8 @@ pub struct Listening {
     pub attest_key: Option<Signer>,
     /// Whether clients may make the server forget everything.
     pub enable_reset: bool,
+    /// Whether webhooks may name addresses that are not of the public internet.
+    pub private_webhooks: bool,
 }
 
 impl Listening {
@@ -44,7 +46,8 @@ impl Listening {
         turnstone_api::check_exposure(bind, &api_keys).map_err(|error| Failure::usage(error.to_string()))?;
         let listener = TcpListener::bind(bind).await.map_err(|error| cannot_listen(bind, &error))?;
         let address = listener.local_addr().context("the listener has no address")?;
-        Ok(Self { listener, address, api_keys, attest_key, enable_reset })
+        let private_webhooks = config.webhooks.allow_private;
+        Ok(Self { listener, address, api_keys, attest_key, enable_reset, private_webhooks })
     }
 
     /// Where clients on this machine reach it.

@@ -9,26 +9,35 @@ use anyhow::Context as _;
 use std::future::pending;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 use turnstone_domain::{Clock, Ids};
-use turnstone_scheduler::{Scheduler, SchedulerOptions};
+use turnstone_scheduler::{Courier, CourierOptions, Scheduler, SchedulerOptions};
 use turnstone_store::Store;
 use turnstone_worker::host_name;
 
-/// The scheduler as a part of this process; `options` say who it is, the configuration what it keeps.
-#[must_use]
+/// The scheduler as a part of this process; `options` say who it is, the configuration what it keeps and whom it tells.
+///
+/// # Errors
+/// The HTTP client that tells webhooks cannot be built.
 pub fn part(
     store: &Store,
     (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>),
     config: &Config,
     options: SchedulerOptions,
-) -> Part {
+) -> anyhow::Result<Part> {
     let options = SchedulerOptions { retention: config.scheduler.retention(), ..options };
-    let scheduler = Scheduler::new(Arc::clone(&store.upkeep), store.doorbell.clone(), clock, options)
-        .with_crons(store, ids);
-    Part::start("scheduler", |stop| async {
+    let telling = CourierOptions {
+        allow_private: config.webhooks.allow_private,
+        timeout: Duration::from_millis(config.webhooks.timeout_ms),
+    };
+    let courier =
+        Courier::new(store, Arc::clone(&clock), Arc::clone(&ids), &telling).map_err(anyhow::Error::msg)?;
+    let scheduler = Scheduler::new(Arc::clone(&store.upkeep), store.doorbell.clone(), clock, options);
+    let scheduler = scheduler.with_crons(store, ids).with_courier(courier);
+    Ok(Part::start("scheduler", |stop| async {
         scheduler.run(stop).await;
         Ok(())
-    })
+    }))
 }
 
 /// Runs until a signal comes, then gives the leadership back if it has it.
@@ -51,7 +60,7 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     let Ground { store, clock, ids } = Ground::join(config).await?;
     // A process id comes again on the same machine, and in every container.
     let name = format!("{}-{}-{}", host_name(), std::process::id(), ids.next());
-    let service = Service::of(vec![part(&store, (clock, ids), config, SchedulerOptions::new(name.clone()))]);
+    let service = Service::of(vec![part(&store, (clock, ids), config, SchedulerOptions::new(name.clone()))?]);
     let line = format!("turnstone scheduler {name} runs; of all that run one leads");
     Started { name: Some(name), ..Started::new("scheduler", line) }.print(&session.output)?;
     Ok(service)

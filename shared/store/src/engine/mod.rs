@@ -8,6 +8,7 @@ pub(crate) mod columns;
 mod control;
 mod crons;
 mod definitions;
+mod feed;
 mod held;
 mod operate;
 mod ops;
@@ -69,6 +70,7 @@ pub(crate) fn start<R: Reader, S: Session>(
         workflows: Arc::clone(&engine) as _,
         crons: Arc::clone(&engine) as _,
         schemas: Arc::clone(&engine) as _,
+        feed: Arc::clone(&engine) as _,
         webhooks: Arc::clone(&engine) as _,
         control: engine,
         limits,

@@ -13,6 +13,7 @@ use turnstone_domain::review::{Review, ReviewKind, ReviewState};
 use turnstone_domain::state::Trigger;
 use turnstone_domain::tool_call::{ToolCall, ToolCallState};
 use turnstone_domain::turn_write::Position;
+use turnstone_domain::webhook::{Delivery, DeliveryState, SigningSecret, Webhook};
 use turnstone_domain::{CallId, Checkpoint, JobId, JobState, Phase, ReviewId, Timestamp};
 
 /// A row that does not say what this version understands.
@@ -425,5 +426,40 @@ pub(super) fn hourly_count(row: &impl Fields) -> Result<HourlyCount, Inconsisten
         jobs: get(row, "jobs")?,
         tokens: get(row, "tokens")?,
         took_ms: get(row, "took_ms")?,
+    })
+}
+
+pub(super) fn webhook(row: &impl Fields) -> Result<Webhook, Inconsistency> {
+    let old_secret = maybe::<String>(row, "old_secret")?.map(SigningSecret);
+    Ok(Webhook {
+        id: get(row, "id")?,
+        tenant: maybe(row, "tenant")?,
+        url: get(row, "url")?,
+        events: json(row, "events")?,
+        filter: json(row, "filter")?,
+        metadata: json(row, "metadata")?,
+        secret: SigningSecret(get(row, "secret")?),
+        old_secret: old_secret.zip(time_or_none(row, "old_until")?),
+        active: get(row, "active")?,
+        since: get(row, "since")?,
+        created_at: time(row, "created_at")?,
+        updated_at: time(row, "updated_at")?,
+    })
+}
+
+pub(super) fn delivery(row: &impl Fields) -> Result<Delivery, Inconsistency> {
+    Ok(Delivery {
+        id: get(row, "id")?,
+        webhook_id: get(row, "webhook_id")?,
+        event_id: get(row, "event_id")?,
+        event: get(row, "event")?,
+        body: get(row, "body")?,
+        state: word(row, "state", DeliveryState::parse)?,
+        attempts: get(row, "attempts")?,
+        next_at: time_or_none(row, "next_at")?,
+        status: maybe(row, "status")?,
+        error: maybe(row, "error")?,
+        created_at: time(row, "created_at")?,
+        ended_at: time_or_none(row, "ended_at")?,
     })
 }

@@ -54,7 +54,7 @@ pub(super) enum Request {
     Workflows(workflows::Request),
     Crons(crons::Request),
     Schemas(schemas::Request),
-    Webhooks(webhooks::Request),
+    Webhooks(Box<webhooks::Request>),
     Control(control::Request),
 }
 
@@ -367,9 +367,10 @@ impl<S: Session> Writer<S> {
             Request::Schemas(asked) => {
                 Answer::Schemas(schemas::apply(session, unit, asked, &*self.ids).await?)
             }
-            Request::Webhooks(asked) => {
-                Answer::Webhooks(webhooks::apply(session, unit, asked, &*self.ids).await?)
-            }
+            Request::Webhooks(asked) => match webhooks::apply(session, unit, asked, &*self.ids).await? {
+                webhooks::Answer::Deposed => Answer::Refused(StoreError::Deposed),
+                answer => Answer::Webhooks(answer),
+            },
             Request::Control(asked) => {
                 Answer::Control(control::apply(session, unit, asked, &*self.ids).await?)
             }

@@ -28,8 +28,8 @@ const OF_JOBS: &[&Text] = &[
 const OF_STREAMS: &[&Text] =
     &[&sql::PRUNE_EVENTS, &sql::PRUNE_MESSAGES, &sql::PRUNE_ENGAGEMENTS, &sql::PRUNE_BUDGETS];
 
-/// Deletes at most `limit` jobs of streams that ended before `before`, and what belongs to them. Workers and
-/// writers that have been silent since then are forgotten, too. Where history is kept in partitions, those of the next jobs are made.
+/// Deletes at most `limit` jobs of streams that ended before `before`, and what belongs to them, and as many
+/// deliveries of webhooks. Workers and writers that have been silent since then are forgotten, too. Where history is kept in partitions, those of the next jobs are made.
 pub(in super::super) async fn apply<S: Session>(
     session: &mut S,
     before: Timestamp,
@@ -44,10 +44,13 @@ pub(in super::super) async fn apply<S: Session>(
     session.rows("part history", &sql::PRUNE_HISTORY, Args::Values(&values)).await?;
     forget_workflows(session, before, limit).await?;
     let values = [before.0.into(), row_limit(limit).into()];
+    let (action, text) = ("delete old deliveries", &sql::PRUNE_DELIVERIES);
+    let deliveries = session.execute(action, text, Args::Values(&values)).await?;
+    let deliveries = usize::try_from(deliveries).unwrap_or(usize::MAX);
     let decode = |row: &S::Row| Ok((rows::get::<i64>(row, "seq")?, rows::get::<i64>(row, "stream")?));
     let old = read(session, "look for old jobs", &sql::JOBS_PRUNABLE, &values, decode).await?;
     delete(session, &old).await?;
-    Ok(old.len())
+    Ok(old.len().max(deliveries))
 }
 
 /// Deletes jobs, by seq and stream, with everything that belongs to them.

@@ -9,7 +9,10 @@ use crate::{LedgerError, Ring, StoreError, sql};
 use serde_json::{Value, json};
 use turnstone_domain::budget::{Budget, BudgetMove};
 use turnstone_domain::reported::HandlerWord;
-use turnstone_domain::{EventName, Lease, Settlement, Timestamp, TurnWrite};
+use turnstone_domain::{EventName, JobError, Lease, RawJson, Settlement, Timestamp, TurnWrite};
+
+/// A result of more bytes than this is not repeated in the event that tells of it.
+const MOST_RESULT_BYTES: usize = 8 * 1024;
 
 /// What one turn hands over.
 pub(in super::super) struct TurnStep {
@@ -124,18 +127,17 @@ pub(super) fn settle(
     let job = unit.change_job(seq)?;
     job.step(settlement.trigger(), now)?;
     let held = job.held;
-    let (tokens_used, model) =
-        (job.tokens_used, job.position.as_ref().and_then(|position| position.model_used.clone()));
     let (name, data): (EventName, Value) = match settlement {
         Settlement::Complete { result } => {
             unit.result(seq, result);
-            (EventName::JobCompleted, json!({"tokens_used": tokens_used, "model_used": model}))
+            (EventName::JobCompleted, completed(unit.change_job(seq)?, result, now))
         }
         Settlement::Retry { error, run_at, delay_ms } => {
             job.failures += 1;
             job.run_at = *run_at;
             job.retry_delay_ms = Some(*delay_ms);
             unit.error(seq, error, now)?;
+            failed(unit, seq, error, now)?;
             unit.rings.push(Ring::Due);
             let next = run_at.to_rfc3339();
             let (code, message) = (error.code(), &error.message);
@@ -152,6 +154,7 @@ pub(super) fn settle(
                 _ => {}
             }
             unit.error(seq, error, now)?;
+            failed(unit, seq, error, now)?;
             (EventName::JobDiscarded, json!({"code": error.code(), "message": error.message}))
         }
         Settlement::Park { review } => {
@@ -172,4 +175,28 @@ pub(super) fn settle(
         }
     };
     unit.note(seq, name, data, now)
+}
+
+/// Notes that an attempt failed, whatever becomes of the job.
+pub(super) fn failed(unit: &mut Unit, seq: i64, error: &JobError, now: Timestamp) -> Result<(), StoreError> {
+    let attempt = unit.job(seq).map_or(0, |job| job.attempt);
+    let data = json!({"attempt": attempt, "code": error.code(), "message": error.message});
+    unit.note(seq, EventName::JobFailed, data, now)
+}
+
+/// What `job.completed` says of a job.
+pub(super) fn completed(job: &JobRow, result: &RawJson, now: Timestamp) -> Value {
+    let began = job.claimed_at.or(job.started_at).unwrap_or(now);
+    let mut data = json!({"attempt": job.attempt, "duration_ms": now.since(began).max(0)});
+    let bytes = result.as_str().len();
+    // A number that no reader of events could take stays with the job.
+    match result.parse::<Value>() {
+        Ok(value) if bytes <= MOST_RESULT_BYTES => data["result"] = value,
+        _ => data["result_bytes"] = bytes.into(),
+    }
+    if job.engagement_seq.is_some() {
+        data["tokens_used"] = job.tokens_used.into();
+        data["model_used"] = json!(job.position.as_ref().and_then(|position| position.model_used.as_deref()));
+    }
+    data
 }

@@ -1,22 +1,239 @@
 //! Who is told of events, and what became of it: the writes.
 
-use super::super::session::Session;
+use super::super::columns::Columns;
+use super::super::rows;
+use super::super::session::{Arg, Args, Session, limit as row_limit};
+use super::super::statement::{Writes, as_json, read};
 use super::super::unit::Unit;
-use crate::StoreError;
-use turnstone_domain::Ids;
+use super::leader;
+use crate::{Ring, StoreError, Taking, Term, sql};
+use turnstone_domain::feed::Cursor;
+use turnstone_domain::webhook::{
+    AfterAttempt, Attempted, Delivery, DeliveryState, NewDelivery, Webhook, WebhookChange,
+};
+use turnstone_domain::{Ids, Timestamp};
+
+/// The name of the mark that says how far events are told.
+pub(in super::super) const MARK: &str = "webhooks";
 
 /// What is asked.
-pub(in super::super) enum Request {}
+pub(in super::super) enum Request {
+    Create(Box<Webhook>),
+    Change { id: String, tenant: Option<String>, change: Box<WebhookChange>, now: Timestamp },
+    Delete { id: String, tenant: Option<String> },
+    Deliver(NewDelivery),
+    Redeliver { webhook: String, delivery: String, now: Timestamp },
+    FanOut { term: Term, from: Cursor, to: Cursor, deliveries: Vec<NewDelivery> },
+    Take { term: Term, taking: Taking, now: Timestamp },
+    Settle { delivery: String, webhook: String, attempt: i64, attempted: Attempted, now: Timestamp },
+}
 
 /// What became of it.
-pub(in super::super) enum Answer {}
+pub(in super::super) enum Answer {
+    Changed(bool),
+    Webhook(Option<Box<Webhook>>),
+    Deliveries(Vec<Delivery>),
+    Deposed,
+}
 
 /// Does what is asked.
 pub(in super::super) async fn apply<S: Session>(
-    _session: &mut S,
-    _unit: &mut Unit,
+    session: &mut S,
+    unit: &mut Unit,
     request: &Request,
     _ids: &dyn Ids,
 ) -> Result<Answer, StoreError> {
-    match *request {}
+    Ok(match request {
+        Request::Create(new) => {
+            create(session, new).await?;
+            unit.rings.push(Ring::Due);
+            Answer::Changed(true)
+        }
+        Request::Change { id, tenant, change, now } => {
+            unit.rings.push(Ring::Due);
+            Answer::Webhook(self::change(session, id, tenant.as_deref(), change, *now).await?.map(Box::new))
+        }
+        Request::Delete { id, tenant } => Answer::Changed(delete(session, id, tenant.as_deref()).await?),
+        Request::Deliver(new) => {
+            insert(session, std::slice::from_ref(new)).await?;
+            unit.rings.push(Ring::Due);
+            Answer::Changed(true)
+        }
+        Request::Redeliver { webhook, delivery, now } => {
+            let values = [delivery.as_str().into(), webhook.as_str().into(), now.0.into()];
+            let (action, text) = ("post a delivery anew", &sql::DELIVERY_AGAIN);
+            let changed = session.execute(action, text, Args::Values(&values)).await?;
+            unit.rings.push(Ring::Due);
+            Answer::Changed(changed > 0)
+        }
+        Request::FanOut { term, .. } | Request::Take { term, .. }
+            if !leader::holds(session, term).await? =>
+        {
+            Answer::Deposed
+        }
+        Request::FanOut { from, to, deliveries, .. } => {
+            let moved = move_mark(session, *from, *to).await?;
+            if moved {
+                insert(session, deliveries).await?;
+            }
+            Answer::Changed(moved)
+        }
+        Request::Take { taking, now, .. } => Answer::Deliveries(take(session, taking, *now).await?),
+        Request::Settle { delivery, webhook, attempt, attempted, now } => {
+            Answer::Changed(settle(session, (delivery, *attempt), webhook, attempted, *now).await?)
+        }
+    })
+}
+
+async fn create<S: Session>(session: &mut S, new: &Webhook) -> Result<(), StoreError> {
+    let (events, filter, metadata) = (as_json(&new.events)?, as_json(&new.filter)?, as_json(&new.metadata)?);
+    let values = [
+        new.id.as_str().into(),
+        new.tenant.as_deref().into(),
+        new.url.as_str().into(),
+        events.as_str().into(),
+        filter.as_str().into(),
+        metadata.as_str().into(),
+        new.secret.0.as_str().into(),
+        i64::from(new.active).into(),
+        new.created_at.0.into(),
+    ];
+    session.execute("make a webhook", &sql::WEBHOOK_INSERT, Args::Values(&values)).await.map(|_| ())
+}
+
+async fn change<S: Session>(
+    session: &mut S,
+    id: &str,
+    tenant: Option<&str>,
+    change: &WebhookChange,
+    now: Timestamp,
+) -> Result<Option<Webhook>, StoreError> {
+    let values = [id.into(), tenant.into()];
+    let mut found = read(session, "read a webhook", &sql::WEBHOOK_TO_CHANGE, &values, rows::webhook).await?;
+    let Some(mut webhook) = found.pop() else { return Ok(None) };
+    let WebhookChange { url, events, filter, metadata, active, secret } = change.clone();
+    webhook.url = url.unwrap_or(webhook.url);
+    webhook.events = events.unwrap_or(webhook.events);
+    webhook.filter = filter.unwrap_or(webhook.filter);
+    webhook.metadata = metadata.unwrap_or(webhook.metadata);
+    webhook.active = active.unwrap_or(webhook.active);
+    if let Some((secret, until)) = secret {
+        webhook.old_secret = (until > now).then(|| (webhook.secret.clone(), until));
+        webhook.secret = secret;
+    }
+    webhook.updated_at = now;
+    let (events, filter, metadata) =
+        (as_json(&webhook.events)?, as_json(&webhook.filter)?, as_json(&webhook.metadata)?);
+    let (old_secret, old_until) =
+        webhook.old_secret.as_ref().map(|(s, until)| (s.0.as_str(), until.0)).unzip();
+    let values = [
+        id.into(),
+        webhook.url.as_str().into(),
+        events.as_str().into(),
+        filter.as_str().into(),
+        metadata.as_str().into(),
+        webhook.secret.0.as_str().into(),
+        old_secret.into(),
+        Arg::Int(old_until),
+        i64::from(webhook.active).into(),
+        now.0.into(),
+    ];
+    session.execute("change a webhook", &sql::WEBHOOK_WRITE, Args::Values(&values)).await?;
+    Ok(Some(webhook))
+}
+
+async fn delete<S: Session>(session: &mut S, id: &str, tenant: Option<&str>) -> Result<bool, StoreError> {
+    let values = [id.into(), tenant.into()];
+    if session.execute("delete a webhook", &sql::WEBHOOK_DELETE, Args::Values(&values)).await? == 0 {
+        return Ok(false);
+    }
+    let (action, text) = ("delete a webhook's deliveries", &sql::WEBHOOK_DELIVERIES_DELETE);
+    session.execute(action, text, Args::Values(&[id.into()])).await?;
+    Ok(true)
+}
+
+async fn insert<S: Session>(session: &mut S, new: &[NewDelivery]) -> Result<(), StoreError> {
+    let rows: Vec<_> = new
+        .iter()
+        .map(|new| {
+            let (id, webhook, event_id) = (new.id.clone(), new.webhook_id.clone(), new.event_id.clone());
+            (id, webhook, event_id, new.event.clone(), new.body.clone(), new.created_at)
+        })
+        .collect();
+    let mut writes = Writes::default();
+    // A webhook may have been deleted since it was read.
+    writes.if_new("write deliveries", &sql::DELIVERIES_INSERT, rows);
+    writes.run(session).await
+}
+
+async fn move_mark<S: Session>(session: &mut S, from: Cursor, to: Cursor) -> Result<bool, StoreError> {
+    let values = [
+        MARK.into(),
+        from.tx.into(),
+        from.stream.into(),
+        from.seq.into(),
+        to.tx.into(),
+        to.stream.into(),
+        to.seq.into(),
+    ];
+    let (action, text) = ("move the mark of webhooks", &sql::EVENT_MARK_MOVE);
+    Ok(session.execute(action, text, Args::Values(&values)).await? > 0)
+}
+
+async fn take<S: Session>(
+    session: &mut S,
+    taking: &Taking,
+    now: Timestamp,
+) -> Result<Vec<Delivery>, StoreError> {
+    let busy = format!(",{},", taking.busy.join(","));
+    let values = [
+        now.0.into(),
+        row_limit(taking.limit).into(),
+        row_limit(taking.per_webhook).into(),
+        busy.as_str().into(),
+    ];
+    let (action, text) = ("look for due deliveries", &sql::DELIVERIES_DUE);
+    let mut due = read(session, action, text, &values, rows::delivery).await?;
+    if due.is_empty() {
+        return Ok(due);
+    }
+    let keys = Columns::of(due.iter().map(|delivery| (delivery.id.clone(),)).collect());
+    let args = Args::Rows(keys, &[Arg::Int(Some(taking.until.0))]);
+    session.execute("take deliveries", &sql::DELIVERIES_TAKE, args).await?;
+    for delivery in &mut due {
+        delivery.attempts += 1;
+        delivery.next_at = Some(taking.until);
+    }
+    Ok(due)
+}
+
+async fn settle<S: Session>(
+    session: &mut S,
+    (delivery, attempt): (&str, i64),
+    webhook: &str,
+    attempted: &Attempted,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let (state, next_at) = match attempted.next {
+        AfterAttempt::Delivered => (DeliveryState::Delivered, None),
+        AfterAttempt::Again(at) => (DeliveryState::Pending, Some(at.0)),
+        AfterAttempt::GiveUp | AfterAttempt::Gone => (DeliveryState::Failed, None),
+    };
+    let ended_at = (state != DeliveryState::Pending).then_some(now.0);
+    let values = [
+        delivery.into(),
+        attempt.into(),
+        state.as_str().into(),
+        Arg::Int(next_at),
+        Arg::Int(attempted.status),
+        attempted.error.as_deref().into(),
+        Arg::Int(ended_at),
+    ];
+    let changed =
+        session.execute("settle a delivery", &sql::DELIVERY_SETTLE, Args::Values(&values)).await? > 0;
+    if changed && attempted.next == AfterAttempt::Gone {
+        let values = [webhook.into(), now.0.into()];
+        session.execute("end a webhook", &sql::WEBHOOK_GONE, Args::Values(&values)).await?;
+    }
+    Ok(changed)
 }

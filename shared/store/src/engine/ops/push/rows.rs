@@ -77,8 +77,9 @@ impl Rows {
             message: "the database gave fewer numbers than it was asked for".to_owned(),
         })?;
         let state = first_state(job, run_at);
-        let engagement_seq = self.add_engagement(seq, job)?;
-        let own_events = i64::from(engagement_seq.is_none());
+        let events = if state == JobState::Scheduled { 2 } else { 1 };
+        let engagement_seq = self.add_engagement(seq, job, events)?;
+        let own_events = if engagement_seq.is_none() { events } else { 0 };
         let position =
             engagement_seq.map(|_| as_json(&Position { turn: 1, ..Position::default() })).transpose()?;
         self.jobs.push((
@@ -120,11 +121,15 @@ impl Rows {
         self.queues.insert(job.queue.clone());
         let data = json!({"job_type": job.job_type, "queue": job.queue}).to_string();
         self.events.push((seq, 1, seq, EventName::JobEnqueued.as_str(), 0, data, job.created_at.0));
+        if state == JobState::Scheduled {
+            let data = json!({"scheduled_at": run_at.to_rfc3339()}).to_string();
+            self.events.push((seq, 2, seq, EventName::JobScheduled.as_str(), 0, data, job.created_at.0));
+        }
         Ok(state)
     }
 
     /// An engagement and its budget take the number of the job that begins them.
-    fn add_engagement(&mut self, seq: i64, job: &NewJob) -> Result<Option<i64>, StoreError> {
+    fn add_engagement(&mut self, seq: i64, job: &NewJob, events: i64) -> Result<Option<i64>, StoreError> {
         let Some(new) = &job.engagement else { return Ok(None) };
         let definition = as_json(&new.agent)?;
         let digest = digest::of_text(&definition);
@@ -138,7 +143,7 @@ impl Rows {
             new.user.email.clone(),
             job.created_at.0,
             seq,
-            1,
+            events,
         ));
         self.definitions.push((digest, definition));
         Ok(Some(seq))

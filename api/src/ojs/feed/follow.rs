@@ -1,0 +1,136 @@
+//! The feed as server-sent events, which resume where the client stopped.
+
+use super::{cursor, filter};
+use crate::api::Shared;
+use crate::reply::Answer;
+use crate::request::{Params, Tenant};
+use axum::http::HeaderMap;
+use axum::http::header::ACCEPT;
+use axum::response::IntoResponse;
+use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use futures::Stream;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter};
+use turnstone_ojs::cloud_event;
+use turnstone_store::Ring;
+
+/// Events that are read at once: what one stream holds in memory at most.
+const PAGE: u32 = 200;
+/// The doorbell may lose a ring; then the stream looks by itself.
+const POLL: Duration = Duration::from_secs(2);
+/// After a ring the events may still wait for an older transaction to end: the stream looks this often …
+const LOOKS: u32 = 5;
+/// … with this between two looks.
+const SOON: Duration = Duration::from_millis(100);
+/// Rings that come together are answered by one look.
+const GATHER: Duration = Duration::from_millis(10);
+/// Silence is broken this often, so that proxies keep the connection.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Whether the client asks for a stream where a page is given as well.
+pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
+    let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+    accepts.contains("text/event-stream")
+}
+
+/// Answers with a stream.
+pub(super) async fn answer(app: Shared, params: &Params, tenant: Tenant, headers: &HeaderMap) -> Answer {
+    let filter = filter(params, tenant)?;
+    let resumed = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
+    // Register before looking, so that nothing that happens after the look is missed.
+    let bell = app.api.store.doorbell.listen();
+    let cursor = match (resumed, params.text("after")) {
+        (Some(id), _) => cursor("the header Last-Event-ID", id)?,
+        (None, Some(after)) => cursor("after", after)?,
+        (None, None) => app.api.store.feed.feed_end().await?,
+    };
+    let follower = Follower { app, filter, bell, cursor, read: VecDeque::new(), more: true, looks: 0 };
+    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE).text("keep-alive");
+    Ok(Sse::new(frames(follower)).keep_alive(keep_alive).into_response())
+}
+
+/// One client's stream.
+struct Follower {
+    app: Shared,
+    filter: FeedFilter,
+    bell: Receiver<Ring>,
+    cursor: Cursor,
+    read: VecDeque<FeedEvent>,
+    /// Whether there may be more without waiting.
+    more: bool,
+    /// Looks that are left to be made soon.
+    looks: u32,
+}
+
+fn frames(follower: Follower) -> impl Stream<Item = Result<Frame, Infallible>> + Send {
+    futures::stream::unfold(follower, |mut follower| async move {
+        let event = follower.next().await?;
+        Some((Ok(frame(&event)), follower))
+    })
+}
+
+fn frame(event: &FeedEvent) -> Frame {
+    let data = Value::Object(cloud_event(event)).to_string();
+    Frame::default().id(event.cursor.to_string()).event(event.name.as_str()).data(data)
+}
+
+impl Follower {
+    /// The next event; waits for it. `None` when the server drains.
+    async fn next(&mut self) -> Option<FeedEvent> {
+        loop {
+            if let Some(event) = self.read.pop_front() {
+                return Some(event);
+            }
+            let draining = self.app.api.shutdown.is_cancelled();
+            if draining || (!self.more && !self.rung().await) {
+                return None;
+            }
+            self.look().await;
+        }
+    }
+
+    async fn look(&mut self) {
+        match self.app.api.store.feed.feed(&self.filter, self.cursor, PAGE).await {
+            Ok(page) => {
+                self.more = page.has_more;
+                self.cursor = page.cursor;
+                self.read = page.events.into();
+            }
+            Err(error) => {
+                tracing::warn!(error = %turnstone_telemetry::redact(&error.to_string()), "events could not be read");
+                self.more = false;
+            }
+        }
+    }
+
+    /// Waits until there may be something new; `false` when the server drains.
+    async fn rung(&mut self) -> bool {
+        let wait = if self.looks > 0 { SOON } else { POLL };
+        self.looks = self.looks.saturating_sub(1);
+        let poll = tokio::time::sleep(wait);
+        tokio::pin!(poll);
+        loop {
+            tokio::select! {
+                () = self.app.api.shutdown.cancelled() => return false,
+                () = &mut poll => return true,
+                ring = self.bell.recv() => match ring {
+                    Ok(Ring::Events(_)) | Err(RecvError::Lagged(_)) => break,
+                    Ok(_) => {}
+                    Err(RecvError::Closed) => {
+                        poll.await;
+                        return true;
+                    }
+                }
+            }
+        }
+        tokio::time::sleep(GATHER).await;
+        self.bell = self.bell.resubscribe();
+        self.looks = LOOKS;
+        true
+    }
+}

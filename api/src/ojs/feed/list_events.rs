@@ -1,0 +1,53 @@
+//! `GET /ojs/v1/events?types=&queues=&job_types=&subject=&after=&limit=`: all events, oldest first (OJS events).
+
+use super::{EventPage, cursor, filter, follow};
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{Params, Tenant};
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde_json::{Value, json};
+use turnstone_domain::feed::Cursor;
+use turnstone_ojs::cloud_event;
+
+/// A page has this many events unless it is said otherwise.
+const USUAL: u32 = 100;
+/// A page has at most this many.
+const MOST: u32 = 1_000;
+
+/// All events in one order, oldest first. A reader that goes on from `cursor` misses nothing and sees nothing twice.
+#[utoipa::path(
+    get, path = "/ojs/v1/events", tag = "events",
+    params(
+        ("types" = Option<String>, Query, description = "Names, `*` or beginnings such as `job.*`, commas between. \
+                                                         Without it all but what happens inside the turns of agents."),
+        ("queues" = Option<String>, Query, description = "Only of jobs in these queues, commas between."),
+        ("job_types" = Option<String>, Query, description = "Only of jobs of these types, commas between."),
+        ("subject" = Option<String>, Query, description = "Only about this job, or whatever else an event is about."),
+        ("after" = Option<String>, Query, description = "Only events after this one: the `cursor` of a page.",
+         example = "evt_1042.17.3"),
+        ("limit" = Option<u32>, Query, description = "100 unless said otherwise.", minimum = 1, maximum = 1000),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "Only events of this tenant's jobs."),
+    ),
+    responses((status = 200, description = "A page of events; a stream of them for `Accept: text/event-stream`.", content(
+        (EventPage = "application/openjobspec+json"),
+        (String = "text/event-stream"),
+    ))),
+)]
+pub(crate) async fn list_events(
+    State(app): State<Shared>,
+    params: Params,
+    tenant: Tenant,
+    headers: HeaderMap,
+) -> Answer {
+    if follow::is_wanted(&headers) {
+        return follow::answer(app, &params, tenant, &headers).await;
+    }
+    let filter = filter(&params, tenant)?;
+    let after = params.text("after").map_or(Ok(Cursor::START), |text| cursor("after", text))?;
+    let limit = params.number("limit", USUAL, 1, MOST)?;
+    let page = app.api.store.feed.feed(&filter, after, limit).await?;
+    let events: Vec<Value> = page.events.iter().map(|event| Value::Object(cloud_event(event))).collect();
+    let cursor = page.cursor.to_string();
+    Ok(reply::ok(&json!({"events": events, "cursor": cursor, "has_more": page.has_more})))
+}

@@ -1,0 +1,58 @@
+//! `POST /ojs/v1/webhooks/subscriptions`: from now on somebody is told of events.
+
+use super::{Filter, SubscriptionReply, made_secret, wrapped};
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Tenant};
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde_json::{Map, Value};
+use turnstone_domain::webhook::Webhook;
+use turnstone_ojs::read_new;
+use utoipa::ToSchema;
+
+/// A subscription to be made.
+#[derive(ToSchema)]
+#[schema(as = NewWebhookSubscription, example = json!({
+    "url": "https://example.com/hooks/ojs", "events": ["job.completed", "job.failed"], "filter": {"queues": ["mail"]}
+}))]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct New {
+    /// http or https, without credentials, at an address of the public internet unless the server allows others.
+    url: String,
+    /// Names, `*` and beginnings such as `job.*`.
+    events: Vec<String>,
+    filter: Option<Filter>,
+    metadata: Option<Map<String, Value>>,
+    /// Signs deliveries; made by the server when it is left out.
+    secret: Option<String>,
+    active: Option<bool>,
+}
+
+/// Subscribes to events. The answer is the only one that shows the secret.
+#[utoipa::path(
+    post, path = "/ojs/v1/webhooks/subscriptions", tag = "webhooks",
+    params(("X-OJS-Tenant" = Option<String>, Header, description = "Only events of this tenant's jobs are told.")),
+    request_body(content = New, content_type = "application/openjobspec+json"),
+    responses((status = 201, description = "It is made.", body = SubscriptionReply, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn create(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
+    let asked = read_new(&body, app.api.options.private_webhooks)?;
+    let (ids, now) = (app.api.ids.as_ref(), app.api.clock.now());
+    let webhook = Webhook {
+        id: format!("sub_{}", ids.next()),
+        tenant: tenant.0,
+        url: asked.url,
+        events: asked.events,
+        filter: asked.filter,
+        metadata: asked.metadata,
+        secret: asked.secret.unwrap_or_else(|| made_secret(ids)),
+        old_secret: None,
+        active: asked.active,
+        since: 0,
+        created_at: now,
+        updated_at: now,
+    };
+    app.api.store.webhooks.create_webhook(webhook.clone()).await?;
+    Ok(reply::json(StatusCode::CREATED, &wrapped(&webhook, true)))
+}

@@ -1,0 +1,62 @@
+//! `GET /ojs/v1/webhooks/subscriptions/{id}/deliveries?state=&limit=&offset=`: what was sent, and what became of it.
+
+use super::{Delivery, find};
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{Params, Segment, Tenant};
+use axum::extract::State;
+use serde_json::json;
+use turnstone_domain::webhook::DeliveryState;
+use turnstone_ojs::delivery_to_json;
+use turnstone_store::Page;
+use utoipa::ToSchema;
+
+/// Which part of the list it is.
+#[derive(ToSchema)]
+#[schema(as = WebhookDeliveriesPart)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Part {
+    total: u64,
+    limit: u32,
+    offset: u32,
+    has_more: bool,
+}
+
+/// Deliveries, newest first.
+#[derive(ToSchema)]
+#[schema(as = WebhookDeliveries)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Deliveries {
+    deliveries: Vec<Delivery>,
+    pagination: Part,
+}
+
+/// What was sent to a subscription, newest first.
+#[utoipa::path(
+    get, path = "/ojs/v1/webhooks/subscriptions/{id}/deliveries", tag = "webhooks",
+    params(
+        ("id" = String, Path, description = "The subscription."),
+        ("state" = Option<String>, Query, description = "pending, delivered or failed."),
+        ("limit" = Option<u32>, Query, description = "50 unless said otherwise.", minimum = 1, maximum = 200),
+        ("offset" = Option<u32>, Query, description = "After this many.", minimum = 0),
+    ),
+    responses((status = 200, description = "A part of the list.", body = Deliveries, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn deliveries(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    params: Params,
+) -> Answer {
+    let webhook = find(&app, &id, &tenant).await?;
+    let state = params.word("state", DeliveryState::parse, "pending, delivered, failed")?;
+    let page =
+        Page { limit: params.number("limit", 50, 1, 200)?, offset: params.number("offset", 0, 0, u32::MAX)? };
+    let (found, total) = app.api.store.webhooks.deliveries(&webhook.id, state, page).await?;
+    let has_more = u64::from(page.offset) + (found.len() as u64) < total;
+    let shown: Vec<_> = found.iter().map(delivery_to_json).collect();
+    Ok(reply::ok(&json!({
+        "deliveries": shown,
+        "pagination": {"total": total, "limit": page.limit, "offset": page.offset, "has_more": has_more},
+    })))
+}

@@ -1,0 +1,44 @@
+//! `PATCH /ojs/v1/webhooks/subscriptions/{id}`: what is named is changed, the rest stays.
+
+use super::{Filter, SubscriptionReply, missing, wrapped};
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Segment, Tenant};
+use axum::extract::State;
+use serde_json::{Map, Value};
+use turnstone_ojs::read_change;
+use utoipa::ToSchema;
+
+/// What is to be changed; at least one of these.
+#[derive(ToSchema)]
+#[schema(as = WebhookSubscriptionChange, example = json!({"active": false}))]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Change {
+    url: Option<String>,
+    events: Option<Vec<String>>,
+    filter: Option<Filter>,
+    metadata: Option<Map<String, Value>>,
+    /// What happens while it is not active is never told; deliveries that wait go on when it is active again.
+    active: Option<bool>,
+}
+
+/// Changes a subscription.
+#[utoipa::path(
+    patch, path = "/ojs/v1/webhooks/subscriptions/{id}", tag = "webhooks",
+    params(("id" = String, Path, description = "The subscription.")),
+    request_body(content = Change, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "It is changed.", body = SubscriptionReply, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn patch(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    let change = read_change(&body, app.api.options.private_webhooks)?;
+    let now = app.api.clock.now();
+    match app.api.store.webhooks.change_webhook(&id, tenant.name(), change, now).await? {
+        Some(webhook) => Ok(reply::ok(&wrapped(&webhook, false))),
+        None => Err(missing(&id).into()),
+    }
+}

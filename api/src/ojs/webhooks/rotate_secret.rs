@@ -1,0 +1,51 @@
+//! `POST /ojs/v1/webhooks/subscriptions/{id}/rotate-secret`: a new secret signs, the old one for a while beside it.
+
+use super::{SubscriptionReply, made_secret, missing, wrapped};
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Segment, Tenant};
+use axum::extract::State;
+use turnstone_domain::webhook::WebhookChange;
+use turnstone_ojs::Rotation;
+use utoipa::ToSchema;
+
+/// How the secret is replaced.
+#[derive(ToSchema)]
+#[schema(as = WebhookRotation)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Asked {
+    /// The new secret; made by the server when it is left out.
+    secret: Option<String>,
+    /// How long the old one signs beside it: a day unless said otherwise.
+    #[schema(minimum = 0, maximum = 2_592_000)]
+    grace_seconds: Option<i64>,
+}
+
+/// Replaces the secret. The answer is the only one that shows the new one.
+#[utoipa::path(
+    post, path = "/ojs/v1/webhooks/subscriptions/{id}/rotate-secret", tag = "webhooks",
+    params(("id" = String, Path, description = "The subscription.")),
+    request_body(content = Option<Asked>, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "The new secret signs.", body = SubscriptionReply, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn rotate_secret(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    let Rotation { secret, grace_ms } = Rotation::read(&body)?;
+    let now = app.api.clock.now();
+    let secret = secret.unwrap_or_else(|| made_secret(app.api.ids.as_ref()));
+    let change = WebhookChange { secret: Some((secret, now.plus_ms(grace_ms))), ..WebhookChange::default() };
+    match app.api.store.webhooks.change_webhook(&id, tenant.name(), change, now).await? {
+        Some(webhook) => {
+            let mut reply = wrapped(&webhook, true);
+            if let Some((_, until)) = webhook.old_secret {
+                reply.insert("old_secret_until", until.to_rfc3339());
+            }
+            Ok(reply::ok(&reply))
+        }
+        None => Err(missing(&id).into()),
+    }
+}

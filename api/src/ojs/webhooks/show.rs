@@ -1,0 +1,18 @@
+//! `GET /ojs/v1/webhooks/subscriptions/{id}`: one subscription.
+
+use super::{SubscriptionReply, find, wrapped};
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{Segment, Tenant};
+use axum::extract::State;
+
+/// One subscription, without its secret.
+#[utoipa::path(
+    get, path = "/ojs/v1/webhooks/subscriptions/{id}", tag = "webhooks",
+    params(("id" = String, Path, description = "The subscription.")),
+    responses((status = 200, description = "The subscription.", body = SubscriptionReply, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
+    let webhook = find(&app, &id, &tenant).await?;
+    Ok(reply::ok(&wrapped(&webhook, false)))
+}

@@ -1,0 +1,262 @@
+//! The leader's courier: a few posts at a time, of any one webhook fewer, and no duty waits for them.
+
+use super::fan_out::FanOut;
+use super::post::{Post, Told};
+use super::retry;
+use crate::leadership::Leadership;
+use crate::rhythm::{FALLBACK, SHORTEST, Setback, pause};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::JoinSet;
+use turnstone_domain::webhook::{AfterAttempt, Attempted, Delivery, Webhook};
+use turnstone_domain::{Clock, Ids, Timestamp};
+use turnstone_store::{Doorbell, Feed, Ring, Store, StoreError, Taking, Term, Webhooks};
+
+/// Posts that are under way at once.
+const UNDER_WAY: usize = 64;
+/// Posts to one webhook beyond which no more of its deliveries are taken.
+const PER_WEBHOOK: usize = 8;
+/// Rings that come together are answered by one look.
+const GATHER: Duration = Duration::from_millis(20);
+/// After a ring the events may still wait for an older transaction to end: the courier looks this often …
+const LOOKS: u32 = 5;
+/// … with this between two looks.
+const SOON: Duration = Duration::from_millis(100);
+/// A delivery that was taken is taken again when this has passed beyond the time that its post may take.
+const MARGIN_MS: i64 = 60_000;
+
+/// How webhooks are told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CourierOptions {
+    /// Whether addresses that are not of the public internet are reached.
+    pub allow_private: bool,
+    /// How long a receiver may take to answer.
+    pub timeout: Duration,
+}
+
+impl CourierOptions {
+    /// How long a receiver may take to answer.
+    pub const TIMEOUT: Duration = Duration::from_secs(10);
+}
+
+impl Default for CourierOptions {
+    fn default() -> Self {
+        Self { allow_private: false, timeout: Self::TIMEOUT }
+    }
+}
+
+/// Tells webhooks of events.
+pub struct Courier {
+    feed: Arc<dyn Feed>,
+    webhooks: Arc<dyn Webhooks>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    post: Arc<Post>,
+    taken_ms: i64,
+}
+
+/// Posts under way, and how many of each webhook.
+#[derive(Default)]
+struct UnderWay {
+    posts: JoinSet<String>,
+    of: HashMap<String, usize>,
+    /// Looks that are left to be made soon.
+    looks: u32,
+    /// Whether nobody is to be told of anything: then what happens is of no interest.
+    idle: bool,
+}
+
+impl UnderWay {
+    fn busy(&self) -> Vec<String> {
+        self.of.iter().filter(|(_, posts)| **posts >= PER_WEBHOOK).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Waits until a post has ended; for ever when none is under way.
+    async fn one_ended(&mut self) {
+        match self.posts.join_next().await {
+            Some(Ok(webhook)) => {
+                if let Some(posts) = self.of.get_mut(&webhook) {
+                    *posts -= 1;
+                }
+                self.of.retain(|_, posts| *posts > 0);
+            }
+            // A post that panicked does not say whose it was.
+            Some(Err(_)) => self.of.clear(),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Courier {
+    /// A courier over `store`.
+    ///
+    /// # Errors
+    /// A sentence that says why the HTTP client cannot be built.
+    pub fn new(
+        store: &Store,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn Ids>,
+        options: &CourierOptions,
+    ) -> Result<Self, String> {
+        let timeout_ms = i64::try_from(options.timeout.as_millis()).unwrap_or(i64::MAX);
+        Ok(Self {
+            feed: Arc::clone(&store.feed),
+            webhooks: Arc::clone(&store.webhooks),
+            clock,
+            ids,
+            post: Arc::new(Post::new(options.allow_private, options.timeout)?),
+            taken_ms: timeout_ms.saturating_add(MARGIN_MS),
+        })
+    }
+
+    /// Tells everything that there is to tell now, and waits for the answers.
+    pub(crate) async fn round(&self, term: &Term) -> Result<(), StoreError> {
+        let mut under_way = UnderWay::default();
+        while self.step(term, &mut under_way).await?.is_some() || !under_way.posts.is_empty() {
+            while !under_way.posts.is_empty() {
+                under_way.one_ended().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells webhooks of events as long as it leads. At the end of a term the posts under way are broken off; the next
+    /// leader repeats them.
+    pub(crate) async fn keep_telling(&self, leadership: &Leadership, doorbell: &Doorbell) {
+        let mut setback = Setback::none();
+        loop {
+            let term = leadership.begun().await;
+            let error = tokio::select! {
+                error = self.tell(&term, doorbell, &mut setback) => error,
+                () = leadership.ended(&term) => continue,
+            };
+            if matches!(error, StoreError::Deposed) {
+                leadership.lose(&term);
+                continue;
+            }
+            let (first, wait) = setback.failed();
+            if first {
+                tracing::warn!(%error, "webhooks cannot be told of events; it is tried again until they can");
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn tell(&self, term: &Term, doorbell: &Doorbell, setback: &mut Setback) -> StoreError {
+        // Register before the first look, so that nothing that happens after it is missed.
+        let mut ear = doorbell.listen();
+        let mut under_way = UnderWay::default();
+        loop {
+            let wait = match self.look(term, &mut under_way).await {
+                Ok(wait) => wait,
+                Err(error) => return error,
+            };
+            if setback.recovered() {
+                tracing::info!("webhooks are told of events again");
+            }
+            let idle = under_way.idle;
+            tokio::select! {
+                () = under_way.one_ended() => {}
+                () = tokio::time::sleep(wait) => {}
+                () = rung(&mut ear, idle) => {
+                    tokio::time::sleep(GATHER).await;
+                    ear = ear.resubscribe();
+                    under_way.looks = LOOKS;
+                }
+            }
+        }
+    }
+
+    /// Does what there is to do, and returns how long to wait before the next look.
+    async fn look(&self, term: &Term, under_way: &mut UnderWay) -> Result<Duration, StoreError> {
+        let soon = under_way.looks > 0;
+        under_way.looks = under_way.looks.saturating_sub(1);
+        if self.step(term, under_way).await?.is_some() {
+            return Ok(SHORTEST);
+        }
+        let wait = pause(self.webhooks.next_delivery().await?, self.clock.now());
+        // What is due and was not taken waits for posts to end, which wakes it.
+        let wait = if wait.is_zero() { FALLBACK } else { wait };
+        Ok(if soon { wait.min(SOON) } else { wait })
+    }
+
+    /// Makes deliveries of new events and begins to post what is due. `None` when that was all there was.
+    async fn step(&self, term: &Term, under_way: &mut UnderWay) -> Result<Option<()>, StoreError> {
+        let hooks = self.webhooks.active_webhooks().await?;
+        under_way.idle = hooks.is_empty();
+        let now = self.clock.now();
+        let (feed, webhooks) = (self.feed.as_ref(), self.webhooks.as_ref());
+        let more = FanOut { feed, webhooks, ids: self.ids.as_ref() }.step_by_step(term, &hooks, now).await?;
+        let limit = UNDER_WAY.saturating_sub(under_way.posts.len());
+        if hooks.is_empty() || limit == 0 {
+            return Ok(more.then_some(()));
+        }
+        let hooks: HashMap<String, Webhook> = hooks.into_iter().map(|hook| (hook.id.clone(), hook)).collect();
+        let until = now.plus_ms(self.taken_ms);
+        let taking = Taking { until, limit, per_webhook: PER_WEBHOOK, busy: under_way.busy() };
+        let taken = self.webhooks.take_deliveries(term, taking, now).await?;
+        let any = !taken.is_empty();
+        for delivery in taken {
+            // One that was made meanwhile is taken again in a minute.
+            let Some(webhook) = hooks.get(&delivery.webhook_id) else { continue };
+            *under_way.of.entry(delivery.webhook_id.clone()).or_default() += 1;
+            under_way.posts.spawn(self.deliver(webhook.clone(), delivery));
+        }
+        Ok((more || any).then_some(()))
+    }
+
+    fn deliver(&self, webhook: Webhook, delivery: Delivery) -> impl Future<Output = String> + Send + use<> {
+        let (post, clock, webhooks) =
+            (Arc::clone(&self.post), Arc::clone(&self.clock), Arc::clone(&self.webhooks));
+        async move {
+            let told = post.send(&webhook, &delivery, clock.now()).await;
+            let now = clock.now();
+            let attempted = attempted(told, &delivery, now);
+            if let Some(why) = &attempted.error {
+                tracing::debug!(webhook = webhook.id, delivery = delivery.id, why, "a webhook was not told");
+            }
+            if attempted.next == AfterAttempt::Gone {
+                tracing::warn!(
+                    webhook = webhook.id,
+                    "a receiver is gone for good; its webhook is not active any more"
+                );
+            }
+            if let Err(error) = webhooks.settle_delivery(&delivery, attempted, now).await {
+                tracing::warn!(%error, delivery = delivery.id, "what became of a delivery could not be written; it is repeated");
+            }
+            webhook.id
+        }
+    }
+}
+
+fn attempted(told: Told, delivery: &Delivery, now: Timestamp) -> Attempted {
+    let again = || match retry::delay_ms(&delivery.id, delivery.attempts) {
+        Some(ms) => AfterAttempt::Again(now.plus_ms(ms)),
+        None => AfterAttempt::GiveUp,
+    };
+    match told {
+        Told::Taken(status) => {
+            Attempted { status: Some(status.into()), error: None, next: AfterAttempt::Delivered }
+        }
+        Told::Gone(why) => Attempted { status: Some(410), error: Some(why), next: AfterAttempt::Gone },
+        Told::Refused(status, why) => {
+            Attempted { status: Some(status.into()), error: Some(why), next: again() }
+        }
+        Told::Silent(why) => Attempted { status: None, error: Some(why), next: again() },
+    }
+}
+
+/// Waits until something happened that a webhook may be told of, or one was changed. Having missed rings counts.
+async fn rung(ear: &mut Receiver<Ring>, idle: bool) {
+    loop {
+        match ear.recv().await {
+            Ok(Ring::Events(_)) | Err(RecvError::Lagged(_)) if !idle => return,
+            Ok(Ring::Due) => return,
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Events since the mark become deliveries to those who want them.
+
+use serde_json::Value;
+use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter, names_matching};
+use turnstone_domain::webhook::{NewDelivery, Webhook};
+use turnstone_domain::{Ids, Timestamp};
+use turnstone_ojs::cloud_event;
+use turnstone_store::{Feed, StoreError, Term, Webhooks};
+
+/// Events that are looked at in one step, so that the transaction that writes their deliveries stays short.
+const PAGE: u32 = 200;
+/// Steps before deliveries have their turn.
+const STEPS: usize = 20;
+
+/// Where events are read and deliveries are written.
+pub(super) struct FanOut<'a> {
+    pub(super) feed: &'a dyn Feed,
+    pub(super) webhooks: &'a dyn Webhooks,
+    pub(super) ids: &'a dyn Ids,
+}
+
+impl FanOut<'_> {
+    /// Goes on from the mark; returns whether there is more.
+    pub(super) async fn step_by_step(
+        &self,
+        term: &Term,
+        hooks: &[Webhook],
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        // Nobody was told of anything before the first of them was made.
+        let Some(since) = hooks.iter().map(|hook| hook.since).min() else { return Ok(false) };
+        let patterns = hooks.iter().flat_map(|hook| hook.events.iter().map(String::as_str));
+        let filter = FeedFilter::of_names(names_matching(patterns));
+        for _ in 0..STEPS {
+            let mark = self.webhooks.webhook_mark().await?;
+            let from = mark.max(Cursor::after_all_of(since));
+            let page = self.feed.feed(&filter, from, PAGE).await?;
+            if page.cursor > from {
+                let deliveries =
+                    page.events.iter().flat_map(|event| self.deliveries(event, hooks, now)).collect();
+                self.webhooks.fan_out(term, mark, page.cursor, deliveries).await?;
+            }
+            if !page.has_more {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn deliveries<'h>(
+        &'h self,
+        event: &'h FeedEvent,
+        hooks: &'h [Webhook],
+        now: Timestamp,
+    ) -> impl Iterator<Item = NewDelivery> + 'h {
+        let wanting = hooks.iter().filter(|hook| hook.wants(event));
+        wanting.map(move |hook| NewDelivery {
+            id: format!("msg_{}", self.ids.next()),
+            webhook_id: hook.id.clone(),
+            event_id: event.cursor.to_string(),
+            event: event.name.as_str().to_owned(),
+            body: Value::Object(cloud_event(event)).to_string(),
+            created_at: now,
+        })
+    }
+}

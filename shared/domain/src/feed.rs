@@ -1,0 +1,226 @@
+//! The feed: all events in one order, and who wants which of them.
+
+use crate::{EngagementId, EventName, JobId, Timestamp};
+use serde_json::Value;
+use std::fmt;
+
+/// Where a reader of the feed stands. Text like `evt_27.4.1`: a client keeps it and gives it back, nothing else.
+///
+/// It is the place of an event in the one order of all events, and so the id of that event as well.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Cursor {
+    /// What orders the transactions that wrote events.
+    pub tx: i64,
+    /// The stream of the event.
+    pub stream: i64,
+    /// Its number there.
+    pub seq: i64,
+}
+
+impl Cursor {
+    /// Before every event.
+    pub const START: Self = Self { tx: 0, stream: 0, seq: 0 };
+
+    /// After every event that transactions up to `tx` wrote.
+    #[must_use]
+    pub fn after_all_of(tx: i64) -> Self {
+        Self { tx, stream: i64::MAX, seq: i64::MAX }
+    }
+
+    /// Reads the text; `None` for anything that [`fmt::Display`] does not write.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.strip_prefix("evt_")?.split('.').map(|part| {
+            let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+            digits.then(|| part.parse::<i64>().ok()).flatten()
+        });
+        let cursor = Self { tx: parts.next()??, stream: parts.next()??, seq: parts.next()?? };
+        parts.next().is_none().then_some(cursor)
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "evt_{}.{}.{}", self.tx, self.stream, self.seq)
+    }
+}
+
+/// An event with what readers of the feed want to know of its job.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FeedEvent {
+    /// Its place, and its id.
+    pub cursor: Cursor,
+    /// What happened.
+    pub name: EventName,
+    /// The job it is about; queues, cron entries and workflows have events of their own.
+    pub job_id: Option<JobId>,
+    /// The job's type.
+    pub job_type: Option<String>,
+    /// The job's queue.
+    pub queue: Option<String>,
+    /// Whose job it is.
+    pub tenant: Option<String>,
+    /// The engagement, for agent jobs.
+    pub engagement_id: Option<EngagementId>,
+    /// The turn it happened in; 0 outside of turns.
+    pub turn: i64,
+    /// The fields that the name promises.
+    pub data: Value,
+    /// When it happened.
+    pub at: Timestamp,
+}
+
+/// Members of an event's data that say what it is about, when it is not about a job.
+const SUBJECTS: [&str; 6] = ["subject", "job_id", "workflow_id", "cron", "name", "queue"];
+
+impl FeedEvent {
+    fn said(&self, member: &str) -> Option<&str> {
+        self.data.get(member).and_then(Value::as_str)
+    }
+
+    /// What it is about: the job, else what its data names.
+    #[must_use]
+    pub fn subject(&self) -> Option<&str> {
+        let job = self.job_id.as_ref().map(JobId::as_str);
+        job.or_else(|| SUBJECTS.iter().find_map(|member| self.said(member)))
+    }
+
+    /// The queue of the job, else the one that its data names.
+    #[must_use]
+    pub fn queue(&self) -> Option<&str> {
+        self.queue.as_deref().or_else(|| self.said("queue"))
+    }
+
+    /// The type of the job, else the one that its data names.
+    #[must_use]
+    pub fn job_type(&self) -> Option<&str> {
+        self.job_type.as_deref().or_else(|| self.said("job_type"))
+    }
+}
+
+/// Which events. An empty list of queues or types matches all.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FeedFilter {
+    /// With these names.
+    pub names: Vec<EventName>,
+    /// Of jobs in these queues.
+    pub queues: Vec<String>,
+    /// Of jobs of these types.
+    pub job_types: Vec<String>,
+    /// About this job, or whatever else an event can be about.
+    pub subject: Option<String>,
+    /// Of this tenant's jobs; `None` is everybody's.
+    pub tenant: Option<String>,
+}
+
+impl FeedFilter {
+    /// All events with these names.
+    #[must_use]
+    pub fn of_names(names: Vec<EventName>) -> Self {
+        Self { names, queues: Vec::new(), job_types: Vec::new(), subject: None, tenant: None }
+    }
+
+    /// Whether this event is one of them.
+    #[must_use]
+    pub fn wants(&self, event: &FeedEvent) -> bool {
+        self.names.contains(&event.name)
+            && among(&self.queues, event.queue())
+            && among(&self.job_types, event.job_type())
+            && self.subject.as_deref().is_none_or(|subject| event.subject() == Some(subject))
+            && self.tenant.as_ref().is_none_or(|tenant| event.tenant.as_ref() == Some(tenant))
+    }
+}
+
+/// Whether a value is on a list; an empty list has everything on it.
+#[must_use]
+pub fn among(list: &[String], value: Option<&str>) -> bool {
+    list.is_empty() || value.is_some_and(|value| list.iter().any(|item| item == value))
+}
+
+/// The names that are shown to who asks for none in particular.
+#[must_use]
+pub fn names_by_default() -> Vec<EventName> {
+    EventName::ALL.iter().copied().filter(|name| !name.inside_turn()).collect()
+}
+
+/// The names that patterns stand for. `*` is what is shown by default, `tool.*` every name with that beginning, whether
+/// it is shown by default or not; anything else stands for itself.
+#[must_use]
+pub fn names_matching<'a>(patterns: impl IntoIterator<Item = &'a str> + Clone) -> Vec<EventName> {
+    let wanted = |name: &EventName| patterns.clone().into_iter().any(|pattern| matches(pattern, *name));
+    EventName::ALL.iter().copied().filter(wanted).collect()
+}
+
+fn matches(pattern: &str, name: EventName) -> bool {
+    match pattern.strip_suffix('*') {
+        Some("") => !name.inside_turn(),
+        Some(prefix) => prefix.ends_with('.') && name.as_str().starts_with(prefix),
+        None => name.as_str() == pattern,
+    }
+}
+
+/// Whether a text may stand in a list of names: `*`, or words with dots between them of which the last may be `*`.
+#[must_use]
+pub fn is_pattern(text: &str) -> bool {
+    let word = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-'))
+    };
+    let mut parts: Vec<&str> = text.split('.').collect();
+    if text.len() > 100 {
+        return false;
+    }
+    if parts.last() == Some(&"*") {
+        parts.pop();
+    }
+    parts.into_iter().all(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_read_back_and_nothing_else_is() {
+        let cursor = Cursor { tx: 27, stream: i64::MAX, seq: 3 };
+        assert_eq!(Cursor::parse(&cursor.to_string()), Some(cursor));
+        for bad in [
+            "",
+            "evt_",
+            "27.4.1",
+            "evt_1.2",
+            "evt_1.2.3.4",
+            "evt_-1.2.3",
+            "evt_+1.2.3",
+            "evt_1..3",
+            "evt_99999999999999999999.1.1",
+        ] {
+            assert_eq!(Cursor::parse(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn patterns_stand_for_names() {
+        let queued = names_matching(["job.*"]);
+        assert!(queued.contains(&EventName::JobEnqueued) && !queued.contains(&EventName::ReviewOpened));
+        assert_eq!(names_matching(["*"]), names_by_default());
+        assert!(!names_by_default().contains(&EventName::PhaseCompleted));
+        assert!(names_matching(["*", "phase.*"]).contains(&EventName::PhaseCompleted));
+        assert_eq!(names_matching(["tool.called", "no.such"]), [EventName::ToolCalled]);
+        assert_eq!(names_matching(["job*"]), [], "a star stands for whole words only");
+    }
+
+    #[test]
+    fn patterns_have_a_form() {
+        for good in ["*", "job.*", "job.completed", "a.b.*", "job.dead_lettered"] {
+            assert!(is_pattern(good), "{good}");
+        }
+        for bad in
+            ["", ".", "job.", "*.job", "job*", "Job.completed", "job completed", "job.**", &"a".repeat(101)]
+        {
+            assert!(!is_pattern(bad), "{bad}");
+        }
+    }
+}

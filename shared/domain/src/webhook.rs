@@ -1,0 +1,209 @@
+//! Webhooks: who is told of events over HTTP, and what became of it.
+
+use crate::feed::{FeedEvent, among, names_matching};
+use crate::{RawObject, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How long the secret before the current one goes on signing beside it, in milliseconds, unless the request says
+/// otherwise: a day.
+pub const GRACE_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// What only its owner and the receiver know. It is shown once, in the answer that makes it, and never logged.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SigningSecret(pub String);
+
+impl fmt::Debug for SigningSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SigningSecret(***)")
+    }
+}
+
+/// What an event has to be about; an empty list matches all.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct WebhookFilter {
+    /// Jobs in these queues.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<String>,
+    /// Jobs of these types.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub job_types: Vec<String>,
+}
+
+/// A subscription.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Webhook {
+    /// `sub_` and a UUID.
+    pub id: String,
+    /// Whose it is: it is told of that tenant's jobs only. `None` is told of everybody's.
+    pub tenant: Option<String>,
+    /// Where deliveries go.
+    pub url: String,
+    /// Names and patterns (`*`, `job.*`).
+    pub events: Vec<String>,
+    /// What the events have to be about.
+    pub filter: WebhookFilter,
+    /// The client's own notes.
+    pub metadata: RawObject,
+    /// Signs every delivery.
+    pub secret: SigningSecret,
+    /// Signs beside it until then.
+    pub old_secret: Option<(SigningSecret, Timestamp)>,
+    /// Whether it is told of anything.
+    pub active: bool,
+    /// Events of later transactions than this are told.
+    pub since: i64,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was changed last.
+    pub updated_at: Timestamp,
+}
+
+impl Webhook {
+    /// Whether it is to be told of this event.
+    #[must_use]
+    pub fn wants(&self, event: &FeedEvent) -> bool {
+        self.active
+            && event.cursor.tx > self.since
+            && names_matching(self.events.iter().map(String::as_str)).contains(&event.name)
+            && among(&self.filter.queues, event.queue())
+            && among(&self.filter.job_types, event.job_type())
+            && self.tenant.as_ref().is_none_or(|tenant| event.tenant.as_ref() == Some(tenant))
+    }
+
+    /// The secrets that sign at this time, the current one first.
+    pub fn secrets(&self, now: Timestamp) -> impl Iterator<Item = &SigningSecret> {
+        let old = self.old_secret.as_ref().filter(|(_, until)| *until > now).map(|(secret, _)| secret);
+        std::iter::once(&self.secret).chain(old)
+    }
+}
+
+/// What is changed of a webhook; `None` leaves it as it is.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct WebhookChange {
+    /// Where deliveries go from now on.
+    pub url: Option<String>,
+    /// What it is told of.
+    pub events: Option<Vec<String>>,
+    /// What the events have to be about.
+    pub filter: Option<WebhookFilter>,
+    /// The client's own notes.
+    pub metadata: Option<RawObject>,
+    /// Whether it is told of anything. What happens while it is not is never told.
+    pub active: Option<bool>,
+    /// A new secret, and until when the one before it signs as well.
+    pub secret: Option<(SigningSecret, Timestamp)>,
+}
+
+/// How far a delivery is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveryState {
+    /// It is to be posted, for the first time or again.
+    Pending,
+    /// The receiver took it.
+    Delivered,
+    /// It was given up.
+    Failed,
+}
+
+impl DeliveryState {
+    /// All states.
+    pub const ALL: [Self; 3] = [Self::Pending, Self::Delivered, Self::Failed];
+
+    /// The word on the wire and in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Reads the word.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// One event on its way to one webhook.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Delivery {
+    /// `msg_` and a UUID; the same in every attempt, so that a receiver can tell a repetition.
+    pub id: String,
+    /// To which webhook.
+    pub webhook_id: String,
+    /// Of which event.
+    pub event_id: String,
+    /// The event's name.
+    pub event: String,
+    /// What is posted.
+    pub body: String,
+    /// How far it is.
+    pub state: DeliveryState,
+    /// How often it was posted, or was about to be.
+    pub attempts: i64,
+    /// When it is posted next, while it is pending.
+    pub next_at: Option<Timestamp>,
+    /// What the receiver answered last.
+    pub status: Option<i64>,
+    /// Why the last attempt failed.
+    pub error: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was delivered or given up.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// A delivery to be made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewDelivery {
+    /// `msg_` and a UUID.
+    pub id: String,
+    /// To which webhook.
+    pub webhook_id: String,
+    /// Of which event.
+    pub event_id: String,
+    /// The event's name.
+    pub event: String,
+    /// What is posted.
+    pub body: String,
+    /// When it was made; it is posted at once.
+    pub created_at: Timestamp,
+}
+
+/// What became of an attempt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Attempted {
+    /// What the receiver answered, if it did.
+    pub status: Option<i64>,
+    /// Why it failed; `None` when the receiver took it.
+    pub error: Option<String>,
+    /// What follows.
+    pub next: AfterAttempt,
+}
+
+/// What follows an attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AfterAttempt {
+    /// Nothing: the receiver took it.
+    Delivered,
+    /// Another attempt at this time.
+    Again(Timestamp),
+    /// Nothing: it is given up.
+    GiveUp,
+    /// Nothing, for none of this webhook's: the receiver said that it is gone for good (410).
+    Gone,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_does_not_show() {
+        assert!(!format!("{:?}", SigningSecret("hunter2".to_owned())).contains("hunter2"));
+    }
+}

@@ -1,0 +1,6 @@
+-- Deliveries of webhook $1, newest first. $2 state, $3 id; NULL matches all.
+SELECT d.id, d.webhook_id, d.event_id, d.event, d.body, d.state, d.attempts, d.next_at, d.status, d.error, d.created_at, d.ended_at
+FROM deliveries AS d
+WHERE d.webhook_id = $1 AND ($2 IS NULL OR d.state = $2) AND ($3 IS NULL OR d.id = $3)
+ORDER BY d.id DESC
+LIMIT $4 OFFSET $5

@@ -1,0 +1,152 @@
+//! All events in one order: the reads.
+
+use super::Engine;
+use super::rows::{self, Fields, Inconsistency, get, json, maybe, time};
+use super::session::{Arg, Args, Reader};
+use super::statement::decode_all;
+use crate::{Feed, FeedPage, StoreError, sql};
+use async_trait::async_trait;
+use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter};
+use turnstone_domain::ids::is_uuid_v7;
+use turnstone_domain::{EventName, JobId};
+
+/// The events that one statement looks through at most.
+const WINDOW: u32 = 2_000;
+/// The windows that one call looks through at most: the bound of a look for something rare.
+const WINDOWS: u32 = 100;
+
+fn cursor(row: &impl Fields) -> Result<Cursor, Inconsistency> {
+    Ok(Cursor { tx: get(row, "tx")?, stream: get(row, "stream")?, seq: get(row, "seq")? })
+}
+
+fn event(row: &impl Fields) -> Result<FeedEvent, Inconsistency> {
+    Ok(FeedEvent {
+        cursor: cursor(row)?,
+        name: rows::word(row, "name", EventName::parse)?,
+        job_id: maybe::<String>(row, "job_id")?.map(JobId),
+        job_type: maybe(row, "job_type")?,
+        queue: maybe(row, "queue")?,
+        tenant: maybe(row, "tenant")?,
+        engagement_id: maybe::<String>(row, "engagement_id")?.map(Into::into),
+        turn: get(row, "turn")?,
+        data: json(row, "data")?,
+        at: time(row, "at")?,
+    })
+}
+
+/// A list as the statements take it; `None` when there is nothing on it.
+fn list(items: &[String]) -> Option<String> {
+    (!items.is_empty()).then(|| items.join(","))
+}
+
+impl<R: Reader> Engine<R> {
+    /// Where the next window ends, and whether it is full.
+    async fn window(&self, after: Cursor) -> Result<Option<(Cursor, bool)>, StoreError> {
+        let values = [after.tx.into(), after.stream.into(), after.seq.into(), WINDOW.into()];
+        let read = self.readers.read("look for events", &sql::FEED_WINDOW, Args::Values(&values)).await?;
+        let ends = decode_all(&read, |row| Ok((cursor(row)?, get::<i64>(row, "events")?)))?;
+        Ok(ends.into_iter().next().map(|(end, events)| (end, events >= i64::from(WINDOW))))
+    }
+
+    async fn between(
+        &self,
+        filter: &FeedFilter,
+        after: Cursor,
+        end: Cursor,
+        limit: u32,
+    ) -> Result<Vec<FeedEvent>, StoreError> {
+        let names = names(filter);
+        let (queues, job_types) = (list(&filter.queues), list(&filter.job_types));
+        let values = [
+            after.tx.into(),
+            after.stream.into(),
+            after.seq.into(),
+            end.tx.into(),
+            end.stream.into(),
+            end.seq.into(),
+            Arg::from(names.as_str()),
+            queues.as_deref().into(),
+            job_types.as_deref().into(),
+            filter.tenant.as_deref().into(),
+            limit.into(),
+        ];
+        let read = self.readers.read("read events", &sql::FEED_READ, Args::Values(&values)).await?;
+        decode_all(&read, event)
+    }
+
+    async fn is_job(&self, id: &str) -> Result<bool, StoreError> {
+        let any = FeedFilter::of_names(EventName::ALL.to_vec());
+        Ok(!self.of_job(&any, id, Cursor::START, 1).await?.is_empty())
+    }
+
+    /// A job has few events, and they stand together.
+    async fn of_job(
+        &self,
+        filter: &FeedFilter,
+        job: &str,
+        after: Cursor,
+        limit: u32,
+    ) -> Result<Vec<FeedEvent>, StoreError> {
+        let names = names(filter);
+        let values = [
+            job.into(),
+            after.tx.into(),
+            after.stream.into(),
+            after.seq.into(),
+            Arg::from(names.as_str()),
+            filter.tenant.as_deref().into(),
+            limit.into(),
+        ];
+        let read = self.readers.read("read events", &sql::FEED_OF_JOB, Args::Values(&values)).await?;
+        decode_all(&read, event)
+    }
+}
+
+fn names(filter: &FeedFilter) -> String {
+    filter.names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(",")
+}
+
+#[async_trait]
+impl<R: Reader> Feed for Engine<R> {
+    async fn feed(&self, filter: &FeedFilter, after: Cursor, limit: u32) -> Result<FeedPage, StoreError> {
+        let wanted = limit as usize;
+        let mut page = FeedPage { events: Vec::new(), cursor: after, has_more: false };
+        if filter.names.is_empty() {
+            return Ok(page);
+        }
+        if let Some(job) = filter.subject.as_deref().filter(|id| is_uuid_v7(id)) {
+            let mut events = self.of_job(filter, job, after, limit.saturating_add(1)).await?;
+            if !events.is_empty() || self.is_job(job).await? {
+                page.has_more = events.len() > wanted;
+                events.truncate(wanted);
+                page.cursor = events.last().map_or(after, |last| last.cursor);
+                page.events = events.into_iter().filter(|event| filter.wants(event)).collect();
+                return Ok(page);
+            }
+        }
+        for _ in 0..WINDOWS {
+            let Some((end, full)) = self.window(page.cursor).await? else {
+                page.has_more = false;
+                return Ok(page);
+            };
+            let room = wanted.saturating_sub(page.events.len());
+            let most = u32::try_from(room).unwrap_or(limit);
+            let found = self.between(filter, page.cursor, end, most).await?;
+            // As many as were asked for: there may be more in this window.
+            let cut = found.len() >= room;
+            page.cursor = found.last().filter(|_| cut).map_or(end, |last| last.cursor);
+            page.has_more = full || (cut && page.cursor < end);
+            page.events.extend(found.into_iter().filter(|event| filter.wants(event)));
+            if !page.has_more || page.events.len() >= wanted {
+                return Ok(page);
+            }
+        }
+        Ok(page)
+    }
+
+    async fn feed_end(&self) -> Result<Cursor, StoreError> {
+        let read = self.readers.read("look for the newest event", &sql::FEED_END, Args::Values(&[])).await?;
+        let ends = decode_all(&read, |row| get::<i64>(row, "tx"))?;
+        Ok(Cursor::after_all_of(ends.into_iter().next().unwrap_or_default()))
+    }
+}

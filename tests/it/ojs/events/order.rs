@@ -1,0 +1,100 @@
+//! One order of all events, whoever writes and whatever is deleted meanwhile.
+
+use super::super::on_both;
+use super::{events, job, page};
+use sqlx::postgres::PgConnection;
+use sqlx::{Connection, Executor};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use turnstone_domain::feed::{Cursor, FeedFilter, names_by_default};
+use turnstone_tests::{Backend, OjsServer, Place};
+
+use crate::conformance::jobs;
+
+on_both![ten_thousand_events_come_once_each_while_they_are_written, numbers_never_come_again];
+
+const WRITERS: usize = 8;
+const BATCHES: usize = 25;
+const BATCH: usize = 50;
+
+async fn ten_thousand_events_come_once_each_while_they_are_written(server: &OjsServer) {
+    // Two processes of a fleet write, as far as the database can tell.
+    let other = match &server.fleet.place {
+        Place::Url(_) => server.fleet.place.open().await.0,
+        Place::File(_) => server.fleet.store.clone(),
+    };
+    let left = Arc::new(AtomicUsize::new(WRITERS));
+    let mut writers = Vec::new();
+    for writer in 0..WRITERS {
+        let store = if writer % 2 == 0 { server.fleet.store.clone() } else { other.clone() };
+        let left = Arc::clone(&left);
+        writers.push(tokio::spawn(async move {
+            for _ in 0..BATCHES {
+                let batch = (0..BATCH).map(|_| jobs::plain(0)).collect();
+                store.intake.push(batch).await.unwrap();
+            }
+            left.fetch_sub(1, Ordering::SeqCst);
+        }));
+    }
+    let (feed, filter) = (&server.fleet.store.feed, FeedFilter::of_names(names_by_default()));
+    let (mut cursor, mut seen, mut subjects) = (Cursor::START, Vec::new(), BTreeSet::new());
+    server
+        .fleet
+        .until("every event was read", async || {
+            let written = left.load(Ordering::SeqCst) == 0;
+            let page = feed.feed(&filter, cursor, 97).await.unwrap();
+            for event in page.events {
+                subjects.insert(event.job_id.clone().unwrap().0);
+                seen.push(event.cursor);
+            }
+            cursor = page.cursor;
+            written && seen.len() >= WRITERS * BATCHES * BATCH
+        })
+        .await;
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    assert_eq!(seen.len(), WRITERS * BATCHES * BATCH);
+    assert_eq!(subjects.len(), seen.len(), "an event came twice");
+    assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "an event came behind one that is later");
+    assert_eq!(feed.feed(&filter, cursor, 1).await.unwrap().events, []);
+}
+
+async fn numbers_never_come_again(server: &OjsServer) {
+    const DAYS_31: i64 = 31 * 24 * 60 * 60 * 1_000;
+    for _ in 0..3 {
+        let id = server.push(&job("q")).await;
+        server.delete(&format!("/ojs/v1/jobs/{id}")).await.expect(200);
+    }
+    let before = page(server, "", 6).await["cursor"].as_str().unwrap().to_owned();
+    server.pass_ms(DAYS_31).await;
+    server.pass_ms(60_000).await;
+    assert_eq!(server.fleet.number("SELECT count(*) FROM events").await, 0, "nothing was deleted");
+    let id = server.push(&job("q")).await;
+    let after = page(server, &format!("after={before}"), 1).await;
+    assert_eq!(events(&after)[0]["subject"], id);
+}
+
+/// What only PostgreSQL can do: commit in another order than it began.
+#[tokio::test]
+async fn an_older_transaction_that_commits_late_is_waited_for() {
+    let server = OjsServer::start(Backend::Postgres).await;
+    let Place::Url(url) = &server.fleet.place else { panic!("a database") };
+    let mut late = PgConnection::connect(url).await.unwrap();
+    late.execute("BEGIN").await.unwrap();
+    late.execute(
+        "INSERT INTO events (stream, seq, job_seq, name, turn, data, at) \
+         VALUES (900000, 1, 900000, 'job.enqueued', 0, '{\"queue\":\"late\"}', 0)",
+    )
+    .await
+    .unwrap();
+    let id = server.push(&job("q")).await;
+    let early = page(&server, "", 0).await;
+    assert_eq!(events(&early).len(), 0, "what may still get something before it is not shown: {early}");
+    let cursor = early["cursor"].as_str().unwrap().to_owned();
+    late.execute("COMMIT").await.unwrap();
+    let both = page(&server, &format!("after={cursor}"), 2).await;
+    let subjects: Vec<_> = events(&both).iter().map(|event| event["subject"].as_str().unwrap()).collect();
+    assert_eq!(subjects, ["late", &id]);
+}

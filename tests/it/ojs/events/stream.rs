@@ -1,0 +1,56 @@
+//! Events as they happen.
+
+use super::super::on_both;
+use super::{job, page};
+use std::time::Duration;
+use turnstone_tests::{OjsServer, sse};
+
+on_both![a_stream_shows_what_happens_and_resumes];
+
+/// Reads a stream until it has shown this many events.
+async fn read(server: &OjsServer, query: &str, after: Option<&str>, events: usize) -> Vec<(String, String)> {
+    let url = format!("{}/ojs/v1/events/stream{query}", server.fleet.url);
+    let reading = sse::read(&url, after, |seen| seen.len() >= events);
+    let read = tokio::time::timeout(Duration::from_secs(60), reading).await.expect("the events in time");
+    read.into_iter()
+        .map(|event| {
+            let data: serde_json::Value = serde_json::from_str(&event.data).unwrap();
+            assert_eq!((&data["id"], &data["type"]), (&event.id.clone().into(), &event.event.clone().into()));
+            (event.id, data["subject"].as_str().unwrap().to_owned())
+        })
+        .collect()
+}
+
+async fn a_stream_shows_what_happens_and_resumes(server: &OjsServer) {
+    let old = server.push(&job("q")).await;
+    let begin = page(server, "", 1).await["cursor"].as_str().unwrap().to_owned();
+    let url = server.fleet.url.clone();
+    let live = tokio::spawn(async move {
+        let url = format!("{url}/ojs/v1/events/stream?queues=q");
+        sse::read(&url, None, |seen| seen.len() >= 2).await
+    });
+    // What is pushed before the stream stands is not shown by it; so pushing goes on until it has two.
+    let mut pushed = vec![old];
+    while !live.is_finished() {
+        pushed.push(server.push(&job("q")).await);
+        server.push(&job("another")).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(pushed.len() < 2_000, "the stream shows nothing");
+    }
+    let seen = live.await.unwrap();
+    let subject = |data: &str| serde_json::from_str::<serde_json::Value>(data).unwrap()["subject"].clone();
+    let at = pushed.iter().position(|id| subject(&seen[0].data) == id.as_str()).unwrap();
+    assert!(at > 0, "what was before the stream is not shown");
+    assert_eq!(subject(&seen[1].data), pushed[at + 1], "the stream has a hole");
+
+    let all = read(server, "?queues=q", Some(&begin), pushed.len() - 1).await;
+    assert_eq!(
+        all.iter().map(|(_, subject)| subject).collect::<Vec<_>>(),
+        pushed[1..].iter().collect::<Vec<_>>()
+    );
+    let middle = all.len() / 2;
+    let rest = read(server, "?queues=q", Some(&all[middle].0), all.len() - middle - 1).await;
+    assert_eq!(rest, all[middle + 1..], "a resumed stream goes on behind its cursor");
+    let rest = read(server, &format!("?queues=q&after={begin}"), None, 1).await;
+    assert_eq!(rest, all[..1]);
+}

@@ -1,0 +1,116 @@
+//! A receiver of webhooks: real HTTP, a log of what came, and answers of the test's own making.
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio_util::task::AbortOnDropHandle;
+
+/// What the receiver answers.
+#[derive(Clone, Debug)]
+pub enum Receipt {
+    /// A status with a text.
+    Status(u16, String),
+    /// A redirect to this place.
+    Elsewhere(String),
+    /// A failure whose body never ends.
+    Endless,
+    /// Nothing, for ever.
+    Hang,
+}
+
+impl Receipt {
+    /// A status without a text.
+    pub fn status(status: u16) -> Self {
+        Self::Status(status, String::new())
+    }
+}
+
+/// Something that was received.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, byte for byte.
+    pub body: String,
+}
+
+impl Received {
+    /// A header.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().expect("a text"))
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).expect("JSON")
+    }
+}
+
+type Script = Box<dyn Fn(usize) -> Receipt + Send + Sync>;
+
+struct Log {
+    received: Mutex<Vec<Received>>,
+    script: Script,
+}
+
+/// The receiver.
+pub struct Receiver {
+    /// Where it listens.
+    pub url: String,
+    log: Arc<Log>,
+    _serving: AbortOnDropHandle<std::io::Result<()>>,
+}
+
+impl Receiver {
+    /// Starts one that says yes to everything.
+    pub async fn start() -> Self {
+        Self::answering(|_| Receipt::status(204)).await
+    }
+
+    /// Starts one that answers the first request (0) and each that follows as it is told.
+    pub async fn answering(script: impl Fn(usize) -> Receipt + Send + Sync + 'static) -> Self {
+        let log = Arc::new(Log { received: Mutex::default(), script: Box::new(script) });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
+        let app = Router::new().fallback(receive).with_state(Arc::clone(&log));
+        let serving = tokio::spawn(async move { axum::serve(listener, app).await });
+        Self { url, log, _serving: AbortOnDropHandle::new(serving) }
+    }
+
+    fn log(&self) -> MutexGuard<'_, Vec<Received>> {
+        self.log.received.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything that came, in its order.
+    pub fn received(&self) -> Vec<Received> {
+        self.log().clone()
+    }
+
+    /// How much came.
+    pub fn count(&self) -> usize {
+        self.log().len()
+    }
+}
+
+async fn receive(State(log): State<Arc<Log>>, headers: HeaderMap, body: Bytes) -> Response {
+    let body = String::from_utf8(body.to_vec()).expect("UTF-8");
+    let number = {
+        let mut received = log.received.lock().unwrap_or_else(PoisonError::into_inner);
+        received.push(Received { headers, body });
+        received.len() - 1
+    };
+    let status = |status| StatusCode::from_u16(status).expect("a status");
+    match (log.script)(number) {
+        Receipt::Status(code, text) => (status(code), text).into_response(),
+        Receipt::Elsewhere(place) => (status(307), [(header::LOCATION, place)]).into_response(),
+        Receipt::Endless => {
+            let chunks =
+                futures::stream::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from_static(&[b'x'; 4096])));
+            (status(500), Body::from_stream(chunks)).into_response()
+        }
+        Receipt::Hang => std::future::pending().await,
+    }
+}
