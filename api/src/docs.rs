@@ -3,9 +3,9 @@
 //! Every endpoint describes itself where it stands (`#[utoipa::path]`); the router collects the descriptions, so what is
 //! served and what is described are the same list. The types here exist for the document only.
 
-pub(crate) mod rows;
-
 #![expect(unused_qualifications, reason = "the derive of the schemas writes every name out in full")]
+
+pub(crate) mod rows;
 
 use crate::reply;
 use axum::response::Response;
