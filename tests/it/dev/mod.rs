@@ -3,6 +3,7 @@
 mod commands;
 mod demo_job;
 mod operating;
+mod reset;
 mod stopping;
 
 use crate::program::{PATIENCE, Program, Ran, run, without_environment};

@@ -10,6 +10,7 @@ mod refused;
 mod work;
 mod tenancy;
 mod webhooks;
+mod work;
 
 /// Makes a test of each case per database. A case takes a [`turnstone_tests::OjsServer`] of its own.
 macro_rules! on_both {

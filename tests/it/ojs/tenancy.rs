@@ -44,7 +44,10 @@ async fn nobody_reaches_another_tenants_job_by_its_id(server: &OjsServer) {
     }
     let shown =
         of(server, "alpha", Method::GET, &format!("/ojs/v1/jobs/{alive}"), "").await.expect(200).json();
-    assert_eq!(shown["job"]["state"], "available");
+    assert_eq!(
+        (&shown["job"]["state"], &shown["job"]["meta"]["tenant_id"]),
+        (&json!("available"), &json!("alpha"))
+    );
     assert_eq!(server.job(&ended).await["state"], "discarded", "without a tenant everything is seen");
     of(server, "alpha", Method::POST, &format!("/ojs/v1/dead-letter/{ended}/retry"), "").await.expect(200);
     of(server, "alpha", Method::POST, &format!("/ojs/v1/jobs/{alive}/cancel"), "").await.expect(200);

@@ -9,6 +9,7 @@ mod dead_letter;
 mod dead_letter_stats;
 mod dead_letters;
 mod delete_dead_letter;
+mod direct_worker;
 mod purge_queue;
 pub(crate) mod reset;
 mod retry_dead_letter;
@@ -17,6 +18,7 @@ mod stats;
 mod stats_history;
 mod tenant_stats;
 mod tenants;
+mod workers;
 
 use crate::api::Shared;
 use utoipa_axum::router::OpenApiRouter;
@@ -42,6 +44,9 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(purge_queue::purge))
         .routes(routes!(stats::stats))
         .routes(routes!(stats_history::history))
+        .routes(routes!(workers::list))
+        .routes(routes!(direct_worker::quiet))
+        .routes(routes!(direct_worker::terminate))
         .routes(routes!(tenants::list))
         .routes(routes!(tenant_stats::stats))
 }

@@ -19,6 +19,7 @@ WITH
     of_pools AS (DELETE FROM pools),
     of_rate_keys AS (DELETE FROM rate_keys),
     of_crons AS (DELETE FROM crons),
+    of_cron_runs AS (DELETE FROM cron_runs),
     of_workflows AS (DELETE FROM workflows),
     of_workflow_steps AS (DELETE FROM workflow_steps),
     of_webhooks AS (DELETE FROM webhooks),

@@ -17,6 +17,7 @@ DELETE FROM queues;
 DELETE FROM pools;
 DELETE FROM rate_keys;
 DELETE FROM crons;
+DELETE FROM cron_runs;
 DELETE FROM workflows;
 DELETE FROM workflow_steps;
 DELETE FROM webhooks;

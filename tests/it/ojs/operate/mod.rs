@@ -4,6 +4,7 @@ mod bulk;
 mod dead_letters;
 mod jobs;
 mod stats;
+mod workers;
 
 use crate::conformance::jobs::{discard, nothing, request, retry};
 use serde_json::{Value, json};

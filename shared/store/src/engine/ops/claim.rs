@@ -33,7 +33,7 @@ pub(in super::super) async fn apply<S: Session>(
     let resumed: Vec<(i64, i64)> = seqs
         .iter()
         .filter_map(|seq| unit.job(*seq))
-        .filter(|job| job.attempt > 1)
+        .filter(|job| has_past(unit, job))
         .filter_map(|job| job.position.as_ref().map(|position| (job.seq, position.turn)))
         .collect();
     unit.flush(session).await?;
@@ -186,6 +186,12 @@ fn start(unit: &mut Unit, seq: i64, request: &ClaimRequest, ids: &dyn Ids) -> Re
     unit.note(seq, EventName::JobStarted, data, request.now)
 }
 
+/// Whether something may have been done for this job before: it was claimed before, or more is told of its engagement
+/// than that it was enqueued and is started now. Attempts alone do not say: an operator may let them begin again.
+fn has_past(unit: &Unit, job: &JobRow) -> bool {
+    job.attempt > 1 || unit.engagement_of(job.seq).is_some_and(|row| row.events > 2)
+}
+
 fn claimed(
     unit: &Unit,
     seq: i64,
@@ -201,7 +207,7 @@ fn claimed(
         position: job.position.clone().unwrap_or_default(),
         checkpoints,
         budget: unit.budget_of(seq),
-        has_past: row.messages > 0 || job.attempt > 1,
+        has_past: row.messages > 0 || has_past(unit, job),
     });
     Some(Claim {
         job: job.id.clone(),

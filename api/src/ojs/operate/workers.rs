@@ -1,0 +1,116 @@
+//! `GET /ojs/v1/admin/workers`: who works, over HTTP and of our own.
+
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::Params;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use turnstone_domain::Timestamp;
+use turnstone_store::{Directive, WorkerBeat, WorkerKind, WorkerState};
+use utoipa::ToSchema;
+
+/// A worker.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct WorkerItem {
+    id: String,
+    /// running; quiet, when it takes no further jobs; terminate, when it was told to end; stale, when it fell silent.
+    state: &'static str,
+    /// own: it serves agent jobs; http: it serves plain jobs.
+    kind: WorkerItemKind,
+    /// What it was told to do.
+    directive: Option<&'static str>,
+    /// `*` stands for all; workers over HTTP do not say.
+    queues: Vec<String>,
+    active_jobs: i64,
+    /// The most at once; 0 when it does not say.
+    concurrency: i64,
+    hostname: String,
+    pid: i64,
+    version: String,
+    started_at: String,
+    last_heartbeat_at: String,
+}
+
+/// Whose worker it is.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum WorkerItemKind {
+    Own,
+    Http,
+}
+
+/// How many workers there are.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct WorkerSummary {
+    total: usize,
+    running: usize,
+    quiet: usize,
+    stale: usize,
+}
+
+/// Workers, by name.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct WorkerPage {
+    items: Vec<WorkerItem>,
+    summary: WorkerSummary,
+    pagination: WorkerPlace,
+}
+
+/// Where the page stands in the list.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct WorkerPlace {
+    total: usize,
+    page: u32,
+    per_page: u32,
+}
+
+/// Lists workers by name, with those that fell silent without leaving.
+#[utoipa::path(
+    get, path = "/ojs/v1/admin/workers", tag = "admin",
+    params(
+        ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
+        ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
+    ),
+    responses((status = 200, description = "The workers.", body = WorkerPage, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn list(State(app): State<Shared>, params: Params) -> Answer {
+    let (page, slice) = params.page()?;
+    let (workers, now) = (app.api.store.views.workers().await?, app.api.clock.now());
+    let of = |state: &str| workers.iter().filter(|worker| state_of(worker, now) == state).count();
+    let (total, running, stale) = (workers.len(), of("running"), of("stale"));
+    let summary = WorkerSummary { total, running, quiet: total - running - stale, stale };
+    let part = workers.iter().skip(slice.offset as usize).take(slice.limit as usize);
+    let items = part.map(|worker| item(worker, now)).collect();
+    let pagination = WorkerPlace { total, page, per_page: slice.limit };
+    Ok(reply::typed(StatusCode::OK, &WorkerPage { items, summary, pagination }))
+}
+
+fn state_of(worker: &WorkerBeat, now: Timestamp) -> &'static str {
+    match (worker.is_alive(now), worker.directive, worker.state) {
+        (false, ..) => "stale",
+        (true, Some(Directive::Terminate), _) => "terminate",
+        (true, Some(Directive::Quiet), _) | (true, None, WorkerState::Draining) => "quiet",
+        (true, None, WorkerState::Running) => "running",
+    }
+}
+
+fn item(worker: &WorkerBeat, now: Timestamp) -> WorkerItem {
+    WorkerItem {
+        id: worker.name.clone(),
+        state: state_of(worker, now),
+        kind: match worker.kind {
+            WorkerKind::Own => WorkerItemKind::Own,
+            WorkerKind::Http => WorkerItemKind::Http,
+        },
+        directive: worker.directive.map(Directive::as_str),
+        queues: worker.queues.clone(),
+        active_jobs: worker.busy,
+        concurrency: worker.slots,
+        hostname: worker.host.clone(),
+        pid: worker.pid,
+        version: worker.version.clone(),
+        started_at: worker.started_at.to_rfc3339(),
+        last_heartbeat_at: worker.seen_at.to_rfc3339(),
+    }
+}
