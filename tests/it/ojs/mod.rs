@@ -7,7 +7,6 @@ mod envelope;
 mod events;
 mod operate;
 mod refused;
-mod work;
 mod tenancy;
 mod webhooks;
 mod work;
