@@ -1,6 +1,7 @@
 //! The OJS server through HTTP alone. Every case runs over SQLite and over PostgreSQL, at a time that the case moves.
 
 mod attest;
+mod batch;
 mod control;
 mod cron;
 mod envelope;
@@ -10,6 +11,8 @@ mod refused;
 mod tenancy;
 mod webhooks;
 mod work;
+mod unique;
+mod workflows;
 
 /// Makes a test of each case per database. A case takes a [`turnstone_tests::OjsServer`] of its own.
 macro_rules! on_both {
