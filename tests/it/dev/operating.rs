@@ -10,7 +10,8 @@ async fn dev() -> (Dev, tempfile::TempDir) {
 
 impl Dev {
     async fn post(&self, path: &str, body: &Value) -> Value {
-        let answer = self.http.post(format!("{}{path}", self.url)).json(body).send().await.expect("an answer");
+        let answer =
+            self.http.post(format!("{}{path}", self.url)).json(body).send().await.expect("an answer");
         let status = answer.status();
         let answer: Value = answer.json().await.expect("JSON");
         assert!(status.is_success(), "POST {path}: {status} {answer}");
@@ -58,9 +59,13 @@ async fn queues_are_listed_paused_by_pattern_bounded_and_purged() {
     let planned = dev.says_ok(&["queue", "pause", "--matching", "mail.*", "--dry-run"]).await;
     assert_eq!(planned, "would pause mail.fast\nwould pause mail.slow");
     assert_eq!(dev.json_of(&["queue", "show", "mail.fast"]).await["queue"]["paused"], false);
-    assert_eq!(dev.says_ok(&["queue", "pause", "--matching", "mail.*"]).await, "mail.fast paused\nmail.slow paused");
+    assert_eq!(
+        dev.says_ok(&["queue", "pause", "--matching", "mail.*"]).await,
+        "mail.fast paused\nmail.slow paused"
+    );
     assert_eq!(dev.json_of(&["queue", "show", "mail.fast"]).await["queue"]["paused"], true);
-    let fetched = dev.post("/ojs/v1/workers/fetch", &json!({"queues": ["mail.fast", "reports"], "count": 9})).await;
+    let fetched =
+        dev.post("/ojs/v1/workers/fetch", &json!({"queues": ["mail.fast", "reports"], "count": 9})).await;
     assert_eq!(fetched["jobs"].as_array().unwrap().len(), 1, "{fetched}");
     assert_eq!(dev.says_ok(&["queue", "resume", "mail.fast"]).await, "mail.fast resumed");
     assert!(dev.says_ok(&["queue", "show", "mail.fast"]).await.contains("available    2"));
@@ -73,7 +78,10 @@ async fn queues_are_listed_paused_by_pattern_bounded_and_purged() {
     dev.says_ok(&["job", "cancel", "--queue", "mail.fast"]).await;
     let planned = dev.says_ok(&["queue", "purge", "mail.fast", "--state", "cancelled", "--dry-run"]).await;
     assert_eq!(planned, "2 cancelled jobs would be deleted");
-    assert_eq!(dev.says_ok(&["queue", "purge", "mail.fast", "--state", "cancelled"]).await, "2 cancelled jobs deleted");
+    assert_eq!(
+        dev.says_ok(&["queue", "purge", "mail.fast", "--state", "cancelled"]).await,
+        "2 cancelled jobs deleted"
+    );
 }
 
 #[tokio::test]
@@ -99,7 +107,10 @@ async fn dead_letters_are_listed_retried_and_deleted() {
         dev.says_ok(&["dead-letter", "list", "-o", "ids"]).await.lines().map(str::to_owned).collect();
     listed.sort();
     assert_eq!(listed, ids);
-    assert_eq!(dev.says_ok(&["dead-letter", "retry", "--queue", "mail", "--dry-run"]).await, "would retry 3 jobs");
+    assert_eq!(
+        dev.says_ok(&["dead-letter", "retry", "--queue", "mail", "--dry-run"]).await,
+        "would retry 3 jobs"
+    );
     assert_eq!(dev.says_ok(&["dead-letter", "retry", &ids[0]]).await, format!("{} available again", ids[0]));
     assert_eq!(dev.json_of(&["job", "get", &ids[0]]).await["attempt"], 0);
     assert_eq!(dev.says_ok(&["dead-letter", "delete", &ids[1]]).await, format!("{} deleted", ids[1]));
@@ -112,7 +123,17 @@ async fn dead_letters_are_listed_retried_and_deleted() {
 async fn cron_entries_are_made_paused_triggered_and_deleted() {
     let (dev, _folder) = dev().await;
     let made = dev
-        .says_ok(&["cron", "apply", "nightly", "--at", "0 3 * * *", "--zone", "Europe/Berlin", "--type", "report.build"])
+        .says_ok(&[
+            "cron",
+            "apply",
+            "nightly",
+            "--at",
+            "0 3 * * *",
+            "--zone",
+            "Europe/Berlin",
+            "--type",
+            "report.build",
+        ])
         .await;
     assert!(made.starts_with("nightly runs next at 2") && made.ends_with("(Europe/Berlin)"), "{made}");
     let listed = dev.json_of(&["cron", "list"]).await;
@@ -152,7 +173,8 @@ async fn workflows_are_started_followed_and_cancelled() {
 #[tokio::test]
 async fn webhooks_are_added_rotated_and_deleted_and_show_their_secret_once() {
     let (dev, _folder) = dev().await;
-    let added = dev.json_of(&["webhook", "add", "https://example.com/hook", "--events", "job.completed"]).await;
+    let added =
+        dev.json_of(&["webhook", "add", "https://example.com/hook", "--events", "job.completed"]).await;
     let (id, secret) = (added["id"].as_str().unwrap(), added["secret"].as_str().unwrap());
     assert!(secret.len() > 20, "{added}");
     let listed = dev.says_ok(&["webhook", "list", "-o", "json"]).await;

@@ -9,9 +9,9 @@ mod events;
 mod operate;
 mod refused;
 mod tenancy;
+mod unique;
 mod webhooks;
 mod work;
-mod unique;
 mod workflows;
 
 /// Makes a test of each case per database. A case takes a [`turnstone_tests::OjsServer`] of its own.
