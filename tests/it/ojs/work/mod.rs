@@ -4,6 +4,7 @@ mod beats;
 mod ends;
 mod failures;
 mod fetching;
+mod killed;
 mod progress;
 mod saved_states;
 mod time;

@@ -1,0 +1,141 @@
+//! Workers in Python, killed without warning, and a server that is killed under them: every job ends once.
+
+use crate::program::Program;
+use crate::random::Random;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tokio::process::{Child, Command};
+use turnstone_domain::JobState;
+use turnstone_domain::state::Trigger;
+use turnstone_tests::{Backend, Fleet, OjsServer, Place};
+
+/// Workers at once.
+const WORKERS: usize = 8;
+/// How long a worker reserves what it fetches.
+const RESERVE: &str = "2000";
+/// From one kill to the next.
+const PAUSE: Duration = Duration::from_millis(250);
+/// Nothing here may take longer.
+const PATIENCE: Duration = Duration::from_secs(1_200);
+
+/// `examples/worker.py`, which is killed when it is dropped.
+fn worker(url: &str, name: &str) -> Child {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/worker.py");
+    Command::new("python3")
+        .arg(script)
+        .args([url, "q", "--id", name, "--reserve-ms", RESERVE])
+        .env("no_proxy", "*")
+        .kill_on_drop(true)
+        .spawn()
+        .expect("python3 runs")
+}
+
+fn job(n: usize) -> Value {
+    let retry = json!({"max_attempts": 1000, "initial_interval": "PT0.1S"});
+    json!({"type": "echo", "args": [n], "options": {"queue": "q", "retry": retry}})
+}
+
+/// The edge of the table that an event tells of, if it tells of one.
+fn edge(event: &str) -> Option<Trigger> {
+    match event {
+        "job.started" => Some(Trigger::Claim),
+        "job.completed" => Some(Trigger::Complete),
+        "job.retrying" => Some(Trigger::Retry),
+        "job.discarded" => Some(Trigger::Discard),
+        "job.yielded" => Some(Trigger::Yield),
+        "job.available" => Some(Trigger::RetryDue),
+        "lease.expired" => Some(Trigger::LeaseExpired),
+        _ => None,
+    }
+}
+
+/// Every job was completed once, and went there along the edges of the table.
+async fn check(place: &Place, jobs: usize) {
+    let rows: Vec<(i64, String)> = place.rows("SELECT job_seq, name FROM events ORDER BY job_seq, seq").await;
+    let mut walks: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+    for (seq, name) in rows {
+        walks.entry(seq).or_default().push(name);
+    }
+    assert_eq!(walks.len(), jobs);
+    for events in walks.values() {
+        assert_eq!(events[0], "job.enqueued");
+        let end = events.iter().filter_map(|name| edge(name)).try_fold(JobState::Available, JobState::after);
+        assert_eq!(end, Some(JobState::Completed), "{events:?}");
+        assert_eq!(events.iter().filter(|name| *name == "job.completed").count(), 1, "{events:?}");
+    }
+    assert_eq!(place.number("SELECT count(*) FROM job_results").await, i64::try_from(jobs).unwrap());
+}
+
+async fn every_job_is_completed_once_whoever_is_killed(backend: Backend) {
+    let asked = std::env::var("TURNSTONE_OJS_JOBS").ok().and_then(|jobs| jobs.parse().ok());
+    let jobs: usize = asked.unwrap_or(500);
+    let server = OjsServer::over(Fleet::builder().on(backend).in_real_time().workers(0).start().await);
+    let _time = server.fleet.keep_time();
+    for n in 0..jobs {
+        server.push(&job(n)).await;
+    }
+    let mut random = Random::new(4_711);
+    let name = |n: usize| format!("w{n}");
+    let mut workers: Vec<Child> = (0..WORKERS).map(|n| worker(&server.fleet.url, &name(n))).collect();
+    let (began, mut kills) = (Instant::now(), 0);
+    while server.fleet.number("SELECT count(*) FROM jobs WHERE ended_at IS NULL").await > 0 {
+        assert!(began.elapsed() < PATIENCE, "jobs are lost");
+        tokio::time::sleep(PAUSE).await;
+        let victim = random.below(WORKERS);
+        workers[victim].kill().await.expect("a kill");
+        kills += 1;
+        workers[victim] = worker(&server.fleet.url, &name(victim));
+    }
+    eprintln!("{jobs} jobs and {kills} kills in {:?}", began.elapsed());
+    drop(workers);
+    check(&server.fleet.place, jobs).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_job_is_completed_once_whoever_is_killed_on_sqlite() {
+    every_job_is_completed_once_whoever_is_killed(Backend::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_job_is_completed_once_whoever_is_killed_on_postgres() {
+    every_job_is_completed_once_whoever_is_killed(Backend::Postgres).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_worker_outlives_its_server_and_its_own_death() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |bind: &str| Program::start(folder.path(), &["dev", "--data", "data", "--bind", bind], &[]);
+    let mut server = start("127.0.0.1:0");
+    let url = server.first_line("turnstone listens on ").await;
+    let bind = url.trim_start_matches("http://").to_owned();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let jobs = 200;
+    for n in 0..jobs {
+        let sent = http.post(format!("{url}/ojs/v1/jobs")).json(&job(n)).send().await.unwrap();
+        assert_eq!(sent.status(), 201);
+    }
+    let place: Place = folder.path().join("data/turnstone.db").into();
+    let completed = || place.number("SELECT count(*) FROM jobs WHERE state = 'completed'");
+    let mut python = worker(&url, "python");
+    while completed().await < 20 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    server.signal("KILL");
+    server.ended().await;
+    drop(server);
+    let before = completed().await;
+    let mut server = start(&bind);
+    server.says("turnstone listens on ").await;
+    while completed().await < before + 20 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    python.kill().await.unwrap();
+    let _next = worker(&url, "python");
+    while completed().await < jobs as i64 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    check(&place, jobs).await;
+    server.stop().await;
+}
