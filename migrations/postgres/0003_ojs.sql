@@ -14,11 +14,21 @@ ALTER TABLE jobs ADD COLUMN held BIGINT NOT NULL DEFAULT 0 CHECK (held IN (0, 1)
 ALTER TABLE jobs ADD COLUMN calls_again BIGINT NOT NULL DEFAULT 0;                              -- how often one of its calls was asked to be made again
 ALTER TABLE jobs ADD COLUMN dead_letter BIGINT NOT NULL DEFAULT 0 CHECK (dead_letter IN (0, 1)); -- kept for a manual retry when discarded
 ALTER TABLE jobs ADD COLUMN runtime_tags TEXT;          -- JSON: what a worker's runtime has to offer
+ALTER TABLE jobs ADD COLUMN set_aside BIGINT NOT NULL DEFAULT 0 CHECK (set_aside IN (0, 1));     -- its limit is used up: claims need not look at it
+ALTER TABLE jobs ADD COLUMN on_limit TEXT CHECK (on_limit IN ('reschedule', 'drop'));           -- NULL: it waits
 CREATE INDEX jobs_unique   ON jobs (unique_key, state, created_at) WHERE unique_key IS NOT NULL;
 CREATE INDEX jobs_workflow ON jobs (workflow_seq) WHERE workflow_seq IS NOT NULL;
 CREATE INDEX jobs_cron     ON jobs (cron_name) WHERE cron_name IS NOT NULL AND ended_at IS NULL;
 CREATE INDEX jobs_dead     ON jobs (seq) WHERE state = 'discarded' AND dead_letter = 1;
 CREATE INDEX jobs_running  ON jobs (queue) WHERE state = 'active';
+CREATE INDEX jobs_started  ON jobs (limit_key) WHERE state = 'active' AND limit_key IS NOT NULL;
+CREATE INDEX jobs_limited  ON jobs (limit_key, queue, kind, priority DESC, seq) WHERE state = 'available' AND limit_key IS NOT NULL;
+CREATE INDEX jobs_paused   ON jobs (queue) WHERE state = 'available' AND held = 1;
+CREATE INDEX jobs_waiting_in ON jobs (queue, run_at) WHERE state IN ('scheduled', 'retryable');
+
+-- What a claim looks through: neither paused jobs nor those whose limit is used up.
+DROP INDEX jobs_available;
+CREATE INDEX jobs_available ON jobs (kind, queue, priority DESC, seq) WHERE state = 'available' AND held = 0 AND set_aside = 0;
 CREATE INDEX jobs_tenant   ON jobs (tenant, seq) WHERE tenant IS NOT NULL;
 
 -- What the predecessors of a workflow's step returned: JSON list.
@@ -30,28 +40,48 @@ ALTER TABLE queues ADD COLUMN pool TEXT;
 ALTER TABLE queues ADD COLUMN weight BIGINT NOT NULL DEFAULT 1 CHECK (weight > 0);
 ALTER TABLE queues ADD COLUMN pass BIGINT NOT NULL DEFAULT 0;                                    -- virtual time in its pool
 ALTER TABLE queues ADD COLUMN created_at BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE queues ADD COLUMN claims BIGINT NOT NULL DEFAULT 0;                                  -- since it is in its pool
+ALTER TABLE queues ADD COLUMN max_depth BIGINT;            -- waiting jobs, at most
+ALTER TABLE queues ADD COLUMN max_bytes BIGINT;            -- of their payloads together, at most
+ALTER TABLE queues ADD COLUMN warn_at BIGINT;              -- clients are told when this many wait
+ALTER TABLE queues ADD COLUMN concurrency BIGINT;          -- active jobs, at most
+ALTER TABLE queues ADD COLUMN rate BIGINT;                 -- starts per period
+ALTER TABLE queues ADD COLUMN period_ms BIGINT;
+ALTER TABLE queues ADD COLUMN throttle_ms BIGINT;          -- least time between two starts
+ALTER TABLE queues ADD COLUMN window_at BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE queues ADD COLUMN started BIGINT NOT NULL DEFAULT 0;   -- starts since window_at
+ALTER TABLE queues ADD COLUMN next_at BIGINT NOT NULL DEFAULT 0;   -- nothing starts before
+ALTER TABLE queues ADD COLUMN opens_at BIGINT;             -- when to ring for those who wait
 
 -- Queues that share workers by weight.
 CREATE TABLE pools (
-    name     TEXT PRIMARY KEY,
-    strategy TEXT    NOT NULL,
-    config   TEXT    NOT NULL,
-    pass     BIGINT NOT NULL DEFAULT 0                 -- virtual time of the pool
+    name       TEXT PRIMARY KEY,
+    strategy   TEXT    NOT NULL CHECK (strategy IN ('weighted', 'round_robin', 'strict')),
+    config     TEXT    NOT NULL,                        -- JSON: as it was sent
+    pass       BIGINT NOT NULL DEFAULT 0,              -- virtual time of the pool
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
 );
 
--- Limits that jobs name by a key (and queues by `queue:` and their name): what they allow, and what is used of it.
+-- Limits that jobs name by a key: what they allow, and what is used of it. What is active is counted when it matters.
 CREATE TABLE rate_keys (
     name        TEXT PRIMARY KEY,
+    asked       TEXT,                                   -- JSON: the limit that jobs named last
+    overridden  BIGINT NOT NULL DEFAULT 0 CHECK (overridden IN (0, 1)),
     concurrency BIGINT,
     rate        BIGINT,                                -- starts per period
     period_ms   BIGINT,
     throttle_ms BIGINT,                                -- least time between two starts
-    active      BIGINT NOT NULL DEFAULT 0,
     window_at   BIGINT NOT NULL DEFAULT 0,
     started     BIGINT NOT NULL DEFAULT 0,             -- starts since window_at
     next_at     BIGINT NOT NULL DEFAULT 0,             -- nothing starts before
-    CHECK (active >= 0 AND started >= 0)
+    booked_at   BIGINT NOT NULL DEFAULT 0,             -- the last start that was promised to a rescheduled job
+    waiting     BIGINT NOT NULL DEFAULT 0 CHECK (waiting IN (0, 1)),   -- jobs are set aside for it
+    opens_at    BIGINT,                                -- when to ring for them
+    CHECK (started >= 0)
 );
+CREATE INDEX rate_keys_waiting ON rate_keys (next_at) WHERE waiting = 1;
+CREATE INDEX rate_keys_opening ON rate_keys (opens_at) WHERE opens_at IS NOT NULL;
 
 -- Workers over HTTP stand beside our own once they have beaten. A directive is what an operator wants of a worker.
 ALTER TABLE workers ADD COLUMN kind TEXT NOT NULL DEFAULT 'own' CHECK (kind IN ('own', 'http'));

@@ -63,6 +63,8 @@ events! {
     JobAvailable = "job.available", "reason";
     /// A worker over HTTP saved a state for the next attempt.
     JobCheckpointed = "job.checkpointed", "sequence";
+    /// The limit that the job names is used up; it waits for a later time.
+    JobRescheduled = "job.rescheduled", "reason, scheduled_at";
     /// The worker gave the job back between two phases; not a failure.
     JobYielded = "job.yielded", "reason";
     /// The worker's lease ran out; another worker goes on from the last checkpoint.
@@ -113,6 +115,10 @@ events! {
     WorkflowFailed = "workflow.failed", "workflow_id, type, name, succeeded, steps";
     /// Somebody ended a workflow.
     WorkflowCancelled = "workflow.cancelled", "workflow_id, type, name";
+    /// Somebody paused the queue: nothing in it is claimed.
+    QueuePaused = "queue.paused", "queue, subject";
+    /// Somebody resumed the queue.
+    QueueResumed = "queue.resumed", "queue, subject";
 }
 
 impl EventName {

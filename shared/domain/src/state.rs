@@ -54,6 +54,10 @@ pub enum Trigger {
     Expire,
     /// An operator has a discarded job tried again from its first attempt (OJS dead letter §4).
     Revive,
+    /// The limit that the job names is used up, and it asked for a later time (OJS rate limiting §5).
+    Reschedule,
+    /// The limit that the job names is used up, and it asked to be dropped then (OJS rate limiting §5).
+    Drop,
 }
 
 impl JobState {
@@ -120,6 +124,8 @@ pub const TRANSITIONS: &[(JobState, Trigger, JobState)] = {
         (S::Available, T::Claim, S::Active),
         (S::Available, T::Cancel, S::Cancelled),
         (S::Available, T::Expire, S::Discarded),
+        (S::Available, T::Reschedule, S::Scheduled),
+        (S::Available, T::Drop, S::Discarded),
         (S::Pending, T::Activate, S::Available),
         (S::Pending, T::Cancel, S::Cancelled),
         (S::Pending, T::Expire, S::Discarded),

@@ -90,3 +90,21 @@ pub enum OnLimit {
     /// It ends discarded.
     Drop,
 }
+
+impl OnLimit {
+    /// The word as on the wire and in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Wait => "wait",
+            Self::Reschedule => "reschedule",
+            Self::Drop => "drop",
+        }
+    }
+
+    /// Reads [`OnLimit::as_str`].
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Wait, Self::Reschedule, Self::Drop].into_iter().find(|wish| wish.as_str() == text)
+    }
+}

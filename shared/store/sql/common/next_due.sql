@@ -15,6 +15,10 @@ FROM (SELECT min(run_at) AS due FROM jobs WHERE state IN ('scheduled', 'retryabl
       UNION ALL
       SELECT min(expires_at) FROM jobs WHERE expires_at IS NOT NULL AND ended_at IS NULL
       UNION ALL
+      SELECT min(opens_at) FROM rate_keys WHERE opens_at IS NOT NULL
+      UNION ALL
+      SELECT min(opens_at) FROM queues
+      UNION ALL
       SELECT min(deadline_at) FROM reviews WHERE state = 'open'
       UNION ALL
       SELECT min(next_run_at) FROM crons WHERE next_run_at IS NOT NULL) AS dues

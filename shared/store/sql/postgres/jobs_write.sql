@@ -1,7 +1,8 @@
 -- Writes what changes in the life of a job, for many jobs at once. A row is written only if its token is as it was read.
 -- Differs from SQLite: an array per column.
 UPDATE jobs
-SET state            = r.state,
+SET set_aside        = 0,
+    state            = r.state,
     attempt          = r.attempt,
     failures         = r.failures,
     lapses           = r.lapses,

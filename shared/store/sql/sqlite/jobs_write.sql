@@ -2,7 +2,8 @@
 -- A row is written only if its token is as it was read.
 -- Differs from PostgreSQL: json_each.
 UPDATE jobs
-SET state            = r.value ->> 1,
+SET set_aside        = 0,
+    state            = r.value ->> 1,
     attempt          = r.value ->> 2,
     failures         = r.value ->> 3,
     lapses           = r.value ->> 4,

@@ -1,4 +1,9 @@
--- The next $1 numbers for jobs and workflows. An engagement and its budget take the number of their first job.
+-- The next $1 numbers for jobs. An engagement and its budget take the number of their first job; workflows and events
+-- that belong to no job take numbers of their own.
 -- Differs from PostgreSQL: one writer, so the numbers follow the highest one.
 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
-SELECT i + max((SELECT coalesce(max(seq), 0) FROM jobs), (SELECT coalesce(max(seq), 0) FROM workflows)) AS seq FROM n
+SELECT i + (SELECT coalesce(max(seq), 0)
+            FROM (SELECT max(seq) AS seq FROM jobs
+                  UNION ALL SELECT max(seq) FROM workflows
+                  UNION ALL SELECT max(stream) FROM events)) AS seq
+FROM n

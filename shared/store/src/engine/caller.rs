@@ -1,6 +1,7 @@
 //! The writing side of the four traits: each call is one request to the writer.
 
 use super::columns::Columns;
+use super::ops::claim::{self, ReadyQueue};
 use super::ops::leases;
 use super::ops::turns::{TurnEnd, TurnStep};
 use super::rows;
@@ -13,6 +14,8 @@ use crate::{
     NewAgent, Pushed, Recall, Standing, StoreError, Term, Upkeep, WorkerBeat, sql,
 };
 use async_trait::async_trait;
+use backon::{BackoffBuilder, ExponentialBuilder};
+use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use turnstone_domain::budget::Budget;
@@ -34,10 +37,15 @@ impl<R: Reader> Engine<R> {
     }
 
     /// Whether it is worth asking the writer for jobs, and of which queues: an idle poll is one read.
-    pub(super) async fn has_work_for(&self, request: &mut ClaimRequest) -> Result<bool, StoreError> {
+    pub(super) async fn work_for(
+        &self,
+        asked: &[String],
+        request: &ClaimRequest,
+    ) -> Result<Option<claim::Ask>, StoreError> {
         let ready = self.ready_queues(request.kind, request.now).await?;
-        request.queues = wanted(&request.queues, ready);
-        Ok(!request.queues.is_empty() && request.limit > 0)
+        let queues = wanted(asked, &ready);
+        let has_work = !queues.is_empty() && request.limit > 0;
+        Ok(has_work.then(|| claim::Ask { request: ClaimRequest { queues, ..request.clone() }, ready }))
     }
 
     async fn count(&self, request: Request) -> Result<usize, StoreError> {
@@ -92,13 +100,17 @@ impl<R: Reader> Intake for Engine<R> {
 #[async_trait]
 impl<R: Reader> Ledger for Engine<R> {
     async fn claim(&self, mut request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
-        if !self.has_work_for(&mut request).await? {
-            return Ok(Vec::new());
+        let asked = std::mem::take(&mut request.queues);
+        let mut pauses = again().build();
+        while let Some(ask) = self.work_for(&asked, &request).await? {
+            let Answer::Claims(claimed) = self.request(Request::Claim(ask)).await? else {
+                return Err(StoreError::Closed);
+            };
+            let pause = pauses.next().filter(|_| claimed.busy && claimed.claims.is_empty());
+            let Some(pause) = pause else { return Ok(claimed.claims) };
+            tokio::time::sleep(pause).await;
         }
-        match self.request(Request::Claim(request)).await? {
-            Answer::Claims(claims) => Ok(claims),
-            _ => Err(StoreError::Closed),
-        }
+        Ok(Vec::new())
     }
 
     async fn checkpoint(
@@ -224,13 +236,23 @@ impl<R: Reader> Upkeep for Engine<R> {
     }
 }
 
+/// The pauses of a claim that found what it wanted in the hands of others: together less than half a second.
+pub(super) fn again() -> ExponentialBuilder {
+    ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(2))
+        .with_max_delay(Duration::from_millis(50))
+        .with_max_times(12)
+        .with_jitter()
+}
+
 /// The queues to claim from: those asked for, in their order, that have a job. `*` stands for every queue.
-fn wanted(asked: &[String], ready: Vec<String>) -> Vec<String> {
+fn wanted(asked: &[String], ready: &[ReadyQueue]) -> Vec<String> {
+    let has_job = |queue: &&ReadyQueue| queue.ready;
     if asked.iter().any(|queue| queue == "*") {
-        return ready;
+        return ready.iter().filter(has_job).map(|queue| queue.name.clone()).collect();
     }
     let mut wanted: Vec<String> = Vec::new();
-    for queue in asked.iter().filter(|queue| ready.contains(queue)) {
+    for queue in asked.iter().filter(|name| ready.iter().filter(has_job).any(|queue| queue.name == **name)) {
         if !wanted.contains(queue) {
             wanted.push(queue.clone());
         }
@@ -240,13 +262,22 @@ fn wanted(asked: &[String], ready: Vec<String>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::wanted;
+    use super::{ReadyQueue, wanted};
 
     #[test]
     fn queues_keep_the_order_in_which_they_were_asked_for() {
         let list = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
-        assert_eq!(wanted(&list(&["b", "a", "b", "c"]), list(&["a", "b"])), list(&["b", "a"]));
-        assert_eq!(wanted(&list(&["*"]), list(&["a", "b"])), list(&["a", "b"]));
-        assert!(wanted(&list(&["x"]), list(&["a"])).is_empty());
+        let queue = |name: &&str, ready: bool| ReadyQueue {
+            name: (*name).to_owned(),
+            pool: None,
+            limited: !ready,
+            ready,
+            set_aside: false,
+        };
+        let ready = |names: &[&str]| names.iter().map(|name| queue(name, true)).collect::<Vec<_>>();
+        assert_eq!(wanted(&list(&["b", "a", "b", "c"]), &ready(&["a", "b"])), list(&["b", "a"]));
+        assert_eq!(wanted(&list(&["*"]), &ready(&["a", "b"])), list(&["a", "b"]));
+        assert!(wanted(&list(&["x"]), &ready(&["a"])).is_empty());
+        assert!(wanted(&list(&["a", "*"]), &[queue(&"a", false)]).is_empty(), "its limit is used up");
     }
 }

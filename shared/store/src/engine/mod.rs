@@ -10,6 +10,7 @@ mod crons;
 mod definitions;
 mod feed;
 mod held;
+mod limited;
 mod operate;
 mod ops;
 mod queues;
@@ -27,6 +28,7 @@ mod writer;
 use crate::limits::RateLimits;
 use crate::{Doorbell, Store};
 use held::Held;
+use limited::LimitedQueues;
 use session::{Reader, Session};
 use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc};
@@ -41,6 +43,7 @@ pub(crate) struct Engine<R> {
     readers: R,
     writer: mpsc::Sender<Asked>,
     held: Arc<Held>,
+    limited: Arc<LimitedQueues>,
 }
 
 /// Starts a writer per session on the current runtime; they share one inbox and end when the store is dropped.
@@ -54,11 +57,13 @@ pub(crate) fn start<R: Reader, S: Session>(
     let (writer, inbox) = mpsc::channel(INBOX);
     let inbox = Arc::new(Mutex::new(inbox));
     let held: Arc<Held> = Arc::default();
+    let limited: Arc<LimitedQueues> = Arc::default();
     for session in sessions {
-        let writer = Writer::new(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held));
+        let writer =
+            Writer::new(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held), Arc::clone(&limited));
         tokio::spawn(writer.run(Arc::clone(&inbox)));
     }
-    let engine = Arc::new(Engine { readers, writer, held });
+    let engine = Arc::new(Engine { readers, writer, held, limited });
     Store {
         intake: Arc::clone(&engine) as _,
         ledger: Arc::clone(&engine) as _,

@@ -1,6 +1,7 @@
 //! What workers in any language write, reached over HTTP: acknowledgements, failures, beats, saved states, progress: the calls.
 
 use super::Engine;
+use super::caller::again;
 use super::ops::remote::{Answer as Remotely, Request as Remoted};
 use super::rows::{self, JobRow, get, maybe};
 use super::session::{Args, Reader};
@@ -11,6 +12,7 @@ use crate::{
     RemoteOutcome, Report, StoreError, WorkerBeat, WorkerState, sql,
 };
 use async_trait::async_trait;
+use backon::BackoffBuilder;
 use turnstone_domain::job::SavedState;
 use turnstone_domain::{Job, JobId, JobState, Timestamp};
 
@@ -53,18 +55,26 @@ impl<R: Reader> Engine<R> {
 impl<R: Reader> Remote for Engine<R> {
     async fn fetch(&self, mut request: ClaimRequest) -> Result<Vec<Job>, StoreError> {
         request.kind = JobKind::Plain;
-        if !self.has_work_for(&mut request).await? {
-            return Ok(Vec::new());
-        }
+        let asked = std::mem::take(&mut request.queues);
+        let Some(mut ask) = self.work_for(&asked, &request).await? else { return Ok(Vec::new()) };
         if !request.worker_id.is_empty()
             && let Some(worker) = self.worker(&request.worker_id).await?
             && (worker.state == WorkerState::Draining || worker.directive.is_some())
         {
             return Ok(Vec::new());
         }
-        match self.remotely(Remoted::Fetch(request)).await? {
-            Remotely::Fetched(rows) => self.complete(rows).await,
-            _ => Err(StoreError::Closed),
+        let mut pauses = again().build();
+        loop {
+            let Remotely::Fetched { rows, busy } = self.remotely(Remoted::Fetch(ask)).await? else {
+                return Err(StoreError::Closed);
+            };
+            let pause = pauses.next().filter(|_| busy && rows.is_empty());
+            let Some(pause) = pause else { return self.complete(rows).await };
+            tokio::time::sleep(pause).await;
+            match self.work_for(&asked, &request).await? {
+                Some(again) => ask = again,
+                None => return Ok(Vec::new()),
+            }
         }
     }
 

@@ -16,7 +16,7 @@ use turnstone_domain::budget::Budget;
 use turnstone_domain::message::Message;
 use turnstone_domain::review::NewReview;
 use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome};
-use turnstone_domain::{Checkpoint, EventName, JobError, JobId, NewEvent, RawJson, Timestamp};
+use turnstone_domain::{Checkpoint, EventName, JobError, JobId, JobState, NewEvent, RawJson, Timestamp};
 
 // Rows as the bulk statements of the same names take them: the order is theirs.
 type CheckpointInsert = (i64, i64, i64, i64, String, i64, i64, i64, Timestamp);
@@ -58,6 +58,8 @@ pub(super) struct Unit {
     pub(super) ended: Vec<Ended>,
     /// What units that were absorbed knew.
     told: Vec<Learnt>,
+    /// Queues whose jobs are active no longer: another may start in their place.
+    pub(super) left: BTreeSet<String>,
 }
 
 impl Unit {
@@ -116,6 +118,7 @@ impl Unit {
         self.told.append(&mut flushed.learnt());
         self.rings.append(&mut flushed.rings);
         self.ended.append(&mut flushed.ended);
+        self.left.append(&mut flushed.left);
     }
 
     /// What is known of the jobs when this unit is committed.
@@ -370,6 +373,10 @@ impl Unit {
             if job.moved {
                 moved.push(job.changes()?);
                 self.ended.extend(ended(job));
+                if job.read_state == JobState::Active && job.state != JobState::Active {
+                    self.left.insert(job.queue.clone());
+                    self.rings.extend(job.limit_key.as_ref().map(|_| Ring::Available));
+                }
             } else {
                 touched.push(job.touched()?);
             }

@@ -1,6 +1,7 @@
 //! Reads, on connections of their own.
 
 use super::columns::Columns;
+use super::ops::claim::ReadyQueue;
 use super::rows::{self, EngagementRow, Inconsistency, JobRow, get, json, time};
 use super::session::{Arg, Args, Reader};
 use super::statement::decode_all;
@@ -72,14 +73,25 @@ async fn by_seq<R: Reader, T>(
 }
 
 impl<R: Reader> Engine<R> {
-    /// Queues that have a job that is available, or will be as soon as somebody claims, by name.
+    /// Queues that have a job that is available, or will be as soon as somebody claims, and those with limits, by name.
     pub(super) async fn ready_queues(
         &self,
         kind: JobKind,
         now: Timestamp,
-    ) -> Result<Vec<String>, StoreError> {
+    ) -> Result<Vec<ReadyQueue>, StoreError> {
         let values = [kind.as_str().into(), now.0.into()];
-        all(&self.readers, "look for work", &sql::QUEUES_READY, &values, |row| get(row, "name")).await
+        let decode = |row: &R::Row| {
+            Ok(ReadyQueue {
+                name: get(row, "name")?,
+                pool: rows::maybe(row, "pool")?,
+                limited: get(row, "limited")?,
+                ready: get(row, "ready")?,
+                set_aside: get(row, "set_aside")?,
+            })
+        };
+        let queues = all(&self.readers, "look for work", &sql::QUEUES_READY, &values, decode).await?;
+        self.limited.learn(queues.iter().filter(|q| q.limited).map(|q| q.name.clone()).collect());
+        Ok(queues)
     }
 
     /// Jobs with everything that belongs to them, in the order of the rows. One whose history is gone already is left

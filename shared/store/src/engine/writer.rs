@@ -9,6 +9,7 @@
 
 use super::definitions::Definitions;
 use super::held::{Held, Learnt};
+use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{
     agents, cancel, claim, control, crons, decide, leader, leases, operate, prune, push, queues, remote,
@@ -18,10 +19,11 @@ use super::rows::JobRow;
 use super::session::{CommitError, Session};
 use super::unit::Unit;
 use crate::{
-    CancelOutcome, Claim, ClaimRequest, Decision, DecisionOutcome, Doorbell, Duty, LedgerError, NewAgent,
-    Pushed, RemoteOutcome, Report, Ring, StoreError, Term, WorkerBeat,
+    CancelOutcome, Decision, DecisionOutcome, Doorbell, Duty, LedgerError, NewAgent, Pushed, RemoteOutcome,
+    Report, Ring, StoreError, Term, WorkerBeat,
 };
 use backon::{BackoffBuilder, ExponentialBuilder};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -36,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What the writer is asked to do.
 pub(super) enum Request {
-    Claim(ClaimRequest),
+    Claim(claim::Ask),
     Cancel(JobId, Option<String>, Timestamp),
     Decide(ReviewId, Decision),
     Register(Box<NewAgent>),
@@ -60,7 +62,7 @@ pub(super) enum Request {
 
 /// What the writer did.
 pub(super) enum Answer {
-    Claims(Vec<Claim>),
+    Claims(claim::Claimed),
     Cancel(CancelOutcome),
     Decision(DecisionOutcome),
     Changed(bool),
@@ -140,11 +142,18 @@ pub(super) struct Writer<S> {
     doorbell: Doorbell,
     definitions: Definitions,
     held: Arc<Held>,
+    limited: Arc<LimitedQueues>,
 }
 
 impl<S: Session> Writer<S> {
-    pub(super) fn new(session: S, ids: Arc<dyn Ids>, doorbell: Doorbell, held: Arc<Held>) -> Self {
-        Self { session, ids, doorbell, definitions: Definitions::default(), held }
+    pub(super) fn new(
+        session: S,
+        ids: Arc<dyn Ids>,
+        doorbell: Doorbell,
+        held: Arc<Held>,
+        limited: Arc<LimitedQueues>,
+    ) -> Self {
+        Self { session, ids, doorbell, definitions: Definitions::default(), held, limited }
     }
 
     /// Works until every sender is gone.
@@ -244,6 +253,7 @@ impl<S: Session> Writer<S> {
     async fn apply(&mut self, batch: &[Asked], trusting: bool) -> Result<Outcome, StoreError> {
         let (mut rings, mut learnt, mut ended) = (Vec::new(), Vec::new(), Vec::new());
         let (mut steps, mut pushes, mut reports) = (Vec::new(), Vec::new(), Vec::new());
+        let mut left = BTreeSet::new();
         for asked in batch {
             match &asked.work {
                 Work::Turn(step, _) => steps.push(&**step),
@@ -262,6 +272,7 @@ impl<S: Session> Writer<S> {
         rings.append(&mut unit.rings);
         learnt.append(&mut unit.learnt());
         ended.append(&mut unit.ended);
+        left.append(&mut unit.left);
         let mut unit = Unit::default();
         let pushed = if pushes.is_empty() {
             Vec::new()
@@ -271,6 +282,7 @@ impl<S: Session> Writer<S> {
         rings.append(&mut unit.rings);
         learnt.append(&mut unit.learnt());
         ended.append(&mut unit.ended);
+        left.append(&mut unit.left);
         let mut unit = Unit::default();
         let reported = if reports.is_empty() {
             Vec::new()
@@ -280,6 +292,7 @@ impl<S: Session> Writer<S> {
         rings.append(&mut unit.rings);
         learnt.append(&mut unit.learnt());
         ended.append(&mut unit.ended);
+        left.append(&mut unit.left);
         let (mut stepped, mut pushed) = (stepped.into_iter(), pushed.into_iter());
         let mut reported = reported.into_iter();
         let mut done = Vec::with_capacity(batch.len());
@@ -295,6 +308,7 @@ impl<S: Session> Writer<S> {
                     rings.append(&mut unit.rings);
                     learnt.append(&mut unit.learnt());
                     ended.append(&mut unit.ended);
+                    left.append(&mut unit.left);
                     Done::Other(match answer {
                         Answer::Refused(error) => Err(error),
                         answer => Ok(answer),
@@ -309,6 +323,10 @@ impl<S: Session> Writer<S> {
             rings.append(&mut unit.rings);
             learnt.append(&mut unit.learnt());
             ended.append(&mut unit.ended);
+            left.append(&mut unit.left);
+        }
+        if self.limited.any_of(&left) {
+            rings.push(Ring::Available);
         }
         rings.dedup();
         Ok(Outcome { done, rings, learnt })

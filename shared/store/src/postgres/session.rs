@@ -72,8 +72,8 @@ pub(super) async fn remember_queues(
     text: &Text,
     queues: &[String],
 ) -> Result<(), StoreError> {
-    let named = queues.iter().filter(|name| *name != "*").map(|name| (name.clone(),)).collect();
-    let query = bound(text, Args::Rows(Columns::of::<(String,)>(named), &[]), false);
+    let named = queues.iter().filter(|name| *name != "*").map(|name| (name.clone(), 0)).collect();
+    let query = bound(text, Args::Rows(Columns::of::<(String, i64)>(named), &[]), false);
     // Through a pooler a statement and its execution stay together only within a transaction.
     let remembered = async {
         let mut tx = conn.begin().await?;

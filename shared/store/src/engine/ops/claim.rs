@@ -1,5 +1,10 @@
 //! Claim: `available → active`, a batch, with everything that is needed to go on where each job stopped.
 
+mod gate;
+mod keys;
+mod line;
+mod shares;
+
 use super::super::definitions::Definitions;
 use super::super::rows::{self, JobRow};
 use super::super::session::{Arg, Args, Session, limit};
@@ -8,8 +13,10 @@ use super::super::unit::Unit;
 use super::super::workflows::StepInput;
 use super::upkeep;
 use crate::{Claim, ClaimRequest, EngagementClaim, JobKind, Ring, StoreError, sql};
+use keys::{Keys, Passage};
+use line::{Line, Stop};
 use serde_json::json;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use turnstone_domain::job::Envelope;
 use turnstone_domain::retry::RetryPolicy;
@@ -21,15 +28,53 @@ const MOST_LOOKED_AT: usize = 4096;
 /// The scheduler looks again at least this often by itself; what is due earlier is rung for.
 const SOON_MS: i64 = 2_500;
 
-/// Claims up to `request.limit` jobs from the queues, in the order in which they are named.
+/// A claim, and the queues that looked as if they could serve it.
+pub(in super::super) struct Ask {
+    /// What a worker asks for; the queues are those of `ready` that it wants.
+    pub request: ClaimRequest,
+    /// Queues that have jobs, and those that have limits.
+    pub ready: Vec<ReadyQueue>,
+}
+
+/// A queue as the look before a claim sees it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in super::super) struct ReadyQueue {
+    pub name: String,
+    pub pool: Option<String>,
+    /// Whether it has a limit of its own.
+    pub limited: bool,
+    /// Whether it has a job that may be claimed.
+    pub ready: bool,
+    /// Whether anywhere jobs are set aside for a limit that may have opened.
+    pub set_aside: bool,
+}
+
+/// What a claim got.
+#[derive(Default)]
+pub(in super::super) struct Claimed {
+    pub claims: Vec<Claim>,
+    /// Whether another claim stood in the way: asking again may give more.
+    pub busy: bool,
+}
+
+/// Jobs that were chosen and started.
+pub(super) struct Taken {
+    pub seqs: Vec<i64>,
+    pub agents: HashMap<i64, Arc<AgentDefinition>>,
+    /// Whether another claim stood in the way: asking again may give more.
+    pub busy: bool,
+}
+
+/// Claims up to `request.limit` jobs from the queues, in the order in which they are named; queues of one pool share by
+/// their weights. A limit that another transaction uses just now is left out, so that no claim waits for another.
 pub(in super::super) async fn apply<S: Session>(
     session: &mut S,
     unit: &mut Unit,
-    request: &ClaimRequest,
+    ask: &Ask,
     definitions: &mut Definitions,
     ids: &dyn Ids,
-) -> Result<Vec<Claim>, StoreError> {
-    let (seqs, mut agents) = take(session, unit, request, definitions, ids).await?;
+) -> Result<Claimed, StoreError> {
+    let Taken { seqs, mut agents, busy } = take(session, unit, ask, definitions, ids).await?;
     let resumed: Vec<(i64, i64)> = seqs
         .iter()
         .filter_map(|seq| unit.job(*seq))
@@ -63,32 +108,39 @@ pub(in super::super) async fn apply<S: Session>(
         let step = steps.remove(&seq).unwrap_or_default();
         claims.extend(claim.map(|claim| Claim { parent_results: step.parent_results, ..claim }));
     }
-    Ok(claims)
+    Ok(Claimed { claims, busy })
 }
 
-/// Chooses jobs and starts them, in memory: nothing is written before the unit is flushed.
+/// Chooses jobs and starts them, in memory; what they use of limits and pools is written. The jobs are not written
+/// before the unit is flushed.
 pub(super) async fn take<S: Session>(
     session: &mut S,
     unit: &mut Unit,
-    request: &ClaimRequest,
+    ask: &Ask,
     definitions: &mut Definitions,
     ids: &dyn Ids,
-) -> Result<(Vec<i64>, HashMap<i64, Arc<AgentDefinition>>), StoreError> {
-    let (mut seqs, mut agents) = (Vec::new(), HashMap::new());
-    let tags = request.runtime_tags.as_ref().map(as_json).transpose()?;
-    for queue in &request.queues {
-        let room = request.limit.saturating_sub(seqs.len());
-        if room == 0 {
-            break;
-        }
-        let jobs = Wanted { request, tags: tags.as_deref(), queue, room };
-        upkeep::promote_for_claim(session, &mut unit.rings, &jobs.values(room), request.now).await?;
-        seqs.extend(jobs.choose(session, unit, definitions, &mut agents).await?);
+) -> Result<Taken, StoreError> {
+    let request = &ask.request;
+    let mut search = Search {
+        request,
+        tags: request.runtime_tags.as_ref().map(as_json).transpose()?,
+        definitions,
+        line: Line::form(session, ask).await?,
+        keys: Keys::default(),
+        agents: HashMap::new(),
+        set_aside: ask.ready.iter().any(|queue| queue.set_aside),
+        hasty: false,
+    };
+    let seqs = search.walk(session, unit).await?;
+    let Search { line, keys, agents, hasty, .. } = search;
+    let busy = line.busy || keys.busy() || hasty;
+    if line.write(session).await? | keys.write(session).await? {
+        unit.rings.push(Ring::Due);
     }
     for seq in &seqs {
         start(unit, *seq, request, ids)?;
     }
-    Ok((seqs, agents))
+    Ok(Taken { seqs, agents, busy })
 }
 
 /// Jobs of one queue.
@@ -97,7 +149,6 @@ struct Wanted<'a> {
     /// What the worker's runtime has to offer: JSON.
     tags: Option<&'a str>,
     queue: &'a str,
-    room: usize,
 }
 
 impl Wanted<'_> {
@@ -106,36 +157,143 @@ impl Wanted<'_> {
         let (kind, tenant) = (request.kind.as_str(), request.tenant.as_deref());
         [kind.into(), self.queue.into(), limit(rows).into(), request.now.0.into(), tenant.into(), tags.into()]
     }
+}
 
-    /// The next jobs, with their agents. A job that this version cannot read is left for a newer worker; those behind
-    /// it are looked at instead, so that it does not keep them from being claimed.
-    async fn choose<S: Session>(
-        &self,
+/// The way of one claim through the queues.
+struct Search<'a> {
+    request: &'a ClaimRequest,
+    /// What the worker's runtime has to offer: JSON.
+    tags: Option<String>,
+    definitions: &'a mut Definitions,
+    line: Line,
+    keys: Keys,
+    agents: HashMap<i64, Arc<AgentDefinition>>,
+    set_aside: bool,
+    /// Whether it gave up looking although there is more to look at.
+    hasty: bool,
+}
+
+impl Search<'_> {
+    /// The jobs to be claimed.
+    async fn walk<S: Session>(&mut self, session: &mut S, unit: &mut Unit) -> Result<Vec<i64>, StoreError> {
+        let mut seqs = Vec::new();
+        for mut stop in std::mem::take(&mut self.line.stops) {
+            let room = self.request.limit - seqs.len();
+            match &mut stop {
+                _ if room == 0 => {}
+                Stop::Queue(queue) => seqs.extend(self.serve(session, unit, queue, room).await?),
+                Stop::Pool(shares) => loop {
+                    let plan = shares.plan(self.request.limit - seqs.len());
+                    if plan.is_empty() {
+                        break;
+                    }
+                    for (at, asked) in plan {
+                        let queue = shares.queues[at].queue.clone();
+                        let got = self.serve(session, unit, &queue, asked).await?;
+                        shares.took(at, asked, got.len());
+                        seqs.extend(got);
+                    }
+                },
+            }
+            self.line.stops.push(stop);
+        }
+        Ok(seqs)
+    }
+
+    /// The next jobs of a queue, as many as its limit allows.
+    async fn serve<S: Session>(
+        &mut self,
         session: &mut S,
         unit: &mut Unit,
-        definitions: &mut Definitions,
-        agents: &mut HashMap<i64, Arc<AgentDefinition>>,
+        queue: &str,
+        room: usize,
     ) -> Result<Vec<i64>, StoreError> {
-        let mut asked = self.room;
+        let now = self.request.now;
+        let room = self.line.room(queue, room, now);
+        if room == 0 {
+            return Ok(Vec::new());
+        }
+        let tags = self.tags.clone();
+        let jobs = Wanted { request: self.request, tags: tags.as_deref(), queue };
+        if self.set_aside {
+            self.keys.bring_forward(session, self.request, queue, room).await?;
+        }
+        upkeep::promote_for_claim(session, &mut unit.rings, &jobs.values(room), now).await?;
+        let seqs = self.choose(session, unit, &jobs, room).await?;
+        self.line.take(queue, seqs.len(), now);
+        Ok(seqs)
+    }
+
+    /// The next jobs, with their agents. A job that this version cannot read is left for a newer worker; those behind
+    /// it are looked at instead, so that it does not keep them from being claimed. So are those behind jobs whose limit
+    /// is used up.
+    async fn choose<S: Session>(
+        &mut self,
+        session: &mut S,
+        unit: &mut Unit,
+        jobs: &Wanted<'_>,
+        room: usize,
+    ) -> Result<Vec<i64>, StoreError> {
+        let (mut chosen, mut seen) = (Vec::new(), HashSet::new());
+        let (mut asked, mut looked_at) = (room, 0);
         loop {
-            let values = self.values(asked);
+            let values = jobs.values(asked);
             let rows = session.rows("claim jobs", &sql::JOBS_AVAILABLE, Args::Values(&values)).await?;
+            looked_at += rows.len();
             let (all, mut found) = (rows.len() < asked, Vec::with_capacity(rows.len()));
             for row in &rows {
                 match JobRow::decode(row).map_err(StoreError::from) {
+                    Ok(job) if seen.contains(&job.seq) => {}
                     Ok(job) => found.push(job),
                     Err(error) => tracing::error!(%error, "a job is left where it is"),
                 }
             }
-            let mut seqs: Vec<i64> = found.iter().map(|job| job.seq).collect();
-            unit.take_in(session, found).await?;
-            agents.extend(runnable(session, unit, &mut seqs, definitions).await?);
-            if seqs.len() >= self.room || all || asked >= MOST_LOOKED_AT {
-                seqs.truncate(self.room);
-                return Ok(seqs);
+            seen.extend(found.iter().map(|job| job.seq));
+            let shut = self.sort(session, unit, found, room, &mut chosen).await?;
+            if !shut.is_empty() {
+                self.keys.turn_away(session, unit, &shut, self.request.now).await?;
+                seen.retain(|seq| shut.iter().all(|job| job.seq != *seq));
             }
-            asked = (asked * 4).clamp(64, MOST_LOOKED_AT);
+            if chosen.len() >= room || all {
+                return Ok(chosen);
+            }
+            if asked >= MOST_LOOKED_AT || looked_at >= MOST_LOOKED_AT {
+                self.hasty = !shut.is_empty();
+                return Ok(chosen);
+            }
+            asked = (asked * 4).clamp(8, MOST_LOOKED_AT);
         }
+    }
+
+    /// Adds the jobs that may start to `chosen`; returns those whose limit is used up.
+    async fn sort<S: Session>(
+        &mut self,
+        session: &mut S,
+        unit: &mut Unit,
+        found: Vec<JobRow>,
+        room: usize,
+        chosen: &mut Vec<i64>,
+    ) -> Result<Vec<JobRow>, StoreError> {
+        let mut seqs: Vec<i64> = found.iter().map(|job| job.seq).collect();
+        let limited: Vec<JobRow> = found.iter().filter(|job| job.limit_key.is_some()).cloned().collect();
+        unit.take_in(session, found).await?;
+        self.agents.extend(runnable(session, unit, &mut seqs, self.definitions).await?);
+        let names = limited.iter().filter_map(|job| job.limit_key.clone()).collect();
+        self.keys.lock(session, names).await?;
+        let mut limited: HashMap<i64, JobRow> = limited.into_iter().map(|job| (job.seq, job)).collect();
+        let mut shut = Vec::new();
+        for seq in seqs {
+            if chosen.len() >= room {
+                break;
+            }
+            let key = limited.get(&seq).and_then(|job| job.limit_key.as_deref());
+            match key.map_or(Passage::Free, |key| self.keys.pass(key, self.request.now)) {
+                Passage::Free => chosen.push(seq),
+                Passage::Shut => shut.extend(limited.remove(&seq)),
+                Passage::Unknown => {}
+            }
+        }
+        Ok(shut)
     }
 }
 

@@ -1,22 +1,180 @@
 //! Queues as operators see them: paused, bounded, limited, weighted: the writes.
 
-use super::super::session::Session;
+use super::super::queues::queue as decode_queue;
+use super::super::rows::{Fields, Inconsistency, get, maybe};
+use super::super::session::{Arg, Args, Session};
+use super::super::statement::{Writes, as_json, read, read_by};
 use super::super::unit::Unit;
-use crate::StoreError;
-use turnstone_domain::Ids;
+use super::push;
+use crate::sql::{self, Text};
+use crate::{ConfigChange, Pool, QueueLimits, Ring, StoreError};
+use serde_json::json;
+use turnstone_domain::terms::RateLimit;
+use turnstone_domain::{EventName, Ids, Timestamp};
 
 /// What is asked.
-pub(in super::super) enum Request {}
+pub(in super::super) enum Request {
+    Pause { name: String, paused: bool, now: Timestamp },
+    Configure { name: String, change: Box<ConfigChange>, now: Timestamp },
+    SetPool { pool: Box<Pool>, now: Timestamp },
+    OverrideLimit { key: String, limit: Option<RateLimit> },
+}
 
-/// What became of it.
-pub(in super::super) enum Answer {}
+/// What became of it; see the methods of [`crate::Queues`].
+pub(in super::super) struct Answer(pub bool);
 
 /// Does what is asked.
 pub(in super::super) async fn apply<S: Session>(
-    _session: &mut S,
-    _unit: &mut Unit,
+    session: &mut S,
+    unit: &mut Unit,
     request: &Request,
     _ids: &dyn Ids,
 ) -> Result<Answer, StoreError> {
-    match *request {}
+    let done = match request {
+        Request::Pause { name, paused, now } => pause(session, unit, name, *paused, *now).await?,
+        Request::Configure { name, change, now } => {
+            unit.rings.push(Ring::Available);
+            configure(session, name, change, *now).await?
+        }
+        Request::SetPool { pool, now } => set_pool(session, pool, *now).await?,
+        Request::OverrideLimit { key, limit } => {
+            unit.rings.push(Ring::Available);
+            override_limit(session, key, limit.as_ref()).await?
+        }
+    };
+    Ok(Answer(done))
+}
+
+async fn execute<S: Session>(
+    session: &mut S,
+    action: &'static str,
+    text: &Text,
+    values: &[Arg<'_>],
+) -> Result<u64, StoreError> {
+    session.execute(action, text, Args::Values(values)).await
+}
+
+/// An event about a queue is a stream of its own: it takes a number as a job does.
+async fn pause<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    name: &str,
+    paused: bool,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let values = [name.into()];
+    let known = read(session, "read a queue", &sql::QUEUE_TO_CHANGE, &values, decode_queue).await?;
+    let was = known.first().is_some_and(|queue| queue.paused);
+    let values = [name.into(), i64::from(paused).into(), now.0.into()];
+    execute(session, "pause a queue", &sql::QUEUE_PAUSE, &values).await?;
+    if was == paused {
+        return Ok(false);
+    }
+    let Some(number) = push::numbers(session, 1).await?.pop() else { return Err(StoreError::Closed) };
+    let event = if paused { EventName::QueuePaused } else { EventName::QueueResumed };
+    let data = json!({"queue": name, "subject": name}).to_string();
+    let mut writes = Writes::default();
+    writes.all(
+        "write events",
+        &sql::EVENTS_INSERT,
+        vec![(number, 1_i64, number, event.as_str(), 0_i64, data, now)],
+    );
+    writes.run(session).await?;
+    unit.rings.push(Ring::Events(name.to_owned()));
+    unit.rings.push(Ring::Available);
+    Ok(true)
+}
+
+async fn configure<S: Session>(
+    session: &mut S,
+    name: &str,
+    change: &ConfigChange,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let values = [name.into()];
+    let known = read(session, "read a queue", &sql::QUEUE_TO_CHANGE, &values, decode_queue).await?.pop();
+    let is_new = known.is_none();
+    let (mut config, mut limits) = known.map(|queue| (queue.config, queue.limits)).unwrap_or_default();
+    for (member, value) in &change.members {
+        if value.is_null() {
+            config.shift_remove(member);
+        } else {
+            config.insert(member.clone(), value.clone());
+        }
+    }
+    if let Some(changed) = &change.limits {
+        limits = changed.clone();
+    }
+    let config = as_json(&config)?;
+    let QueueLimits { max_depth, max_bytes, warn_at, concurrency, rate, throttle_ms } = limits;
+    let (rate, period_ms) = rate.map(|rate| (rate.limit, rate.period_ms)).unzip();
+    let values = [
+        name.into(),
+        config.as_str().into(),
+        Arg::Int(max_depth),
+        Arg::Int(max_bytes),
+        Arg::Int(warn_at),
+        Arg::Int(concurrency),
+        Arg::Int(rate),
+        Arg::Int(period_ms),
+        Arg::Int(throttle_ms),
+        now.0.into(),
+    ];
+    execute(session, "configure a queue", &sql::QUEUE_CONFIGURE, &values).await?;
+    Ok(is_new)
+}
+
+async fn set_pool<S: Session>(session: &mut S, pool: &Pool, now: Timestamp) -> Result<bool, StoreError> {
+    let decode = |row: &S::Row| Ok((get::<String>(row, "name")?, get::<i64>(row, "pass")?));
+    let keys = vec![(pool.name.clone(),)];
+    let known = read_by(session, "lock pools", &sql::POOLS_CLAIMED, keys, decode).await?;
+    let pass = known.first().map_or(0, |(_, pass)| *pass);
+    let config = as_json(&pool.config)?;
+    let values =
+        [pool.name.as_str().into(), pool.strategy.as_str().into(), config.as_str().into(), now.0.into()];
+    execute(session, "write a pool", &sql::POOL_PUT, &values).await?;
+    execute(session, "empty a pool", &sql::POOL_LEAVE, &[pool.name.as_str().into()]).await?;
+    let names = pool.queues.iter().map(|(queue, _)| (queue.clone(), now.0)).collect();
+    let mut writes = Writes::default();
+    writes.if_new("remember queues", &sql::QUEUES_INSERT, names);
+    writes.run(session).await?;
+    let members = pool.queues.iter().map(|(queue, weight)| (queue.clone(), pool.name.clone(), *weight, pass));
+    let mut writes = Writes::default();
+    writes.all("fill a pool", &sql::POOL_JOIN, members.collect());
+    writes.run(session).await?;
+    Ok(known.is_empty())
+}
+
+async fn override_limit<S: Session>(
+    session: &mut S,
+    key: &str,
+    limit: Option<&RateLimit>,
+) -> Result<bool, StoreError> {
+    let values = [key.into()];
+    let known = read(session, "read a limit", &sql::RATE_KEY_TO_CHANGE, &values, asked::<S::Row>).await?;
+    let known = known.into_iter().next();
+    if limit.is_none() && known.as_ref().is_none_or(|(overridden, _)| !overridden) {
+        return Ok(false);
+    }
+    let text = if limit.is_some() { &sql::RATE_KEY_OVERRIDE } else { &sql::RATE_KEY_RESTORE };
+    let before: Option<RateLimit> = known
+        .as_ref()
+        .and_then(|(_, asked)| asked.as_deref())
+        .and_then(|text| serde_json::from_str(text).ok());
+    let limit = limit.cloned().or(before).unwrap_or_default();
+    let (rate, period_ms) = limit.rate.map(|rate| (rate.limit, rate.period_ms)).unzip();
+    let values = [
+        key.into(),
+        Arg::Int(limit.concurrency),
+        Arg::Int(rate),
+        Arg::Int(period_ms),
+        Arg::Int(limit.throttle_ms),
+    ];
+    execute(session, "write a limit", text, &values).await?;
+    Ok(known.is_some())
+}
+
+/// Whether an operator's limit stands, and what jobs asked for.
+fn asked<R: Fields>(row: &R) -> Result<(bool, Option<String>), Inconsistency> {
+    Ok((get(row, "overridden")?, maybe(row, "asked")?))
 }

@@ -1,7 +1,7 @@
 //! What time does to jobs and reviews.
 
 use super::super::rows::{self, JobRow};
-use super::super::session::{Arg, Session, limit as row_limit};
+use super::super::session::{Arg, Args, Session, limit as row_limit};
 use super::super::statement::read;
 use super::super::unit::Unit;
 use super::{decide, remote, turns};
@@ -35,8 +35,26 @@ pub(in super::super) async fn promote_due<S: Session>(
     now: Timestamp,
     limit: usize,
 ) -> Result<usize, StoreError> {
+    let opened = open_limits(session, unit, now).await?;
     let rows = rows_until(session, "promote due jobs", &sql::JOBS_DUE, now, limit).await?;
-    promote(session, unit, rows, now).await
+    Ok(opened + promote(session, unit, rows, now).await?)
+}
+
+/// Limits that allow something again at `now`: those who wait for them are told, once.
+async fn open_limits<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    let values = [now.0.into()];
+    let mut opened = 0;
+    for text in [&sql::RATE_KEYS_OPENED, &sql::QUEUES_OPENED] {
+        opened += session.execute("open limits", text, Args::Values(&values)).await?;
+    }
+    if opened > 0 {
+        unit.rings.push(Ring::Available);
+    }
+    Ok(usize::try_from(opened).unwrap_or(usize::MAX))
 }
 
 /// The same for what a claim may take: what is due is available, whether the scheduler has come to it or not. `wanted`

@@ -1,15 +1,18 @@
 //! Enqueue: job, envelope, engagement, budget and `job.enqueued` in one transaction.
 
+mod bounds;
+mod limits;
 mod rows;
 mod unique;
 
-use super::super::rows::get;
+use super::super::rows::{get, maybe};
 use super::super::session::{Args, Session, limit};
 use super::super::statement::{decode_all, read_by};
 use super::super::unit::Unit;
 use crate::{Pushed, Ring, StoreError, sql};
+use bounds::Bounds;
 use rows::{Rows, first_state};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use turnstone_domain::{JobId, JobState, NewJob, Timestamp};
 use unique::{Alike, Verdict};
 
@@ -49,23 +52,37 @@ pub(in super::super) async fn enqueue<S: Session>(
     numbers: Vec<i64>,
     pushes: &[Vec<Entry<'_>>],
 ) -> Result<Vec<Result<Vec<Pushed>, StoreError>>, StoreError> {
-    let ids: Vec<(JobId,)> = pushes.iter().flatten().map(|entry| (entry.job.id.clone(),)).collect();
-    let known =
-        read_by(session, "look for duplicates", &sql::JOBS_KNOWN, ids, |row| get::<String>(row, "id"));
-    let mut taken: HashSet<String> = known.await?.into_iter().collect();
+    let ids: Vec<(JobId, String)> =
+        pushes.iter().flatten().map(|entry| (entry.job.id.clone(), entry.job.queue.clone())).collect();
+    let decode = |row: &S::Row| Ok((maybe::<String>(row, "id")?, maybe::<String>(row, "queue")?));
+    let known = read_by(session, "look for duplicates", &sql::JOBS_KNOWN, ids, decode).await?;
+    let (mut taken, mut bounded) = (HashSet::new(), BTreeSet::new());
+    for (id, queue) in known {
+        taken.extend(id);
+        bounded.extend(queue);
+    }
+    let mut bounds = Bounds::read(session, bounded).await?;
     let mut alike = Alike::read(session, pushes).await?;
     let mut rows = Rows::new(numbers);
     let mut answers = Vec::with_capacity(pushes.len());
+    let mut accepted = Vec::new();
     for entries in pushes {
         answers.push(match plan(&taken, &alike, entries) {
             Err(refused) => Err(refused),
-            Ok((plan, after)) => {
-                alike.take_over(after);
-                Ok(carry_out(unit, &mut rows, &mut taken, entries, plan)?)
-            }
+            Ok((plan, after)) => match bounds.admit(entries, &plan) {
+                Err(refused) => Err(refused),
+                Ok(()) => {
+                    alike.take_over(after);
+                    accepted.extend(entries.iter().map(|entry| entry.job));
+                    let mut pushed = carry_out(unit, &mut rows, &mut taken, entries, plan)?;
+                    bounds.tell(entries, &mut pushed);
+                    Ok(pushed)
+                }
+            },
         });
     }
     rows.flush(session).await?;
+    limits::remember(session, &accepted).await?;
     alike.end_replaced(session, unit).await?;
     Ok(answers)
 }
@@ -97,7 +114,7 @@ fn carry_out(
     let mut pushed = Vec::with_capacity(entries.len());
     for (entry, verdict) in entries.iter().zip(plan) {
         pushed.push(match verdict {
-            Verdict::Other(id, state) => Pushed { id, state, deduplicated: true },
+            Verdict::Other(id, state) => Pushed { id, state, deduplicated: true, pressure: None },
             Verdict::Take(run_at) => take(unit, rows, taken, entry, run_at)?,
         });
     }
@@ -120,5 +137,5 @@ fn take(
     if state == JobState::Scheduled || job.expires_at.is_some() {
         unit.rings.push(Ring::Due);
     }
-    Ok(Pushed { id: job.id.clone(), state, deduplicated: false })
+    Ok(Pushed { id: job.id.clone(), state, deduplicated: false, pressure: None })
 }

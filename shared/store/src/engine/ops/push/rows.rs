@@ -6,7 +6,7 @@ use super::Entry;
 use super::unique;
 use crate::{JobKind, StoreError, sql};
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use turnstone_domain::retry::OnExhaustion;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{EventName, JobId, JobState, NewJob, Timestamp, digest};
@@ -56,7 +56,7 @@ pub(super) struct Rows {
     numbers: std::vec::IntoIter<i64>,
     jobs: Vec<JobInsert>,
     envelopes: Vec<(i64, String, String, String, String, String, Option<String>)>,
-    queues: BTreeSet<String>,
+    queues: BTreeMap<String, i64>,
     definitions: Vec<(String, String)>,
     budgets: Vec<(i64, Option<i64>)>,
     engagements: Vec<EngagementInsert>,
@@ -118,7 +118,7 @@ impl Rows {
             as_json(&sent.extra)?,
             job.terms.parent_results.as_ref().map(|results| format!("[{}]", results.join(","))),
         ));
-        self.queues.insert(job.queue.clone());
+        self.queues.entry(job.queue.clone()).or_insert(job.created_at.0);
         let data = json!({"job_type": job.job_type, "queue": job.queue}).to_string();
         self.events.push((seq, 1, seq, EventName::JobEnqueued.as_str(), 0, data, job.created_at.0));
         if state == JobState::Scheduled {
@@ -153,7 +153,7 @@ impl Rows {
     pub(super) async fn flush<S: Session>(mut self, session: &mut S) -> Result<(), StoreError> {
         self.definitions.sort();
         self.definitions.dedup();
-        let queues = self.queues.into_iter().map(|name| (name,)).collect();
+        let queues = self.queues.into_iter().collect();
         let mut writes = Writes::default();
         writes.if_new("remember queues", &sql::QUEUES_INSERT, queues);
         writes.if_new("write agent definitions", &sql::DEFINITIONS_INSERT, self.definitions);

@@ -14,15 +14,13 @@ use super::super::rows::JobRow;
 use super::super::session::{Args, Session};
 use super::super::unit::Unit;
 use super::claim;
-use crate::{
-    ClaimRequest, Directive, Heartbeat, HeartbeatAnswer, NewProgress, RemoteOutcome, StoreError, sql,
-};
+use crate::{Directive, Heartbeat, HeartbeatAnswer, NewProgress, RemoteOutcome, StoreError, sql};
 use turnstone_domain::job::SavedState;
 use turnstone_domain::{Ids, JobId, Timestamp};
 
 /// What is asked.
 pub(in super::super) enum Request {
-    Fetch(ClaimRequest),
+    Fetch(claim::Ask),
     Heartbeat(Heartbeat),
     Direct { worker: String, directive: Option<Directive> },
     Activate { job: JobId, tenant: Option<String>, at: Timestamp },
@@ -33,7 +31,11 @@ pub(in super::super) enum Request {
 
 /// What became of it.
 pub(in super::super) enum Answer {
-    Fetched(Vec<JobRow>),
+    /// What was claimed, and whether asking again may give more.
+    Fetched {
+        rows: Vec<JobRow>,
+        busy: bool,
+    },
     Heard(Result<HeartbeatAnswer, StoreError>),
     Activated(Box<RemoteOutcome<JobRow>>),
     Saved(RemoteOutcome<SavedState>),
@@ -49,11 +51,12 @@ pub(in super::super) async fn apply<S: Session>(
     ids: &dyn Ids,
 ) -> Result<Answer, StoreError> {
     Ok(match request {
-        Request::Fetch(request) => {
+        Request::Fetch(ask) => {
             // Plain jobs have no agents.
-            let (seqs, _) = claim::take(session, unit, request, &mut Definitions::default(), ids).await?;
+            let taken = claim::take(session, unit, ask, &mut Definitions::default(), ids).await?;
             unit.flush(session).await?;
-            Answer::Fetched(seqs.into_iter().filter_map(|seq| unit.job(seq).cloned()).collect())
+            let rows = taken.seqs.into_iter().filter_map(|seq| unit.job(seq).cloned()).collect();
+            Answer::Fetched { rows, busy: taken.busy }
         }
         Request::Heartbeat(heartbeat) => Answer::Heard(heartbeat::apply(session, unit, heartbeat).await?),
         Request::Direct { worker, directive } => {

@@ -45,7 +45,7 @@ async fn taken<S: Session>(session: &mut S, new: &NewWorkflow) -> Result<Option<
         return Ok(Some(StoreError::DuplicateWorkflow(new.id.clone())));
     }
     let ids = || new.steps.iter().map(|step| &step.waiting.job.id);
-    let keys = ids().map(|id| (id.clone(),)).collect();
+    let keys = ids().map(|id| (id.clone(), None::<String>)).collect();
     let known =
         read_by(session, "look for duplicates", &sql::JOBS_KNOWN, keys, |row| get::<String>(row, "id"));
     let mut taken: HashSet<String> = known.await?.into_iter().collect();

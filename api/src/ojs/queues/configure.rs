@@ -1,0 +1,66 @@
+//! `PUT /ojs/v1/admin/queues/{name}/config`: bounds, limits and retention of a queue (OJS backpressure, rate limiting).
+
+use super::counts::Counts;
+use super::settings::{self, queue_name};
+use super::show_queue::{QueueDetail, detail};
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Segment};
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde_json::{Map, Value};
+use turnstone_ojs::Fields;
+use utoipa::ToSchema;
+
+/// How much a queue takes, and how fast it gives.
+#[derive(ToSchema)]
+#[schema(example = json!({"backpressure": {"max_depth": 10000, "strategy": "reject", "warning_threshold": 0.8},
+                          "concurrency": 20, "rate_limit": {"max_per_second": 50}}))]
+#[expect(dead_code, reason = "described, never built")]
+pub(super) struct QueueConfig {
+    backpressure: Option<Backpressure>,
+    /// At most this many jobs are active.
+    concurrency: Option<i64>,
+    /// `max_per_second`, or `rate` and `period`, or `throttle`.
+    rate_limit: Option<Map<String, Value>>,
+    /// How long ended jobs are kept.
+    retention: Option<Map<String, Value>>,
+}
+
+/// How much a queue takes.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(super) struct Backpressure {
+    /// Available, scheduled and retryable jobs, at most.
+    #[schema(minimum = 0)]
+    max_depth: Option<i64>,
+    /// Their payloads together, at most.
+    #[schema(minimum = 0)]
+    max_size_bytes: Option<i64>,
+    /// `reject`, or `block`, which over HTTP is the same: the client is told when to come back.
+    strategy: Option<String>,
+    /// Clients are told from here on how full the queue is: a part of `max_depth` up to 1, or a number of jobs.
+    warning_threshold: Option<f64>,
+}
+
+/// Sets bounds, limits and retention of a queue in place of those it had. The queue need not exist yet.
+#[utoipa::path(
+    put, path = "/ojs/v1/admin/queues/{name}/config", tag = "queues",
+    params(("name" = String, Path, description = "The queue.", example = "default")),
+    request_body(content = QueueConfig, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "It is set.", body = QueueDetail, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn configure(
+    State(app): State<Shared>,
+    Segment(name): Segment,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    queue_name(&name)?;
+    let change = settings::replaced(&Fields::read_if_any(&body)?)?;
+    let queues = &app.api.store.queues;
+    queues.configure(&name, change, app.api.clock.now()).await?;
+    let counted = queues.counts(std::slice::from_ref(&name), None).await?;
+    let counts = Counts::of(&name, &counted);
+    let known = queues.queue(&name).await?;
+    Ok(reply::typed(StatusCode::OK, &detail(name, known, counts)))
+}

@@ -1,0 +1,172 @@
+//! `/ojs/v1/rate-limits` (OJS rate limiting): the limits that jobs name, what is used of them, and an operator's own.
+
+use super::list_queues::Slice;
+use super::rate;
+use crate::api::Shared;
+use crate::reply::{self, Answer, Failure};
+use crate::request::{JsonBytes, Params, Segment};
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use turnstone_domain::Timestamp;
+use turnstone_domain::terms::RateLimit;
+use turnstone_ojs::{Fields, OjsError};
+use turnstone_store::{Limit, Page};
+use utoipa::ToSchema;
+
+/// A limit and what is used of it.
+#[derive(Serialize, ToSchema)]
+pub(super) struct LimitReply {
+    #[schema(example = "stripe")]
+    key: String,
+    concurrency: Concurrency,
+    /// null when starts per period are not limited.
+    rate: Option<RateUse>,
+    /// The least time between two starts; null when there is none.
+    throttle_ms: Option<i64>,
+    /// Available jobs that name it.
+    waiting_count: i64,
+    /// Whether an operator's limit stands in place of the one that jobs name.
+    overridden: bool,
+}
+
+/// Jobs that run under a limit.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Concurrency {
+    /// null when it is not limited.
+    limit: Option<i64>,
+    active: i64,
+    /// How many more may start; null when it is not limited.
+    available: Option<i64>,
+}
+
+/// Jobs that started under a limit.
+#[derive(Serialize, ToSchema)]
+pub(super) struct RateUse {
+    limit: i64,
+    period_ms: i64,
+    remaining: i64,
+    /// When all of them are there again, RFC 3339.
+    resets_at: String,
+}
+
+impl LimitReply {
+    fn of(limit: Limit, now: Timestamp) -> Self {
+        let available = limit.concurrency.map(|most| (most - limit.active).max(0));
+        let rate = limit.rate.zip(limit.window(now)).map(|(rate, (remaining, resets_at))| RateUse {
+            limit: rate.limit,
+            period_ms: rate.period_ms,
+            remaining,
+            resets_at: resets_at.to_rfc3339(),
+        });
+        Self {
+            concurrency: Concurrency { limit: limit.concurrency, active: limit.active, available },
+            rate,
+            throttle_ms: limit.throttle_ms,
+            waiting_count: limit.waiting,
+            overridden: limit.overridden,
+            key: limit.name,
+        }
+    }
+}
+
+/// Limits by key.
+#[derive(Serialize, ToSchema)]
+pub(super) struct LimitList {
+    rate_limits: Vec<LimitReply>,
+    pagination: Slice,
+}
+
+/// A limit.
+#[derive(ToSchema)]
+#[schema(example = json!({"concurrency": 5, "rate": {"limit": 100, "period": "PT1M"}}))]
+#[expect(dead_code, reason = "described, never built")]
+pub(super) struct LimitRequest {
+    /// At most this many are active.
+    concurrency: Option<i64>,
+    /// `limit` per `period`, an ISO 8601 duration.
+    rate: Option<Map<String, Value>>,
+    /// The least time between two starts, an ISO 8601 duration.
+    throttle: Option<String>,
+}
+
+/// Lists the limits that jobs have named, by key.
+#[utoipa::path(
+    get, path = "/ojs/v1/rate-limits", tag = "queues",
+    params(
+        ("limit" = Option<u32>, Query, description = "50 unless said otherwise, at most 200.", minimum = 1, maximum = 200),
+        ("offset" = Option<u32>, Query, description = "After this many."),
+    ),
+    responses((status = 200, description = "The limits.", body = LimitList, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn list_limits(State(app): State<Shared>, params: Params) -> Answer {
+    let page =
+        Page { limit: params.number("limit", 50, 1, 200)?, offset: params.number("offset", 0, 0, u32::MAX)? };
+    let (limits, total) = app.api.store.queues.limits(page).await?;
+    let pagination = Slice::of(total, page, limits.len());
+    let now = app.api.clock.now();
+    let rate_limits = limits.into_iter().map(|limit| LimitReply::of(limit, now)).collect();
+    Ok(reply::typed(StatusCode::OK, &LimitList { rate_limits, pagination }))
+}
+
+async fn reply(app: &Shared, key: &str) -> Answer {
+    let found = app.api.store.queues.limit(key).await?;
+    let limit = found.ok_or_else(|| OjsError::not_found("rate limit", key))?;
+    Ok(reply::typed(StatusCode::OK, &LimitReply::of(limit, app.api.clock.now())))
+}
+
+/// Shows a limit. It is known as soon as a job that names it was accepted.
+#[utoipa::path(
+    get, path = "/ojs/v1/rate-limits/{key}", tag = "queues",
+    params(("key" = String, Path, description = "The key.", example = "stripe")),
+    responses((status = 200, description = "The limit.", body = LimitReply, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn show_limit(State(app): State<Shared>, Segment(key): Segment) -> Answer {
+    reply(&app, &key).await
+}
+
+/// Puts a limit in place of the one that jobs name, until it is deleted.
+#[utoipa::path(
+    put, path = "/ojs/v1/rate-limits/{key}", tag = "queues",
+    params(("key" = String, Path, description = "The key.", example = "stripe")),
+    request_body(content = LimitRequest, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "It stands.", body = LimitReply, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn override_limit(
+    State(app): State<Shared>,
+    Segment(key): Segment,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    let limit = read(&key, &body)?;
+    app.api.store.queues.override_limit(&key, Some(limit)).await?;
+    reply(&app, &key).await
+}
+
+/// Takes an operator's limit away: the one that jobs name counts again.
+#[utoipa::path(
+    delete, path = "/ojs/v1/rate-limits/{key}", tag = "queues",
+    params(("key" = String, Path, description = "The key.", example = "stripe")),
+    responses((status = 200, description = "The limit that jobs name counts.", body = LimitReply,
+               content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn restore_limit(State(app): State<Shared>, Segment(key): Segment) -> Answer {
+    app.api.store.queues.override_limit(&key, None).await?;
+    reply(&app, &key).await
+}
+
+fn read(key: &str, body: &[u8]) -> Result<RateLimit, Failure> {
+    if key.chars().count() > 256 || key.chars().any(char::is_control) {
+        let why = "must have 1 to 256 characters, none of them a control character";
+        return Err(OjsError::invalid_request("the key", why).into());
+    }
+    Fields::read(body)?;
+    let members: Map<String, Value> = serde_json::from_slice(body)
+        .map_err(|_| OjsError::invalid_payload("The body holds a number that is out of range."))?;
+    let limit = rate::read("", &members)?;
+    if limit.concurrency.is_none() && limit.rate.is_none() && limit.throttle_ms.is_none() {
+        let why = "limits nothing; give concurrency, rate or throttle";
+        return Err(OjsError::invalid_request("the limit", why).into());
+    }
+    Ok(limit)
+}

@@ -1,0 +1,116 @@
+//! `GET /ojs/v1/queues` and `GET /ojs/v1/admin/queues`: the queues by name.
+
+use super::counts::{Brief, Counts, status};
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{Params, Tenant};
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use turnstone_store::Page;
+use utoipa::ToSchema;
+
+/// Queues by name.
+#[derive(Serialize, ToSchema)]
+pub(super) struct QueueList {
+    queues: Vec<Brief>,
+    pagination: Slice,
+}
+
+/// Where a part of a list stands in it.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Slice {
+    total: u64,
+    limit: u32,
+    offset: u32,
+    has_more: bool,
+}
+
+impl Slice {
+    /// The part that `page` asks for, of which `shown` are here.
+    pub(super) fn of(total: u64, page: Page, shown: usize) -> Self {
+        let seen = u64::from(page.offset).saturating_add(shown as u64);
+        Self { total, limit: page.limit, offset: page.offset, has_more: seen < total }
+    }
+}
+
+/// Lists queues by name. A tenant sees those in which it has jobs.
+#[utoipa::path(
+    get, path = "/ojs/v1/queues", tag = "queues",
+    params(
+        ("limit" = Option<u32>, Query, description = "50 unless said otherwise, at most 200.", minimum = 1, maximum = 200),
+        ("offset" = Option<u32>, Query, description = "After this many."),
+    ),
+    responses((status = 200, description = "The queues.", body = QueueList, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn list_queues(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
+    let page =
+        Page { limit: params.number("limit", 50, 1, 200)?, offset: params.number("offset", 0, 0, u32::MAX)? };
+    let (queues, total) = app.api.store.queues.page(tenant.name(), page).await?;
+    let pagination = Slice::of(total, page, queues.len());
+    let queues = queues.iter().map(|queue| Brief::of(queue.name.clone(), Some(queue))).collect();
+    Ok(reply::typed(StatusCode::OK, &QueueList { queues, pagination }))
+}
+
+/// Queues with what stands in them.
+#[derive(Serialize, ToSchema)]
+pub(super) struct CountedQueues {
+    items: Vec<CountedQueue>,
+    pagination: Place,
+}
+
+/// A queue with what stands in it.
+#[derive(Serialize, ToSchema)]
+pub(super) struct CountedQueue {
+    #[schema(example = "default")]
+    name: String,
+    /// active or paused.
+    #[schema(example = "active")]
+    state: &'static str,
+    paused: bool,
+    counts: Counts,
+    /// Available, scheduled and retryable jobs.
+    depth: u64,
+    /// The pool in which it shares workers.
+    pool: Option<String>,
+}
+
+/// Where a page stands in its list.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Place {
+    pub(super) total: u64,
+    pub(super) page: u32,
+    pub(super) per_page: u32,
+}
+
+/// Lists queues by name, with the jobs of each per state. A tenant sees its own.
+#[utoipa::path(
+    get, path = "/ojs/v1/admin/queues", tag = "queues",
+    params(
+        ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
+        ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
+    ),
+    responses((status = 200, description = "The queues.", body = CountedQueues, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn list_all(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
+    let (page, slice) = params.page()?;
+    let (queues, total) = app.api.store.queues.page(tenant.name(), slice).await?;
+    let names: Vec<String> = queues.iter().map(|queue| queue.name.clone()).collect();
+    let counted = app.api.store.queues.counts(&names, tenant.name()).await?;
+    let items = queues
+        .into_iter()
+        .map(|queue| {
+            let counts = Counts::of(&queue.name, &counted);
+            CountedQueue {
+                state: status(queue.paused),
+                paused: queue.paused,
+                counts,
+                depth: counts.depth(),
+                pool: queue.pool,
+                name: queue.name,
+            }
+        })
+        .collect();
+    let pagination = Place { total, page, per_page: slice.limit };
+    Ok(reply::typed(StatusCode::OK, &CountedQueues { items, pagination }))
+}

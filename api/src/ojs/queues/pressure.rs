@@ -1,0 +1,86 @@
+//! What an accepted job's answer says of its queue and its limit in headers (OJS backpressure, OJS rate limiting).
+
+use crate::api::App;
+use crate::reply::Failure;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use turnstone_domain::Timestamp;
+use turnstone_domain::terms::RateLimit;
+use turnstone_store::{Limit, Pressure, Pushed};
+
+const QUEUE_PRESSURE: HeaderName = HeaderName::from_static("x-ojs-queue-pressure");
+const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// Says how full the queue is, when its operator wants clients to know, and what is left of the limit that the job
+/// names, if it names one: the limit, what may start now, and when all of it is there again (Unix seconds).
+pub(crate) async fn tell(
+    app: &App,
+    headers: &mut HeaderMap,
+    terms: (&str, Option<&RateLimit>),
+    pushed: &Pushed,
+) -> Result<(), Failure> {
+    if let Some(Pressure { depth, bound }) = pushed.pressure {
+        let value = bound.map_or_else(|| depth.to_string(), |bound| format!("{depth}/{bound}"));
+        headers.extend(HeaderValue::try_from(value).ok().map(|value| (QUEUE_PRESSURE, value)));
+    }
+    let (queue, Some(limit)) = terms else { return Ok(()) };
+    let queues = &app.api.store.queues;
+    let known = match &limit.key {
+        Some(key) => queues.limit(key).await?,
+        None => queues.limit_of_queue(queue).await?,
+    };
+    let (most, remaining, reset) = left(known.as_ref(), limit, app.api.clock.now());
+    for (name, value) in [(LIMIT, most), (REMAINING, remaining), (RESET, reset)] {
+        headers.insert(name, HeaderValue::from(value));
+    }
+    Ok(())
+}
+
+/// The limit, what is left of it at `now`, and when all of it is there again. What is scarcest counts.
+fn left(known: Option<&Limit>, asked: &RateLimit, now: Timestamp) -> (i64, i64, i64) {
+    let seconds = |at: Timestamp| at.0.div_euclid(1_000) + i64::from(at.0.rem_euclid(1_000) > 0);
+    let Some(limit) = known else {
+        let most = asked.rate.map(|rate| rate.limit).or(asked.concurrency).unwrap_or(1);
+        return (most, most, seconds(now));
+    };
+    let free = limit.concurrency.map(|most| (most, (most - limit.active).max(0), now));
+    let rate = limit.rate.zip(limit.window(now)).map(|(rate, (left, at))| (rate.limit, left, at));
+    let throttle = limit.throttle_ms.map(|_| (1, i64::from(limit.next_at <= now), limit.next_at.max(now)));
+    let scarcest = [free, rate, throttle].into_iter().flatten().min_by_key(|(_, left, _)| *left);
+    let (most, left, at) = scarcest.unwrap_or((1, 1, now));
+    (most, left, seconds(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnstone_domain::terms::Rate;
+
+    #[test]
+    fn what_is_scarcest_counts() {
+        let now = Timestamp(10_500);
+        let mut limit = Limit {
+            name: "k".to_owned(),
+            overridden: false,
+            concurrency: Some(5),
+            rate: Some(Rate { limit: 10, period_ms: 2_000 }),
+            throttle_ms: None,
+            active: 2,
+            waiting: 0,
+            window_at: Timestamp(10_000),
+            started: 4,
+            next_at: Timestamp(0),
+        };
+        let asked = RateLimit { concurrency: Some(7), ..RateLimit::default() };
+        assert_eq!(left(Some(&limit), &asked, now), (5, 3, 11));
+        limit.started = 10;
+        assert_eq!(left(Some(&limit), &asked, now), (10, 0, 12));
+        limit.window_at = Timestamp(8_000);
+        assert_eq!(left(Some(&limit), &asked, now), (5, 3, 11), "the window is over");
+        limit.throttle_ms = Some(700);
+        limit.next_at = Timestamp(11_200);
+        assert_eq!(left(Some(&limit), &asked, now), (1, 0, 12));
+        assert_eq!(left(None, &asked, now), (7, 7, 11));
+    }
+}

@@ -1,0 +1,148 @@
+//! `GET /ojs/v1/queues/{name}`, `/stats` and `GET /ojs/v1/admin/queues/{name}`: one queue.
+
+use super::counts::{Brief, Counts, status};
+use super::settings::queue_name;
+use crate::api::{App, Shared};
+use crate::reply::{self, Answer, Failure};
+use crate::request::{Segment, Tenant};
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use turnstone_store::Queue;
+use utoipa::ToSchema;
+
+/// A queue.
+#[derive(Serialize, ToSchema)]
+pub(super) struct QueueReply {
+    queue: Brief,
+}
+
+/// Shows one queue. A queue comes to be when it is named, so there is none that is not found.
+#[utoipa::path(
+    get, path = "/ojs/v1/queues/{name}", tag = "queues",
+    params(("name" = String, Path, description = "The queue.", example = "default")),
+    responses((status = 200, description = "The queue.", body = QueueReply, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn show_queue(State(app): State<Shared>, _tenant: Tenant, Segment(name): Segment) -> Answer {
+    queue_name(&name)?;
+    let known = app.api.store.queues.queue(&name).await?;
+    Ok(reply::typed(StatusCode::OK, &QueueReply { queue: Brief::of(name, known.as_ref()) }))
+}
+
+/// What stands in a queue, twice: as clients of the conformance cases read it, and as those of the binding do.
+#[derive(Serialize, ToSchema)]
+pub(super) struct QueueStats {
+    queue: CountedBrief,
+    /// active or paused.
+    status: &'static str,
+    stats: Depths,
+    /// RFC 3339, UTC.
+    computed_at: String,
+}
+
+/// A queue and its jobs per state.
+#[derive(Serialize, ToSchema)]
+pub(super) struct CountedBrief {
+    #[schema(example = "default")]
+    name: String,
+    paused: bool,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+/// How full a queue is.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Depths {
+    #[schema(example = "default")]
+    queue: String,
+    /// Available, scheduled and retryable jobs.
+    depth: u64,
+    /// The most that may wait; null when there is no bound.
+    max_depth: Option<i64>,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+/// Counts the jobs of a queue. A tenant's header narrows it to its own jobs.
+#[utoipa::path(
+    get, path = "/ojs/v1/queues/{name}/stats", tag = "queues",
+    params(("name" = String, Path, description = "The queue.", example = "default")),
+    responses((status = 200, description = "The counts.", body = QueueStats, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn queue_stats(State(app): State<Shared>, tenant: Tenant, Segment(name): Segment) -> Answer {
+    queue_name(&name)?;
+    let (known, counts) = counted(&app, &name, tenant.name()).await?;
+    let paused = known.as_ref().is_some_and(|queue| queue.paused);
+    let stats = QueueStats {
+        queue: CountedBrief { name: name.clone(), paused, counts },
+        status: status(paused),
+        stats: Depths {
+            queue: name,
+            depth: counts.depth(),
+            max_depth: known.and_then(|queue| queue.limits.max_depth),
+            counts,
+        },
+        computed_at: app.api.clock.now().to_rfc3339(),
+    };
+    Ok(reply::typed(StatusCode::OK, &stats))
+}
+
+async fn counted(app: &App, name: &str, tenant: Option<&str>) -> Result<(Option<Queue>, Counts), Failure> {
+    let queues = &app.api.store.queues;
+    let known = queues.queue(name).await?;
+    let counted = queues.counts(&[name.to_owned()], tenant).await?;
+    Ok((known, Counts::of(name, &counted)))
+}
+
+/// A queue as operators see it.
+#[derive(Serialize, ToSchema)]
+pub(super) struct QueueDetail {
+    #[schema(example = "default")]
+    name: String,
+    /// active or paused.
+    #[schema(example = "active")]
+    state: &'static str,
+    paused: bool,
+    counts: Counts,
+    /// Available, scheduled and retryable jobs.
+    depth: u64,
+    /// The most that may wait; null when there is no bound.
+    max_depth: Option<i64>,
+    /// What operators set, as it was sent.
+    config: Map<String, Value>,
+    /// The pool in which it shares workers.
+    pool: Option<String>,
+    /// Its weight there.
+    weight: i64,
+    /// RFC 3339; null for queues that were there from the beginning.
+    created_at: Option<String>,
+}
+
+/// Shows everything that is known of a queue.
+#[utoipa::path(
+    get, path = "/ojs/v1/admin/queues/{name}", tag = "queues",
+    params(("name" = String, Path, description = "The queue.", example = "default")),
+    responses((status = 200, description = "The queue.", body = QueueDetail, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn queue_detail(
+    State(app): State<Shared>,
+    tenant: Tenant,
+    Segment(name): Segment,
+) -> Answer {
+    queue_name(&name)?;
+    let (known, counts) = counted(&app, &name, tenant.name()).await?;
+    Ok(reply::typed(StatusCode::OK, &detail(name, known, counts)))
+}
+
+/// A queue that nobody has used yet is empty and has no settings.
+pub(super) fn detail(name: String, known: Option<Queue>, counts: Counts) -> QueueDetail {
+    let paused = known.as_ref().is_some_and(|queue| queue.paused);
+    let (config, pool, weight, max_depth, created_at) = known.map_or_else(
+        || (Map::new(), None, 1, None, None),
+        |queue| (queue.config, queue.pool, queue.weight, queue.limits.max_depth, queue.created_at),
+    );
+    let created_at = created_at.map(|at| at.to_rfc3339());
+    let (state, depth) = (status(paused), counts.depth());
+    QueueDetail { name, state, paused, counts, depth, max_depth, config, pool, weight, created_at }
+}

@@ -1,0 +1,2 @@
+-- How many limits jobs have named.
+SELECT count(*) AS keys FROM rate_keys

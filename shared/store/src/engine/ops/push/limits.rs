@@ -1,0 +1,97 @@
+//! What jobs ask of limits: remembered when the job that names them is stored (OJS rate limiting §3).
+
+use super::super::super::rows::{get, maybe};
+use super::super::super::session::{Arg, Args, Session};
+use super::super::super::statement::{Writes, as_json, read, read_by};
+use crate::{StoreError, sql};
+use std::collections::BTreeMap;
+use turnstone_domain::terms::{OnLimit, RateLimit};
+use turnstone_domain::{JobId, NewJob};
+
+/// Remembers the limits that these jobs name. Of several jobs that name one limit the last one counts.
+pub(super) async fn remember<S: Session>(session: &mut S, jobs: &[&NewJob]) -> Result<(), StoreError> {
+    let (mut keys, mut queues, mut wishes) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+    for job in jobs {
+        let Some(limit) = &job.terms.rate_limit else { continue };
+        match &limit.key {
+            Some(key) => drop(keys.insert(key.as_str(), limit)),
+            None => drop(queues.insert(job.queue.as_str(), limit)),
+        }
+        if limit.key.is_some() && limit.on_limit != OnLimit::Wait {
+            wishes.push((job.id.clone(), limit.on_limit.as_str()));
+        }
+    }
+    remember_keys(session, keys).await?;
+    for (queue, limit) in queues {
+        remember_queue(session, queue, limit).await?;
+    }
+    let mut writes = Writes::default();
+    writes.if_new::<(JobId, &'static str)>("write wishes", &sql::JOBS_ON_LIMIT_WRITE, wishes);
+    writes.run(session).await
+}
+
+async fn remember_keys<S: Session>(
+    session: &mut S,
+    keys: BTreeMap<&str, &RateLimit>,
+) -> Result<(), StoreError> {
+    let names = keys.keys().map(|name| ((*name).to_owned(),)).collect();
+    let decode = |row: &S::Row| Ok((get::<String>(row, "name")?, maybe::<String>(row, "asked")?));
+    let known = read_by(session, "read limits", &sql::RATE_KEYS_KNOWN, names, decode).await?;
+    let known: BTreeMap<String, Option<String>> = known.into_iter().collect();
+    let mut rows = Vec::new();
+    for (name, limit) in keys {
+        // A job that names a limit and says nothing of it takes it as it is.
+        let says_nothing = limit.concurrency.is_none() && limit.rate.is_none() && limit.throttle_ms.is_none();
+        let asked = if says_nothing {
+            None
+        } else {
+            Some(as_json(&RateLimit { key: None, on_limit: OnLimit::Wait, ..limit.clone() })?)
+        };
+        match known.get(name) {
+            Some(before) if asked.is_none() || *before == asked => {}
+            _ => {
+                let (rate, period_ms) = limit.rate.map(|rate| (rate.limit, rate.period_ms)).unzip();
+                rows.push((name.to_owned(), asked, limit.concurrency, rate, period_ms, limit.throttle_ms));
+            }
+        }
+    }
+    let mut writes = Writes::default();
+    writes.all("remember limits", &sql::RATE_KEYS_REMEMBER, rows);
+    writes.run(session).await
+}
+
+/// An operator's own limit stands.
+async fn remember_queue<S: Session>(
+    session: &mut S,
+    queue: &str,
+    limit: &RateLimit,
+) -> Result<(), StoreError> {
+    let values = [queue.into()];
+    let decode = |row: &S::Row| {
+        let rate = maybe(row, "rate")?.zip(maybe(row, "period_ms")?);
+        let limit = (maybe(row, "concurrency")?, rate, maybe(row, "throttle_ms")?);
+        Ok((maybe::<String>(row, "config")?, limit))
+    };
+    let known = read(session, "read a queue", &sql::QUEUE_BY_NAME, &values, decode).await?;
+    let Some((config, before)) = known.into_iter().next() else { return Ok(()) };
+    let rate = limit.rate.map(|rate| (rate.limit, rate.period_ms));
+    if before == (limit.concurrency, rate, limit.throttle_ms) || is_operated(config.as_deref()) {
+        return Ok(());
+    }
+    let (rate, period_ms) = rate.unzip();
+    let values = [
+        queue.into(),
+        Arg::Int(limit.concurrency),
+        Arg::Int(rate),
+        Arg::Int(period_ms),
+        Arg::Int(limit.throttle_ms),
+    ];
+    session.execute("remember a limit", &sql::QUEUE_LIMIT_REMEMBER, Args::Values(&values)).await.map(|_| ())
+}
+
+/// Whether an operator has set a limit of the queue.
+fn is_operated(config: Option<&str>) -> bool {
+    let config: serde_json::Map<String, serde_json::Value> =
+        config.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    ["concurrency", "rate_limit"].iter().any(|name| config.contains_key(*name))
+}
