@@ -21,9 +21,6 @@ pub(crate) type Answer = Result<Response, Failure>;
 /// The media type of every JSON body until [`crate::stamp`] makes it the one of OJS where that is spoken.
 pub(crate) const JSON: &str = "application/json";
 
-/// What the answer about a full queue says in headers as well (OJS backpressure).
-const QUEUE_HEADERS: [(&str, &str); 2] = [("depth", "x-ojs-queue-depth"), ("bound", "x-ojs-queue-bound")];
-
 /// An error on its way to the client. The body is written by [`crate::stamp`], which knows the request's id.
 #[derive(Debug)]
 pub(crate) struct Failure(pub(crate) OjsError);
@@ -58,7 +55,7 @@ impl From<StoreError> for Failure {
             StoreError::DuplicateJob(id) => Self(OjsError::duplicate(id.as_str())),
             StoreError::DuplicateWorkflow(id) => Self(OjsError::duplicate_workflow(id)),
             StoreError::QueueFull { queue, depth, bound } => {
-                Self(OjsError::queue_full(queue, *depth, *bound))
+                Self(OjsError::queue_full(queue, depth.unsigned_abs(), bound.unsigned_abs()))
             }
             StoreError::NotUnique { existing, .. } => Self(OjsError::not_unique(existing.as_str())),
             StoreError::Database { .. }

@@ -7,6 +7,7 @@ mod cron;
 mod envelope;
 mod events;
 mod operate;
+mod queues;
 mod refused;
 mod tenancy;
 mod unique;
