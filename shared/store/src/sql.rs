@@ -201,6 +201,7 @@ each! {
     PRUNE_TOOL_RETRIES = "prune_tool_retries",
     PRUNE_WORKFLOWS = "prune_workflows",
     PRUNE_WORKFLOW_STEPS = "prune_workflow_steps",
+    QUEUES_DEMANDING = "queues_demanding",
     QUEUES_INSERT = "queues_insert",
     RESULTS_BY_JOB = "results_by_job",
     RESET = "reset",
