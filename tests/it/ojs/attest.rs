@@ -74,7 +74,7 @@ async fn a_receipt_is_verified_without_the_server(server: &OjsServer) {
     let text = |pointer: &str| receipt.pointer(pointer).unwrap().as_str().unwrap().to_owned();
     let key = keys["keys"].as_array().unwrap().iter().find(|k| k["key_id"] == text("/signature/key_id"));
     let key = BASE64_STANDARD.decode(key.unwrap()["public_key"].as_str().unwrap()).unwrap();
-    // As docs/OPERATING.md describes it.
+    // As docs/OJS.md describes it.
     let signed = format!(
         "turnstone-receipt-v1\nversion=1\njob_id={}\njob_type=pay.out\nissued_at={}\nargs_sha256={}\nquote_type=none\n\
          quote_issued_at={}\nalgorithm=ed25519\nkey_id={}\n",
