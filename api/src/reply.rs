@@ -52,6 +52,13 @@ impl From<OjsError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match &error {
+            StoreError::NotAttested { queue, why } => Self(
+                OjsError::validation(
+                    "ext_attest",
+                    format!("Queue {queue} does not take this job: it {why}."),
+                )
+                .with("queue", queue.as_str()),
+            ),
             StoreError::DuplicateJob(id) => Self(OjsError::duplicate(id.as_str())),
             StoreError::DuplicateWorkflow(id) => Self(OjsError::duplicate_workflow(id)),
             StoreError::QueueFull { queue, depth, bound } => {

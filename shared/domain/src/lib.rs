@@ -5,6 +5,7 @@
 
 pub mod address;
 pub mod agent;
+pub mod attest;
 pub mod budget;
 pub mod checkpoint;
 pub mod clock;

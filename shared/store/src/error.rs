@@ -50,6 +50,14 @@ pub enum StoreError {
         /// What is wrong with it.
         message: String,
     },
+    /// The queue takes only jobs that ask for attestation; nothing was stored.
+    #[error("queue {queue} does not take this job: it {why}")]
+    NotAttested {
+        /// The queue.
+        queue: String,
+        /// What the job lacks.
+        why: String,
+    },
     /// A job with this id exists already (OJS core §6.1).
     #[error("a job with id {0} exists already")]
     DuplicateJob(JobId),

@@ -234,6 +234,7 @@ each! {
     QUEUES_CLAIM_WRITE = "queues_claim_write",
     QUEUES_CLAIMED = "queues_claimed",
     QUEUES_COUNTED = "queues_counted",
+    QUEUES_DEMANDING = "queues_demanding",
     QUEUES_INSERT = "queues_insert",
     RATE_KEY_TO_CHANGE = "rate_key_to_change",
     RATE_KEYS_ACTIVE = "rate_keys_active",

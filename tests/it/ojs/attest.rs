@@ -13,6 +13,7 @@ on_both!(
     a_receipt_is_verified_without_the_server,
     all_processes_of_a_fleet_sign_with_one_key,
     a_job_that_asks_for_none_has_no_receipt,
+    a_queue_takes_only_what_its_policy_allows,
 );
 
 fn attested() -> Value {
@@ -73,7 +74,7 @@ async fn a_receipt_is_verified_without_the_server(server: &OjsServer) {
     let text = |pointer: &str| receipt.pointer(pointer).unwrap().as_str().unwrap().to_owned();
     let key = keys["keys"].as_array().unwrap().iter().find(|k| k["key_id"] == text("/signature/key_id"));
     let key = BASE64_STANDARD.decode(key.unwrap()["public_key"].as_str().unwrap()).unwrap();
-    // As docs/OPERATING.md describes it.
+    // As docs/OJS.md describes it.
     let signed = format!(
         "turnstone-receipt-v1\nversion=1\njob_id={}\njob_type=pay.out\nissued_at={}\nargs_sha256={}\nquote_type=none\n\
          quote_issued_at={}\nalgorithm=ed25519\nkey_id={}\n",
@@ -118,4 +119,30 @@ async fn a_job_that_asks_for_none_has_no_receipt(server: &OjsServer) {
     let id = server.fleet.push(&attested()).await;
     let path = format!("/ojs/v1/jobs/{id}/receipt");
     assert_eq!(server.fleet.get(&path).await, server.fleet.get(&path).await);
+}
+
+/// What `PUT /ojs/v1/queues/{name}` keeps.
+const POLICY: &str = "INSERT INTO queues (name, config) VALUES ('vault', '{\"attest_policy\": {\"required\": true, \"allowed_algorithms\": [\"ed25519\"]}}')";
+
+async fn a_queue_takes_only_what_its_policy_allows(server: &OjsServer) {
+    server.fleet.place.number(&format!("{POLICY} RETURNING 1")).await;
+    let job = |attest: Value| json!({"type": "a.b", "args": [], "ext_attest": attest, "options": {"queue": "vault"}});
+    for attest in [Value::Null, json!({"enabled": false}), json!({"enabled": true, "algorithm": "ml-dsa-65"})]
+    {
+        let (status, answer) = server.fleet.post("/ojs/v1/jobs", &job(attest.clone())).await;
+        assert_eq!(
+            (status.as_u16(), &answer["error"]["type"]),
+            (422, &json!("validation_error")),
+            "{attest}"
+        );
+    }
+    // All jobs of a batch, or none.
+    let batch = json!({"jobs": [attested(), job(Value::Null)]});
+    assert!(server.fleet.post("/ojs/v1/jobs/batch", &batch).await.0.is_client_error());
+    assert_eq!(server.fleet.number("SELECT count(*) FROM jobs").await, 0);
+    for attest in [json!({"enabled": true}), json!({"enabled": true, "algorithm": "ed25519"})] {
+        server.fleet.push(&job(attest)).await;
+    }
+    // Other queues take everything.
+    server.fleet.push(&json!({"type": "a.b", "args": []})).await;
 }

@@ -4,6 +4,7 @@ mod attest;
 mod batch;
 mod control;
 mod cron;
+mod encryption;
 mod envelope;
 mod events;
 mod operate;

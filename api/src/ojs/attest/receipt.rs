@@ -12,7 +12,7 @@ use turnstone_ojs::OjsError;
 use turnstone_ojs::attest::{self, Asked};
 use utoipa::ToSchema;
 
-/// A receipt. What is signed, and how, is described in docs/OPERATING.md.
+/// A receipt. What is signed, and how, is described in docs/OJS.md.
 #[derive(ToSchema)]
 #[schema(as = Receipt)]
 #[expect(dead_code, reason = "described, never built")]

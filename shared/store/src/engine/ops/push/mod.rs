@@ -2,6 +2,7 @@
 
 mod bounds;
 mod limits;
+mod attest;
 mod rows;
 mod unique;
 
@@ -29,10 +30,14 @@ pub(in super::super) async fn apply<S: Session>(
     unit: &mut Unit,
     pushes: &[&[NewJob]],
 ) -> Result<Vec<Result<Vec<Pushed>, StoreError>>, StoreError> {
+    let refusals = attest::refusals(session, pushes).await?;
+    let allowed = pushes.iter().zip(&refusals).filter(|(_, refused)| refused.is_none());
     let entries: Vec<Vec<Entry<'_>>> =
-        pushes.iter().map(|jobs| jobs.iter().map(|job| Entry { job, step: None }).collect()).collect();
+        allowed.map(|(jobs, _)| jobs.iter().map(|job| Entry { job, step: None }).collect()).collect();
     let numbers = numbers(session, entries.iter().map(Vec::len).sum()).await?;
-    enqueue(session, unit, numbers, &entries).await
+    let mut taken = enqueue(session, unit, numbers, &entries).await?.into_iter();
+    let answer = |refused: Option<StoreError>| refused.map(Err).or_else(|| taken.next());
+    Ok(refusals.into_iter().filter_map(answer).collect())
 }
 
 /// New numbers for jobs and workflows.

@@ -1,0 +1,67 @@
+//! What jobs ask of attestation, and what queues demand (OJS attest; the published cases are the only definition).
+
+use crate::RawObject;
+use serde::Deserialize;
+
+/// The only algorithm that receipts are signed with.
+pub const ALGORITHM: &str = "ed25519";
+/// The quotes that the members of `ext_attest` may name.
+const QUOTES: [&str; 5] = ["none", "pqc-only", "aws-nitro-v1", "intel-tdx-v4", "amd-sev-snp-v2"];
+
+/// What a job asks of attestation, in its member `ext_attest`.
+pub struct Asked {
+    /// Whether it asks at all; `None` when it says nothing.
+    pub enabled: Option<bool>,
+    /// What is to be signed with.
+    pub algorithm: Option<String>,
+    /// The kind of quote that the job has.
+    pub quote: String,
+}
+
+impl Asked {
+    /// Reads the member out of a job's own ones.
+    #[must_use]
+    pub fn of(extra: &RawObject) -> Self {
+        let asked: serde_json::Value =
+            extra.given("ext_attest").and_then(|asked| asked.parse().ok()).unwrap_or_default();
+        let quote = asked.pointer("/quote/type").and_then(|kind| kind.as_str());
+        Self {
+            enabled: asked["enabled"].as_bool(),
+            algorithm: asked["algorithm"].as_str().map(str::to_owned),
+            quote: quote.filter(|kind| QUOTES.contains(kind)).unwrap_or("none").to_owned(),
+        }
+    }
+}
+
+/// Which jobs a queue takes (`attest_policy` of the queue's configuration).
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct AttestPolicy {
+    /// Whether a job has to ask for attestation.
+    pub required: bool,
+    /// Which algorithms it may ask for; an empty list allows every one.
+    pub allowed_algorithms: Vec<String>,
+}
+
+impl AttestPolicy {
+    /// Why a job with these members of its own is not taken.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn check(&self, extra: &RawObject) -> Result<(), String> {
+        let asked = Asked::of(extra);
+        if asked.enabled != Some(true) {
+            return if self.required {
+                Err("asks for no attestation (ext_attest.enabled)".to_owned())
+            } else {
+                Ok(())
+            };
+        }
+        let algorithm = asked.algorithm.as_deref().unwrap_or(ALGORITHM);
+        if self.allowed_algorithms.is_empty() || self.allowed_algorithms.iter().any(|one| one == algorithm) {
+            return Ok(());
+        }
+        let allowed = self.allowed_algorithms.join(", ");
+        Err(format!("asks for an algorithm that is not allowed (ext_attest.algorithm); allowed: {allowed}"))
+    }
+}
