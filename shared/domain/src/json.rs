@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 /// One JSON text. Two are equal when their texts are.
@@ -186,6 +187,14 @@ impl RawObject {
         }
     }
 
+    /// Adds members at the end, except those that are there. However many there are, the time grows with their number
+    /// only.
+    pub fn extend_new(&mut self, members: impl IntoIterator<Item = (Cow<'static, str>, RawJson)>) {
+        let known: HashSet<&str> = self.names().collect();
+        let new: Vec<_> = members.into_iter().filter(|(name, _)| !known.contains(name.as_ref())).collect();
+        self.0.extend(new);
+    }
+
     /// Takes a member out; the others keep their order.
     pub fn remove(&mut self, name: &str) -> Option<RawJson> {
         let at = self.0.iter().position(|(known, _)| known == name)?;
@@ -308,6 +317,8 @@ mod tests {
         assert!(object.given("a").is_none() && object.contains("a"));
         assert_eq!(object.remove("b").unwrap().as_str(), "\"two\"");
         assert_eq!((object.len(), object.remove("b")), (2, None));
+        object.extend_new(RawObject::of(json!({"d": 4, "c": 0, "b": 2}).as_object().unwrap()));
+        assert_eq!(object.to_raw().as_str(), r#"{"a":null,"c":3,"d":4,"b":2}"#);
     }
 
     #[test]

@@ -78,9 +78,7 @@ impl EnqueueRequest {
         }
         if let Some(metadata) = options.get("metadata").filter(|value| value.is_object()) {
             let metadata: RawObject = metadata.parse().unwrap_or_default();
-            for (name, value) in metadata {
-                meta.insert_new(name, value);
-            }
+            meta.extend_new(metadata);
         }
         let agent = agent_request(&top, &meta)?;
         let mut asked = JobOptions::read(&options, now)?;

@@ -53,9 +53,7 @@ pub fn job_reply(job: &Job) -> RawObject {
     let flat = job_to_json(job);
     let mut reply = RawObject::new();
     reply.insert("job", flat.to_raw());
-    for (name, value) in flat {
-        reply.insert_new(name, value);
-    }
+    reply.extend_new(flat);
     reply
 }
 
@@ -81,9 +79,7 @@ pub fn job_to_json(job: &Job) -> RawObject {
     if let Some(agent) = &job.agent {
         put_agent(job, agent, &mut out);
     }
-    for (name, value) in job.envelope.extra.iter() {
-        out.insert_new(name.to_owned(), value.clone());
-    }
+    out.extend_new(job.envelope.extra.clone());
     out
 }
 

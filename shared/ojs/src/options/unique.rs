@@ -11,6 +11,9 @@ use turnstone_domain::{JobState, RawJson, RawObject, digest};
 const STATES: [JobState; 5] =
     [JobState::Available, JobState::Active, JobState::Scheduled, JobState::Retryable, JobState::Pending];
 
+/// At most this many members of arguments and of meta are compared.
+const MOST_NAMES: usize = 100;
+
 /// The policy as it was sent, checked.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct UniquePolicy {
@@ -31,8 +34,8 @@ impl UniquePolicy {
             None => sent.given("key", keys)?.unwrap_or_default(),
         };
         let has = |name: &str| keys.iter().any(|key| key == name);
-        let args_keys = sent.given("args_keys", read::texts)?.unwrap_or_default();
-        let meta_keys = sent.given("meta_keys", read::texts)?.unwrap_or_default();
+        let args_keys = sent.given("args_keys", member_names)?.unwrap_or_default();
+        let meta_keys = sent.given("meta_keys", member_names)?.unwrap_or_default();
         if has("meta") && meta_keys.is_empty() {
             return Err(sent.wrong("meta_keys", "is missing; it says which members of meta are compared"));
         }
@@ -114,6 +117,13 @@ fn keys(value: &Value) -> Result<Vec<String>, String> {
         Some(other) => {
             Err(format!("must be of type, queue, args and meta, not `{}`", read::shortened(other, 40)))
         }
+    }
+}
+
+fn member_names(value: &Value) -> Result<Vec<String>, String> {
+    match read::texts(value)? {
+        names if names.len() > MOST_NAMES => Err(format!("must name at most {MOST_NAMES} members")),
+        names => Ok(names),
     }
 }
 
@@ -204,6 +214,7 @@ mod tests {
             (json!({"key": ["what"]}), "key"),
             (json!({"keys": ["meta"]}), "meta_keys"),
             (json!({"args_keys": "to"}), "args_keys"),
+            (json!({"meta_keys": vec!["m"; 101]}), "meta_keys"),
             (json!({"period": "soon"}), "period"),
             (json!({"period": "PT0S"}), "period"),
             (json!({"states": ["asleep"]}), "states"),
