@@ -10,6 +10,8 @@ mod events;
 mod operate;
 mod queues;
 mod refused;
+mod schemas;
+mod server;
 mod tenancy;
 mod unique;
 mod webhooks;
