@@ -15,6 +15,11 @@ An event is something that happened. It is written in the transaction that made 
 for a change that was rolled back, and never misses one for a change that was not. Events of an engagement are
 numbered from 1 without gaps; the number is the cursor of a reader (`Last-Event-ID`).
 
+`GET /ojs/v1/events` shows the events of all jobs, queues, cron entries and workflows in one order, as CloudEvents; there
+the id of an event is the cursor. What happens inside the turns of agents (`phase.`, `model.`, `tool.`, `budget.`,
+`output.`) is shown there, and told to webhooks, only to who names it: `types=phase.*`. A number in `result` that no
+64-bit float holds exactly is exact only in the job itself.
+
 Every event carries `seq`, `name`, `job_id`, `engagement_id` (agent jobs), `turn` (0 outside of turns), `at` and
 `data` with the fields below.
 
