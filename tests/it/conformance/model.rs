@@ -109,7 +109,11 @@ impl ModelJob {
             retry_delay_ms: None,
             result: None,
             errors: Vec::new(),
-            events: vec![EventName::JobEnqueued],
+            events: if waits {
+                vec![EventName::JobEnqueued, EventName::JobScheduled]
+            } else {
+                vec![EventName::JobEnqueued]
+            },
             agent,
         };
         let (claimed_at, lease_expires_at) = (Timestamp(0), Timestamp(0));
@@ -217,12 +221,12 @@ impl ModelJob {
                 self.leave(JobState::Retryable, now);
                 self.shown.run_at = now.plus_ms(delay_ms);
                 self.shown.retry_delay_ms = Some(delay_ms);
-                self.shown.events.push(EventName::JobRetrying);
+                self.shown.events.extend([EventName::JobFailed, EventName::JobRetrying]);
             }
             End::Discard(kind) => {
                 self.fail(kind, now);
                 self.leave(JobState::Discarded, now);
-                self.shown.events.push(EventName::JobDiscarded);
+                self.shown.events.extend([EventName::JobFailed, EventName::JobDiscarded]);
             }
             End::Park { review, deadline_at } => {
                 self.leave(JobState::Pending, now);
