@@ -31,12 +31,14 @@ async fn a_stream_shows_what_happens_and_resumes(server: &OjsServer) {
     });
     // What is pushed before the stream stands is not shown by it; so pushing goes on until it has two.
     let mut pushed = vec![old];
-    while !live.is_finished() {
-        pushed.push(server.push(&job("q")).await);
-        server.push(&job("another")).await;
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        assert!(pushed.len() < 2_000, "the stream shows nothing");
-    }
+    server
+        .fleet
+        .until("the stream has shown two events", async || {
+            pushed.push(server.push(&job("q")).await);
+            server.push(&job("another")).await;
+            live.is_finished()
+        })
+        .await;
     let seen = live.await.unwrap();
     let subject = |data: &str| serde_json::from_str::<serde_json::Value>(data).unwrap()["subject"].clone();
     let at = pushed.iter().position(|id| subject(&seen[0].data) == id.as_str()).unwrap();
