@@ -1,5 +1,7 @@
 //! What the api needs, and the router made of it.
 
+use crate::metrics::Metrics;
+use crate::ojs::schemas::SchemaBook;
 use crate::{agents, auth, docs, engagements, fleet, ojs, probes, reply, reviews, stamp};
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -72,6 +74,10 @@ pub struct Api {
 pub(crate) struct App {
     pub(crate) api: Api,
     pub(crate) started_at: Timestamp,
+    /// What Prometheus reads.
+    pub(crate) metrics: Option<Metrics>,
+    /// Compiled schemas of arguments.
+    pub(crate) schemas: SchemaBook,
     /// What receipts are signed with, once it is needed.
     pub(crate) signer: OnceCell<Signer>,
 }
@@ -84,7 +90,13 @@ impl Api {
     pub fn router(self) -> Router {
         let started_at = self.clock.now();
         let reset = if self.options.enable_reset { ojs::reset() } else { Router::new() };
-        let app = Arc::new(App { api: self, started_at, signer: OnceCell::new() });
+        let app = Arc::new(App {
+            api: self,
+            started_at,
+            metrics: Metrics::started(),
+            schemas: SchemaBook::default(),
+            signer: OnceCell::new(),
+        });
         let (routes, document) = OpenApiRouter::with_openapi(docs::frame())
             .merge(ojs::routes())
             .merge(agents::routes())

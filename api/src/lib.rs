@@ -13,6 +13,7 @@ mod docs;
 mod engagements;
 mod exposure;
 mod fleet;
+mod metrics;
 mod ojs;
 mod probes;
 mod reply;

@@ -3,7 +3,7 @@
 use crate::api::Shared;
 use crate::reply::{Answer, JSON};
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
@@ -19,6 +19,7 @@ pub(crate) async fn stamp(State(app): State<Shared>, request: Request, next: Nex
     let began = Instant::now();
     let request_id = sent_id(request.headers()).unwrap_or_else(|| format!("req_{}", app.api.ids.next()));
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let route = request.extensions().get::<MatchedPath>().cloned();
     let mut response = next.run(request).await;
     if let Some(error) = response.extensions_mut().remove::<OjsError>() {
         *response.body_mut() = Body::from(error.to_json(&request_id).to_string());
@@ -33,6 +34,9 @@ pub(crate) async fn stamp(State(app): State<Shared>, request: Request, next: Nex
         headers.insert(REQUEST_ID, value);
     }
     let status = response.status().as_u16();
+    if let Some(metrics) = &app.metrics {
+        metrics.answered(&method, route.as_ref(), status, began.elapsed());
+    }
     let duration_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
     tracing::debug!(%method, path, status, duration_us, request_id, "answered");
     response

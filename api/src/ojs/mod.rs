@@ -7,7 +7,7 @@ mod feed;
 mod jobs;
 mod operate;
 mod queues;
-mod schemas;
+pub(crate) mod schemas;
 mod server;
 mod webhooks;
 mod work;

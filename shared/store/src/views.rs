@@ -199,6 +199,9 @@ pub trait Views: Send + Sync + 'static {
         tenant: Option<&str>,
     ) -> Result<Vec<(JobState, u64)>, StoreError>;
 
+    /// Jobs that have not ended, per queue and state.
+    async fn counts_by_queue(&self) -> Result<Vec<(String, JobState, u64)>, StoreError>;
+
     /// Queues that have ever had a job or were named at a migration, by name.
     async fn queues(&self) -> Result<Vec<String>, StoreError>;
 

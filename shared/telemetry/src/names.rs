@@ -1,4 +1,4 @@
-//! The names of spans and their attributes: a documented API. Every span in the product is named here and nowhere
+//! The names of spans, their attributes, and metrics: a documented API. Every span in the product is named here and nowhere
 //! else; `docs/EVENTS.md` is generated from [`ALL`].
 //!
 //! They are used as constants: `tracing::info_span!(names::TURN, { names::JOB_ID } = %job)`.
@@ -12,6 +12,8 @@ pub enum Kind {
     Span,
     /// An attribute of spans.
     Attribute,
+    /// A series of `GET /metrics`, with its labels.
+    Metric,
 }
 
 /// A name with what it means.
@@ -52,6 +54,19 @@ names! {
     Attribute OUTPUT_TOKENS = "gen_ai.usage.output_tokens", "Completion tokens the provider counted.";
     Attribute TOOL_NAME = "ossa.tool.name", "The tool.";
     Attribute CALL_ID = "turnstone.tool.call_id", "The call's id, which is also its idempotency key.";
+    Metric HTTP_REQUESTS = "turnstone_http_requests_total", "Requests that were answered, by method, route and status.";
+    Metric HTTP_REQUEST_DURATION = "turnstone_http_request_duration_seconds", "How long requests took, by method and route.";
+    Metric JOBS = "turnstone_jobs", "Jobs that are kept, by state.";
+    Metric QUEUE_JOBS = "turnstone_queue_jobs", "Jobs that have not ended, by queue and state.";
+    Metric WORKERS = "turnstone_workers", "Workers that are known, by whether they were heard of lately (alive).";
+    Metric STORE_SECONDS = "turnstone_store_ping_seconds", "How long the store took to answer when it was asked last.";
+    Metric UPTIME_SECONDS = "turnstone_uptime_seconds", "How long this process has run.";
+}
+
+/// What a name means; empty for a name that is none.
+#[must_use]
+pub fn meaning(name: &str) -> &'static str {
+    ALL.iter().find(|known| known.name == name).map_or("", |known| known.meaning)
 }
 
 #[cfg(test)]
@@ -74,7 +89,9 @@ mod tests {
     fn names_are_unique_and_dotted_lower_case() {
         for (at, name) in ALL.iter().enumerate() {
             assert!(ALL[..at].iter().all(|other| other.name != name.name), "{} stands twice", name.name);
-            assert!(name.name.contains('.') && !name.name.contains(char::is_uppercase), "{}", name.name);
+            let dotted = name.kind != Kind::Metric;
+            assert_eq!(name.name.contains('.'), dotted, "{}", name.name);
+            assert!(!name.name.contains(char::is_uppercase), "{}", name.name);
             assert!(name.meaning.ends_with('.'), "{}", name.name);
         }
     }

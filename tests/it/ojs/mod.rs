@@ -8,6 +8,8 @@ mod envelope;
 mod events;
 mod operate;
 mod refused;
+mod schemas;
+mod server;
 mod tenancy;
 mod unique;
 mod webhooks;

@@ -43,6 +43,15 @@ const ATTRIBUTES: &str = "
 |---|---|
 ";
 
+const METRICS: &str = "
+## Metrics
+
+What `GET /metrics` shows, in the text format of Prometheus. What the store holds is at most five seconds old.
+
+| name | what |
+|---|---|
+";
+
 /// The whole page.
 pub fn render() -> String {
     let mut page = HEAD.to_owned();
@@ -51,7 +60,7 @@ pub fn render() -> String {
         writeln!(page, "| `{event}` | {} | {} | {ends} |", event.meaning().trim(), event.data_fields())
             .unwrap();
     }
-    for (head, kind) in [(SPANS, Kind::Span), (ATTRIBUTES, Kind::Attribute)] {
+    for (head, kind) in [(SPANS, Kind::Span), (ATTRIBUTES, Kind::Attribute), (METRICS, Kind::Metric)] {
         page.push_str(head);
         for name in names::ALL.iter().filter(|name| name.kind == kind) {
             writeln!(page, "| `{}` | {} |", name.name, name.meaning).unwrap();

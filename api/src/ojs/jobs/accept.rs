@@ -1,6 +1,7 @@
 //! From what a client sent to a job that can be pushed: the one way in, for a body, a member of a batch, a step of a
 //! workflow and the template of a cron entry alike.
 
+use super::rules;
 use crate::api::App;
 use crate::reply::Failure;
 use std::collections::HashMap;
@@ -41,5 +42,7 @@ pub(super) async fn accept_knowing(
     };
     let job = request.into_new_job(registered, app.api.ids.as_ref())?;
     // Gates that look at the whole job stand here, each one line: they may refuse it, and change nothing.
+    rules::check(&job)?;
+    app.schemas.check(app, &job).await?;
     Ok(job)
 }

@@ -8,6 +8,7 @@ use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, LOCATION};
+use serde_json::Value;
 use turnstone_domain::terms::OnConflict;
 use turnstone_domain::{Job, NewJob};
 use turnstone_ojs::{OjsError, accepted, body, job_reply};
@@ -27,6 +28,7 @@ use turnstone_store::Pushed;
 )]
 pub(crate) async fn enqueue(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
     let job = accept(&app, body::read_object(&body)?, tenant.name(), app.api.clock.now()).await?;
+    let misfit = app.schemas.warning(&app, &job).await?;
     let pushed = app.api.store.intake.push(vec![job.clone()]).await?.pop();
     let pushed = pushed.ok_or_else(|| OjsError::internal("The store did not say what became of the job."))?;
     let location = HeaderValue::from_str(&format!("/ojs/v1/jobs/{}", pushed.id));
@@ -38,6 +40,9 @@ pub(crate) async fn enqueue(State(app): State<Shared>, tenant: Tenant, JsonBytes
         }
         false => StatusCode::CREATED,
     };
+    if let Some(misfit) = misfit {
+        reply.insert("warnings", Value::from(vec![format!("args do not fit their schema: {misfit}")]));
+    }
     let mut response = reply::json(status, &reply);
     if let Ok(location) = location {
         response.headers_mut().insert(LOCATION, location);

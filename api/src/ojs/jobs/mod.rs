@@ -8,6 +8,7 @@ mod enqueue;
 mod job_events;
 mod list_jobs;
 mod list_slice;
+mod rules;
 mod show_job;
 
 use crate::api::Shared;

@@ -11,11 +11,57 @@ use turnstone_ojs::SPEC_VERSION;
 use utoipa::ToSchema;
 
 /// What the server can do, by the names of the conformance levels. Each is there or is not in the list.
-const CAPABILITIES: [&str; 5] = ["delayed_jobs", "event_stream", "job_ttl", "priorities", "retries"];
+const CAPABILITIES: [&str; 20] = [
+    "backpressure",
+    "batch_enqueue",
+    "bulk_operations",
+    "cron",
+    "dead_letter",
+    "delayed_jobs",
+    "event_stream",
+    "external_workers",
+    "fair_scheduling",
+    "job_ttl",
+    "multi_tenancy",
+    "priorities",
+    "progress",
+    "queue_pause",
+    "rate_limiting",
+    "retries",
+    "schema_validation",
+    "unique_jobs",
+    "webhooks",
+    "workflows",
+];
 
-/// Extensions by name and version. Those that Open Job Spec itself publishes come first.
-const OFFICIAL: [(&str, &str); 0] = [];
-const EXPERIMENTAL: [(&str, &str); 1] = [("ai-agents", "1.0.0-rc.1")];
+/// The version of the texts that the extensions follow.
+const RELEASE: &str = "1.0.0-rc.1";
+
+/// Extensions that Open Job Spec publishes.
+const OFFICIAL: [&str; 18] = [
+    "admin-api",
+    "backpressure",
+    "dead-letter",
+    "durable-execution",
+    "encryption",
+    "events",
+    "fair-scheduling",
+    "graceful-shutdown",
+    "job-versioning",
+    "middleware",
+    "multi-tenancy",
+    "observability",
+    "progress",
+    "rate-limiting",
+    "schema-registry",
+    "serverless",
+    "unique-jobs",
+    "webhooks",
+];
+
+/// Extensions whose texts are not settled, and those that only carry their members.
+const EXPERIMENTAL: [&str; 6] =
+    ["agent-control", "ai-agents", "attest", "federation", "ml-resources", "runtime"];
 
 /// What this server speaks.
 #[derive(Serialize, ToSchema)]
@@ -70,11 +116,8 @@ pub(crate) struct Extension {
                content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn manifest(State(app): State<Shared>) -> Response {
-    let extension = |(name, version): &(&'static str, &'static str)| Extension {
-        name,
-        uri: format!("urn:ojs:ext:{name}"),
-        version,
-    };
+    let extension =
+        |name: &&'static str| Extension { name, uri: format!("urn:ojs:ext:{name}"), version: RELEASE };
     let manifest = Manifest {
         specversion: SPEC_VERSION,
         ojs_version: SPEC_VERSION,
@@ -83,11 +126,11 @@ pub(crate) async fn manifest(State(app): State<Shared>) -> Response {
             version: env!("CARGO_PKG_VERSION"),
             language: "rust",
         },
-        conformance_level: 0,
-        conformance_tier: "partial",
+        conformance_level: 4,
+        conformance_tier: "full",
         protocols: ["http"],
         backend: app.api.backend.clone(),
-        unique_job_strength: "none",
+        unique_job_strength: "strong",
         capabilities: CAPABILITIES.iter().map(|name| (*name, true)).collect(),
         extensions: Extensions {
             official: OFFICIAL.iter().map(extension).collect(),

@@ -2,6 +2,7 @@
 
 mod health;
 mod manifest;
+mod metrics;
 
 use crate::api::Shared;
 use utoipa_axum::router::OpenApiRouter;
@@ -12,4 +13,5 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(manifest::manifest))
         .routes(routes!(health::health))
         .routes(routes!(health::health_v1))
+        .routes(routes!(metrics::metrics))
 }

@@ -315,6 +315,15 @@ impl<R: Reader> Views for Engine<R> {
         .await
     }
 
+    async fn counts_by_queue(&self) -> Result<Vec<(String, JobState, u64)>, StoreError> {
+        all(&self.readers, "count jobs of queues", &sql::QUEUE_STATES_COUNTED, &[], |row| {
+            let jobs: i64 = get(row, "jobs")?;
+            let state = rows::word(row, "state", JobState::parse)?;
+            Ok((get(row, "queue")?, state, u64::try_from(jobs).unwrap_or_default()))
+        })
+        .await
+    }
+
     async fn queues(&self) -> Result<Vec<String>, StoreError> {
         all(&self.readers, "list queues", &sql::QUEUES_LISTED, &[], |row| get(row, "name")).await
     }

@@ -46,7 +46,7 @@ pub(super) async fn apply<S: Session>(
         runs.push(match job {
             Err(why) => run(Outcome::Failed, None, Some(why.clone())),
             Ok(job) => match occur(session, unit, entry, job, *scheduled_at, *at).await? {
-                Occurred::Made => run(Outcome::Triggered, Some(job.id.clone()), None),
+                Occurred::Made(made) => run(Outcome::Triggered, Some(made), None),
                 Occurred::Skipped(other) => run(Outcome::Skipped, Some(other), None),
                 Occurred::Refused(why) => run(Outcome::Failed, None, Some(why.to_string())),
             },
@@ -65,17 +65,18 @@ pub(super) async fn trigger<S: Session>(
     at: Timestamp,
     ids: &dyn Ids,
 ) -> Result<Result<JobId, StoreError>, StoreError> {
-    if let Err(refused) = make(session, unit, entry, job, at, at).await? {
-        return Ok(Err(refused));
-    }
-    let (outcome, job_id) = (Outcome::Triggered, Some(job.id.clone()));
+    let made = match make(session, unit, entry, job, at, at).await? {
+        Ok(made) => made,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let (outcome, job_id) = (Outcome::Triggered, Some(made.clone()));
     remember(session, entry, &[CronRun { scheduled_at: at, at, outcome, job_id, message: None }], ids)
         .await?;
-    Ok(Ok(job.id.clone()))
+    Ok(Ok(made))
 }
 
 enum Occurred {
-    Made,
+    Made(JobId),
     Skipped(JobId),
     Refused(StoreError),
 }
@@ -126,7 +127,7 @@ async fn occur<S: Session>(
         }
     }
     Ok(match make(session, unit, entry, &job, scheduled_at, at).await? {
-        Ok(()) => Occurred::Made,
+        Ok(made) => Occurred::Made(made),
         Err(refused) => Occurred::Refused(refused),
     })
 }
@@ -150,13 +151,15 @@ async fn make<S: Session>(
     job: &NewJob,
     scheduled_at: Timestamp,
     at: Timestamp,
-) -> Result<Result<(), StoreError>, StoreError> {
+) -> Result<Result<JobId, StoreError>, StoreError> {
     let mut own = Unit::default();
     let pushed = push::apply(session, &mut own, &[std::slice::from_ref(job)]).await?;
     absorb(unit, own);
-    if let Some(Err(refused)) = pushed.into_iter().next() {
-        return Ok(Err(refused));
-    }
+    let pushed = match pushed.into_iter().next() {
+        Some(Err(refused)) => return Ok(Err(refused)),
+        Some(Ok(pushed)) => pushed.into_iter().next().map(|pushed| pushed.id),
+        None => None,
+    };
     let (action, ids) = ("read a job", vec![(job.id.clone(),)]);
     let rows = read_by(session, action, &sql::JOBS_TO_CHANGE, ids, JobRow::decode).await?;
     let mut own = Unit::default();
@@ -168,7 +171,7 @@ async fn make<S: Session>(
     }
     own.flush(session).await?;
     absorb(unit, own);
-    Ok(Ok(()))
+    Ok(Ok(pushed.unwrap_or_else(|| job.id.clone())))
 }
 
 /// What a unit of its own leaves for after the commit.

@@ -1,5 +1,9 @@
 //! JSON Schema 2020-12: checked when it is registered, used for tool inputs and final outputs.
 
+mod registered;
+
+pub use registered::{MOST_BYTES, Mode, RegisteredSchema};
+
 use serde_json::Value;
 use std::fmt;
 

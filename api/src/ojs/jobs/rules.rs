@@ -1,0 +1,30 @@
+//! What an enqueue request has to keep beside its form: a short list of rules, each of which may refuse a job and
+//! changes nothing (OJS middleware §3).
+
+use turnstone_domain::NewJob;
+use turnstone_ojs::OjsError;
+
+/// A rule.
+type Rule = fn(&NewJob) -> Result<(), OjsError>;
+
+/// All rules; the first that refuses decides.
+const RULES: [Rule; 1] = [promised_arguments];
+
+/// Checks a job against all rules.
+///
+/// # Errors
+/// 422 of the first rule that refuses it.
+pub(crate) fn check(job: &NewJob) -> Result<(), OjsError> {
+    RULES.iter().try_for_each(|rule| rule(job))
+}
+
+/// A client that sets `meta.ojs_validate` wants a job without arguments refused.
+fn promised_arguments(job: &NewJob) -> Result<(), OjsError> {
+    let asked = job.envelope.meta.get("ojs_validate").is_some_and(|value| value.as_str() == "true");
+    let empty = job.envelope.args.parse::<Vec<serde::de::IgnoredAny>>().is_ok_and(|args| args.is_empty());
+    if asked && empty {
+        let message = "args is empty, and meta.ojs_validate asks to refuse a job without arguments";
+        return Err(OjsError::validation("args", message));
+    }
+    Ok(())
+}

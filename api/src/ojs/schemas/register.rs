@@ -1,0 +1,94 @@
+//! `PUT /ojs/v1/admin/schemas/{type}/{version}`: a version is registered once, so that a job that names it means what
+//! its writer meant.
+
+use super::{ArgsSchema, NewArgsSchema, named, shown};
+use crate::api::Shared;
+use crate::docs;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Segments};
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde_json::Value;
+use turnstone_domain::schema::{MOST_BYTES, Mode, RegisteredSchema, Schema};
+use turnstone_ojs::Fields;
+use turnstone_ojs::OjsError;
+
+/// Registers a version of the schema of a job type's arguments.
+#[utoipa::path(
+    put, path = "/ojs/v1/admin/schemas/{type}/{version}", tag = "schemas",
+    params(
+        ("type" = String, Path, description = "The job type."),
+        ("version" = i64, Path, description = "From 1.", minimum = 1, maximum = 1_000_000_000),
+    ),
+    request_body(content = NewArgsSchema, content_type = "application/openjobspec+json"),
+    responses(
+        (status = 201, description = "It is registered.", body = ArgsSchema,
+         content_type = "application/openjobspec+json"),
+        (status = 409, description = "This version is registered already.", body = docs::ErrorReply,
+         content_type = "application/openjobspec+json"),
+    ),
+)]
+pub(crate) async fn register(
+    State(app): State<Shared>,
+    segments: Segments,
+    JsonBytes(bytes): JsonBytes,
+) -> Answer {
+    let (job_type, version) = named(segments)?;
+    let job_type = checked(job_type)?;
+    let schema = read(&Fields::read(&bytes)?, job_type, version, app.api.clock.now())?;
+    let registered = app.api.store.schemas.register(schema.clone()).await?;
+    app.schemas.forget(&schema.job_type);
+    if !registered {
+        let message =
+            format!("Version {version} of the schema of {} is registered already.", schema.job_type);
+        let hint = "Register the changed schema as another version, or remove this one first.";
+        return Err(OjsError::new(409, "conflict", message, hint).into());
+    }
+    Ok(reply::json(StatusCode::CREATED, &shown(&schema)))
+}
+
+fn read(
+    fields: &Fields,
+    job_type: String,
+    version: i64,
+    created_at: turnstone_domain::Timestamp,
+) -> Result<RegisteredSchema, OjsError> {
+    let name = if fields.0.contains("schema") { "schema" } else { "args_schema" };
+    let body = fields.0.given(name).ok_or_else(|| OjsError::invalid_request("schema", "is missing"))?;
+    if body.as_str().len() > MOST_BYTES {
+        return Err(OjsError::invalid_request("schema", format!("must have at most {MOST_BYTES} bytes")));
+    }
+    let unreadable = |error| OjsError::invalid_request("schema", format!("cannot be read: {error}"));
+    let value: Value = body.parse().map_err(unreadable)?;
+    if !value.is_object() {
+        return Err(OjsError::invalid_request("schema", "must be an object"));
+    }
+    let unusable = |why: String| {
+        let why: String = why.chars().take(300).collect();
+        OjsError::invalid_request("schema", format!("cannot be used: {why}"))
+    };
+    Schema::compile_registered(&value).map_err(unusable)?;
+    let mode = fields.text("mode")?.map_or(Ok(Mode::Off), |word| mode(&word))?;
+    Ok(RegisteredSchema { job_type, version, mode, body: body.as_str().to_owned(), created_at })
+}
+
+/// Reads a mode.
+pub(super) fn mode(word: &str) -> Result<Mode, OjsError> {
+    let words = || format!("must be one of {}", Mode::WORDS.join(", "));
+    Mode::parse(word).ok_or_else(|| OjsError::invalid_request("mode", words()))
+}
+
+/// A job type that a job can have.
+fn checked(job_type: String) -> Result<String, OjsError> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-');
+    if job_type.len() <= 255
+        && job_type.starts_with(|c: char| c.is_ascii_lowercase())
+        && job_type.chars().all(plain)
+    {
+        return Ok(job_type);
+    }
+    Err(OjsError::invalid_request(
+        "type",
+        "must be a job type: at most 255 characters of a-z, 0-9, `.`, `_`, `-`",
+    ))
+}
