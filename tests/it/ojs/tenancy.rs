@@ -16,19 +16,30 @@ async fn push(server: &OjsServer, tenant: &str, job: &Value) -> String {
     reply.json()["job"]["id"].as_str().unwrap().to_owned()
 }
 
-/// Every endpoint about one job, whether it is alive or a dead letter.
-const ABOUT_A_JOB: [(&str, &str); 11] = [
-    ("GET", "/ojs/v1/jobs/{id}"),
-    ("GET", "/ojs/v1/jobs/{id}/events"),
-    ("DELETE", "/ojs/v1/jobs/{id}"),
-    ("POST", "/ojs/v1/jobs/{id}/cancel"),
-    ("GET", "/ojs/v1/admin/jobs/{id}"),
-    ("POST", "/ojs/v1/admin/jobs/{id}/cancel"),
-    ("POST", "/ojs/v1/admin/jobs/{id}/retry"),
-    ("GET", "/ojs/v1/dead-letter/{id}"),
-    ("POST", "/ojs/v1/dead-letter/{id}/retry"),
-    ("DELETE", "/ojs/v1/dead-letter/{id}"),
-    ("DELETE", "/ojs/v1/admin/dead-letter/{id}"),
+/// Every endpoint about one job, whether it is alive or a dead letter, with a body that it understands.
+const ABOUT_A_JOB: [(&str, &str, &str); 22] = [
+    ("GET", "/ojs/v1/jobs/{id}", ""),
+    ("GET", "/ojs/v1/jobs/{id}/events", ""),
+    ("GET", "/ojs/v1/jobs/{id}/receipt", ""),
+    ("DELETE", "/ojs/v1/jobs/{id}", ""),
+    ("POST", "/ojs/v1/jobs/{id}/cancel", ""),
+    ("POST", "/ojs/v1/jobs/{id}/activate", ""),
+    ("POST", "/ojs/v1/jobs/{id}/ack", r#"{"result":1}"#),
+    ("POST", "/ojs/v1/jobs/{id}/nack", r#"{"error":{"code":"e","message":"m"}}"#),
+    ("PUT", "/ojs/v1/jobs/{id}/checkpoint", r#"{"state":{}}"#),
+    ("GET", "/ojs/v1/jobs/{id}/checkpoint", ""),
+    ("DELETE", "/ojs/v1/jobs/{id}/checkpoint", ""),
+    ("PUT", "/ojs/v1/jobs/{id}/progress", r#"{"progress":0.5}"#),
+    ("GET", "/ojs/v1/jobs/{id}/progress", ""),
+    ("POST", "/ojs/v1/agents/{id}/pause", "{}"),
+    ("POST", "/ojs/v1/agents/{id}/resume", "{}"),
+    ("GET", "/ojs/v1/admin/jobs/{id}", ""),
+    ("POST", "/ojs/v1/admin/jobs/{id}/cancel", ""),
+    ("POST", "/ojs/v1/admin/jobs/{id}/retry", ""),
+    ("GET", "/ojs/v1/dead-letter/{id}", ""),
+    ("POST", "/ojs/v1/dead-letter/{id}/retry", ""),
+    ("DELETE", "/ojs/v1/dead-letter/{id}", ""),
+    ("DELETE", "/ojs/v1/admin/dead-letter/{id}", ""),
 ];
 
 async fn nobody_reaches_another_tenants_job_by_its_id(server: &OjsServer) {
@@ -36,9 +47,9 @@ async fn nobody_reaches_another_tenants_job_by_its_id(server: &OjsServer) {
     let (alive, ended) = (push(server, "alpha", &job).await, push(server, "alpha", &job).await);
     fail(server, &ended).await;
     for id in [&alive, &ended] {
-        for (method, path) in ABOUT_A_JOB {
+        for (method, path, body) in ABOUT_A_JOB {
             let (method, path) = (method.parse::<Method>().unwrap(), path.replace("{id}", id));
-            let reply = of(server, "beta", method.clone(), &path, "").await;
+            let reply = of(server, "beta", method.clone(), &path, body).await;
             assert_eq!((reply.status, reply.code()), (404, "not_found".to_owned()), "{method} {path}");
         }
     }
@@ -51,6 +62,34 @@ async fn nobody_reaches_another_tenants_job_by_its_id(server: &OjsServer) {
     assert_eq!(server.job(&ended).await["state"], "discarded", "without a tenant everything is seen");
     of(server, "alpha", Method::POST, &format!("/ojs/v1/dead-letter/{ended}/retry"), "").await.expect(200);
     of(server, "alpha", Method::POST, &format!("/ojs/v1/jobs/{alive}/cancel"), "").await.expect(200);
+}
+
+async fn nobody_reaches_another_tenants_engagement(server: &OjsServer) {
+    let job = json!({"type": "agent.ask", "args": ["hello"], "ext_agent_model": "test/m"});
+    let id = push(server, "alpha", &job).await;
+    let engagement = server.fleet.engagement_of(&id).await;
+    for path in ["", "/messages", "/checkpoints", "/tool-calls", "/audit", "/events"] {
+        let path = format!("/engagements/{engagement}{path}");
+        assert_eq!(of(server, "beta", Method::GET, &path, "").await.status, 404, "{path}");
+        of(server, "alpha", Method::GET, &path, "").await.expect(200);
+    }
+    for verb in ["pause", "resume"] {
+        let path = format!("/ojs/v1/agents/{engagement}/{verb}");
+        assert_eq!(of(server, "beta", Method::POST, &path, "{}").await.status, 404, "{path}");
+    }
+    assert_eq!(server.job(&id).await["state"], "available");
+}
+
+async fn nobody_reaches_another_tenants_workflow(server: &OjsServer) {
+    let step = json!({"type": "a.b", "args": []});
+    let chain = json!({"type": "chain", "name": "c", "steps": [step, step]}).to_string();
+    let reply = of(server, "alpha", Method::POST, "/ojs/v1/workflows", &chain).await.expect(201).json();
+    let path = format!("/ojs/v1/workflows/{}", reply["workflow"]["id"].as_str().unwrap());
+    for method in [Method::GET, Method::DELETE] {
+        assert_eq!(of(server, "beta", method.clone(), &path, "").await.status, 404, "{method}");
+    }
+    let shown = of(server, "alpha", Method::GET, &path, "").await.expect(200).json();
+    assert_eq!(shown["workflow"]["state"], "running");
 }
 
 async fn lists_hold_a_tenants_own(server: &OjsServer) {
@@ -135,6 +174,8 @@ async fn a_tenants_name_is_checked(server: &OjsServer) {
 
 on_both![
     nobody_reaches_another_tenants_job_by_its_id,
+    nobody_reaches_another_tenants_engagement,
+    nobody_reaches_another_tenants_workflow,
     lists_hold_a_tenants_own,
     bulk_reaches_a_tenants_own,
     tenants_are_listed_and_counted,
