@@ -169,7 +169,7 @@ pub struct JobError {
     pub retry_after_ms: Option<u64>,
     /// Facts for programs: ids, limits, rule names.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub details: Map<String, Value>,
+    pub details: Box<Map<String, Value>>,
     /// The words of the worker that reported it, when it was not one of ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported: Option<Box<Reported>>,
@@ -184,7 +184,7 @@ impl JobError {
             message: message.into(),
             retryable: kind.retryable(),
             retry_after_ms: None,
-            details: Map::new(),
+            details: Box::default(),
             reported: None,
         }
     }

@@ -68,7 +68,7 @@ impl JobError {
         };
         Self {
             retryable,
-            details,
+            details: Box::new(details),
             reported: Some(Box::new(reported)),
             ..Self::new(FailureKind::Reported, message)
         }

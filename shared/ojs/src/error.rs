@@ -184,7 +184,7 @@ impl OjsError {
         let hint = "Change the job's ext_agent_* fields, or the agent it names, and send the job again.";
         Self {
             error_type: error.kind.ojs_type(),
-            details: Box::new(error.details),
+            details: error.details,
             ..Self::new(status, error.kind.code(), error.message, hint)
         }
     }
