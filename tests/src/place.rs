@@ -14,6 +14,8 @@ use turnstone_store::{PostgresOptions, PostgresStore, SqliteStore, Store, StoreE
 
 /// The pause before a database that is down is asked again.
 const AGAIN: Duration = Duration::from_millis(100);
+/// Nothing that is waited for takes longer.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What must hold in a database that no worker uses.
 const INVARIANTS: [(&str, &str); 9] = [
@@ -121,6 +123,21 @@ impl Place {
         let rows: Vec<(i64,)> = self.rows(sql).await;
         let [(number,)] = rows.as_slice() else { panic!("{} rows and no number: {sql}", rows.len()) };
         *number
+    }
+
+    /// Waits until a number is at least this, and returns it.
+    pub async fn at_least(&self, sql: &str, least: i64) -> i64 {
+        let growing = async {
+            loop {
+                match self.number(sql).await {
+                    enough if enough >= least => return enough,
+                    _ => tokio::time::sleep(AGAIN).await,
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, growing)
+            .await
+            .unwrap_or_else(|_| panic!("{least} is not reached: {sql}"))
     }
 
     /// Rows of whole numbers and texts.

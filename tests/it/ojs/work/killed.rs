@@ -5,7 +5,6 @@ use crate::random::Random;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, Instant};
 use tokio::process::{Child, Command};
 use turnstone_domain::JobState;
 use turnstone_domain::state::Trigger;
@@ -15,10 +14,10 @@ use turnstone_tests::{Backend, Fleet, OjsServer, Place};
 const WORKERS: usize = 8;
 /// How long a worker reserves what it fetches.
 const RESERVE: &str = "2000";
-/// From one kill to the next.
-const PAUSE: Duration = Duration::from_millis(250);
-/// Nothing here may take longer.
-const PATIENCE: Duration = Duration::from_secs(1_200);
+/// At most so many jobs end from one kill to the next.
+const STRIDE: usize = 30;
+/// How far the jobs have come.
+const COMPLETED: &str = "SELECT count(*) FROM jobs WHERE state = 'completed'";
 
 /// `examples/worker.py`, which is killed when it is dropped.
 fn worker(url: &str, name: &str) -> Child {
@@ -79,16 +78,17 @@ async fn every_job_is_completed_once_whoever_is_killed(backend: Backend) {
     let mut random = Random::new(4_711);
     let name = |n: usize| format!("w{n}");
     let mut workers: Vec<Child> = (0..WORKERS).map(|n| worker(&server.fleet.url, &name(n))).collect();
-    let (began, mut kills) = (Instant::now(), 0);
-    while server.fleet.number("SELECT count(*) FROM jobs WHERE ended_at IS NULL").await > 0 {
-        assert!(began.elapsed() < PATIENCE, "jobs are lost");
-        tokio::time::sleep(PAUSE).await;
+    let (mut done, mut kills) = (0, 0);
+    while done < jobs {
+        let next = jobs.min(done + 1 + random.below(STRIDE));
+        let completed = server.fleet.place.at_least(COMPLETED, i64::try_from(next).unwrap()).await;
+        done = usize::try_from(completed).unwrap();
         let victim = random.below(WORKERS);
         workers[victim].kill().await.expect("a kill");
         kills += 1;
         workers[victim] = worker(&server.fleet.url, &name(victim));
     }
-    eprintln!("{jobs} jobs and {kills} kills in {:?}", began.elapsed());
+    eprintln!("{jobs} jobs and {kills} kills");
     drop(workers);
     check(&server.fleet.place, jobs).await;
 }
@@ -117,25 +117,18 @@ async fn the_example_worker_outlives_its_server_and_its_own_death() {
         assert_eq!(sent.status(), 201);
     }
     let place: Place = folder.path().join("data/turnstone.db").into();
-    let completed = || place.number("SELECT count(*) FROM jobs WHERE state = 'completed'");
     let mut python = worker(&url, "python");
-    while completed().await < 20 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    place.at_least(COMPLETED, 20).await;
     server.signal("KILL");
     server.ended().await;
     drop(server);
-    let before = completed().await;
+    let before = place.number(COMPLETED).await;
     let mut server = start(&bind);
     server.says("turnstone listens on ").await;
-    while completed().await < before + 20 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    place.at_least(COMPLETED, before + 20).await;
     python.kill().await.unwrap();
     let _next = worker(&url, "python");
-    while completed().await < jobs as i64 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    place.at_least(COMPLETED, i64::try_from(jobs).unwrap()).await;
     check(&place, jobs).await;
     server.stop().await;
 }

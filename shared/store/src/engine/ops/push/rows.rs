@@ -37,6 +37,7 @@ type JobInsert = (
     i64,
     Option<String>,
 );
+type EnvelopeInsert = (i64, String, String, String, String, String, Option<String>);
 type EngagementInsert = (i64, String, String, String, String, Option<String>, i64, i64, i64);
 
 /// The state in which a job begins.
@@ -55,7 +56,7 @@ pub(super) fn first_state(job: &NewJob, run_at: Timestamp) -> JobState {
 pub(super) struct Rows {
     numbers: std::vec::IntoIter<i64>,
     jobs: Vec<JobInsert>,
-    envelopes: Vec<(i64, String, String, String, String, String, Option<String>)>,
+    envelopes: Vec<EnvelopeInsert>,
     queues: BTreeMap<String, i64>,
     definitions: Vec<(String, String)>,
     budgets: Vec<(i64, Option<i64>)>,
