@@ -35,7 +35,7 @@ async fn columns(place: &Place) -> BTreeSet<String> {
 async fn indexes(place: &Place) -> BTreeSet<String> {
     let sql = match place {
         Place::Sqlite(_) => {
-            "SELECT name || ' ' || tbl_name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+            "SELECT name || ' ' || tbl_name FROM sqlite_master WHERE type = 'index' AND sql NOT LIKE 'CREATE UNIQUE%'"
         }
         Place::Postgres(_) => {
             "SELECT i.relname || ' ' || t.relname FROM pg_index AS x \

@@ -140,11 +140,11 @@ async fn what_is_set_is_merged_and_counted(at: &Opened) {
     let limits = QueueLimits { concurrency: Some(2), ..QueueLimits::default() };
     let change = ConfigChange { members: members(r#"{"concurrency": 2}"#), limits: Some(limits.clone()) };
     assert!(queues.configure("a", change, NOW).await.unwrap());
-    let change = ConfigChange { members: members(r#"{"attest_policy": {"required": true}}"#), limits: None };
+    let change = ConfigChange { members: members(r#"{"attest_policy": {"required": false}}"#), limits: None };
     assert!(!queues.configure("a", change, NOW).await.unwrap());
     let queue = queues.queue("a").await.unwrap().unwrap();
     assert_eq!(queue.limits, limits);
-    assert_eq!(queue.config, members(r#"{"concurrency": 2, "attest_policy": {"required": true}}"#));
+    assert_eq!(queue.config, members(r#"{"concurrency": 2, "attest_policy": {"required": false}}"#));
     let change =
         ConfigChange { members: members(r#"{"concurrency": null}"#), limits: Some(QueueLimits::default()) };
     queues.configure("a", change, NOW).await.unwrap();

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::state::{TRANSITIONS, Trigger};
 use turnstone_domain::terms::{OnLimit, Rate, RateLimit};
-use turnstone_domain::{JobId, JobState, Lease, NewJob, Phase, ReviewId, Settlement, Terms, Timestamp};
+use turnstone_domain::{
+    JobId, JobState, Lease, NewJob, Overrides, Phase, ReviewId, Settlement, Terms, Timestamp,
+};
 use turnstone_store::{ClaimRequest, Decision, Duty, JobKind};
 
 on_both![every_operation_in_every_state_takes_an_edge_of_the_table_or_changes_nothing];
@@ -40,6 +42,7 @@ enum Operation {
     Decide,
     ExpireReview,
     Expire,
+    Revive,
     ClaimWhenShut(OnLimit),
 }
 
@@ -65,6 +68,7 @@ const OPERATIONS: &[(Operation, &[&[Trigger]])] = {
         (O::Decide, &[&[T::Activate]]),
         (O::ExpireReview, &[&[T::Activate]]),
         (O::Expire, &[&[T::Expire]]),
+        (O::Revive, &[&[T::Revive], &[T::RetryDue]]),
         (O::ClaimWhenShut(OnLimit::Wait), &[]),
         (O::ClaimWhenShut(OnLimit::Reschedule), &[&[T::Reschedule]]),
         (O::ClaimWhenShut(OnLimit::Drop), &[&[T::Drop]]),
@@ -164,6 +168,10 @@ impl Subject {
             }
             Operation::ExpireReview => drop(at.perform(Duty::ExpireReviews, DUE).await),
             Operation::Expire => drop(at.perform(Duty::ExpireJobs, EXPIRED).await),
+            Operation::Revive => {
+                let retried = at.store.operate.retry(&self.id, None, false, Overrides::default(), NOW);
+                drop(retried.await.unwrap());
+            }
             Operation::ClaimWhenShut(_) => self.claim_when_shut(at).await,
         }
     }

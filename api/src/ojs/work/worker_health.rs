@@ -6,7 +6,6 @@ use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::Segment;
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde_json::json;
 use turnstone_ojs::OjsError;
 use turnstone_store::WorkerState;
@@ -16,11 +15,9 @@ use turnstone_store::WorkerState;
     get, path = "/ojs/v1/workers/{id}/health", tag = "workers",
     params(("id" = String, Path, description = "The worker.")),
     responses(
-        (status = 200, description = "It works, or finishes what it has.", body = shapes::Health,
+        (status = 200, description = "It works, finishes what it has, or has been silent for too long: `state` says so.", body = shapes::Health,
          content_type = "application/openjobspec+json"),
         (status = 404, description = "Nobody of this name has beaten.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
-        (status = 503, description = "It has not been heard of for too long.", body = shapes::Health,
          content_type = "application/openjobspec+json"),
     ),
 )]
@@ -29,16 +26,14 @@ pub(crate) async fn worker_health(State(app): State<Shared>, Segment(id): Segmen
     let Some(worker) = workers.into_iter().find(|worker| worker.name == id) else {
         return Err(OjsError::not_found("worker", &id).into());
     };
-    let (code, state, status) = match worker.state {
-        _ if !worker.is_alive(app.api.clock.now()) => {
-            (StatusCode::SERVICE_UNAVAILABLE, "silent", "unhealthy")
-        }
-        WorkerState::Draining => (StatusCode::OK, "draining", "degraded"),
-        WorkerState::Running => (StatusCode::OK, "running", "ok"),
+    let (state, status) = match worker.state {
+        _ if !worker.is_alive(app.api.clock.now()) => ("silent", "unhealthy"),
+        WorkerState::Draining => ("draining", "degraded"),
+        WorkerState::Running => ("running", "ok"),
     };
     let reply = json!({
         "worker_id": worker.name, "state": state, "status": status,
         "last_seen_at": worker.seen_at.to_rfc3339(), "active_jobs": worker.busy,
     });
-    Ok(reply::json(code, &reply))
+    Ok(reply::ok(&reply))
 }

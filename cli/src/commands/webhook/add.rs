@@ -15,7 +15,8 @@ use std::process::ExitCode;
 )]
 pub struct AddArgs {
     /// Where events are posted
-    pub url: String,
+    #[arg(value_name = "URL")]
+    pub target: String,
     /// Which events; `*` is every one, `job.*` every one of jobs
     #[arg(long, value_delimiter = ',', required = true, value_name = "NAMES")]
     pub events: Vec<String>,
@@ -29,7 +30,7 @@ pub struct AddArgs {
 /// # Errors
 /// The server cannot be asked, or it refused.
 pub async fn run(args: &AddArgs, session: &Session) -> anyhow::Result<ExitCode> {
-    let mut body = json!({ "url": args.url, "events": args.events });
+    let mut body = json!({ "url": args.target, "events": args.events });
     if !args.queues.is_empty() {
         body["filter"] = json!({ "queues": args.queues });
     }

@@ -1,8 +1,8 @@
 //! Enqueue: job, envelope, engagement, budget and `job.enqueued` in one transaction.
 
+mod attest;
 mod bounds;
 mod limits;
-mod attest;
 mod rows;
 mod unique;
 
