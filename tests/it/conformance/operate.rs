@@ -72,6 +72,7 @@ async fn tables(place: &Place) -> BTreeSet<String> {
     place.texts(sql).await.into_iter().collect()
 }
 
+#[expect(clippy::cognitive_complexity, reason = "one story, told in order")]
 async fn an_emptied_store_is_as_new_and_whoever_works_goes_on(at: &Opened) {
     // The texts are what is tested: a table that is added and forgotten there would keep its rows.
     let text = match at.place {
@@ -104,7 +105,7 @@ async fn an_emptied_store_is_as_new_and_whoever_works_goes_on(at: &Opened) {
     // Whoever held a lease has lost it, and the leader still leads.
     assert_eq!(
         at.store.ledger.lost(std::slice::from_ref(&held.lease)).await.unwrap(),
-        [held.lease.token.clone()]
+        std::slice::from_ref(&held.lease.token)
     );
     assert!(at.store.ledger.checkpoint(&held.lease, done(Phase::Init), NOW, LEASE).await.is_err());
     assert_eq!(at.store.upkeep.perform(Duty::PromoteDue, &term, NOW, 10).await.unwrap(), 0);

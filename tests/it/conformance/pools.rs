@@ -55,7 +55,7 @@ async fn weights_hold_over_thousands_of_claims_by_several_processes(at: &Opened)
         async move {
             let mut got = 0;
             for _ in 0..50 {
-                let queues: &[&str] = if worker % 2 == 0 { &["*"] } else { &["c", "a", "b"] };
+                let queues: &[&str] = if worker.is_multiple_of(2) { &["*"] } else { &["c", "a", "b"] };
                 got += claim(&store, JobKind::Plain, queues, 1 + worker).await;
             }
             got

@@ -170,7 +170,7 @@ impl Subject {
             Operation::Expire => drop(at.perform(Duty::ExpireJobs, EXPIRED).await),
             Operation::Revive => {
                 let retried = at.store.operate.retry(&self.id, None, false, Overrides::default(), NOW);
-                drop(retried.await.unwrap());
+                let _outcome = retried.await.unwrap();
             }
             Operation::ClaimWhenShut(_) => self.claim_when_shut(at).await,
         }

@@ -332,6 +332,7 @@ impl<S: Session> Writer<S> {
         Ok(Outcome { done, rings, learnt })
     }
 
+    #[expect(clippy::cognitive_complexity, reason = "one line per request, and nothing else")]
     async fn other(&mut self, unit: &mut Unit, request: &Request) -> Result<Answer, StoreError> {
         let session = &mut self.session;
         Ok(match request {

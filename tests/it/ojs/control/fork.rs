@@ -28,6 +28,7 @@ async fn said(fleet: &Fleet, engagement: &str) -> Vec<(i64, Value, Value)> {
     messages.iter().map(line).collect()
 }
 
+#[expect(clippy::cognitive_complexity, reason = "one story, told in order")]
 async fn a_fork_says_the_same_up_to_its_turn_and_goes_on_from_there(backend: Backend) {
     let fleet = Fleet::builder().on(backend).model(two_searches).start().await;
     let id = fleet.push(&agent_job("find it")).await;

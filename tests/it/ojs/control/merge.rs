@@ -24,6 +24,7 @@ async fn turns(fleet: &Fleet, engagement: &str) -> Vec<String> {
     turns
 }
 
+#[expect(clippy::cognitive_complexity, reason = "one story, told in order")]
 async fn a_merged_branch_says_what_its_strategy_asks_for(backend: Backend) {
     // Every second answer is another one.
     let calls = AtomicUsize::new(0);

@@ -38,6 +38,7 @@ async fn deliveries_of(server: &OjsServer, delivery: &Value) -> Value {
     all.into_iter().find(|one| one["id"] == delivery["id"]).unwrap()
 }
 
+#[expect(clippy::cognitive_complexity, reason = "one story, told in order")]
 async fn a_delivery_that_fails_is_repeated_and_given_up_after_a_day(server: &OjsServer) {
     let receiver = Receiver::answering(|_| Receipt::Status(503, "down for\nrepair".to_owned())).await;
     let made = subscribe(server, &receiver.url, &json!({})).await;
