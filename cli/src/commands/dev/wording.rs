@@ -53,9 +53,41 @@ pub fn of(event: &SeenEvent) -> Words {
             of_job(name, &data)
         }
         Some(EventName::PhaseCompleted) => of_phase(&data),
+        Some(name) if !is_of_a_turn(&event.name) => around(name, &data),
         Some(name) => of_step(name, &data),
         None => Words::new(&event.name, event.data.to_string(), Tone::Plain, "running"),
     }
+}
+
+/// Whether an event stands within a turn of an agent.
+fn is_of_a_turn(name: &str) -> bool {
+    !["agent.", "cron.", "queue.", "workflow."].iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// What happens around a job: to its agent by an operator, to the cron entry, the workflow and the queue it belongs to.
+fn around(name: EventName, data: &Fields<'_>) -> Words {
+    use EventName as E;
+    let (step, happened, running) = match name {
+        E::AgentPaused => ("agent", format!("paused {}", data.text("reason")), "waits to be resumed"),
+        E::AgentResumed => ("agent", format!("resumed {}", data.text("comment")), "waits for a worker"),
+        E::AgentForked => ("agent", format!("forked into {}", data.text("branch_id")), "running"),
+        E::AgentMerged => ("agent", format!("merged into {}", data.text("merged_id")), "running"),
+        E::ToolRetried => {
+            ("agent", format!("call {} is made again", data.text("tool_call_id")), "waits for a worker")
+        }
+        E::CronTriggered => ("cron", format!("made by {}", data.text("cron_name")), "waits for a worker"),
+        E::CronSkipped => {
+            ("cron", format!("{} skipped a run because of this job", data.text("cron_name")), "running")
+        }
+        E::QueuePaused => ("queue", format!("{} was paused", data.text("queue")), "running"),
+        E::QueueResumed => ("queue", format!("{} was resumed", data.text("queue")), "running"),
+        E::WorkflowStepCompleted => ("workflow", format!("step {} ended well", data.text("step")), "running"),
+        _ => {
+            let what = name.as_str().rsplit('.').next().unwrap_or_default();
+            ("workflow", format!("{} {what}", data.text("workflow_id")), "running")
+        }
+    };
+    Words::new(step, happened, Tone::Plain, running)
 }
 
 fn of_job(name: EventName, data: &Fields<'_>) -> Words {
@@ -78,6 +110,20 @@ fn of_job(name: EventName, data: &Fields<'_>) -> Words {
             let mut words = Words::new("job", format!("completed{by}"), T::Good, "");
             words.tokens = data.number("tokens_used");
             return words;
+        }
+        E::JobScheduled => {
+            (format!("scheduled for {}", data.text("scheduled_at")), T::Plain, "waits for its time")
+        }
+        E::JobRescheduled => (
+            format!("put off to {}: {}", data.text("scheduled_at"), data.text("reason")),
+            T::Plain,
+            "waits for its time",
+        ),
+        E::JobCheckpointed => {
+            (format!("its worker saved state {}", data.text("sequence")), T::Plain, "runs at its worker")
+        }
+        E::JobFailed => {
+            (format!("attempt {} failed: {}", data.text("attempt"), failure()), T::Warning, "is settled")
         }
         E::JobRetrying => (
             format!("tried again in {}: {}", data.duration("retry_delay_ms"), failure()),
