@@ -67,7 +67,7 @@ pub(super) async fn again<S: Session>(
     ];
     session.execute("try a job again", &sql::JOB_REVIVE, Args::Values(&values)).await?;
     if queue != job.queue {
-        let named = Args::Rows(Columns::of(vec![(queue,)]), &[]);
+        let named = Args::Rows(Columns::of(vec![(queue, at.0)]), &[]);
         session.execute("remember queues", &sql::QUEUES_INSERT, named).await?;
     }
     if let Some(policy) = &overrides.retry {
