@@ -2,4 +2,4 @@
 SELECT j.state, j.ended_at, p.millionths, p.message, p.data, p.at
 FROM jobs AS j
 LEFT JOIN progress AS p ON p.job_seq = j.seq
-WHERE j.id = $1 AND ($2 IS NULL OR j.tenant = $2)
+WHERE j.id = $1 AND coalesce(j.tenant = $2, $2 IS NULL)
