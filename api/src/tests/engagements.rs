@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use turnstone_domain::message::{Message, Role};
 use turnstone_domain::review::{NewReview, ReviewKind};
 use turnstone_domain::tool_call::{ToolCallMove, ToolOutcome};
-use turnstone_domain::{Clock, Settlement, TurnWrite};
+use turnstone_domain::{Clock, Settlement, TurnWrite, Wait};
 use turnstone_store::{ClaimRequest, JobKind};
 
 async fn get(server: &Server, path: &str) -> Value {
@@ -58,7 +58,7 @@ async fn parked(server: &Server) -> String {
         arguments_hash: "h".into(),
         deadline_at: None,
     };
-    let park = Settlement::Park { review };
+    let park = Settlement::Park { wait: Wait::Review(review) };
     server.store.ledger.settle(&claim.lease, TurnWrite::default(), park, now).await.unwrap();
     job["ext_agent_engagement_id"].as_str().unwrap().to_owned()
 }

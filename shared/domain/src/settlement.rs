@@ -25,13 +25,20 @@ pub enum Settlement {
         /// Why it failed.
         error: JobError,
     },
-    /// `active → pending` until the review is decided.
+    /// `active → pending` until what it waits for has happened.
     Park {
-        /// The question.
-        review: NewReview,
+        /// What it waits for.
+        wait: Wait,
     },
     /// `active → available`, no failure: the worker drains or something more urgent waits.
     Yield,
+}
+
+/// What a parked job waits for.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Wait {
+    /// Until somebody decides this review.
+    Review(NewReview),
 }
 
 impl Settlement {

@@ -13,7 +13,7 @@ use turnstone_domain::message::{Message, Role};
 use turnstone_domain::review::ReviewState;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{
-    JobError, JobState, Lease, Phase, RawJson, ReviewId, Settlement, Timestamp, TurnWrite,
+    JobError, JobState, Lease, Phase, RawJson, ReviewId, Settlement, Timestamp, TurnWrite, Wait,
 };
 use turnstone_store::{
     CancelOutcome, ClaimRequest, Decision, DecisionOutcome, Duty, JobKind, LedgerError, StoreError, Term,
@@ -272,7 +272,10 @@ impl<'a> History<'a> {
             EndOp::Park(ms) if self.jobs[n].is_agent() => {
                 let deadline_at = ms.map(|ms| self.now.plus_ms(ms));
                 let review = question(deadline_at);
-                (End::Park { review: review.id.clone(), deadline_at }, Settlement::Park { review })
+                (
+                    End::Park { review: review.id.clone(), deadline_at },
+                    Settlement::Park { wait: Wait::Review(review) },
+                )
             }
             EndOp::Park(_) | EndOp::Yield => (End::Yield, Settlement::Yield),
         }

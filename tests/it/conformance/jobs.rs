@@ -11,7 +11,7 @@ use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::review::{NewReview, ReviewKind};
 use turnstone_domain::{
     AgentDefinition, Checkpoint, EngagementId, EventName, Ids, Job, JobError, JobId, JobState, Lease,
-    NewEvent, NewJob, Phase, Settlement, Timestamp, TurnWrite,
+    NewEvent, NewJob, Phase, Settlement, Timestamp, TurnWrite, Wait,
 };
 use turnstone_store::{Claim, ClaimRequest, Duty, EventFilter, JobKind, Term};
 
@@ -114,7 +114,7 @@ pub fn question(deadline_at: Option<Timestamp>) -> NewReview {
 }
 
 pub fn park(deadline_at: Option<Timestamp>) -> Settlement {
-    Settlement::Park { review: question(deadline_at) }
+    Settlement::Park { wait: Wait::Review(question(deadline_at)) }
 }
 
 impl Opened {

@@ -4,7 +4,7 @@ use super::backend::Opened;
 use super::jobs::{NOW, complete, nothing, question};
 use super::on_both;
 use turnstone_domain::review::{Review, ReviewState};
-use turnstone_domain::{EventName, JobState, ReviewId, Settlement, Timestamp};
+use turnstone_domain::{EventName, JobState, ReviewId, Settlement, Timestamp, Wait};
 use turnstone_store::{Claim, Decision, DecisionOutcome, Duty, JobKind, Page, ReviewFilter};
 
 on_both![
@@ -22,7 +22,7 @@ async fn parked(at: &Opened, deadline_at: Option<Timestamp>) -> (Claim, ReviewId
     let held = at.held(Some(100)).await;
     let review = question(deadline_at);
     let id = review.id.clone();
-    at.settle(&held.lease, Settlement::Park { review }).await;
+    at.settle(&held.lease, Settlement::Park { wait: Wait::Review(review) }).await;
     (held, id)
 }
 

@@ -8,7 +8,7 @@ use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::state::{TRANSITIONS, Trigger};
 use turnstone_domain::terms::{OnLimit, Rate, RateLimit};
 use turnstone_domain::{
-    JobId, JobState, Lease, NewJob, Overrides, Phase, ReviewId, Settlement, Terms, Timestamp,
+    JobId, JobState, Lease, NewJob, Overrides, Phase, ReviewId, Settlement, Terms, Timestamp, Wait,
 };
 use turnstone_store::{ClaimRequest, Decision, Duty, JobKind};
 
@@ -114,7 +114,7 @@ impl Subject {
             JobState::Completed => complete(),
             JobState::Discarded => discard(),
             JobState::Retryable => retry(DUE),
-            JobState::Pending => Settlement::Park { review },
+            JobState::Pending => Settlement::Park { wait: Wait::Review(review) },
             _ => return subject,
         };
         at.settle(&subject.lease, end).await;

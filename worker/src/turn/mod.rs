@@ -154,7 +154,7 @@ async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), 
     let settlement = match end {
         Ok(settlement) => settlement,
         Err(Stop::Fail(error)) => failure(turn, error),
-        Err(Stop::Park(review)) => Settlement::Park { review: *review },
+        Err(Stop::Park(wait)) => Settlement::Park { wait: *wait },
         Err(Stop::Drain) => Settlement::Yield,
         Err(stop @ (Stop::LeaseLost(_) | Stop::Store(_))) => return Err(stop),
     };

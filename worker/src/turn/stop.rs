@@ -1,8 +1,7 @@
 //! Why a turn stops before its end.
 
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::review::NewReview;
-use turnstone_domain::{JobError, JobId};
+use turnstone_domain::{JobError, JobId, Wait};
 use turnstone_store::{LedgerError, StoreError};
 
 /// Why a turn stops. `turn/mod.rs` decides in one place what each means for the job.
@@ -10,8 +9,8 @@ use turnstone_store::{LedgerError, StoreError};
 pub enum Stop {
     /// The attempt failed.
     Fail(JobError),
-    /// A reviewer has to be asked.
-    Park(Box<NewReview>),
+    /// It cannot go on before something else has happened, and holds no slot until then.
+    Park(Box<Wait>),
     /// The worker drains, or the job is paused: it goes on from the last checkpoint, elsewhere or later.
     Drain,
     /// Somebody else owns the job now. Touch nothing.

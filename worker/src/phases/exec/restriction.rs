@@ -10,7 +10,7 @@ use turnstone_domain::engagement::outputs_of;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::review::{NewReview, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::ToolOutcome;
-use turnstone_domain::{JobError, ReviewId};
+use turnstone_domain::{JobError, ReviewId, Wait};
 use turnstone_store::ReviewAnswer;
 
 /// What a restriction says.
@@ -134,7 +134,7 @@ pub fn may_resend(turn: &mut Turn, call: &Call, sends: i64) -> Result<bool, Stop
 }
 
 fn park(turn: &Turn, call: &Call, kind: ReviewKind, reviewer: &str, question: Value) -> Stop {
-    Stop::Park(Box::new(NewReview {
+    Stop::Park(Box::new(Wait::Review(NewReview {
         id: ReviewId(turn.deps.ids.next()),
         turn: turn.position.turn,
         call_id: call.asked.call_id.clone(),
@@ -143,7 +143,7 @@ fn park(turn: &Turn, call: &Call, kind: ReviewKind, reviewer: &str, question: Va
         question,
         arguments_hash: digest::of_json(&call.asked.arguments),
         deadline_at: None,
-    }))
+    })))
 }
 
 /// A no ends the engagement: the flow may not continue without confirmation (OAS-32).

@@ -9,7 +9,7 @@ use crate::{LedgerError, Ring, StoreError, sql};
 use serde_json::{Value, json};
 use turnstone_domain::budget::{Budget, BudgetMove};
 use turnstone_domain::reported::HandlerWord;
-use turnstone_domain::{EventName, JobError, Lease, RawJson, Settlement, Timestamp, TurnWrite};
+use turnstone_domain::{EventName, JobError, Lease, RawJson, Settlement, Timestamp, TurnWrite, Wait};
 
 /// A result of more bytes than this is not repeated in the event that tells of it.
 const MOST_RESULT_BYTES: usize = 8 * 1024;
@@ -157,7 +157,7 @@ pub(super) fn settle(
             failed(unit, seq, error, now)?;
             (EventName::JobDiscarded, json!({"code": error.code(), "message": error.message}))
         }
-        Settlement::Park { review } => {
+        Settlement::Park { wait: Wait::Review(review) } => {
             unit.review(seq, review, now);
             let opened = json!({"review_id": review.id, "kind": review.kind, "reviewer": review.reviewer,
                                 "name": review.question.get("name")});
