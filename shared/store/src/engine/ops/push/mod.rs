@@ -136,7 +136,8 @@ fn take(
     let job = entry.job;
     taken.insert(job.id.0.clone());
     let state = rows.add(entry, run_at)?;
-    if state == JobState::Available {
+    // Nobody waits at the bell for plain jobs: their workers fetch.
+    if state == JobState::Available && job.engagement.is_some() {
         unit.rings.push(Ring::Available);
     }
     if state == JobState::Scheduled || job.expires_at.is_some() {

@@ -6,7 +6,7 @@ use super::super::super::statement::read_by;
 use super::super::super::unit::Unit;
 use super::super::turns;
 use super::is_of;
-use crate::{RemoteOutcome, Report, ReportedEnd, Ring, StoreError, sql};
+use crate::{RemoteOutcome, Report, ReportedEnd, StoreError, sql};
 use serde_json::json;
 use std::collections::HashMap;
 use turnstone_domain::ids::fraction;
@@ -103,6 +103,5 @@ fn give_back(unit: &mut Unit, seq: i64, now: Timestamp) -> Result<(), StoreError
     let job = unit.change_job(seq)?;
     job.step(Trigger::Yield, now)?;
     job.attempt = (job.attempt - 1).max(0);
-    unit.rings.push(Ring::Available);
     unit.note(seq, EventName::JobYielded, json!({"reason": "requeued"}), now)
 }
