@@ -46,6 +46,9 @@ pub(crate) fn review(review: &Review) -> Value {
 /// A call; an output that is withheld is not shown (OAS-24, OAS-35).
 pub(crate) fn tool_call(call: &ToolCall) -> Value {
     let mut value = with_times(call, &["created_at"]);
+    if let Some(outcome) = &call.outcome {
+        value["outcome"] = outcome.shown();
+    }
     if call.withheld && matches!(call.outcome, Some(ToolOutcome::Success { .. })) {
         value["outcome"] = json!({"status": "success"});
     }

@@ -81,7 +81,7 @@ pub(crate) fn of(engagement: &Engagement, job: &Job, budget: &Budget, review: Op
             "prompt": review.question,
         })),
         "results": job.result.as_ref().map(|result| results(&result.parse().unwrap_or_default())),
-        "error": failed.map(|failed| json!({"code": failed.error.kind.code(), "message": failed.error.message})),
+        "error": failed.map(|failed| failed.error.told()),
         "job_id": job.id,
         "turns": engagement.turns,
         "tokens": {

@@ -48,11 +48,11 @@ events! {
     /// The job ended well.
     JobCompleted = "job.completed", "attempt, duration_ms, result (result_bytes instead when it is longer than 8 KiB); tokens_used, model_used (agent jobs)";
     /// An attempt failed; `job.retrying` or `job.discarded` follows and says what becomes of the job.
-    JobFailed = "job.failed", "attempt, code, message";
+    JobFailed = "job.failed", "attempt, code, message, type, ossa_code, recoverable; retry_after_ms, cause, escalation (when there are)";
     /// The job failed and will be tried again.
-    JobRetrying = "job.retrying", "code, message, retry_delay_ms, next_retry_at";
+    JobRetrying = "job.retrying", "as job.failed without attempt, retry_delay_ms, next_retry_at";
     /// The job failed for good.
-    JobDiscarded = "job.discarded", "code, message";
+    JobDiscarded = "job.discarded", "as job.failed without attempt";
     /// Somebody ended the job.
     JobCancelled = "job.cancelled", "previous_state";
     /// The job's `expires_at` passed before it ended.
@@ -84,7 +84,7 @@ events! {
     /// A tool answered.
     ToolCompleted = "tool.completed", "call_id, name, duration_ms, output (absent when withheld; output_bytes instead when it is long)";
     /// A tool failed, or its call was refused.
-    ToolFailed = "tool.failed", "call_id, name, code, message";
+    ToolFailed = "tool.failed", "call_id, name, code, message, type, ossa_code, recoverable; retry_after_ms (when there is one)";
     /// A review was opened.
     ReviewOpened = "review.opened", "review_id, kind, reviewer, name";
     /// A review was decided.

@@ -1,6 +1,7 @@
 //! The tool journal: what was intended, sent and learnt about each call (design §4, OSSA §1.5).
 
-use crate::{CallId, ReviewId, Timestamp};
+use crate::error::FailureKind;
+use crate::{CallId, JobError, ReviewId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -52,6 +53,12 @@ pub enum ToolOutcome {
         /// Whether the tool was really invoked: only invoked calls stand in the engagement's history.
         #[serde(default)]
         invoked: bool,
+        /// Whether the same call may succeed another time; `None` is what its code says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retryable: Option<bool>,
+        /// What the tool asked us to wait, in milliseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after_ms: Option<u64>,
     },
 }
 
@@ -59,13 +66,59 @@ impl ToolOutcome {
     /// A refusal before the call was made.
     #[must_use]
     pub fn refused(code: &str, message: impl Into<String>) -> Self {
-        Self::Error { code: code.to_owned(), message: message.into(), invoked: false }
+        Self::error(code, message.into(), false)
     }
 
     /// A failure of a call that was made.
     #[must_use]
     pub fn failed(code: &str, message: impl Into<String>) -> Self {
-        Self::Error { code: code.to_owned(), message: message.into(), invoked: true }
+        Self::error(code, message.into(), true)
+    }
+
+    fn error(code: &str, message: String, invoked: bool) -> Self {
+        Self::Error { code: code.to_owned(), message, invoked, retryable: None, retry_after_ms: None }
+    }
+
+    /// What kind of failure it was; `None` for a success and for codes that are not ours.
+    #[must_use]
+    pub fn failure(&self) -> Option<FailureKind> {
+        match self {
+            Self::Success { .. } => None,
+            Self::Error { code, .. } => FailureKind::of_code(code),
+        }
+    }
+
+    /// The error as a job would carry it; `None` for a success.
+    #[must_use]
+    pub fn as_error(&self) -> Option<JobError> {
+        let Self::Error { code, message, retryable, retry_after_ms, .. } = self else { return None };
+        let kind = FailureKind::of_code(code).unwrap_or(FailureKind::Tool);
+        let error = JobError::new(kind, message.as_str()).retry_after(*retry_after_ms);
+        Some(JobError { retryable: retryable.unwrap_or(error.retryable), ..error })
+    }
+
+    /// The error as events tell of it (see [`JobError::told`]), with the code that the tool gave; `None` for a success.
+    #[must_use]
+    pub fn told(&self) -> Option<Value> {
+        let Self::Error { code, .. } = self else { return None };
+        let mut told = self.as_error()?.told();
+        told["code"] = code.as_str().into();
+        Some(told)
+    }
+
+    /// The outcome as clients see it: an error with OSSA's code, the OJS type and whether it is recoverable, and a
+    /// timeout as OSSA §1.5 names it.
+    #[must_use]
+    pub fn shown(&self) -> Value {
+        let mut shown = serde_json::to_value(self).unwrap_or_default();
+        if let (Value::Object(fields), Some(error)) = (&mut shown, self.as_error()) {
+            if error.kind == FailureKind::ToolTimeout {
+                fields.insert("status".to_owned(), "timeout".into());
+            }
+            fields.insert("type".to_owned(), error.error_type().into());
+            fields.extend(error.facts());
+        }
+        shown
     }
 
     /// Whether the tool was really invoked.

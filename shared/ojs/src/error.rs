@@ -182,9 +182,13 @@ impl OjsError {
     pub fn agent(error: JobError) -> Self {
         let status = if error.kind == FailureKind::Validation { 400 } else { 422 };
         let hint = "Change the job's ext_agent_* fields, or the agent it names, and send the job again.";
+        let mut details = error.details.clone();
+        for (key, fact) in error.facts() {
+            details.entry(key).or_insert(fact);
+        }
         Self {
             error_type: error.kind.ojs_type(),
-            details: error.details,
+            details,
             ..Self::new(status, error.kind.code(), error.message, hint)
         }
     }

@@ -191,7 +191,9 @@ fn put_errors(job: &Job, out: &mut RawObject) {
 fn error_record(failed: &FailedAttempt) -> Value {
     let mut details = failed.error.details.clone();
     if !matches!(failed.error.kind, FailureKind::Reported | FailureKind::Silence) {
-        details.entry("ossa_code").or_insert_with(|| failed.error.kind.ossa_code().into());
+        for (key, fact) in failed.error.facts() {
+            details.entry(key).or_insert(fact);
+        }
     }
     json!({
         "code": failed.error.code(),
@@ -312,7 +314,7 @@ mod tests {
             shown["error"],
             json!({
                 "code": "AGENT_TOKEN_BUDGET_EXCEEDED", "type": "agent.token_budget", "message": "spent",
-                "retryable": true, "details": {"limit": 5, "ossa_code": "QUOTA_EXCEEDED"}, "attempt": 1,
+                "retryable": true, "details": {"limit": 5, "ossa_code": "QUOTA_EXCEEDED", "recoverable": true}, "attempt": 1,
                 "occurred_at": "1970-01-01T00:00:00.010Z", "timestamp": "1970-01-01T00:00:00.010Z",
             })
         );

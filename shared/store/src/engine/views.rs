@@ -179,7 +179,7 @@ fn tool_result(call: &ToolCall) -> Option<Value> {
     let (key, value) = match call.outcome.as_ref()? {
         _ if call.withheld => ("withheld", true.into()),
         ToolOutcome::Success { output } => ("result", output.clone()),
-        ToolOutcome::Error { code, message, .. } => ("error", json!({"code": code, "message": message})),
+        failed @ ToolOutcome::Error { .. } => ("error", failed.told()?),
     };
     shown[key] = value;
     Some(shown)

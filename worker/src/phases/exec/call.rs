@@ -138,7 +138,7 @@ fn callable(turn: &mut Turn, call: &Call, allowed: bool) -> Result<(Arc<dyn Tool
     let name = &call.asked.name;
     if !allowed {
         return Err(ToolOutcome::refused(
-            "AGENT_INVALID_PARAMETER",
+            FailureKind::Validation.code(),
             "too many tool calls in one answer; ask for fewer",
         ));
     }
@@ -164,7 +164,7 @@ fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), T
         .try_for_each(|schema| turn.deps.schema(schema)?.check(&call.asked.arguments));
     if let Err(why) = checked {
         let text = format!("the arguments do not match the schema of `{name}`: {why}");
-        return Err(ToolOutcome::refused("SCHEMA_VIOLATION", text));
+        return Err(ToolOutcome::refused(FailureKind::ToolInput.code(), text));
     }
     Ok((Arc::clone(tool), capability.clone()))
 }
@@ -287,8 +287,10 @@ fn note_outcome(turn: &mut Turn, call: &Call, outcome: &ToolOutcome, duration_ms
             }
             turn.event(EventName::ToolCompleted, data);
         }
-        ToolOutcome::Error { code, message, .. } => {
-            let data = json!({"call_id": call_id, "name": name, "code": code, "message": message});
+        ToolOutcome::Error { .. } => {
+            let mut data = outcome.told().unwrap_or_default();
+            data["call_id"] = json!(call_id);
+            data["name"] = json!(name);
             turn.event(EventName::ToolFailed, data);
         }
     }

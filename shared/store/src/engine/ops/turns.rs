@@ -140,11 +140,10 @@ pub(super) fn settle(
             failed(unit, seq, error, now)?;
             unit.rings.push(Ring::Due);
             let next = run_at.to_rfc3339();
-            let (code, message) = (error.code(), &error.message);
-            (
-                EventName::JobRetrying,
-                json!({"code": code, "message": message, "retry_delay_ms": delay_ms, "next_retry_at": next}),
-            )
+            let mut data = error.told();
+            data["retry_delay_ms"] = (*delay_ms).into();
+            data["next_retry_at"] = next.into();
+            (EventName::JobRetrying, data)
         }
         Settlement::Discard { error } => {
             job.failures += 1;
@@ -155,7 +154,7 @@ pub(super) fn settle(
             }
             unit.error(seq, error, now)?;
             failed(unit, seq, error, now)?;
-            (EventName::JobDiscarded, json!({"code": error.code(), "message": error.message}))
+            (EventName::JobDiscarded, error.told())
         }
         Settlement::Park { wait: Wait::Review(review) } => {
             unit.review(seq, review, now);
@@ -180,7 +179,8 @@ pub(super) fn settle(
 /// Notes that an attempt failed, whatever becomes of the job.
 pub(super) fn failed(unit: &mut Unit, seq: i64, error: &JobError, now: Timestamp) -> Result<(), StoreError> {
     let attempt = unit.job(seq).map_or(0, |job| job.attempt);
-    let data = json!({"attempt": attempt, "code": error.code(), "message": error.message});
+    let mut data = error.told();
+    data["attempt"] = attempt.into();
     unit.note(seq, EventName::JobFailed, data, now)
 }
 

@@ -208,7 +208,7 @@ fn drop_job(unit: &mut Unit, job: &JobRow, now: Timestamp) -> Result<(), StoreEr
     let error = JobError::new(FailureKind::RateLimited, message);
     unit.change_job(job.seq)?.step(Trigger::Drop, now)?;
     unit.error(job.seq, &error, now)?;
-    let data = json!({"code": error.kind.code(), "message": error.message});
+    let data = error.told();
     unit.note(job.seq, EventName::JobDiscarded, data, now)
 }
 

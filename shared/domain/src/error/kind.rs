@@ -1,0 +1,152 @@
+//! The one taxonomy: every kind of failure with its code on the wire, OSSA's code, OJS's type, and whether another
+//! attempt of the job can end differently.
+
+use super::ossa::{OssaCode, Strategy};
+use serde::{Deserialize, Serialize};
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $code:literal, $ossa:ident, $ojs:literal, $again:literal;)+) => {
+        /// What kind of failure it was. Each kind has one stable code on the wire and one answer to "may it be tried again?".
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum FailureKind {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl FailureKind {
+            /// All kinds, for the documentation.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The stable code of the error on the wire.
+            #[must_use]
+            pub fn code(self) -> &'static str {
+                match self { $(Self::$variant => $code),+ }
+            }
+
+            /// The code of OSSA §2 that stands for the same thing.
+            #[must_use]
+            pub fn ossa(self) -> OssaCode {
+                match self { $(Self::$variant => OssaCode::$ossa),+ }
+            }
+
+            /// The `type` of the OJS error record, such as `agent.token_budget`.
+            #[must_use]
+            pub fn ojs_type(self) -> &'static str {
+                match self { $(Self::$variant => $ojs),+ }
+            }
+
+            /// Whether another attempt of the job can end differently. Budget errors are retryable as the agent
+            /// extension §3 asks: later attempts spend nothing and go on only if somebody raised the budget.
+            #[must_use]
+            pub fn retryable(self) -> bool {
+                match self { $(Self::$variant => $again),+ }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The job's fields or arguments are wrong.
+    Validation = "AGENT_INVALID_PARAMETER", ValidationError, "agent.validation", false;
+    /// The final output does not match the demanded schema or format.
+    OutputSchema = "AGENT_OUTPUT_SCHEMA_VIOLATION", SchemaViolation, "agent.output_schema", true;
+    /// The arguments of a tool call do not match the tool's schema: it was not called.
+    ToolInput = "SCHEMA_VIOLATION", SchemaViolation, "agent.tool_input", false;
+    /// Content that may not pass, on its way in or out.
+    ContentFiltered = "OSSA_CONTENT_FILTERED", ContentFiltered, "agent.content_filtered", false;
+    /// A restriction, a guardrail, the short circuit or a reviewer said no.
+    Policy = "OSSA_POLICY_VIOLATION", PolicyViolation, "agent.policy", false;
+    /// A tool failed and the turn could not go on.
+    Tool = "AGENT_TOOL_EXECUTION_FAILED", ToolError, "agent.tool", true;
+    /// A tool that is not declared was named.
+    ToolNotFound = "AGENT_TOOL_NOT_FOUND", ToolError, "agent.tool_not_found", false;
+    /// A tool took too long and the turn could not go on.
+    ToolTimeout = "AGENT_TOOL_TIMEOUT", ToolTimeout, "agent.tool_timeout", true;
+    /// No model of the list could be reached.
+    ModelUnavailable = "AGENT_MODEL_UNAVAILABLE", LlmError, "agent.model_unavailable", true;
+    /// The provider refused or answered nonsense.
+    Model = "OSSA_LLM_ERROR", LlmError, "agent.model", true;
+    /// The model took too long.
+    ModelTimeout = "OSSA_LLM_TIMEOUT", LlmTimeout, "agent.model_timeout", true;
+    /// The engagement's own state could not be read or written; what the turn changed of it is undone.
+    State = "BACKEND_ERROR", StateError, "agent.state", true;
+    /// The provider, or a limit that the job names, asked us to slow down.
+    RateLimited = "RATE_LIMITED", RateLimited, "agent.rate_limited", true;
+    /// The token budget is used up.
+    TokenBudget = "AGENT_TOKEN_BUDGET_EXCEEDED", QuotaExceeded, "agent.token_budget", true;
+    /// Another budget or quota than the job's tokens is used up.
+    Quota = "OSSA_QUOTA_EXCEEDED", QuotaExceeded, "agent.quota", true;
+    /// What is needed has failed too often lately and is not asked for a while.
+    CircuitOpen = "OSSA_CIRCUIT_OPEN", CircuitOpen, "agent.circuit_open", true;
+    /// Too many turns.
+    MaxTurns = "OSSA_MAX_TURNS_EXCEEDED", MaxTurnsExceeded, "agent.max_turns", false;
+    /// More tokens than the agent's own document allows an engagement.
+    MaxTokens = "OSSA_MAX_TOKENS_EXCEEDED", MaxTokensExceeded, "agent.max_tokens", false;
+    /// The delegation chain is too deep.
+    DelegationDepth = "AGENT_MAX_DELEGATION_DEPTH", DelegationFailed, "agent.delegation_depth", false;
+    /// A delegated agent failed, and the turn could not go on without it.
+    Delegation = "OSSA_DELEGATION_FAILED", DelegationFailed, "agent.delegation", false;
+    /// The agent may not go on without a person's decision, and there is nobody to ask.
+    Escalation = "OSSA_ESCALATION_REQUIRED", EscalationRequired, "agent.escalation", false;
+    /// The job took longer than its `timeout_ms`.
+    Timeout = "TIMEOUT", StateError, "timeout", true;
+    /// The job's `expires_at` passed before it ended.
+    Expired = "EXPIRED", StateError, "expired", false;
+    /// Turnstone itself failed (a panic, a checkpoint it cannot read).
+    Internal = "INTERNAL", StateError, "internal", true;
+    /// A worker over HTTP reported it in words of its own (see [`Reported`](crate::reported::Reported)).
+    Reported = "REPORTED", StateError, "reported", true;
+    /// The lease of a plain job ran out before its worker said anything (OJS worker protocol §6).
+    Silence = "visibility_timeout", StateError, "visibility_timeout", true;
+}
+
+impl FailureKind {
+    /// Reads [`FailureKind::code`].
+    #[must_use]
+    pub fn of_code(code: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.code() == code)
+    }
+
+    /// [`FailureKind::ossa`] as on the wire.
+    #[must_use]
+    pub fn ossa_code(self) -> &'static str {
+        self.ossa().as_str()
+    }
+
+    /// Whether anything but a change of the request can still make it succeed: another attempt, or a person (OSSA §2
+    /// `recoverable`).
+    #[must_use]
+    pub fn recoverable(self) -> bool {
+        self.retryable() || self.ossa().strategy() == Strategy::Escalate
+    }
+
+    /// Whether it is about an agent's work, and not about the life of any job.
+    #[must_use]
+    pub fn is_agents(self) -> bool {
+        self.ojs_type().starts_with("agent.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// OSSA §2, agent extension §3, OJS core §7: one code and one type per kind, and every OSSA code has a kind.
+    #[test]
+    fn every_kind_has_a_code_of_its_own_and_every_ossa_code_a_kind() {
+        let codes: HashSet<&str> = FailureKind::ALL.iter().map(|kind| kind.code()).collect();
+        let types: HashSet<&str> = FailureKind::ALL.iter().map(|kind| kind.ojs_type()).collect();
+        assert_eq!((codes.len(), types.len()), (FailureKind::ALL.len(), FailureKind::ALL.len()));
+        for code in OssaCode::ALL {
+            assert!(FailureKind::ALL.iter().any(|kind| kind.ossa() == code), "{}", code.as_str());
+        }
+        assert!(FailureKind::ALL.iter().all(|kind| FailureKind::of_code(kind.code()) == Some(*kind)));
+    }
+
+    #[test]
+    fn what_a_person_may_decide_is_recoverable_although_no_attempt_is() {
+        assert!(FailureKind::MaxTurns.recoverable() && !FailureKind::MaxTurns.retryable());
+        assert!(!FailureKind::Policy.recoverable() && FailureKind::TokenBudget.recoverable());
+    }
+}

@@ -1,0 +1,153 @@
+//! The one taxonomy of errors (OSSA §2, OJS core §7, agent extension §3): kinds and codes, strategies, and the error that a
+//! job carries.
+
+mod kind;
+mod ossa;
+
+pub use kind::FailureKind;
+pub use ossa::{Escalation, EscalationType, OssaCode, Strategy};
+
+use crate::reported::Reported;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::fmt;
+
+/// Why an attempt failed, as stored on the job and shown to clients.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct JobError {
+    /// What kind of failure.
+    pub kind: FailureKind,
+    /// What happened, where, and what to do next, in one or two sentences; free of secrets.
+    pub message: String,
+    /// Whether this very failure may be tried again; usually [`FailureKind::retryable`].
+    pub retryable: bool,
+    /// What the other side asked us to wait, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    /// Facts for programs: ids, limits, rule names.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub details: Box<Map<String, Value>>,
+    /// The words of the worker that reported it, when it was not one of ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<Box<Reported>>,
+    /// What was behind it, when that was another error: its code and message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Box<str>>,
+    /// Who is asked or told about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalation: Option<Box<Escalation>>,
+}
+
+impl JobError {
+    /// An error of this kind with the kind's own answer to "may it be tried again?".
+    #[must_use]
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            retryable: kind.retryable(),
+            retry_after_ms: None,
+            details: Box::default(),
+            reported: None,
+            cause: None,
+            escalation: None,
+        }
+    }
+
+    /// Whether anything but a change of the job can still make it succeed: another attempt, or a person.
+    #[must_use]
+    pub fn recoverable(&self) -> bool {
+        self.retryable || self.kind.recoverable() && !self.kind.retryable()
+    }
+
+    /// What a program may want to know of it: OSSA's code, the OJS type, whether it is recoverable, the wait that was
+    /// asked for, what was behind it, and who is told.
+    #[must_use]
+    pub fn facts(&self) -> Map<String, Value> {
+        let mut facts = Map::new();
+        if self.reported.is_none() && self.kind != FailureKind::Silence {
+            facts.insert("ossa_code".to_owned(), self.kind.ossa_code().into());
+        }
+        facts.insert("recoverable".to_owned(), self.recoverable().into());
+        if let Some(wait_ms) = self.retry_after_ms {
+            facts.insert("retry_after_ms".to_owned(), wait_ms.into());
+        }
+        if let Some(cause) = &self.cause {
+            facts.insert("cause".to_owned(), cause.as_ref().into());
+        }
+        if let Some(escalation) = &self.escalation {
+            facts.insert("escalation".to_owned(), json!(escalation));
+        }
+        facts
+    }
+
+    /// The error as events tell of it: code, message and type, and the [`facts`](Self::facts).
+    #[must_use]
+    pub fn told(&self) -> Value {
+        let mut told = Map::new();
+        told.insert("code".to_owned(), self.code().into());
+        told.insert("message".to_owned(), self.message.as_str().into());
+        told.insert("type".to_owned(), self.error_type().into());
+        told.extend(self.facts());
+        Value::Object(told)
+    }
+
+    /// The code of the error on the wire.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        self.reported.as_ref().map_or(self.kind.code(), |reported| &reported.code)
+    }
+
+    /// The `type` of the OJS error record.
+    #[must_use]
+    pub fn error_type(&self) -> &str {
+        self.reported.as_ref().map_or(self.kind.ojs_type(), |reported| &reported.error_type)
+    }
+
+    /// The names by which `non_retryable_errors` may mean it (OJS retry §5).
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let Some(reported) = &self.reported else {
+            return vec![self.kind.ojs_type(), self.kind.code(), self.kind.ossa_code()];
+        };
+        let named = (!reported.guessed).then_some(reported.error_type.as_str());
+        let class = self.details.get("error_class").and_then(Value::as_str);
+        [Some(reported.code.as_str()), named, class].into_iter().flatten().collect()
+    }
+
+    /// Adds a fact for programs.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// Adds what was behind it.
+    #[must_use]
+    pub fn because(mut self, cause: impl fmt::Display) -> Self {
+        self.cause = Some(cause.to_string().into());
+        self
+    }
+
+    /// Adds who is asked or told about it.
+    #[must_use]
+    pub fn escalated(mut self, escalation: Escalation) -> Self {
+        self.escalation = Some(Box::new(escalation));
+        self
+    }
+
+    /// Adds what the other side asked us to wait.
+    #[must_use]
+    pub fn retry_after(mut self, ms: Option<u64>) -> Self {
+        self.retry_after_ms = ms;
+        self
+    }
+}
+
+impl fmt::Display for JobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code(), self.message)
+    }
+}
+
+impl std::error::Error for JobError {}

@@ -1,0 +1,174 @@
+//! The sixteen error codes of OSSA §2 and what a runtime does about each when nobody says otherwise.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What is done about an error (OSSA §2 `recovery strategies`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Strategy {
+    /// The same again, after a delay.
+    Retry,
+    /// Something else instead: a value, another tool, another model.
+    Fallback,
+    /// On without it.
+    Skip,
+    /// Somebody is asked or told.
+    Escalate,
+    /// The end.
+    Abort,
+}
+
+impl Strategy {
+    /// All strategies.
+    pub const ALL: [Self; 5] = [Self::Retry, Self::Fallback, Self::Skip, Self::Escalate, Self::Abort];
+
+    /// The word of the specification.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Fallback => "fallback",
+            Self::Skip => "skip",
+            Self::Escalate => "escalate",
+            Self::Abort => "abort",
+        }
+    }
+
+    /// Reads [`Strategy::as_str`].
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|strategy| strategy.as_str() == text)
+    }
+}
+
+macro_rules! ossa_codes {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $strategy:ident, $retries:literal;)+) => {
+        /// An error code of OSSA §2.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+        pub enum OssaCode {
+            $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+
+        }
+
+        impl OssaCode {
+            /// All codes.
+            pub const ALL: [Self; 16] = [$(Self::$variant),+];
+
+            /// The code as in manifests and on the wire.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            /// What is done about it unless the agent says otherwise.
+            #[must_use]
+            pub fn strategy(self) -> Strategy {
+                match self { $(Self::$variant => Strategy::$strategy),+ }
+            }
+
+            /// How often the same is tried again within the turn, beyond the first time.
+            #[must_use]
+            pub fn retries(self) -> u32 {
+                match self { $(Self::$variant => $retries),+ }
+            }
+        }
+    };
+}
+
+// Where the specification names no strategy, the column is what Turnstone decided.
+ossa_codes! {
+    /// The input is wrong.
+    ValidationError = "VALIDATION_ERROR", Abort, 0;
+    /// Something has not the form that its schema demands. A model is told and may do better.
+    SchemaViolation = "SCHEMA_VIOLATION", Retry, 1;
+    /// Content that may not pass.
+    ContentFiltered = "CONTENT_FILTERED", Abort, 0;
+    /// A rule of the agent forbids it.
+    PolicyViolation = "POLICY_VIOLATION", Abort, 0;
+    /// A tool failed.
+    ToolError = "TOOL_ERROR", Retry, 3;
+    /// A tool took too long.
+    ToolTimeout = "TOOL_TIMEOUT", Retry, 2;
+    /// A model failed.
+    LlmError = "LLM_ERROR", Retry, 3;
+    /// A model took too long.
+    LlmTimeout = "LLM_TIMEOUT", Retry, 2;
+    /// The state of the session could not be read or written.
+    StateError = "STATE_ERROR", Abort, 0;
+    /// Somebody asked us to slow down.
+    RateLimited = "RATE_LIMITED", Retry, 3;
+    /// A budget or quota is used up.
+    QuotaExceeded = "QUOTA_EXCEEDED", Abort, 0;
+    /// What has failed too often lately is not asked for a while.
+    CircuitOpen = "CIRCUIT_OPEN", Fallback, 0;
+    /// The agent wants more turns than it may have.
+    MaxTurnsExceeded = "MAX_TURNS_EXCEEDED", Escalate, 0;
+    /// The agent wants more tokens than it may have.
+    MaxTokensExceeded = "MAX_TOKENS_EXCEEDED", Escalate, 0;
+    /// A delegated agent failed.
+    DelegationFailed = "DELEGATION_FAILED", Escalate, 0;
+    /// A person has to decide.
+    EscalationRequired = "ESCALATION_REQUIRED", Escalate, 0;
+}
+
+impl OssaCode {
+    /// Reads [`OssaCode::as_str`].
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.as_str() == text)
+    }
+}
+
+/// Who is asked or told about an error (OSSA §2 `escalation`).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Escalation {
+    /// Who that is.
+    #[serde(rename = "type")]
+    pub to: EscalationType,
+    /// Their name, as the agent's document gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// What they should know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Value>,
+}
+
+/// Who is asked or told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EscalationType {
+    /// A person, who decides.
+    #[default]
+    Human,
+    /// Another agent, which decides.
+    Supervisor,
+    /// Nobody decides; the operators are told.
+    Alert,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OSSA §2: sixteen codes; the strategies and retries that the specification gives are these.
+    #[test]
+    fn the_defaults_are_those_of_the_specification() {
+        let given = [
+            ("VALIDATION_ERROR", "abort", 0),
+            ("TOOL_ERROR", "retry", 3),
+            ("TOOL_TIMEOUT", "retry", 2),
+            ("LLM_ERROR", "retry", 3),
+            ("LLM_TIMEOUT", "retry", 2),
+            ("RATE_LIMITED", "retry", 3),
+            ("CIRCUIT_OPEN", "fallback", 0),
+            ("MAX_TURNS_EXCEEDED", "escalate", 0),
+        ];
+        for (name, strategy, retries) in given {
+            let code = OssaCode::parse(name).unwrap();
+            assert_eq!((code.strategy().as_str(), code.retries()), (strategy, retries), "{name}");
+        }
+        assert_eq!(OssaCode::ALL.len(), 16);
+        assert!(OssaCode::ALL.into_iter().all(|code| OssaCode::parse(code.as_str()) == Some(code)));
+        assert!(Strategy::ALL.into_iter().all(|word| Strategy::parse(word.as_str()) == Some(word)));
+    }
+}
