@@ -27,7 +27,11 @@ pub(crate) fn event(event: &Event) -> Value {
 }
 
 pub(crate) fn message(message: &StoredMessage) -> Value {
-    with_times(message, &["created_at"])
+    let mut value = with_times(message, &["created_at"]);
+    if let Some(metadata) = &message.message.metadata {
+        value["metadata"] = with_times(metadata, &["normalized_at"]);
+    }
+    value
 }
 
 /// A checkpoint. Its body may hold what a restriction withholds, so it is shown only to those who ask for it.

@@ -44,8 +44,24 @@ pub(crate) struct Message {
     turn: i64,
     /// user, system, assistant or tool.
     role: String,
+    /// The text; of a message with parts, all of them as text.
     content: String,
+    /// The content in order, where it is more than one text: OSSA's text, image and file parts.
+    parts: Option<Vec<Map<String, Value>>>,
+    /// Of an input: where it came from.
+    metadata: Option<MessageMetadata>,
     created_at: String,
+}
+
+/// Where an input came from.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct MessageMetadata {
+    /// user, api or delegation.
+    source: String,
+    /// How it arrived, such as text/plain.
+    original_format: String,
+    normalized_at: String,
 }
 
 /// Messages, oldest first.

@@ -48,11 +48,15 @@ pub struct Allowance {
 }
 
 /// Tokens a prompt can take at most. Every token of a byte-level tokenizer covers at least one byte, so the bytes of
-/// all texts bound the text's tokens; `parts` (messages and tools) pay for the chat template around each.
+/// all texts bound the text's tokens; `parts` (messages and tools) pay for the chat template around each. What a
+/// picture costs depends on its size in pixels and on the model, so each counts as the dearest one that we know of.
 #[must_use]
-pub fn prompt_upper_bound(bytes: usize, parts: usize) -> i64 {
+pub fn prompt_upper_bound(bytes: usize, parts: usize, images: usize) -> i64 {
     const TEMPLATE_TOKENS_PER_PART: usize = 16;
-    i64::try_from(bytes.saturating_add(parts.saturating_mul(TEMPLATE_TOKENS_PER_PART))).unwrap_or(i64::MAX)
+    const TOKENS_PER_IMAGE: usize = 49_152;
+    let template = parts.saturating_mul(TEMPLATE_TOKENS_PER_PART);
+    let pictures = images.saturating_mul(TOKENS_PER_IMAGE);
+    i64::try_from(bytes.saturating_add(template).saturating_add(pictures)).unwrap_or(i64::MAX)
 }
 
 /// Fits a call into what is left: the completion cap shrinks to what remains after the prompt.

@@ -1,5 +1,9 @@
 //! What the user, the model and the tools said: append-only rows of an engagement (OSSA §1.2).
 
+pub mod part;
+
+pub use part::{ContentPart, ImageKind, ImageSource};
+
 use crate::{CallId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,24 +38,57 @@ pub struct RequestedCall {
 pub struct Message {
     /// Who speaks.
     pub role: Role,
-    /// The text.
+    /// The text. Of a message with parts it is all of them as text, for readers that take nothing else.
     pub content: String,
+    /// The content in ordered parts; empty when it is `content` and nothing else (OSSA §1.2 rule 3).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<ContentPart>,
     /// Tool calls the model asked for; only on assistant messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<RequestedCall>,
     /// The call this message answers; only on tool messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
-    /// How the content arrived, such as `text/plain` (OSSA §1.2 rule 4).
+    /// Where it came from; only on messages that NORM made of an input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub original_format: Option<String>,
+    pub metadata: Option<Metadata>,
+}
+
+/// Where a message came from (OSSA §1.2, RS-07, RS-10).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Metadata {
+    /// Who sent the input.
+    pub source: Source,
+    /// How the content arrived, such as `text/plain`.
+    pub original_format: String,
+    /// When NORM made the message of it.
+    pub normalized_at: Timestamp,
+}
+
+/// Who sent an input (OSSA §1.2).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// A user who answered the agent.
+    User,
+    /// A program that enqueued a job.
+    Api,
+    /// Another agent.
+    Delegation,
 }
 
 impl Message {
     /// A message that is only text.
     #[must_use]
     pub fn text(role: Role, content: impl Into<String>) -> Self {
-        Self { role, content: content.into(), tool_calls: Vec::new(), call_id: None, original_format: None }
+        let (parts, tool_calls) = (Vec::new(), Vec::new());
+        Self { role, content: content.into(), parts, tool_calls, call_id: None, metadata: None }
+    }
+
+    /// A message in ordered parts.
+    #[must_use]
+    pub fn of_parts(role: Role, parts: Vec<ContentPart>) -> Self {
+        Self { parts: parts.clone(), ..Self::text(role, part::as_text(&parts)) }
     }
 
     /// A tool's outcome for the call `call_id`.

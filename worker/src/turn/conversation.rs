@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use turnstone_domain::agent::Memory;
-use turnstone_domain::message::{Message, Role};
+use turnstone_domain::message::{ContentPart, Message, Role};
 use turnstone_store::Recall;
 
 /// Rough bytes of a token; only the window's size is measured with it, never the budget.
@@ -91,12 +91,27 @@ impl Conversation {
     }
 }
 
-/// Bytes of everything in a message that a model reads.
+/// Bytes of everything in a message that a model reads as text. Pictures are not among them: see [`images`].
 pub fn size(message: &Message) -> usize {
     let calls: usize =
         message.tool_calls.iter().map(|call| call.name.len() + call.arguments.to_string().len() + 40).sum();
     // A template may print the ids of calls and outcomes.
-    message.content.len() + calls + message.call_id.as_ref().map_or(0, |id| id.as_str().len() + 12)
+    let parts: usize = message.parts.iter().map(part_size).sum();
+    message.content.len().max(parts) + calls + message.call_id.as_ref().map_or(0, |id| id.as_str().len() + 12)
+}
+
+fn part_size(part: &ContentPart) -> usize {
+    match part {
+        ContentPart::Text { text } => text.len(),
+        ContentPart::Image { .. } => 0,
+        // The name and the media type stand around the content in the words of each provider.
+        ContentPart::File { name, content, media_type } => name.len() + content.len() + media_type.len() + 64,
+    }
+}
+
+/// Pictures in a message.
+pub fn images(message: &Message) -> usize {
+    message.parts.iter().filter(|part| part.is_image()).count()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ mod ask;
 
 use super::resol;
 use crate::model::{FinishReason, ModelAnswer, ModelRequest, ToolOffer};
-use crate::turn::conversation::size;
+use crate::turn::conversation::{images, size};
 use crate::turn::state::Turn;
 use crate::turn::stop::{Stop, budget_exceeded};
 use ask::{Answered, ask};
@@ -128,7 +128,8 @@ fn allow(turn: &Turn, request: &ModelRequest) -> Result<Allowance, Stop> {
         .sum();
     let schema = request.output.schema.as_ref().map_or(0, |schema| schema.to_string().len());
     let bytes = request.system.len() + messages + tools + schema;
-    let bound = budget::prompt_upper_bound(bytes, request.messages.len() + request.tools.len() + 2);
+    let parts = request.messages.len() + request.tools.len() + 2;
+    let bound = budget::prompt_upper_bound(bytes, parts, request.messages.iter().map(images).sum());
     let left = turn.budget.left();
     let allowance = budget::allow(bound, request.max_tokens, left);
     allowance.ok_or_else(|| budget_exceeded(left.unwrap_or(0), bound.saturating_add(1)).into())

@@ -229,5 +229,10 @@ fn canonical(message: &Message, calls: &mut HashMap<CallId, usize>) -> Value {
         .map(|call| json!({"call": number(&call.call_id), "name": call.name, "arguments": call.arguments}))
         .collect();
     let answers = message.call_id.as_ref().map(number);
-    json!({"role": message.role, "content": message.content, "tool_calls": asked, "call": answers})
+    let mut said =
+        json!({"role": message.role, "content": message.content, "tool_calls": asked, "call": answers});
+    if !message.parts.is_empty() {
+        said["parts"] = json!(message.parts);
+    }
+    said
 }

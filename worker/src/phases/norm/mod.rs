@@ -1,0 +1,47 @@
+//! NORM: the job's arguments become canonical messages (OSSA §1.2).
+
+mod input;
+
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use turnstone_domain::message::{Message, Metadata, Source};
+use turnstone_domain::{JobError, Phase};
+
+const VERSION: i64 = 1;
+
+/// What NORM leaves; the messages themselves are rows of their own.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct NormBody {
+    /// How many messages the input became.
+    pub messages: usize,
+}
+
+/// Runs NORM: the first turn takes the job's input, later ones have none.
+///
+/// # Errors
+/// [`Stop::Fail`] when the input is larger than a conversation can carry.
+pub fn run(turn: &mut Turn) -> Result<(), Stop> {
+    let inputs = if turn.position.turn == 1 { inputs(turn)? } else { Vec::new() };
+    let body = NormBody { messages: inputs.len() };
+    for message in inputs {
+        turn.say(message);
+    }
+    turn.complete_phase(Phase::Norm, VERSION, &body, (0, 0), Value::Null)
+}
+
+/// What the client sent, and below it what the jobs before this one returned, when it is a step of a workflow.
+fn inputs(turn: &Turn) -> Result<Vec<Message>, JobError> {
+    let (sent, original_format) = input::normalized(&turn.job.args)?;
+    let sent = match &turn.job.parent_results {
+        None => sent,
+        Some(results) => input::with_results(sent, results),
+    };
+    let metadata = Metadata {
+        source: Source::Api,
+        original_format: original_format.to_owned(),
+        normalized_at: turn.deps.clock.now(),
+    };
+    Ok(sent.into_iter().map(|message| Message { metadata: Some(metadata.clone()), ..message }).collect())
+}
