@@ -12,7 +12,7 @@ use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::schema::Schema;
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_examples::{DEMO_SCRIPT, RESEARCH_JOB, tool_server, tools_toml};
-use turnstone_worker::model::{Model, ModelRequest, ScriptedModel, ToolOffer};
+use turnstone_worker::model::{Listener, Model, ModelRequest, ScriptedModel, ToolOffer};
 use turnstone_worker::tool::{Invocation, ToolConfig, Toolbox};
 
 #[derive(Deserialize)]
@@ -76,6 +76,7 @@ fn request(toolbox: &Toolbox, tools: &[&str], messages: Vec<Message>) -> ModelRe
         max_tokens: 4096,
         output: OutputContract::default(),
         timeout: Duration::from_secs(30),
+        listener: Listener::default(),
     }
 }
 

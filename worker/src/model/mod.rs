@@ -1,14 +1,23 @@
 //! Model providers: one trait, one file per provider.
 
+pub mod anthropic;
+mod http;
 pub mod limits;
 pub mod openai;
 pub mod providers;
+pub mod responses;
+pub mod said;
 pub mod scripted;
+pub mod usage;
 
+pub use anthropic::{AnthropicConfig, AnthropicModel};
 pub use limits::{LimitConfig, ModelLimits};
 pub use openai::{OpenAiConfig, OpenAiModel};
 pub use providers::{ModelDefaults, ProviderConfig, Providers};
+pub use responses::{ResponsesConfig, ResponsesModel};
+pub use said::Listener;
 pub use scripted::{NoopModel, ScriptedModel};
+pub use usage::Usage;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -38,6 +47,8 @@ pub struct ModelRequest {
     pub output: OutputContract,
     /// The longest the whole call may take.
     pub timeout: Duration,
+    /// Who hears the text while it is written; providers that do not stream say nothing.
+    pub listener: Listener,
 }
 
 /// A tool as the model is told about it.
@@ -63,23 +74,6 @@ pub enum FinishReason {
     ToolUse,
     /// The provider withheld the answer.
     ContentFilter,
-}
-
-/// Tokens as the provider counted them; anything may stand here, it is checked before it is booked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Usage {
-    /// Prompt tokens.
-    pub input: i64,
-    /// Completion tokens.
-    pub output: i64,
-}
-
-impl Usage {
-    /// Both together, without overflow.
-    #[must_use]
-    pub fn total(self) -> i64 {
-        self.input.saturating_add(self.output)
-    }
 }
 
 /// A tool call as the model wrote it.
@@ -129,6 +123,15 @@ pub enum ModelError {
     /// The answer cannot be understood.
     #[error("{0}")]
     Malformed(String),
+}
+
+impl ModelError {
+    /// Whether the next model of the list may do better: it may where this one could not be reached, was busy, was slow
+    /// or talked nonsense, and not where the request itself was refused (agent extension §3 rule 2).
+    #[must_use]
+    pub fn falls_back(&self) -> bool {
+        !matches!(self, Self::Refused(_))
+    }
 }
 
 /// A model provider.

@@ -1,7 +1,9 @@
 //! Which providers there are, and which of them serves a model.
 
 use crate::model::Model;
+use crate::model::anthropic::{AnthropicConfig, AnthropicModel};
 use crate::model::openai::{OpenAiConfig, OpenAiModel};
+use crate::model::responses::{ResponsesConfig, ResponsesModel};
 use crate::model::scripted::ScriptedModel;
 use crate::tool::outbound;
 use reqwest::Client;
@@ -10,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use turnstone_domain::agent::ModelRef;
 
 /// A section `[providers.<name>]`.
@@ -18,6 +21,11 @@ use turnstone_domain::agent::ModelRef;
 /// [providers.openai]
 /// kind = "openai"
 /// api_key = "env:OPENAI_API_KEY"
+///
+/// [providers.anthropic]
+/// kind = "anthropic"
+/// api_key = "env:ANTHROPIC_API_KEY"
+/// concurrency = 8
 ///
 /// [providers.local]
 /// kind = "openai"
@@ -33,8 +41,37 @@ use turnstone_domain::agent::ModelRef;
 pub enum ProviderConfig {
     /// Chat completions over HTTP.
     OpenAi(OpenAiConfig),
+    /// OpenAI's responses API over HTTP.
+    #[serde(rename = "openai-responses")]
+    Responses(ResponsesConfig),
+    /// Anthropic's messages API over HTTP.
+    Anthropic(AnthropicConfig),
     /// A script and no model.
     Scripted(ScriptedConfig),
+}
+
+impl ProviderConfig {
+    /// The most calls that one worker process makes at once.
+    fn concurrency(&self) -> Option<u32> {
+        match self {
+            Self::OpenAi(config) => config.concurrency,
+            Self::Responses(config) => config.concurrency,
+            Self::Anthropic(config) => config.concurrency,
+            Self::Scripted(_) => None,
+        }
+    }
+}
+
+/// Whether a demanded form of the answer is told to the provider in its own words. Whatever it is, the model reads it in
+/// its prompt, and the answer is validated when it comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StructuredOutput {
+    /// Told to the provider too, which then lets the model write nothing else.
+    #[default]
+    Native,
+    /// Told to the model only; for servers that do not offer it, or refuse it together with tools.
+    Prompt,
 }
 
 /// A section `[providers.<name>]` with `kind = "scripted"`.
@@ -58,6 +95,8 @@ pub struct ModelDefaults {
 #[derive(Clone, Default)]
 pub struct Providers {
     by_name: BTreeMap<String, Arc<dyn Model>>,
+    /// Places for calls, of providers that bound them.
+    places: BTreeMap<String, Arc<Semaphore>>,
     catch_all: Option<(String, Arc<dyn Model>)>,
     defaults: ModelDefaults,
 }
@@ -78,6 +117,16 @@ impl Providers {
             let model = build(name, config, &client, base)
                 .map_err(|problem| format!("[providers.{name}] {problem}"))?;
             providers.insert(name, model);
+            let places = match config.concurrency() {
+                None => continue,
+                Some(0) => {
+                    return Err(format!(
+                        "[providers.{name}] concurrency: 0 would let nothing through; leave it out, or give at least 1"
+                    ));
+                }
+                Some(most) => usize::try_from(most).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS),
+            };
+            providers.places.insert(name.clone(), Arc::new(Semaphore::new(places)));
         }
         if let Some(name) = &defaults.provider
             && !configs.contains_key(name)
@@ -125,6 +174,13 @@ impl Providers {
             .map(|(name, model)| (name.as_str(), model.clone()))
     }
 
+    /// Waits for a place among the calls of this provider; `None` when it does not bound them. The place is free again
+    /// when it is dropped.
+    pub async fn place(&self, name: &str) -> Option<OwnedSemaphorePermit> {
+        // Nobody closes it.
+        Arc::clone(self.places.get(name)?).acquire_owned().await.ok()
+    }
+
     /// Whether a provider of this name answers.
     #[must_use]
     pub fn knows(&self, name: &str) -> bool {
@@ -157,6 +213,12 @@ fn build(
         ProviderConfig::OpenAi(config) => {
             Ok(Arc::new(OpenAiModel::new(name, config.clone(), client.clone())?))
         }
+        ProviderConfig::Responses(config) => {
+            Ok(Arc::new(ResponsesModel::new(name, config.clone(), client.clone())?))
+        }
+        ProviderConfig::Anthropic(config) => {
+            Ok(Arc::new(AnthropicModel::new(name, config.clone(), client.clone())?))
+        }
         ProviderConfig::Scripted(ScriptedConfig { script }) => {
             let path = base.join(script);
             let text = std::fs::read_to_string(&path)
@@ -172,6 +234,7 @@ fn build(
 mod tests {
     use super::*;
     use crate::model::scripted::NoopModel;
+    use futures::FutureExt;
 
     fn from_json(json: &str, provider: Option<&str>, base: &Path) -> Result<Providers, String> {
         let configs = serde_json::from_str(json).map_err(|error| error.to_string())?;
@@ -235,6 +298,16 @@ mod tests {
             (r#"{"p": {"kind": "openai", "api_key": "sk-live-1"}}"#, ["by reference", "env:NAME"]),
             (r#"{"p": {"kind": "openai", "base": "x"}}"#, ["base", "base_url"]),
             (r#"{"p": {"kind": "scripted"}}"#, ["script", ""]),
+            (r#"{"p": {"kind": "openai", "concurrency": 0}}"#, ["[providers.p]", "concurrency"]),
+            (r#"{"p": {"kind": "openai", "timeout_ms": 0}}"#, ["[providers.p]", "timeout_ms"]),
+            (
+                r#"{"p": {"kind": "anthropic", "response_format": "json_object"}}"#,
+                ["response_format", "base_url"],
+            ),
+            (
+                r#"{"p": {"kind": "openai-responses", "api_key": "env:TURNSTONE_SURELY_UNSET"}}"#,
+                ["[providers.p]", "api_key"],
+            ),
             (r#"{"p": {"kind": "oracle"}}"#, ["oracle", "openai"]),
         ] {
             let problem = from_json(json, None, dir.path()).unwrap_err();
@@ -242,6 +315,18 @@ mod tests {
         }
         let problem = from_json("{}", Some("openai"), dir.path()).unwrap_err();
         assert!(problem.contains("[providers.openai]"), "{problem}");
+    }
+
+    #[tokio::test]
+    async fn a_provider_that_bounds_its_calls_gives_so_many_places() {
+        let json = r#"{"a": {"kind": "openai", "concurrency": 2}, "b": {"kind": "openai"}}"#;
+        let providers = from_json(json, None, Path::new(".")).unwrap();
+        let (first, _second) = (providers.place("a").await, providers.place("a").await);
+        assert!(first.is_some());
+        assert!(providers.place("a").now_or_never().is_none(), "a third call waits");
+        drop(first);
+        assert!(providers.place("a").now_or_never().flatten().is_some());
+        assert!(providers.place("b").await.is_none());
     }
 
     #[test]

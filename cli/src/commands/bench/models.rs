@@ -20,7 +20,7 @@ fn asking_for_the_tool() -> ModelAnswer {
         content: None,
         tool_calls: vec![AskedCall { name: Idle::NAME.to_owned(), arguments: json!({}) }],
         finish_reason: FinishReason::ToolUse,
-        usage: Some(Usage { input: 10, output: 1 }),
+        usage: Some(Usage::of(10, 1)),
         model: "noop".to_owned(),
     }
 }

@@ -1,10 +1,9 @@
 //! An answer, put together from the pieces of a stream or from one whole message.
 
-use super::wire_names::WireNames;
-use crate::model::{AskedCall, FinishReason, ModelAnswer, Usage};
-use serde_json::{Map, Value};
+use crate::model::http::{self, WireNames, arguments, count};
+use crate::model::{AskedCall, FinishReason, Listener, ModelAnswer, Usage};
+use serde_json::Value;
 use std::collections::BTreeMap;
-use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
 
 /// More tool calls than this in one answer are not believed.
 const MOST_CALLS: usize = 128;
@@ -30,9 +29,37 @@ struct Piece {
     arguments: String,
 }
 
+impl http::Assembly for Assembly {
+    fn absorb(&mut self, chunk: &Value, listener: &Listener) -> Result<(), String> {
+        let before = self.content.len();
+        self.take_in(chunk)?;
+        listener.hear(self.content.get(before..).unwrap_or_default());
+        Ok(())
+    }
+
+    fn absorb_whole(&mut self, document: &Value) -> Result<(), String> {
+        self.take_in(document)
+    }
+
+    /// What may still come is the usage.
+    fn is_finished(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    /// The stream says `[DONE]`.
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    fn held(&self) -> usize {
+        let calls = self.calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len());
+        self.content.len() + self.refusal.len() + calls.sum::<usize>()
+    }
+}
+
 impl Assembly {
-    /// Takes in one chunk of a stream, or a whole answer.
-    pub(super) fn absorb(&mut self, chunk: &Value) -> Result<(), String> {
+    /// Takes in one chunk of a stream, or a whole answer: they differ in one word only.
+    fn take_in(&mut self, chunk: &Value) -> Result<(), String> {
         if let Some(model) = chunk["model"].as_str().filter(|model| !model.is_empty()) {
             self.model = Some(model.to_owned());
         }
@@ -101,11 +128,6 @@ impl Assembly {
         Ok(at)
     }
 
-    /// Whether the model has said why it stopped: what may still come is the usage.
-    pub(super) fn is_finished(&self) -> bool {
-        self.finish.is_some()
-    }
-
     /// The answer; `asked_model` stands in for a provider that does not name its model.
     pub(super) fn finish(self, names: &WireNames, asked_model: &str) -> Result<ModelAnswer, String> {
         if !self.any_choice {
@@ -138,17 +160,6 @@ impl Assembly {
     }
 }
 
-fn arguments(text: String) -> Value {
-    if text.trim().is_empty() {
-        return Value::Object(Map::new());
-    }
-    // What nests too deep is kept as the text it came as; no schema of a tool accepts that.
-    match serde_json::from_str(&text) {
-        Ok(value) if !deeper_than(&value, MAX_VALUE_DEPTH) => value,
-        _ => Value::String(text),
-    }
-}
-
 /// Text, or a list of parts that hold text.
 fn add_text(into: &mut String, said: &Value) {
     match said {
@@ -162,14 +173,12 @@ fn add_text(into: &mut String, said: &Value) {
 
 /// The usage, as odd as the provider says it; `None` when it says none, or none that is a number.
 fn usage(said: &Value) -> Option<Usage> {
-    Some(Usage { input: count(&said["prompt_tokens"])?, output: count(&said["completion_tokens"])? })
-}
-
-fn count(said: &Value) -> Option<i64> {
-    said.as_i64().or_else(|| {
-        // Above i64, or a fraction: an upper bound, which a saturating cast gives.
-        #[expect(clippy::cast_possible_truncation, reason = "saturates, and is checked before it is booked")]
-        said.as_f64().map(|number| number.ceil() as i64)
+    let part = |of: &str, name: &str| count(&said[of][name]).unwrap_or(0);
+    Some(Usage {
+        input: count(&said["prompt_tokens"])?,
+        cached_input: part("prompt_tokens_details", "cached_tokens"),
+        output: count(&said["completion_tokens"])?,
+        reasoning: part("completion_tokens_details", "reasoning_tokens"),
     })
 }
 
@@ -181,7 +190,7 @@ mod tests {
     fn answer(chunks: &[Value]) -> Result<ModelAnswer, String> {
         let mut assembly = Assembly::default();
         for chunk in chunks {
-            assembly.absorb(chunk)?;
+            assembly.take_in(chunk)?;
         }
         assembly.finish(&WireNames::default(), "asked")
     }
@@ -233,18 +242,18 @@ mod tests {
         let of = |usage: Value| {
             answer(&[json!({"choices": [{"message": {"content": "x"}}], "usage": usage})]).unwrap().usage
         };
-        assert_eq!(
-            of(json!({"prompt_tokens": 3, "completion_tokens": -4})),
-            Some(Usage { input: 3, output: -4 })
-        );
+        assert_eq!(of(json!({"prompt_tokens": 3, "completion_tokens": -4})), Some(Usage::of(3, -4)));
         assert_eq!(
             of(json!({"prompt_tokens": 1.2, "completion_tokens": 1e300})),
-            Some(Usage { input: 2, output: i64::MAX })
+            Some(Usage::of(2, i64::MAX))
         );
         assert_eq!(
             of(json!({"prompt_tokens": u64::MAX, "completion_tokens": 0})),
-            Some(Usage { input: i64::MAX, output: 0 })
+            Some(Usage::of(i64::MAX, 0))
         );
+        let told = json!({"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 8},
+                          "completion_tokens_details": {"reasoning_tokens": 4}});
+        assert_eq!(of(told), Some(Usage { input: 9, cached_input: 8, output: 5, reasoning: 4 }));
         assert_eq!(of(json!({"prompt_tokens": "3", "completion_tokens": 4})), None);
         assert_eq!(of(Value::Null), None);
     }

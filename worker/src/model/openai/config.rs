@@ -1,5 +1,6 @@
 //! What the configuration says about an OpenAI-compatible provider.
 
+use crate::model::providers::StructuredOutput;
 use crate::tool::header::HeaderText;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,7 +16,10 @@ pub struct OpenAiConfig {
     /// Sent as `Authorization: Bearer …`; local servers need none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key: Option<SecretRef>,
-    /// How a demanded form of the answer is told to the provider.
+    /// Whether a demanded form of the answer is told to the provider, or only to the model.
+    #[serde(default)]
+    pub structured_output: StructuredOutput,
+    /// How it is told to the provider.
     #[serde(default)]
     pub response_format: ResponseFormat,
     /// How the provider spells the bound on the answer.
@@ -24,6 +28,12 @@ pub struct OpenAiConfig {
     /// Sent with every call.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, HeaderText>,
+    /// The most calls that one worker process makes at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
+    /// The longest one call may take, in milliseconds, if that is less than the agent allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
 }
 
 fn openai() -> String {
@@ -36,9 +46,12 @@ impl Default for OpenAiConfig {
         Self {
             base_url: openai(),
             api_key: None,
+            structured_output: StructuredOutput::default(),
             response_format: ResponseFormat::default(),
             max_tokens_field: MaxTokensField::default(),
             headers: BTreeMap::new(),
+            concurrency: None,
+            timeout_ms: None,
         }
     }
 }
@@ -52,8 +65,6 @@ pub enum ResponseFormat {
     JsonSchema,
     /// Only "some JSON object".
     JsonObject,
-    /// Nothing; also for servers that refuse it together with tools.
-    None,
 }
 
 /// The name of the bound on the answer's tokens.

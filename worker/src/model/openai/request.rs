@@ -1,8 +1,9 @@
 //! The body of a chat completions request.
 
 use super::config::{MaxTokensField, OpenAiConfig, ResponseFormat};
-use super::wire_names::WireNames;
 use crate::model::ModelRequest;
+use crate::model::http::WireNames;
+use crate::model::providers::StructuredOutput;
 use serde_json::{Map, Value, json};
 use turnstone_domain::agent::{OutputContract, OutputFormat, ToolChoice};
 use turnstone_domain::message::{Message, RequestedCall, Role};
@@ -39,7 +40,9 @@ pub(super) fn body(request: &ModelRequest, config: &OpenAiConfig, names: &WireNa
         };
         body.insert("tool_choice".to_owned(), choice.into());
     }
-    if let Some(format) = response_format(&request.output, config.response_format) {
+    if config.structured_output == StructuredOutput::Native
+        && let Some(format) = response_format(&request.output, config.response_format)
+    {
         body.insert("response_format".to_owned(), format);
     }
     Value::Object(body)
@@ -49,7 +52,6 @@ pub(super) fn body(request: &ModelRequest, config: &OpenAiConfig, names: &WireNa
 /// validated anyway.
 fn response_format(output: &OutputContract, offered: ResponseFormat) -> Option<Value> {
     match (&output.schema, offered) {
-        (_, ResponseFormat::None) => None,
         (Some(schema), ResponseFormat::JsonSchema) => {
             Some(json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}))
         }
@@ -99,7 +101,7 @@ fn asked(call: &RequestedCall, names: &WireNames) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ToolOffer;
+    use crate::model::{Listener, ToolOffer};
     use std::time::Duration;
 
     fn request() -> ModelRequest {
@@ -126,6 +128,7 @@ mod tests {
             max_tokens: 99,
             output: OutputContract::default(),
             timeout: Duration::from_secs(1),
+            listener: Listener::default(),
         }
     }
 
@@ -174,7 +177,12 @@ mod tests {
         let object = Some(json!({"type": "json_object"}));
         assert_eq!(with(Some(schema.clone()), OutputFormat::Json, ResponseFormat::JsonObject), object);
         assert_eq!(with(None, OutputFormat::Json, ResponseFormat::JsonSchema), object);
-        assert_eq!(with(Some(schema), OutputFormat::Json, ResponseFormat::None), None);
         assert_eq!(with(None, OutputFormat::Text, ResponseFormat::JsonSchema), None);
+        let output = OutputContract { schema: Some(schema), format: OutputFormat::Json };
+        let request = ModelRequest { output, ..request() };
+        let prompted =
+            OpenAiConfig { structured_output: StructuredOutput::Prompt, ..OpenAiConfig::default() };
+        assert!(body_of(&request, &OpenAiConfig::default()).get("response_format").is_some());
+        assert!(body_of(&request, &prompted).get("response_format").is_none());
     }
 }

@@ -1,77 +1,21 @@
 //! The provider against a real server.
 
 use super::*;
-use crate::model::{FinishReason, ToolOffer, Usage};
+use crate::model::http::fixture::{Server, broken, events, listener, pieces, replay, request, tides, told};
+use crate::model::{FinishReason, Usage};
+use crate::tool::outbound;
+use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
-use axum::http::{HeaderMap as Headers, StatusCode};
-use axum::response::{IntoResponse, Response as Answer};
-use axum::routing::post;
-use axum::{Json, Router};
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 use std::io;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use turnstone_domain::agent::{OutputContract, ToolChoice};
-use turnstone_domain::message::{Message, Role};
-
-type Seen = Arc<Mutex<Vec<(Headers, Value)>>>;
-
-/// A server that answers every request with what `answer` makes, and a provider that calls it.
-struct Server {
-    base_url: String,
-    seen: Seen,
-    task: tokio::task::JoinHandle<()>,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-async fn serve<A, F>(answer: A) -> Server
-where
-    A: Fn() -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Answer> + Send,
-{
-    let seen = Seen::default();
-    let respond = move |State(seen): State<Seen>, headers: Headers, body: Bytes| async move {
-        seen.lock().unwrap().push((headers, serde_json::from_slice(&body).unwrap()));
-        answer().await
-    };
-    let app = Router::new().route("/v1/chat/completions", post(respond)).with_state(seen.clone());
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base_url = format!("http://{}/v1/", listener.local_addr().unwrap());
-    Server { base_url, seen, task: tokio::spawn(async move { axum::serve(listener, app).await.unwrap() }) }
-}
 
 fn provider(server: &Server) -> OpenAiModel {
     let config = OpenAiConfig { base_url: server.base_url.clone(), ..OpenAiConfig::default() };
     OpenAiModel::new("local", config, outbound::open_client().unwrap()).unwrap()
-}
-
-fn request() -> ModelRequest {
-    ModelRequest {
-        model: "m".into(),
-        system: String::new(),
-        messages: vec![Message::text(Role::User, "weather?")],
-        tools: vec![ToolOffer {
-            name: "get.weather".into(),
-            description: "d".into(),
-            input_schema: json!({"type": "object"}),
-        }],
-        tool_choice: ToolChoice::Auto,
-        temperature: None,
-        max_tokens: 100,
-        output: OutputContract::default(),
-        timeout: Duration::from_secs(20),
-    }
-}
-
-fn events(body: Body) -> Answer {
-    ([("content-type", "text/event-stream; charset=utf-8")], body).into_response()
 }
 
 fn chunk(delta: Value, finish: Option<&str>) -> String {
@@ -86,27 +30,9 @@ fn usage_chunk(input: i64, output: i64) -> String {
     )
 }
 
-/// A body that sends `text` in pieces of `size` bytes, whatever they cut through.
-fn pieces(text: String, size: usize) -> Body {
-    let bytes = text.into_bytes();
-    let chunks: Vec<Result<Bytes, io::Error>> =
-        bytes.chunks(size).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
-    Body::from_stream(stream::iter(chunks))
-}
-
-/// A body that breaks off after `text`.
-fn broken(text: String) -> Body {
-    let lost = stream::once(async {
-        // One pause, in which the server puts on the wire what it has.
-        tokio::task::yield_now().await;
-        Err(io::Error::from(io::ErrorKind::ConnectionReset))
-    });
-    Body::from_stream(stream::iter([Ok(Bytes::from(text))]).chain(lost))
-}
-
 #[tokio::test]
 async fn a_streamed_text_is_joined_and_its_usage_read() {
-    let server = serve(|| async {
+    let server = Server::start(|| async {
         let text = [
             chunk(json!({"role": "assistant", "content": null}), None),
             ": a comment\n\n".to_owned(),
@@ -119,15 +45,14 @@ async fn a_streamed_text_is_joined_and_its_usage_read() {
         events(pieces(text.concat(), 7))
     })
     .await;
-    let answer = provider(&server).answer(&request()).await.unwrap();
+    let (listener, heard) = listener();
+    let answer = provider(&server).answer(&ModelRequest { listener, ..request() }).await.unwrap();
     assert_eq!(answer.content.as_deref(), Some("18 °C in Zürich"));
-    assert_eq!(
-        (answer.finish_reason, answer.usage),
-        (FinishReason::Stop, Some(Usage { input: 146, output: 17 }))
-    );
+    assert_eq!(*heard.lock().unwrap(), ["18 °C ", "in Zürich"]);
+    assert_eq!((answer.finish_reason, answer.usage), (FinishReason::Stop, Some(Usage::of(146, 17))));
     assert_eq!(answer.model, "served");
-    let seen = server.seen.lock().unwrap();
-    let (headers, body) = &seen[0];
+    let (path, headers, body) = server.seen(0);
+    assert_eq!(path, "/v1/chat/completions");
     assert!(headers.get("authorization").is_none());
     assert_eq!(
         (&body["stream"], &body["max_tokens"], &body["model"]),
@@ -137,7 +62,7 @@ async fn a_streamed_text_is_joined_and_its_usage_read() {
 
 #[tokio::test]
 async fn streamed_tool_calls_are_assembled_and_named_as_ours() {
-    let server = serve(|| async {
+    let server = Server::start(|| async {
         let piece = |index: usize, id: Option<&str>, name: Option<&str>, arguments: &str| {
             let call = json!({"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
             chunk(json!({"tool_calls": [call]}), None)
@@ -159,12 +84,12 @@ async fn streamed_tool_calls_are_assembled_and_named_as_ours() {
     let calls: Vec<_> =
         answer.tool_calls.iter().map(|call| (call.name.as_str(), call.arguments.clone())).collect();
     assert_eq!(calls, [("get.weather", json!({"city": "Paris"})), ("unknown", json!("not json"))]);
-    assert_eq!(server.seen.lock().unwrap()[0].1["tools"][0]["function"]["name"], "get_weather");
+    assert_eq!(server.seen(0).2["tools"][0]["function"]["name"], "get_weather");
 }
 
 #[tokio::test]
 async fn a_server_that_does_not_stream_is_understood() {
-    let server = serve(|| async {
+    let server = Server::start(|| async {
         let call = json!({"id": "a", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}});
         let choice = json!({"index": 0, "message": {"content": "", "tool_calls": [call]}, "finish_reason": "tool_calls"});
         Json(json!({"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": 4}})).into_response()
@@ -172,12 +97,12 @@ async fn a_server_that_does_not_stream_is_understood() {
     .await;
     let answer = provider(&server).answer(&request()).await.unwrap();
     assert_eq!((answer.content, answer.tool_calls[0].name.as_str()), (None, "get.weather"));
-    assert_eq!((answer.usage, answer.model.as_str()), (Some(Usage { input: 3, output: 4 }), "m"));
+    assert_eq!((answer.usage, answer.model.as_str()), (Some(Usage::of(3, 4)), "m"));
 }
 
 #[tokio::test]
 async fn refusals_of_the_provider_say_what_the_turn_does_next() {
-    let busy = serve(|| async {
+    let busy = Server::start(|| async {
         (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "2")], "{\"error\":{\"message\":\"slow down\"}}")
             .into_response()
     })
@@ -190,10 +115,10 @@ async fn refusals_of_the_provider_say_what_the_turn_does_next() {
             retry_after_ms: Some(2000)
         }
     );
-    let down = serve(|| async { (StatusCode::INTERNAL_SERVER_ERROR, "oops").into_response() }).await;
+    let down = Server::start(|| async { (StatusCode::INTERNAL_SERVER_ERROR, "oops").into_response() }).await;
     let error = provider(&down).answer(&request()).await.unwrap_err();
     assert_eq!(error, ModelError::Unavailable("provider local: status 500: oops".into()));
-    let strict = serve(|| async {
+    let strict = Server::start(|| async {
         (StatusCode::BAD_REQUEST, Json(json!({"error": {"message": "bad schema"}}))).into_response()
     })
     .await;
@@ -203,18 +128,19 @@ async fn refusals_of_the_provider_say_what_the_turn_does_next() {
 
 #[tokio::test]
 async fn a_lost_stream_is_unavailable_unless_the_answer_was_complete() {
-    let half = serve(|| async { events(broken(chunk(json!({"content": "18"}), None))) }).await;
+    let half = Server::start(|| async { events(broken(chunk(json!({"content": "18"}), None))) }).await;
     assert!(
         matches!(provider(&half).answer(&request()).await, Err(ModelError::Unavailable(text)) if text.contains("lost"))
     );
-    let ended = serve(|| async { events(Body::from(chunk(json!({"content": "18"}), None))) }).await;
+    let ended = Server::start(|| async { events(Body::from(chunk(json!({"content": "18"}), None))) }).await;
     assert!(
         matches!(provider(&ended).answer(&request()).await, Err(ModelError::Unavailable(text)) if text.contains("ended"))
     );
-    let complete = serve(|| async { events(broken(chunk(json!({"content": "18"}), Some("stop")))) }).await;
+    let complete =
+        Server::start(|| async { events(broken(chunk(json!({"content": "18"}), Some("stop")))) }).await;
     let answer = provider(&complete).answer(&request()).await.unwrap();
     assert_eq!((answer.content.as_deref(), answer.usage), (Some("18"), None));
-    let failed = serve(|| async {
+    let failed = Server::start(|| async {
         let error = "data: {\"error\":{\"code\":503,\"message\":\"overloaded\"}}\n\n";
         events(Body::from(chunk(json!({"content": "18"}), None) + error))
     })
@@ -226,8 +152,8 @@ async fn a_lost_stream_is_unavailable_unless_the_answer_was_complete() {
 
 #[tokio::test]
 async fn a_slow_answer_times_out_even_when_it_trickles() {
-    let silent = serve(std::future::pending).await;
-    let trickle = serve(|| async {
+    let silent = Server::start(std::future::pending).await;
+    let trickle = Server::start(|| async {
         let first = stream::iter([Ok::<_, io::Error>(Bytes::from(chunk(json!({"content": "1"}), None)))]);
         events(Body::from_stream(first.chain(stream::pending())))
     })
@@ -237,20 +163,37 @@ async fn a_slow_answer_times_out_even_when_it_trickles() {
         let error = provider(server).answer(&request).await.unwrap_err();
         assert!(matches!(&error, ModelError::Timeout(text) if text.contains("100 ms")), "{error:?}");
     }
+    let config =
+        OpenAiConfig { base_url: silent.base_url.clone(), timeout_ms: Some(50), ..OpenAiConfig::default() };
+    let hasty = OpenAiModel::new("hasty", config, outbound::open_client().unwrap()).unwrap();
+    let error = hasty.answer(&request()).await.unwrap_err();
+    assert!(matches!(&error, ModelError::Timeout(text) if text.contains("50 ms")), "{error:?}");
 }
 
 #[tokio::test]
 async fn nonsense_is_malformed() {
-    let html = serve(|| async { "<html>welcome to the hotel network</html>".into_response() }).await;
+    let html = Server::start(|| async { "<html>welcome to the hotel network</html>".into_response() }).await;
     let error = provider(&html).answer(&request()).await.unwrap_err();
     assert!(matches!(&error, ModelError::Malformed(text) if text.contains("hotel")), "{error:?}");
-    let broken = serve(|| async { events(Body::from("data: {oops\n\n")) }).await;
+    let broken = Server::start(|| async { events(Body::from("data: {oops\n\n")) }).await;
     assert!(matches!(provider(&broken).answer(&request()).await, Err(ModelError::Malformed(_))));
-    let empty = serve(|| async { Json(json!({"object": "list"})).into_response() }).await;
+    let empty = Server::start(|| async { Json(json!({"object": "list"})).into_response() }).await;
     assert!(matches!(provider(&empty).answer(&request()).await, Err(ModelError::Malformed(_))));
-    let binary = serve(|| async { events(Body::from(vec![b'd', 0xff, 0xfe, b'\n', b'\n'])) }).await;
+    let binary = Server::start(|| async { events(Body::from(vec![b'd', 0xff, 0xfe, b'\n', b'\n'])) }).await;
     assert!(matches!(provider(&binary).answer(&request()).await, Err(ModelError::Malformed(_))));
-    let endless = serve(|| async {
+    let long = Server::start(|| async {
+        let piece = Bytes::from(chunk(json!({"content": "y".repeat(1000)}), None));
+        events(Body::from_stream(stream::repeat_with(move || Ok::<_, io::Error>(piece.clone()))))
+    })
+    .await;
+    assert!(
+        matches!(provider(&long).answer(&request()).await, Err(ModelError::Malformed(text)) if text.contains("larger"))
+    );
+    let huge = Server::start(|| async { "z".repeat(10 * 1024 * 1024).into_response() }).await;
+    assert!(
+        matches!(provider(&huge).answer(&request()).await, Err(ModelError::Malformed(text)) if text.contains("larger"))
+    );
+    let endless = Server::start(|| async {
         let line = Bytes::from(vec![b'x'; 64 * 1024]);
         events(Body::from_stream(stream::repeat_with(move || Ok::<_, io::Error>(line.clone()))))
     })
@@ -263,7 +206,7 @@ async fn nonsense_is_malformed() {
 #[tokio::test]
 async fn a_byte_order_mark_does_no_harm() {
     for size in [1, 2, 4096] {
-        let server = serve(move || async move {
+        let server = Server::start(move || async move {
             let text = format!(
                 "\u{feff}{}{}",
                 chunk(json!({"content": "a"}), None),
@@ -279,7 +222,7 @@ async fn a_byte_order_mark_does_no_harm() {
 
 #[tokio::test]
 async fn a_key_is_sent_as_a_header_and_shown_nowhere() {
-    let server = serve(|| async {
+    let server = Server::start(|| async {
         (StatusCode::UNAUTHORIZED, Json(json!({"error": {"message": "no such key: kestrel-9000-key"}})))
             .into_response()
     })
@@ -294,7 +237,7 @@ async fn a_key_is_sent_as_a_header_and_shown_nowhere() {
     let model = OpenAiModel::new("paid", config.clone(), outbound::open_client().unwrap()).unwrap();
     let error = model.answer(&request()).await.unwrap_err();
     assert_eq!(error, ModelError::Refused("provider paid: status 401: no such key: ***".into()));
-    assert_eq!(server.seen.lock().unwrap()[0].0["authorization"], "Bearer kestrel-9000-key");
+    assert_eq!(server.seen(0).1["authorization"], "Bearer kestrel-9000-key");
     assert!(!format!("{model:?}").contains("kestrel"));
     std::fs::remove_file(&file).unwrap();
     assert!(
@@ -314,4 +257,47 @@ async fn an_absent_server_is_unavailable() {
     let model = OpenAiModel::new("gone", config, outbound::open_client().unwrap()).unwrap();
     let error = model.answer(&request()).await.unwrap_err();
     assert!(matches!(&error, ModelError::Unavailable(text) if text.contains("cannot connect")), "{error:?}");
+}
+
+#[tokio::test]
+async fn the_recorded_request_and_answers_are_ours() {
+    let server = replay(200, include_str!("samples/text.sse")).await;
+    let answer = provider(&server).answer(&tides()).await.unwrap();
+    let recorded: Value = serde_json::from_str(include_str!("samples/request.json")).unwrap();
+    assert_eq!(server.seen(0).2, recorded);
+    let text = "Low tide is at 14:07 – bring boots.";
+    assert_eq!(told(&answer), json!([text, [], "stop", [1180, 1024, 24, 9], "gpt-sample-2026"]));
+    let calls = json!([["get.tide", {"harbour": "Husum"}], ["get.tide", "{\"harbour\": \"Hus"]]);
+    for (sample, expected) in [
+        (
+            include_str!("samples/tools.sse"),
+            json!([null, calls, "tool_use", [210, 0, 38, 0], "gpt-sample-2026"]),
+        ),
+        (
+            include_str!("samples/whole.json"),
+            json!(["Low tide is at 14:07.", [], "length", [96, 0, 12, 0], "gpt-sample-2026"]),
+        ),
+        (
+            include_str!("samples/filtered.json"),
+            json!([
+                "I cannot help with poaching seals.",
+                [],
+                "content_filter",
+                [50, 0, 0, 0],
+                "gpt-sample-2026"
+            ]),
+        ),
+    ] {
+        let server = replay(200, sample).await;
+        assert_eq!(told(&provider(&server).answer(&tides()).await.unwrap()), expected);
+    }
+    let failed = replay(200, include_str!("samples/failed.sse")).await;
+    let error = provider(&failed).answer(&request()).await.unwrap_err();
+    assert!(matches!(&error, ModelError::Unavailable(text) if text.contains("had an error")), "{error:?}");
+    let busy = replay(429, include_str!("samples/busy.json")).await;
+    let error = provider(&busy).answer(&request()).await.unwrap_err();
+    assert!(
+        matches!(&error, ModelError::RateLimited { message, .. } if message.contains("per min")),
+        "{error:?}"
+    );
 }

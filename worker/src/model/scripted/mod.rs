@@ -124,10 +124,10 @@ fn spoken(answer: &Answer, request: &ModelRequest) -> Result<ModelAnswer, String
         .collect();
     let tool_calls = calls?;
     let default_reason = if tool_calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolUse };
-    let usage = answer.usage.unwrap_or_else(|| Usage {
-        input: count::of_request(request),
-        output: count::of_answer(content.as_deref(), &tool_calls),
+    let usage = answer.usage.unwrap_or_else(|| {
+        Usage::of(count::of_request(request), count::of_answer(content.as_deref(), &tool_calls))
     });
+    request.listener.hear(content.as_deref().unwrap_or_default());
     Ok(ModelAnswer {
         content,
         tool_calls,
@@ -152,7 +152,7 @@ impl Model for NoopModel {
             content: Some("ok".to_owned()),
             tool_calls: Vec::new(),
             finish_reason: FinishReason::Stop,
-            usage: Some(Usage { input: 10, output: 1 }),
+            usage: Some(Usage::of(10, 1)),
             model: "noop".to_owned(),
         })
     }

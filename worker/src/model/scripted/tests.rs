@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::ToolOffer;
+use crate::model::{Listener, ToolOffer};
 use serde_json::json;
 use turnstone_domain::agent::{OutputContract, ToolChoice};
 use turnstone_domain::message::{Message, Role};
@@ -15,6 +15,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         max_tokens: 100,
         output: OutputContract::default(),
         timeout: Duration::from_secs(5),
+        listener: Listener::default(),
     }
 }
 
@@ -102,10 +103,7 @@ async fn usage_is_what_the_script_says_or_counted() {
     )
     .await
     .unwrap();
-    assert_eq!(
-        (odd.usage, odd.finish_reason),
-        (Some(Usage { input: -5, output: 9000 }), FinishReason::Length)
-    );
+    assert_eq!((odd.usage, odd.finish_reason), (Some(Usage::of(-5, 9000)), FinishReason::Length));
     let counted =
         answer("rules: [{answer: {text: 12345678}}]", vec![Message::text(Role::User, "x".repeat(400))])
             .await

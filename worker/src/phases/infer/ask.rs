@@ -7,6 +7,7 @@ use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde_json::json;
 use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use turnstone_domain::agent::ModelRef;
@@ -49,6 +50,7 @@ pub async fn ask(
             continue;
         };
         // A provider that wants to be left alone is waited for only when no other model is left to ask.
+        let place = place(turn, &provider, draining).await?;
         let patience = if at + 1 == models.len() { request.timeout } else { Duration::ZERO };
         let call =
             Call { provider: &provider, model: &wanted.model, tenant: &tenant, tokens: reserve, patience };
@@ -64,22 +66,37 @@ pub async fn ask(
             secure(turn, reserve).await?;
         }
         request.model.clone_from(&wanted.model);
-        match call_model(&*model, &request).await {
+        let answered = call_model(&*model, &request).await;
+        drop(place);
+        match answered {
             Ok(answer) => return Ok(Answered { provider, answer, pass }),
             Err(error) => {
                 if let Some(pass) = &pass {
                     give_back(turn, pass, &error).await;
                 }
                 model_failed(turn, wanted, &provider, &error.to_string());
-                let (failure, next) = failure(wanted, &error);
-                if !next {
-                    return Err(failure.into());
+                last = failure(wanted, &error);
+                if !error.falls_back() {
+                    return Err(last.into());
                 }
-                last = failure;
             }
         }
     }
     Err(last.into())
+}
+
+/// Waits for a place among the provider's calls in this process, and holds as little meanwhile as a call that waits for
+/// its rate limit.
+async fn place(
+    turn: &Turn,
+    provider: &str,
+    draining: &CancellationToken,
+) -> Result<Option<OwnedSemaphorePermit>, Stop> {
+    tokio::select! {
+        biased;
+        place = turn.deps.providers.place(provider) => Ok(place),
+        () = draining.cancelled() => Err(Stop::Drain),
+    }
 }
 
 /// Waits until the rate limits admit a call, and holds nothing meanwhile but the slot and what was reserved for a
@@ -151,18 +168,16 @@ fn unknown_provider(turn: &mut Turn, wanted: &ModelRef) -> JobError {
     JobError::new(FailureKind::ModelUnavailable, message)
 }
 
-/// What a failed call means for the job, and whether the next model may do better.
-fn failure(wanted: &ModelRef, error: &ModelError) -> (JobError, bool) {
+/// What a failed call means for the job, when no other model does better.
+fn failure(wanted: &ModelRef, error: &ModelError) -> JobError {
     let message = format!("model {}: {error}", wanted.model);
     match error {
         ModelError::RateLimited { retry_after_ms, .. } => {
-            (JobError::new(FailureKind::RateLimited, message).retry_after(*retry_after_ms), true)
+            JobError::new(FailureKind::RateLimited, message).retry_after(*retry_after_ms)
         }
-        ModelError::Unavailable(_) => (JobError::new(FailureKind::ModelUnavailable, message), true),
-        ModelError::Timeout(_) => (JobError::new(FailureKind::ModelTimeout, message), true),
-        ModelError::Malformed(_) => (JobError::new(FailureKind::Model, message), true),
-        ModelError::Refused(_) => {
-            (JobError { retryable: false, ..JobError::new(FailureKind::Model, message) }, false)
-        }
+        ModelError::Unavailable(_) => JobError::new(FailureKind::ModelUnavailable, message),
+        ModelError::Timeout(_) => JobError::new(FailureKind::ModelTimeout, message),
+        ModelError::Malformed(_) => JobError::new(FailureKind::Model, message),
+        ModelError::Refused(_) => JobError { retryable: false, ..JobError::new(FailureKind::Model, message) },
     }
 }

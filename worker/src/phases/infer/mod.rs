@@ -6,7 +6,7 @@
 mod ask;
 
 use super::resol;
-use crate::model::{FinishReason, ModelAnswer, ModelRequest, ToolOffer};
+use crate::model::{FinishReason, Listener, ModelAnswer, ModelRequest, ToolOffer};
 use crate::turn::conversation::{images, size};
 use crate::turn::state::Turn;
 use crate::turn::stop::{Stop, budget_exceeded};
@@ -21,9 +21,9 @@ use turnstone_domain::budget::{self, Allowance, BudgetMove};
 use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::{CallId, EventName, Phase};
 
-const VERSION: i64 = 1;
-/// Versions of the body that this worker reads.
-pub const VERSIONS: &[i64] = &[1];
+const VERSION: i64 = 2;
+/// Versions of the body that this worker reads; version 1 did not tell cached and reasoning tokens apart.
+pub const VERSIONS: &[i64] = &[1, 2];
 
 /// What INFER leaves; the answer itself is a message of the engagement.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,6 +38,12 @@ pub struct InferBody {
     pub tokens_in: i64,
     /// Completion tokens booked.
     pub tokens_out: i64,
+    /// Prompt tokens that came from the provider's cache: a part of `tokens_in`.
+    #[serde(default)]
+    pub tokens_cached: i64,
+    /// Completion tokens that the model thought with: a part of `tokens_out`.
+    #[serde(default)]
+    pub tokens_reasoning: i64,
     /// Whether the provider said nothing and the whole reservation was booked.
     pub estimated: bool,
     /// Whether the answer's length was capped by what was left of the budget.
@@ -87,6 +93,7 @@ fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
         max_tokens: agent.model.max_tokens.unwrap_or(turn.deps.options.max_tokens),
         output: agent.output.clone(),
         timeout: agent.limits.model_timeout_ms.map_or(turn.deps.options.model_timeout, Duration::from_millis),
+        listener: Listener::default(),
     })
 }
 
@@ -157,13 +164,15 @@ fn record(
     if let Some(reported) = reported.filter(|reported| *reported != used) {
         turn.event(EventName::UsageClamped, json!({"reported": reported, "booked": used}));
     }
-    let tokens_in = answer.usage.map_or(0, |usage| usage.input.clamp(0, used));
+    let booked = answer.usage.unwrap_or_default().within(used);
     let body = InferBody {
         provider,
         model: answer.model,
         finish_reason: answer.finish_reason,
-        tokens_in,
-        tokens_out: used - tokens_in,
+        tokens_in: booked.input,
+        tokens_out: booked.output,
+        tokens_cached: booked.cached_input,
+        tokens_reasoning: booked.reasoning,
         estimated: reported.is_none(),
         capped,
     };
@@ -182,6 +191,8 @@ fn record(
         "provider": body.provider,
         "tokens_in": body.tokens_in,
         "tokens_out": body.tokens_out,
+        "tokens_cached": body.tokens_cached,
+        "tokens_reasoning": body.tokens_reasoning,
         "finish_reason": body.finish_reason,
         "budget_left": turn.budget.limit.map(|limit| limit - turn.budget.settled - used),
         "tool_calls": tool_calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(),

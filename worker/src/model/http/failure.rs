@@ -1,4 +1,4 @@
-//! What a failed call means for the turn: try the next model, wait, or give up.
+//! What a failed call means for the turn: try the next model, wait, or give up. The one mapping of all providers.
 
 use crate::model::ModelError;
 use crate::tool::outbound::{self, excerpt};
@@ -24,26 +24,33 @@ pub(super) async fn of_response(response: Response, told: &(impl Fn(&str) -> Str
     of_status(status, &said, retry_after_ms, told)
 }
 
-/// The error that stands in a document with a status of 200: in the middle of a stream, or from a careless gateway.
-pub(super) fn in_document(
-    document: &Value,
-    is_error: bool,
-    told: &impl Fn(&str) -> String,
-) -> Option<ModelError> {
-    let error = match &document["error"] {
-        Value::Null if is_error => document,
-        Value::Null => return None,
-        error => error,
-    };
-    let code = error["code"]
-        .as_u64()
-        .or_else(|| error["code"].as_str()?.parse().ok())
-        .or_else(|| error["status"].as_u64());
-    let status = code
+/// The failure that stands in an answer with a status of 200: in the middle of a stream, or from a careless gateway.
+pub(super) fn in_document(error: &Value, told: &impl Fn(&str) -> String) -> ModelError {
+    let number = |said: &Value| said.as_u64().or_else(|| said.as_str()?.parse().ok());
+    let status = [&error["code"], &error["status"]]
+        .into_iter()
+        .find_map(number)
         .and_then(|code| u16::try_from(code).ok())
         .filter(|code| (400..600).contains(code))
+        .or_else(|| [&error["code"], &error["type"]].into_iter().find_map(|word| status_of(word.as_str()?)))
         .unwrap_or(500);
-    Some(of_status(status, &message_in(error).unwrap_or_else(|| "no message".to_owned()), None, told))
+    of_status(status, &message_in(error).unwrap_or_else(|| "no message".to_owned()), None, told)
+}
+
+/// The status that a provider would have sent with this word of its own, had the answer not begun already.
+fn status_of(word: &str) -> Option<u16> {
+    Some(match word {
+        "rate_limit_error" | "rate_limit_exceeded" | "insufficient_quota" => 429,
+        "overloaded_error" => 529,
+        "timeout_error" => 504,
+        "authentication_error" | "invalid_api_key" => 401,
+        "billing_error" => 402,
+        "permission_error" => 403,
+        "not_found_error" | "model_not_found" => 404,
+        "request_too_large" => 413,
+        "invalid_request_error" | "invalid_prompt" | "context_length_exceeded" => 400,
+        _ => return None,
+    })
 }
 
 fn of_status(
@@ -59,7 +66,7 @@ fn of_status(
     };
     match status {
         429 => ModelError::RateLimited { message: told(&sentence), retry_after_ms },
-        503 if retry_after_ms.is_some() => {
+        503 | 529 if retry_after_ms.is_some() => {
             ModelError::RateLimited { message: told(&sentence), retry_after_ms }
         }
         // 404 is a model that this provider does not have; 408, 409 and 425 ask for another try.
@@ -115,7 +122,7 @@ mod tests {
         for status in [301, 400, 401, 402, 403, 413, 422] {
             assert!(matches!(of_status(status, "x", None, &told), ModelError::Refused(_)), "{status}");
         }
-        for status in [429, 503] {
+        for status in [429, 503, 529] {
             let limited = of_status(status, "x", Some(5), &told);
             assert!(matches!(limited, ModelError::RateLimited { retry_after_ms: Some(5), .. }), "{status}");
         }
@@ -139,18 +146,31 @@ mod tests {
     }
 
     #[test]
-    fn an_error_inside_a_document_counts() {
-        let found = |document: Value, is_error| in_document(&document, is_error, &told);
-        assert_eq!(found(json!({"choices": [], "error": null}), false), None);
-        let limited = found(json!({"error": {"code": 429, "message": "slow down"}}), false);
-        assert!(matches!(limited, Some(ModelError::RateLimited { .. })));
-        assert!(
-            matches!(found(json!({"code": 500, "message": "m"}), true), Some(ModelError::Unavailable(text)) if text.contains('m'))
-        );
-        assert!(matches!(
-            found(json!({"error": {"code": "invalid_api_key"}}), false),
-            Some(ModelError::Unavailable(_))
-        ));
+    fn an_error_inside_a_document_counts_by_its_number_or_its_word() {
+        let found = |error: Value| in_document(&error, &told);
+        for error in [
+            json!({"code": 429, "message": "slow down"}),
+            json!({"code": "429", "message": "slow down"}),
+            json!({"type": "rate_limit_error", "message": "slow down"}),
+            json!({"code": "rate_limit_exceeded", "message": "slow down"}),
+        ] {
+            assert!(matches!(found(error.clone()), ModelError::RateLimited { .. }), "{error}");
+        }
+        for error in [
+            json!({"code": 500, "message": "m"}),
+            json!({"type": "overloaded_error", "message": "m"}),
+            json!({"code": "server_error", "message": "m"}),
+            json!({"code": 7, "message": "m"}),
+            json!("m"),
+        ] {
+            assert!(
+                matches!(found(error.clone()), ModelError::Unavailable(text) if text.contains('m')),
+                "{error}"
+            );
+        }
+        for error in [json!({"code": "invalid_api_key"}), json!({"type": "invalid_request_error"})] {
+            assert!(matches!(found(error.clone()), ModelError::Refused(_)), "{error}");
+        }
     }
 
     #[test]

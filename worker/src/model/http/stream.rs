@@ -1,22 +1,59 @@
 //! Reading an answer off the wire: server-sent events, or one JSON document.
+//!
+//! What is held is bounded whatever the provider sends: a line and an event by [`HELD`], the answer that is put together
+//! by [`HELD`] as well, and the whole stream, of which most is wrapping, by [`WIRE`].
 
-use super::assembly::Assembly;
 use super::failure;
 use crate::model::ModelError;
+use crate::model::said::Listener;
 use crate::tool::outbound::{self, BodyError, excerpt};
 use eventsource_stream::{EventStream, EventStreamError};
 use futures::{Stream, StreamExt, stream};
 use reqwest::Response;
 use serde_json::Value;
 
-/// Reads a streamed answer up to `[DONE]`.
-pub(super) async fn read(
+/// The most bytes of an answer, and of one event, that are held.
+const HELD: usize = 4 * 1024 * 1024;
+/// The most bytes of a stream that are read: every token comes in a wrapping of some hundred bytes.
+const WIRE: usize = 64 * 1024 * 1024;
+
+/// What has arrived of an answer, in the words of one provider.
+pub(in crate::model) trait Assembly: Default + Send {
+    /// Takes in one event of a stream and says the text that it adds.
+    ///
+    /// # Errors
+    /// A sentence that says why it is no part of an answer.
+    fn absorb(&mut self, event: &Value, listener: &Listener) -> Result<(), String>;
+
+    /// Takes in an answer that came in one piece.
+    ///
+    /// # Errors
+    /// A sentence that says why it is no answer.
+    fn absorb_whole(&mut self, document: &Value) -> Result<(), String>;
+
+    /// The failure that an event tells of.
+    fn failure<'a>(&self, event: &'a Value) -> Option<&'a Value> {
+        (!event["error"].is_null()).then(|| &event["error"])
+    }
+
+    /// Whether the answer is complete: what may still come is its usage.
+    fn is_finished(&self) -> bool;
+
+    /// Whether nothing follows any more.
+    fn is_over(&self) -> bool;
+
+    /// How many bytes of texts and arguments it holds.
+    fn held(&self) -> usize;
+}
+
+/// Reads a streamed answer to its end.
+pub(super) async fn read<A: Assembly>(
     response: Response,
-    cap: usize,
+    listener: &Listener,
     told: &(impl Fn(&str) -> String + Sync),
-) -> Result<Assembly, ModelError> {
-    let mut events = EventStream::new(Box::pin(lines(response, cap)));
-    let mut assembly = Assembly::default();
+) -> Result<A, ModelError> {
+    let mut events = EventStream::new(Box::pin(lines(response)));
+    let mut assembly = A::default();
     while let Some(event) = events.next().await {
         let event = match event {
             Ok(event) => event,
@@ -38,15 +75,22 @@ pub(super) async fn read(
             }
         };
         if event.data.trim() == "[DONE]" {
-            return Ok(assembly);
+            break;
         }
-        let chunk: Value = serde_json::from_str(&event.data).map_err(|error| {
+        let said: Value = serde_json::from_str(&event.data).map_err(|error| {
             ModelError::Malformed(told(&format!("a piece of the stream is not JSON: {error}")))
         })?;
-        if let Some(error) = failure::in_document(&chunk, event.event == "error", told) {
-            return Err(error);
+        let failed = assembly.failure(&said).or((event.event == "error").then_some(&said));
+        if let Some(error) = failed {
+            return Err(failure::in_document(error, told));
         }
-        assembly.absorb(&chunk).map_err(|problem| ModelError::Malformed(told(&problem)))?;
+        assembly.absorb(&said, listener).map_err(|problem| ModelError::Malformed(told(&problem)))?;
+        if assembly.held() > HELD {
+            return Err(ModelError::Malformed(told(&BodyError::TooLarge(HELD).to_string())));
+        }
+        if assembly.is_over() {
+            break;
+        }
     }
     if assembly.is_finished() {
         return Ok(assembly);
@@ -55,12 +99,11 @@ pub(super) async fn read(
 }
 
 /// Reads an answer that came in one piece.
-pub(super) async fn read_whole(
+pub(super) async fn read_whole<A: Assembly>(
     response: Response,
-    cap: usize,
     told: &(impl Fn(&str) -> String + Sync),
-) -> Result<Assembly, ModelError> {
-    let body = outbound::read_body(response, cap).await.map_err(|error| match error {
+) -> Result<A, ModelError> {
+    let body = outbound::read_body(response, HELD).await.map_err(|error| match error {
         BodyError::Lost(_) => ModelError::Unavailable(told(&error.to_string())),
         BodyError::TooLarge(_) => ModelError::Malformed(told(&error.to_string())),
     })?;
@@ -70,27 +113,35 @@ pub(super) async fn read_whole(
             "the answer is neither a stream nor JSON ({error}); it begins: {begins}"
         )))
     })?;
-    if let Some(error) = failure::in_document(&document, false, told) {
-        return Err(error);
+    let mut assembly = A::default();
+    if let Some(error) = assembly.failure(&document) {
+        return Err(failure::in_document(error, told));
     }
-    let mut assembly = Assembly::default();
-    assembly.absorb(&document).map_err(|problem| ModelError::Malformed(told(&problem)))?;
+    assembly.absorb_whole(&document).map_err(|problem| ModelError::Malformed(told(&problem)))?;
     Ok(assembly)
 }
 
-/// The lines of a body, up to `cap` bytes in all. The event parser gets one whole line at a time: it looks at what it
+/// The lines of a body. The event parser gets one whole line at a time: it looks at what it
 /// holds again for every piece, and it cannot take a byte order mark as the first character of a stream.
-fn lines(response: Response, cap: usize) -> impl Stream<Item = Result<Vec<u8>, BodyError>> {
+fn lines(response: Response) -> impl Stream<Item = Result<Vec<u8>, BodyError>> {
     let mut seen = 0_usize;
     let mut begun = Vec::new();
+    // Bytes of the event that is not complete yet.
+    let mut event = 0_usize;
     let mut at_start = true;
     response.bytes_stream().flat_map(move |chunk| {
         let lines = chunk.map_err(|error| BodyError::Lost(outbound::describe(&error))).and_then(|chunk| {
             seen = seen.saturating_add(chunk.len());
-            if seen > cap {
-                return Err(BodyError::TooLarge(cap));
+            if seen > WIRE {
+                return Err(BodyError::TooLarge(WIRE));
             }
             let mut lines = cut(&mut begun, &chunk);
+            for line in &lines {
+                event = if line.iter().all(u8::is_ascii_whitespace) { 0 } else { event + line.len() };
+            }
+            if event + begun.len() > HELD {
+                return Err(BodyError::TooLarge(HELD));
+            }
             if let Some(first) = lines.first_mut().filter(|_| at_start) {
                 at_start = false;
                 if let Some(rest) = first.strip_prefix(b"\xef\xbb\xbf") {

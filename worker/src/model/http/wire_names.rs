@@ -7,13 +7,13 @@ const LONGEST: usize = 64;
 
 /// Our names and the provider's, for one request.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct WireNames {
+pub(in crate::model) struct WireNames {
     by_own: BTreeMap<String, String>,
 }
 
 impl WireNames {
     /// Names for the offered tools: the tool's own where the provider takes it, else the nearest free one.
-    pub(super) fn of<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Self {
+    pub(in crate::model) fn of<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Self {
         let mut by_own: BTreeMap<String, String> = names
             .clone()
             .filter(|name| tamed(name) == *name)
@@ -35,12 +35,12 @@ impl WireNames {
     }
 
     /// The provider's name for our tool; also for one that is not offered any more but stands in the conversation.
-    pub(super) fn wire(&self, own: &str) -> String {
+    pub(in crate::model) fn wire(&self, own: &str) -> String {
         self.by_own.get(own).cloned().unwrap_or_else(|| tamed(own))
     }
 
     /// Our name for what the provider calls `wire`; the name itself when it is unknown, so that the refusal can say it.
-    pub(super) fn own(&self, wire: &str) -> String {
+    pub(in crate::model) fn own(&self, wire: &str) -> String {
         self.by_own.iter().find(|(_, known)| *known == wire).map_or(wire, |(own, _)| own).to_owned()
     }
 }

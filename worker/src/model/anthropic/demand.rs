@@ -1,0 +1,124 @@
+//! A demanded form of the answer as this provider takes it: a tool that the model has to call with its answer.
+
+use crate::model::ModelRequest;
+use crate::model::http::WireNames;
+use crate::model::providers::StructuredOutput;
+use serde_json::{Value, json};
+use turnstone_domain::agent::ToolChoice;
+
+/// Our name for the tool. No tool of an agent is called so: names have no blanks.
+const ANSWER: &str = "final answer";
+
+/// Whether the answer comes by a tool of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Demand {
+    /// It comes as text.
+    Text,
+    /// It is what the tool is called with.
+    Tool,
+    /// It is the `value` that the tool is called with, because a tool takes an object only.
+    Wrapped,
+}
+
+impl Demand {
+    /// How the answer to `request` comes. A schema that points into itself cannot be wrapped, and an answer that must
+    /// begin with a tool call is none yet: there the prompt has to do.
+    pub(super) fn of(request: &ModelRequest, offered: StructuredOutput) -> Self {
+        let Some(schema) = request.output.schema.as_ref().filter(|_| offered == StructuredOutput::Native)
+        else {
+            return Self::Text;
+        };
+        if request.tool_choice == ToolChoice::Required && !request.tools.is_empty() {
+            return Self::Text;
+        }
+        match schema["type"].as_str() {
+            Some("object") => Self::Tool,
+            _ if points(schema) => Self::Text,
+            _ => Self::Wrapped,
+        }
+    }
+
+    /// The names of the tools on offer, the one for the answer included.
+    pub(super) fn names(self, request: &ModelRequest) -> WireNames {
+        let own = (self != Self::Text).then_some(ANSWER);
+        WireNames::of(request.tools.iter().map(|tool| tool.name.as_str()).chain(own))
+    }
+
+    /// The tool.
+    pub(super) fn tool(self, schema: Option<&Value>, names: &WireNames) -> Option<Value> {
+        let schema = schema?;
+        let input_schema = match self {
+            Self::Text => return None,
+            Self::Tool => schema.clone(),
+            Self::Wrapped => {
+                json!({"type": "object", "properties": {"value": schema}, "required": ["value"]})
+            }
+        };
+        Some(json!({
+            "name": names.wire(ANSWER),
+            "description": "Gives the final answer. Call it once, when everything else is done, instead of writing the answer as text.",
+            "input_schema": input_schema,
+        }))
+    }
+
+    /// How the provider calls the tool.
+    pub(super) fn wire(self, names: &WireNames) -> String {
+        names.wire(ANSWER)
+    }
+
+    /// Whether a call, by our name for its tool, is the answer.
+    pub(super) fn is_answer(self, name: &str) -> bool {
+        self != Self::Text && name == ANSWER
+    }
+
+    /// The text of the answer that the tool was called with.
+    pub(super) fn text(self, arguments: Value) -> String {
+        match (self, arguments) {
+            // What is no JSON is told as it came, and is refused when it is checked.
+            (_, Value::String(text)) => text,
+            (Self::Wrapped, Value::Object(mut fields)) if fields.contains_key("value") => {
+                fields.remove("value").unwrap_or_default().to_string()
+            }
+            (_, arguments) => arguments.to_string(),
+        }
+    }
+}
+
+/// Whether a schema holds a reference.
+fn points(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => fields.contains_key("$ref") || fields.values().any(points),
+        Value::Array(items) => items.iter().any(points),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::http::fixture::request;
+
+    #[test]
+    fn a_schema_is_told_as_a_tool_where_a_tool_can_tell_it() {
+        let of = |schema: Value, choice: ToolChoice| {
+            let mut request = request();
+            (request.output.schema, request.tool_choice) = (Some(schema), choice);
+            Demand::of(&request, StructuredOutput::Native)
+        };
+        assert_eq!(of(json!({"type": "object"}), ToolChoice::Auto), Demand::Tool);
+        assert_eq!(of(json!({"type": "array"}), ToolChoice::Auto), Demand::Wrapped);
+        assert_eq!(of(json!({"enum": [1, 2]}), ToolChoice::None), Demand::Wrapped);
+        let pointing = json!({"type": "array", "items": {"$ref": "#/$defs/a"}, "$defs": {"a": {}}});
+        assert_eq!(of(pointing, ToolChoice::Auto), Demand::Text);
+        assert_eq!(of(json!({"type": "object"}), ToolChoice::Required), Demand::Text);
+        assert_eq!(Demand::of(&request(), StructuredOutput::Native), Demand::Text);
+    }
+
+    #[test]
+    fn the_answer_is_unwrapped() {
+        assert_eq!(Demand::Tool.text(json!({"value": 1})), r#"{"value":1}"#);
+        assert_eq!(Demand::Wrapped.text(json!({"value": [1]})), "[1]");
+        assert_eq!(Demand::Wrapped.text(json!({"valeu": [1]})), r#"{"valeu":[1]}"#);
+        assert_eq!(Demand::Tool.text(json!("{\"cut")), "{\"cut");
+    }
+}

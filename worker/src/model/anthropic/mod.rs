@@ -1,0 +1,58 @@
+//! The `anthropic` provider: Anthropic's messages API over HTTP.
+//!
+//! A demanded schema is told as a tool that takes the answer, because every model of this provider can be made to call a
+//! tool; the call comes back as the text of the answer. Nothing is retried here: the turn decides what a failure means.
+
+mod assembly;
+mod config;
+mod demand;
+mod request;
+#[cfg(test)]
+mod tests;
+
+pub use config::AnthropicConfig;
+
+use crate::model::http::{Endpoint, Place};
+use crate::model::{Model, ModelAnswer, ModelError, ModelRequest};
+use assembly::Assembly;
+use async_trait::async_trait;
+use demand::Demand;
+use reqwest::Client;
+
+/// An endpoint of the messages API.
+#[derive(Debug)]
+pub struct AnthropicModel {
+    endpoint: Endpoint,
+    config: AnthropicConfig,
+}
+
+impl AnthropicModel {
+    /// A provider called `name`. Its credentials are fetched once now, so that a missing one is told at start-up, and
+    /// again for every call, so that they can be rotated.
+    ///
+    /// # Errors
+    /// A sentence that names the key of the configuration that is wrong.
+    pub fn new(name: &str, config: AnthropicConfig, client: Client) -> Result<Self, String> {
+        let place = Place {
+            base_url: &config.base_url,
+            path: &["messages"],
+            key_header: ("x-api-key", ""),
+            api_key: config.api_key.as_ref(),
+            headers: &config.headers,
+            own_headers: &[("anthropic-version", "2023-06-01")],
+            timeout_ms: config.timeout_ms,
+        };
+        Ok(Self { endpoint: Endpoint::new(name, place, client)?, config })
+    }
+}
+
+#[async_trait]
+impl Model for AnthropicModel {
+    async fn answer(&self, request: &ModelRequest) -> Result<ModelAnswer, ModelError> {
+        let demand = Demand::of(request, self.config.structured_output);
+        let names = demand.names(request);
+        let body = request::body(request, demand, &names);
+        let assembly: Assembly = self.endpoint.ask(&body, request.timeout, &request.listener).await?;
+        assembly.finish(demand, &names, &request.model).map_err(|problem| self.endpoint.malformed(&problem))
+    }
+}

@@ -1,0 +1,108 @@
+//! The body of a request to the messages API.
+
+use super::demand::Demand;
+use crate::model::ModelRequest;
+use crate::model::http::WireNames;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use turnstone_domain::agent::ToolChoice;
+use turnstone_domain::message::{Message, RequestedCall, Role};
+
+/// What stands for a text that is empty, which this provider refuses.
+const EMPTY: &str = "(no text)";
+
+/// The body for `request`.
+pub(super) fn body(request: &ModelRequest, demand: Demand, names: &WireNames) -> Value {
+    let mut body = Map::new();
+    body.insert("model".to_owned(), request.model.as_str().into());
+    body.insert("max_tokens".to_owned(), request.max_tokens.into());
+    if !request.system.is_empty() {
+        body.insert("system".to_owned(), request.system.as_str().into());
+    }
+    body.insert("messages".to_owned(), messages(&request.messages, names));
+    body.insert("stream".to_owned(), true.into());
+    if let Some(temperature) = request.temperature {
+        // Ours goes to 2, theirs to 1.
+        body.insert("temperature".to_owned(), temperature.min(1.0).into());
+    }
+    let (tools, choice) = tools(request, demand, names);
+    if !tools.is_empty() {
+        body.insert("tools".to_owned(), tools.into());
+        body.insert("tool_choice".to_owned(), choice);
+    }
+    Value::Object(body)
+}
+
+/// The tools on offer, and which of them may or must be called.
+fn tools(request: &ModelRequest, demand: Demand, names: &WireNames) -> (Vec<Value>, Value) {
+    let offered = request.tools.iter().map(|tool| {
+        json!({
+            "name": names.wire(&tool.name),
+            "description": tool.description,
+            "input_schema": tool.input_schema,
+        })
+    });
+    let answer = demand.tool(request.output.schema.as_ref(), names);
+    let choice = match (&answer, request.tool_choice) {
+        (Some(_), _) if request.tools.is_empty() => json!({"type": "tool", "name": demand.wire(names)}),
+        // Either a tool, or the answer by its own tool.
+        (Some(_), _) | (None, ToolChoice::Required) => json!({"type": "any"}),
+        (None, ToolChoice::Auto) => json!({"type": "auto"}),
+        (None, ToolChoice::None) => json!({"type": "none"}),
+    };
+    let tools: Vec<Value> = offered.chain(answer).collect();
+    if !tools.is_empty() {
+        return (tools, choice);
+    }
+    // A conversation with calls in it is refused when no tool is defined, so those that were called are named.
+    let called: BTreeSet<String> = request
+        .messages
+        .iter()
+        .flat_map(|message| message.tool_calls.iter().map(|call| names.wire(&call.name)))
+        .collect();
+    let gone = called.into_iter().map(|name| {
+        json!({"name": name, "description": "Not available any more.", "input_schema": {"type": "object"}})
+    });
+    (gone.collect(), json!({"type": "none"}))
+}
+
+/// The conversation as turns of user and assistant. What follows one another in the same role is one message: outcomes of
+/// tools are the user's here, and all of them stand in the message after their calls.
+fn messages(messages: &[Message], names: &WireNames) -> Value {
+    let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
+    for message in messages {
+        let role = if message.role == Role::Assistant { "assistant" } else { "user" };
+        let blocks = blocks(message, names);
+        match turns.last_mut() {
+            Some((last, together)) if *last == role => together.extend(blocks),
+            _ => turns.push((role, blocks)),
+        }
+    }
+    turns.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect()
+}
+
+fn blocks(message: &Message, names: &WireNames) -> Vec<Value> {
+    if message.role == Role::Tool {
+        let call_id = message.call_id.as_ref().map_or("", |id| id.as_str());
+        return vec![json!({"type": "tool_result", "tool_use_id": call_id, "content": message.content})];
+    }
+    let calls = message.tool_calls.iter().map(|call| asked(call, names));
+    let said = match message.content.trim() {
+        "" if message.tool_calls.is_empty() => Some(text(EMPTY)),
+        "" => None,
+        _ => Some(text(&message.content)),
+    };
+    said.into_iter().chain(calls).collect()
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn asked(call: &RequestedCall, names: &WireNames) -> Value {
+    let input = match &call.arguments {
+        Value::Object(_) => call.arguments.clone(),
+        other => json!({"invalid_arguments": other}),
+    };
+    json!({"type": "tool_use", "id": call.call_id.as_str(), "name": names.wire(&call.name), "input": input})
+}

@@ -1,0 +1,158 @@
+//! The provider against a real server that replays what was recorded.
+
+use super::*;
+use crate::model::http::fixture::{Server, broken, events, listener, replay, request, tides, told};
+use crate::tool::outbound;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+fn config(server: &Server, more: Value) -> AnthropicConfig {
+    let mut config = json!({"base_url": server.base_url});
+    config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    serde_json::from_value(config).unwrap()
+}
+
+fn provider(server: &Server) -> AnthropicModel {
+    AnthropicModel::new("local", config(server, json!({})), outbound::open_client().unwrap()).unwrap()
+}
+
+async fn answered(sample: &'static str) -> Value {
+    let server = replay(200, sample).await;
+    told(&provider(&server).answer(&tides()).await.unwrap())
+}
+
+async fn failed(status: u16, sample: &'static str) -> ModelError {
+    let server = replay(status, sample).await;
+    provider(&server).answer(&request()).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn a_conversation_is_told_in_the_providers_words() {
+    let server = replay(200, include_str!("samples/answer.sse")).await;
+    let dir = tempfile::tempdir().unwrap();
+    let key = dir.path().join("key");
+    std::fs::write(&key, "kestrel-9000-key\n").unwrap();
+    let config = config(&server, json!({"api_key": format!("file:{}", key.display())}));
+    let model = AnthropicModel::new("paid", config, outbound::open_client().unwrap()).unwrap();
+    model.answer(&tides()).await.unwrap();
+    let (path, headers, body) = server.seen(0);
+    assert_eq!(path, "/v1/messages");
+    assert_eq!(headers["x-api-key"], "kestrel-9000-key");
+    assert_eq!(headers["anthropic-version"], "2023-06-01");
+    let recorded: Value = serde_json::from_str(include_str!("samples/request.json")).unwrap();
+    assert_eq!(body, recorded);
+    assert!(!format!("{model:?}").contains("kestrel"));
+}
+
+#[tokio::test]
+async fn the_version_can_be_another_and_the_form_can_be_left_to_the_prompt() {
+    let server = replay(200, include_str!("samples/text.sse")).await;
+    let config = config(
+        &server,
+        json!({"structured_output": "prompt", "headers": {"anthropic-version": "2030-01-01"}}),
+    );
+    let model = AnthropicModel::new("local", config, outbound::open_client().unwrap()).unwrap();
+    let request = ModelRequest { temperature: Some(1.7), ..tides() };
+    model.answer(&request).await.unwrap();
+    let (_, headers, body) = server.seen(0);
+    assert_eq!(headers.get_all("anthropic-version").iter().collect::<Vec<_>>(), ["2030-01-01"]);
+    assert_eq!(
+        (&body["tools"].as_array().unwrap().len(), &body["tool_choice"]["type"]),
+        (&1, &json!("auto"))
+    );
+    assert_eq!(body["temperature"], 1.0, "this provider knows no more");
+}
+
+#[tokio::test]
+async fn tools_that_were_called_are_named_also_when_none_is_on_offer() {
+    let server = replay(200, include_str!("samples/text.sse")).await;
+    let mut request = ModelRequest { tools: Vec::new(), ..tides() };
+    provider(&server).answer(&request).await.unwrap();
+    let body = server.seen(0).2;
+    assert_eq!(body["tool_choice"], json!({"type": "tool", "name": "final_answer"}));
+    request.output.schema = None;
+    provider(&server).answer(&request).await.unwrap();
+    let body = server.seen(1).2;
+    assert_eq!(body["tool_choice"], json!({"type": "none"}));
+    assert_eq!(body["tools"].as_array().unwrap().len(), 1);
+    assert_eq!(body["tools"][0]["name"], "get_tide");
+    request.messages.truncate(1);
+    request.messages[0].content.clear();
+    provider(&server).answer(&request).await.unwrap();
+    let body = server.seen(2).2;
+    assert!(body.get("tools").is_none());
+    assert_eq!(body["messages"][0]["content"][0]["text"], "(no text)");
+}
+
+#[tokio::test]
+async fn recorded_answers_are_understood() {
+    let text = "Low tide is at 14:07 – bring boots.";
+    assert_eq!(
+        answered(include_str!("samples/text.sse")).await,
+        json!([text, [], "stop", [1180, 1024, 24, 0], "claude-sample-2026"])
+    );
+    let calls = json!([["get.tide", {"harbour": "Husum"}], ["get.tide", "{\"harbour\": \"Hus"]]);
+    assert_eq!(
+        answered(include_str!("samples/tools.sse")).await,
+        json!(["I look it up.", calls, "tool_use", [210, 0, 38, 0], "claude-sample-2026"])
+    );
+    assert_eq!(
+        answered(include_str!("samples/whole.json")).await,
+        json!(["Low tide is at 14:07.", [], "length", [96, 0, 12, 0], "claude-sample-2026"])
+    );
+    assert_eq!(
+        answered(include_str!("samples/filtered.json")).await,
+        json!([
+            "I cannot help with poaching seals.",
+            [],
+            "content_filter",
+            [50, 0, 7, 0],
+            "claude-sample-2026"
+        ])
+    );
+    assert_eq!(
+        answered(include_str!("samples/answer.sse")).await,
+        json!(["{\"low\":\"14:07\"}", [], "stop", [300, 0, 19, 0], "claude-sample-2026"])
+    );
+}
+
+#[tokio::test]
+async fn the_text_is_heard_while_it_is_written() {
+    let server = replay(200, include_str!("samples/text.sse")).await;
+    let (listener, heard) = listener();
+    provider(&server).answer(&ModelRequest { listener, ..tides() }).await.unwrap();
+    assert_eq!(*heard.lock().unwrap(), ["Low tide", " is at 14:07", " – bring boots."]);
+}
+
+#[tokio::test]
+async fn failures_say_what_the_turn_does_next() {
+    let error = failed(200, include_str!("samples/failed.sse")).await;
+    assert!(matches!(&error, ModelError::Unavailable(text) if text.contains("Overloaded")), "{error:?}");
+    let error = failed(429, include_str!("samples/busy.json")).await;
+    assert!(
+        matches!(&error, ModelError::RateLimited { message, .. } if message.contains("per-minute")),
+        "{error:?}"
+    );
+    for nonsense in ["{\"object\": \"list\"}", "data: {oops\n\n"] {
+        let error = failed(200, nonsense).await;
+        assert!(matches!(&error, ModelError::Malformed(_)), "{nonsense}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_cut_stream_is_an_answer_only_when_the_model_had_come_to_its_end() {
+    let whole = include_str!("samples/text.sse");
+    for (until, complete) in [("event: message_delta", false), ("event: message_stop", true)] {
+        let (cut, _) = whole.split_once(until).unwrap();
+        let server = Server::start(move || async move { events(broken(cut)) }).await;
+        let answer = provider(&server).answer(&request()).await;
+        assert_eq!(answer.is_ok(), complete, "{until}: {answer:?}");
+        assert!(complete || matches!(answer, Err(ModelError::Unavailable(_))));
+    }
+    let silent = Server::start(std::future::pending).await;
+    let hasty = config(&silent, json!({"timeout_ms": 50}));
+    let hasty = AnthropicModel::new("hasty", hasty, outbound::open_client().unwrap()).unwrap();
+    let request = ModelRequest { timeout: Duration::from_secs(20), ..request() };
+    let error = hasty.answer(&request).await.unwrap_err();
+    assert!(matches!(&error, ModelError::Timeout(text) if text.contains("50 ms")), "{error:?}");
+}

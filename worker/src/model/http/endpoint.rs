@@ -1,0 +1,141 @@
+//! A provider's address with its key: one request, one answer, everything bounded.
+
+use super::failure;
+use super::stream::{self, Assembly};
+use crate::model::ModelError;
+use crate::model::said::Listener;
+use crate::tool::header::{HeaderText, check_headers, resolve_headers};
+use crate::tool::{address_guard, outbound};
+use reqwest::Client;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use turnstone_telemetry::SecretRef;
+use url::Url;
+
+/// Where a provider is and how it is spoken to, as its section of the configuration says.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::model) struct Place<'a> {
+    /// Up to and including the version.
+    pub(in crate::model) base_url: &'a str,
+    /// What follows for a call.
+    pub(in crate::model) path: &'static [&'static str],
+    /// The header that carries the key, and what stands before it.
+    pub(in crate::model) key_header: (&'static str, &'static str),
+    /// The key.
+    pub(in crate::model) api_key: Option<&'a SecretRef>,
+    /// Sent with every call.
+    pub(in crate::model) headers: &'a BTreeMap<String, HeaderText>,
+    /// Sent with every call unless the configuration says otherwise.
+    pub(in crate::model) own_headers: &'static [(&'static str, &'static str)],
+    /// The longest one call may take, in milliseconds.
+    pub(in crate::model) timeout_ms: Option<u64>,
+}
+
+/// An address that answers, with connections that are used again.
+#[derive(Debug)]
+pub(in crate::model) struct Endpoint {
+    name: String,
+    url: Url,
+    key_header: (&'static str, &'static str),
+    api_key: Option<SecretRef>,
+    headers: BTreeMap<String, HeaderText>,
+    own_headers: &'static [(&'static str, &'static str)],
+    timeout: Option<Duration>,
+    client: Client,
+}
+
+impl Endpoint {
+    /// The address of the provider `name`. Its credentials are fetched once now, so that a missing one is told at
+    /// start-up, and again for every call, so that they can be rotated.
+    ///
+    /// # Errors
+    /// A sentence that names the key of the configuration that is wrong.
+    pub(in crate::model) fn new(name: &str, place: Place<'_>, client: Client) -> Result<Self, String> {
+        let mut url = Url::parse(place.base_url).map_err(|error| format!("base_url: not a URL: {error}"))?;
+        address_guard::check_form(&url).map_err(|problem| format!("base_url: {problem}"))?;
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(place.path);
+        }
+        check_headers(place.headers)?;
+        if place.timeout_ms == Some(0) {
+            return Err(
+                "timeout_ms: 0 would let no call come to an end; leave it out, or give at least 1".to_owned()
+            );
+        }
+        let endpoint = Self {
+            name: name.to_owned(),
+            url,
+            key_header: place.key_header,
+            api_key: place.api_key.cloned(),
+            headers: place.headers.clone(),
+            own_headers: place.own_headers,
+            timeout: place.timeout_ms.map(Duration::from_millis),
+            client,
+        };
+        endpoint.headers()?;
+        Ok(endpoint)
+    }
+
+    fn headers(&self) -> Result<HeaderMap, String> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in self.own_headers {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        headers.extend(resolve_headers(&self.headers)?);
+        if let Some(key) = &self.api_key {
+            let secret = key.resolve().map_err(|problem| format!("api_key: {problem}"))?;
+            let (header, prefix) = self.key_header;
+            let mut value = HeaderValue::try_from(format!("{prefix}{}", secret.expose()))
+                .map_err(|_| format!("api_key: the secret {key} cannot stand in a header"))?;
+            value.set_sensitive(true);
+            headers.insert(HeaderName::from_static(header), value);
+        }
+        Ok(headers)
+    }
+
+    /// Sends one request and puts its answer together, within the smaller of `timeout` and the provider's own.
+    ///
+    /// # Errors
+    /// [`ModelError`], by the one mapping of [`failure`].
+    pub(in crate::model) async fn ask<A: Assembly>(
+        &self,
+        body: &Value,
+        timeout: Duration,
+        listener: &Listener,
+    ) -> Result<A, ModelError> {
+        let timeout = self.timeout.map_or(timeout, |own| own.min(timeout));
+        tokio::time::timeout(timeout, self.exchange(body, listener)).await.unwrap_or_else(|_| {
+            let model = body["model"].as_str().unwrap_or("the model");
+            Err(ModelError::Timeout(
+                self.told(&format!("{model} did not answer within {} ms", timeout.as_millis())),
+            ))
+        })
+    }
+
+    async fn exchange<A: Assembly>(&self, body: &Value, listener: &Listener) -> Result<A, ModelError> {
+        let headers = self.headers().map_err(|problem| ModelError::Refused(self.told(&problem)))?;
+        let sent = self.client.post(self.url.clone()).headers(headers).json(body).send().await;
+        let response =
+            sent.map_err(|error| ModelError::Unavailable(self.told(&outbound::describe(&error))))?;
+        let told = |problem: &str| self.told(problem);
+        if !response.status().is_success() {
+            return Err(failure::of_response(response, &told).await);
+        }
+        if outbound::media_type(&response) == "text/event-stream" {
+            return stream::read(response, listener, &told).await;
+        }
+        stream::read_whole(response, &told).await
+    }
+
+    /// A sentence about this provider.
+    pub(in crate::model) fn told(&self, problem: &str) -> String {
+        format!("provider {}: {problem}", self.name)
+    }
+
+    /// An answer that cannot be understood.
+    pub(in crate::model) fn malformed(&self, problem: &str) -> ModelError {
+        ModelError::Malformed(self.told(problem))
+    }
+}

@@ -1,0 +1,161 @@
+//! A provider's server for tests: it answers every request as the test says, and remembers what it was sent.
+
+use crate::model::{Listener, ModelAnswer, ModelRequest, ToolOffer};
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio_util::task::AbortOnDropHandle;
+use turnstone_domain::agent::{OutputContract, OutputFormat, ToolChoice};
+use turnstone_domain::message::{Message, RequestedCall, Role};
+
+/// A request: path, headers, body.
+pub(in crate::model) type Seen = (String, HeaderMap, Value);
+
+/// The server. It stops when it is dropped.
+pub(in crate::model) struct Server {
+    /// Ends with a slash, as people write it.
+    pub(in crate::model) base_url: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    _serving: AbortOnDropHandle<()>,
+}
+
+impl Server {
+    /// A server that answers every request with what `answer` makes.
+    pub(in crate::model) async fn start<A, F>(answer: A) -> Self
+    where
+        A: Fn() -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Response> + Send,
+    {
+        let seen = Arc::<Mutex<Vec<Seen>>>::default();
+        let respond = move |State(seen): State<Arc<Mutex<Vec<Seen>>>>,
+                            uri: Uri,
+                            headers: HeaderMap,
+                            body: Bytes| async move {
+            let request = (uri.path().to_owned(), headers, serde_json::from_slice(&body).unwrap());
+            seen.lock().unwrap().push(request);
+            answer().await
+        };
+        let app = Router::new().route("/v1/{*path}", post(respond)).with_state(Arc::clone(&seen));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base_url = format!("http://{}/v1/", listener.local_addr().unwrap());
+        let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self { base_url, seen, _serving: AbortOnDropHandle::new(serving) }
+    }
+
+    /// The request that came as the `nth`, from 0.
+    pub(in crate::model) fn seen(&self, nth: usize) -> Seen {
+        self.seen.lock().unwrap()[nth].clone()
+    }
+}
+
+/// A question with one tool on offer.
+pub(in crate::model) fn request() -> ModelRequest {
+    ModelRequest {
+        model: "m".into(),
+        system: String::new(),
+        messages: vec![Message::text(Role::User, "weather?")],
+        tools: vec![ToolOffer {
+            name: "get.weather".into(),
+            description: "d".into(),
+            input_schema: json!({"type": "object"}),
+        }],
+        tool_choice: ToolChoice::Auto,
+        temperature: None,
+        max_tokens: 100,
+        output: OutputContract::default(),
+        timeout: Duration::from_secs(20),
+        listener: Listener::default(),
+    }
+}
+
+/// A listener, and what it heard.
+pub(in crate::model) fn listener() -> (Listener, Arc<Mutex<Vec<String>>>) {
+    let heard = Arc::<Mutex<Vec<String>>>::default();
+    let noted = Arc::clone(&heard);
+    (Listener::new(move |text| noted.lock().unwrap().push(text.to_owned())), heard)
+}
+
+/// An event stream.
+pub(in crate::model) fn events(body: impl Into<Body>) -> Response {
+    ([("content-type", "text/event-stream; charset=utf-8")], body.into()).into_response()
+}
+
+/// A recorded answer: an event stream in pieces that cut through everything, or a JSON document.
+pub(in crate::model) async fn replay(status: u16, sample: &'static str) -> Server {
+    Server::start(move || async move {
+        match sample.starts_with('{') {
+            true => document(status, sample),
+            false => events(pieces(sample, 11)),
+        }
+    })
+    .await
+}
+
+/// The conversation of the recorded requests: a call that went well, one whose arguments were no JSON, and a word of the
+/// runtime's own.
+pub(in crate::model) fn tides() -> ModelRequest {
+    let call =
+        |id: &str, arguments: Value| RequestedCall { call_id: id.into(), name: "get.tide".into(), arguments };
+    let schema = json!({"type": "object", "properties": {"low": {"type": "string"}}, "required": ["low"]});
+    ModelRequest {
+        system: "You know the tides.".into(),
+        messages: vec![
+            Message::text(Role::User, "When is low tide?"),
+            Message {
+                tool_calls: vec![call("c1", json!({"harbour": "Husum"})), call("c2", json!("{cut"))],
+                ..Message::text(Role::Assistant, "I look it up.")
+            },
+            Message::tool("c1".into(), "14:07"),
+            Message::tool("c2".into(), "refused"),
+            Message::text(Role::System, "Answer in JSON."),
+        ],
+        tools: vec![ToolOffer {
+            name: "get.tide".into(),
+            description: "Tides of a harbour.".into(),
+            input_schema: json!({"type": "object", "properties": {"harbour": {"type": "string"}}}),
+        }],
+        temperature: Some(0.25),
+        output: OutputContract { schema: Some(schema), format: OutputFormat::Json },
+        ..request()
+    }
+}
+
+/// What every provider makes of its recorded answers, which say the same in its own words: a text with cached and
+/// reasoning tokens, two calls of which one is cut and repeats the id, an answer that was cut, and one that was withheld.
+pub(in crate::model) fn told(answer: &ModelAnswer) -> Value {
+    let calls = answer.tool_calls.iter().map(|call| json!([call.name, call.arguments]));
+    let usage = answer.usage.map(|usage| [usage.input, usage.cached_input, usage.output, usage.reasoning]);
+    json!([answer.content, calls.collect::<Value>(), answer.finish_reason, usage, answer.model])
+}
+
+/// A JSON document with a status.
+pub(in crate::model) fn document(status: u16, json: &'static str) -> Response {
+    let status = axum::http::StatusCode::from_u16(status).unwrap();
+    (status, [("content-type", "application/json")], json).into_response()
+}
+
+/// A body that sends `text` in pieces of `size` bytes, whatever they cut through.
+pub(in crate::model) fn pieces(text: impl Into<Vec<u8>>, size: usize) -> Body {
+    let bytes: Vec<u8> = text.into();
+    let chunks: Vec<Result<Bytes, io::Error>> =
+        bytes.chunks(size).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    Body::from_stream(stream::iter(chunks))
+}
+
+/// A body that breaks off after `text`.
+pub(in crate::model) fn broken(text: impl Into<Bytes>) -> Body {
+    let lost = stream::once(async {
+        // One pause, in which the server puts on the wire what it has.
+        tokio::task::yield_now().await;
+        Err(io::Error::from(io::ErrorKind::ConnectionReset))
+    });
+    Body::from_stream(stream::iter([Ok(text.into())]).chain(lost))
+}

@@ -1,0 +1,35 @@
+//! What the configuration says about a provider of the responses API.
+
+use crate::model::providers::StructuredOutput;
+use crate::tool::header::HeaderText;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use turnstone_telemetry::SecretRef;
+
+/// A section `[providers.<name>]` with `kind = "openai-responses"`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResponsesConfig {
+    /// Up to and including the version, without `/responses`; `https://api.openai.com/v1` unless said otherwise.
+    #[serde(default = "openai")]
+    pub base_url: String,
+    /// Sent as `Authorization: Bearer …`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<SecretRef>,
+    /// Whether a demanded form of the answer is told to the provider, or only to the model.
+    #[serde(default)]
+    pub structured_output: StructuredOutput,
+    /// Sent with every call.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, HeaderText>,
+    /// The most calls that one worker process makes at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
+    /// The longest one call may take, in milliseconds, if that is less than the agent allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+fn openai() -> String {
+    "https://api.openai.com/v1".to_owned()
+}

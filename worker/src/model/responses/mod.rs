@@ -1,0 +1,55 @@
+//! The `openai-responses` provider: OpenAI's responses API over HTTP.
+//!
+//! Nothing is left with the provider (`store: false`): the conversation is ours and is sent whole. Nothing is retried here:
+//! the turn decides what a failure means.
+
+mod assembly;
+mod config;
+mod request;
+#[cfg(test)]
+mod tests;
+
+pub use config::ResponsesConfig;
+
+use crate::model::http::{Endpoint, Place, WireNames};
+use crate::model::{Model, ModelAnswer, ModelError, ModelRequest};
+use assembly::Assembly;
+use async_trait::async_trait;
+use reqwest::Client;
+
+/// An endpoint of the responses API.
+#[derive(Debug)]
+pub struct ResponsesModel {
+    endpoint: Endpoint,
+    config: ResponsesConfig,
+}
+
+impl ResponsesModel {
+    /// A provider called `name`. Its credentials are fetched once now, so that a missing one is told at start-up, and
+    /// again for every call, so that they can be rotated.
+    ///
+    /// # Errors
+    /// A sentence that names the key of the configuration that is wrong.
+    pub fn new(name: &str, config: ResponsesConfig, client: Client) -> Result<Self, String> {
+        let place = Place {
+            base_url: &config.base_url,
+            path: &["responses"],
+            key_header: ("authorization", "Bearer "),
+            api_key: config.api_key.as_ref(),
+            headers: &config.headers,
+            own_headers: &[],
+            timeout_ms: config.timeout_ms,
+        };
+        Ok(Self { endpoint: Endpoint::new(name, place, client)?, config })
+    }
+}
+
+#[async_trait]
+impl Model for ResponsesModel {
+    async fn answer(&self, request: &ModelRequest) -> Result<ModelAnswer, ModelError> {
+        let names = WireNames::of(request.tools.iter().map(|tool| tool.name.as_str()));
+        let body = request::body(request, &self.config, &names);
+        let assembly: Assembly = self.endpoint.ask(&body, request.timeout, &request.listener).await?;
+        assembly.finish(&names, &request.model).map_err(|problem| self.endpoint.malformed(&problem))
+    }
+}

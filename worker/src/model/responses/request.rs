@@ -1,0 +1,95 @@
+//! The body of a request to the responses API.
+
+use super::config::ResponsesConfig;
+use crate::model::ModelRequest;
+use crate::model::http::WireNames;
+use crate::model::providers::StructuredOutput;
+use serde_json::{Map, Value, json};
+use turnstone_domain::agent::{OutputContract, OutputFormat, ToolChoice};
+use turnstone_domain::message::{Message, RequestedCall, Role};
+
+/// The body for `request`.
+pub(super) fn body(request: &ModelRequest, config: &ResponsesConfig, names: &WireNames) -> Value {
+    let mut body = Map::new();
+    body.insert("model".to_owned(), request.model.as_str().into());
+    if !request.system.is_empty() {
+        body.insert("instructions".to_owned(), request.system.as_str().into());
+    }
+    let items = request.messages.iter().flat_map(|message| items(message, names));
+    body.insert("input".to_owned(), items.collect());
+    body.insert("stream".to_owned(), true.into());
+    body.insert("store".to_owned(), false.into());
+    body.insert("max_output_tokens".to_owned(), request.max_tokens.into());
+    if let Some(temperature) = request.temperature {
+        body.insert("temperature".to_owned(), temperature.into());
+    }
+    if !request.tools.is_empty() {
+        let tools = request.tools.iter().map(|tool| {
+            // Here strict is what is assumed, and it refuses every schema with an optional property.
+            json!({
+                "type": "function",
+                "name": names.wire(&tool.name),
+                "description": tool.description,
+                "parameters": tool.input_schema,
+                "strict": false,
+            })
+        });
+        body.insert("tools".to_owned(), tools.collect());
+        let choice = match request.tool_choice {
+            ToolChoice::Auto => "auto",
+            ToolChoice::Required => "required",
+            ToolChoice::None => "none",
+        };
+        body.insert("tool_choice".to_owned(), choice.into());
+    }
+    if config.structured_output == StructuredOutput::Native
+        && let Some(format) = format(&request.output)
+    {
+        body.insert("text".to_owned(), json!({"format": format}));
+    }
+    Value::Object(body)
+}
+
+/// Not strict, for the reason above; the answer is validated anyway.
+fn format(output: &OutputContract) -> Option<Value> {
+    match &output.schema {
+        Some(schema) => {
+            Some(json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": false}))
+        }
+        None => (output.format == OutputFormat::Json).then(|| json!({"type": "json_object"})),
+    }
+}
+
+/// A message as items: what was said, and each call, stand for themselves.
+fn items(message: &Message, names: &WireNames) -> Vec<Value> {
+    match message.role {
+        Role::System => vec![said("system", "input_text", message)],
+        Role::User => vec![said("user", "input_text", message)],
+        Role::Tool => {
+            let call_id = message.call_id.as_ref().map_or("", |id| id.as_str());
+            vec![json!({"type": "function_call_output", "call_id": call_id, "output": message.content})]
+        }
+        Role::Assistant => {
+            let text = (!message.content.is_empty() || message.tool_calls.is_empty())
+                .then(|| said("assistant", "output_text", message));
+            text.into_iter().chain(message.tool_calls.iter().map(|call| asked(call, names))).collect()
+        }
+    }
+}
+
+fn said(role: &str, kind: &str, message: &Message) -> Value {
+    json!({"type": "message", "role": role, "content": [{"type": kind, "text": message.content}]})
+}
+
+fn asked(call: &RequestedCall, names: &WireNames) -> Value {
+    let arguments = match &call.arguments {
+        Value::Object(_) => call.arguments.to_string(),
+        other => json!({"invalid_arguments": other}).to_string(),
+    };
+    json!({
+        "type": "function_call",
+        "call_id": call.call_id.as_str(),
+        "name": names.wire(&call.name),
+        "arguments": arguments,
+    })
+}
