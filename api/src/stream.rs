@@ -15,10 +15,10 @@ use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
-use turnstone_domain::JobId;
 use turnstone_domain::event::Event;
+use turnstone_domain::{EngagementId, EventName, JobId};
 use turnstone_ojs::OjsError;
-use turnstone_store::{EventFilter, Ring, StoreError};
+use turnstone_store::{Ear, EventFilter, Piece, Ring, StoreError};
 
 /// Events that are read at once: what one stream holds in memory at most.
 const PAGE: u32 = 200;
@@ -37,12 +37,15 @@ pub(crate) struct Source {
     pub(crate) bell_name: String,
     /// Whether the (latest) job has ended already.
     pub(crate) ended: bool,
+    /// Whose models are heard while they speak; only on streams.
+    pub(crate) live: Option<EngagementId>,
 }
 
 /// Answers with a page or with a stream, as the client asks.
 ///
 /// `?stream=true` or `Accept: text/event-stream` makes it a stream. The cursor is the header `Last-Event-ID`, else
-/// `?since=`: events after it are sent.
+/// `?since=`: events after it are sent. What a model says before its turn is durable stands between them, as `delta`
+/// without an `id`: it is lost when nobody listens, and moves no cursor.
 pub(crate) async fn answer(app: Shared, source: Source, headers: &HeaderMap, params: &Params) -> Answer {
     let resumed = headers.get("last-event-id").and_then(|value| value.to_str().ok()).map(str::trim);
     let since = match resumed {
@@ -62,6 +65,7 @@ pub(crate) async fn answer(app: Shared, source: Source, headers: &HeaderMap, par
         return page(&app, &source.filter, since, params.number("limit", PAGE, 1, MOST)?).await;
     }
     let bell = app.api.store.doorbell.listen();
+    let ear = source.live.as_ref().map(|id| app.api.store.doorbell.live().listen(id));
     let first = app.api.store.views.events_after(&source.filter, since, PAGE).await?;
     if source.ended && first.is_empty() && resumed.is_some() {
         // What tells an EventSource that it need not come back.
@@ -71,6 +75,8 @@ pub(crate) async fn answer(app: Shared, source: Source, headers: &HeaderMap, par
         app,
         source,
         bell,
+        ear,
+        answered: None,
         cursor: since,
         exhausted: first.len() < PAGE as usize,
         read: first.into(),
@@ -99,6 +105,9 @@ struct Feed {
     app: Shared,
     source: Source,
     bell: Receiver<Ring>,
+    ear: Option<Ear>,
+    /// The newest turn whose answer was sent as an event: what is heard of it afterwards is late.
+    answered: Option<(JobId, i64)>,
     cursor: i64,
     read: VecDeque<Event>,
     /// Whether the last look found everything there was.
@@ -109,33 +118,65 @@ struct Feed {
 
 fn frames(feed: Feed) -> impl Stream<Item = Result<Frame, Infallible>> + Send {
     futures::stream::unfold(feed, |mut feed| async move {
-        let event = feed.next().await?;
-        Some((Ok(frame(&event)), feed))
+        let said = feed.next().await?;
+        Some((Ok(frame(&said)), feed))
     })
 }
 
-fn frame(event: &Event) -> Frame {
-    let frame = Frame::default().id(event.seq.to_string()).event(event.name.as_str());
-    frame.data(show::event(event).to_string())
+/// What is sent.
+enum Said {
+    Event(Event),
+    Delta(Piece),
+}
+
+fn frame(said: &Said) -> Frame {
+    match said {
+        Said::Event(event) => {
+            let frame = Frame::default().id(event.seq.to_string()).event(event.name.as_str());
+            frame.data(show::event(event).to_string())
+        }
+        Said::Delta(Piece { job, turn, offset, text, .. }) => {
+            let data = json!({"job_id": job, "turn": turn, "offset": offset, "text": text});
+            Frame::default().event("delta").data(data.to_string())
+        }
+    }
+}
+
+/// Why a stream stops waiting.
+enum Woken {
+    /// There may be new events.
+    Look,
+    /// A model said something.
+    Heard(Piece),
+    /// The server drains.
+    Draining,
 }
 
 impl Feed {
-    /// The next event; waits for it. `None` when the job has ended and everything was sent, or when the server drains.
-    async fn next(&mut self) -> Option<Event> {
+    /// The next event or piece of an answer; waits for it. `None` when the job has ended and everything was sent, or when the server drains.
+    async fn next(&mut self) -> Option<Said> {
         loop {
             if let Some(event) = self.read.pop_front() {
                 self.cursor = event.seq;
+                if event.name == EventName::PhaseCompleted && event.data["phase"] == "infer" {
+                    self.answered = Some((event.job_id.clone(), event.turn));
+                }
                 if event.name.ends_job() {
                     self.over = self.is_latest(&event.job_id).await;
                 }
-                return Some(event);
+                return Some(Said::Event(event));
             }
             let complete = self.over || (self.source.ended && self.exhausted);
             if complete || self.app.api.shutdown.is_cancelled() {
                 return None;
             }
-            if self.exhausted && !self.rung().await {
-                return None;
+            if self.exhausted {
+                match self.rung().await {
+                    Woken::Look => {}
+                    Woken::Heard(piece) if self.is_late(&piece) => continue,
+                    Woken::Heard(piece) => return Some(Said::Delta(piece)),
+                    Woken::Draining => return None,
+                }
             }
             self.look().await;
         }
@@ -155,25 +196,33 @@ impl Feed {
         }
     }
 
-    /// Waits until there may be something new; `false` when the server drains.
-    async fn rung(&mut self) -> bool {
+    /// Waits until there may be something new. Rings go before pieces: an event that was rung before a model spoke is sent
+    /// before what it said.
+    async fn rung(&mut self) -> Woken {
         let poll = tokio::time::sleep(POLL);
         tokio::pin!(poll);
         loop {
             tokio::select! {
-                () = self.app.api.shutdown.cancelled() => return false,
-                () = &mut poll => return true,
+                biased;
+                () = self.app.api.shutdown.cancelled() => return Woken::Draining,
                 ring = self.bell.recv() => match ring {
-                    Ok(Ring::Events(name)) if name == self.source.bell_name => return true,
+                    Ok(Ring::Events(name)) if name == self.source.bell_name => return Woken::Look,
                     Ok(_) => {}
-                    Err(RecvError::Lagged(_)) => return true,
+                    Err(RecvError::Lagged(_)) => return Woken::Look,
                     Err(RecvError::Closed) => {
                         poll.await;
-                        return true;
+                        return Woken::Look;
                     }
-                }
+                },
+                piece = heard(&mut self.ear) => return Woken::Heard(piece),
+                () = &mut poll => return Woken::Look,
             }
         }
+    }
+
+    /// Whether the whole answer was sent already.
+    fn is_late(&self, piece: &Piece) -> bool {
+        self.answered.as_ref().is_some_and(|(job, turn)| *job == piece.job && piece.turn <= *turn)
     }
 
     /// Whether nothing follows the end of this job: an engagement may have begun another one meanwhile.
@@ -181,5 +230,12 @@ impl Feed {
         let EventFilter::Engagement(id) = &self.source.filter else { return true };
         let latest: Result<_, StoreError> = self.app.api.store.views.engagement(id).await;
         !matches!(latest, Ok(Some((_, _, latest))) if latest != *job)
+    }
+}
+
+async fn heard(ear: &mut Option<Ear>) -> Piece {
+    match ear {
+        Some(ear) => ear.hear().await,
+        None => std::future::pending().await,
     }
 }

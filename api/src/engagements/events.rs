@@ -11,6 +11,10 @@ use turnstone_domain::EngagementId;
 use turnstone_store::EventFilter;
 
 /// What happened in an engagement, as a page or as a stream.
+///
+/// A stream also has `delta` between the events: a piece of the text that the model is writing, with `job_id`, `turn`,
+/// `offset` (characters said before it; 0 begins anew) and `text`. Deltas have no `id` and are not sent again: the whole
+/// answer is a message when its turn's `infer` is done. Agents whose answers are checked first have none.
 #[utoipa::path(
     get, path = "/engagements/{id}/events", tag = "engagements",
     params(
@@ -37,8 +41,10 @@ pub(crate) async fn events(
 ) -> Answer {
     let (engagement, _, job_id) = super::find(&app, &id, &tenant).await?;
     let job = app.api.store.views.job(&job_id).await?;
+    let engagement = EngagementId::from(engagement.id.as_str());
     let source = Source {
-        filter: EventFilter::Engagement(EngagementId::from(engagement.id.as_str())),
+        live: Some(engagement.clone()),
+        filter: EventFilter::Engagement(engagement),
         bell_name: id,
         ended: job.is_none_or(|job| job.state.is_terminal()),
     };

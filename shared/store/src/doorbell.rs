@@ -1,5 +1,6 @@
 //! Volatile hints between the parts of a fleet. Losing one is harmless: everybody polls as well.
 
+use crate::live::Live;
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
@@ -30,11 +31,12 @@ pub enum Ring {
 pub struct Doorbell {
     heard: broadcast::Sender<Ring>,
     rung: broadcast::Sender<Ring>,
+    live: Live,
 }
 
 impl Default for Doorbell {
     fn default() -> Self {
-        Self { heard: broadcast::channel(KEPT).0, rung: broadcast::channel(KEPT).0 }
+        Self { heard: broadcast::channel(KEPT).0, rung: broadcast::channel(KEPT).0, live: Live::default() }
     }
 }
 
@@ -59,6 +61,12 @@ impl Doorbell {
     #[must_use]
     pub fn listen(&self) -> broadcast::Receiver<Ring> {
         self.heard.subscribe()
+    }
+
+    /// Where models are heard while they speak: as volatile as a ring, and carried by the same relays.
+    #[must_use]
+    pub fn live(&self) -> &Live {
+        &self.live
     }
 
     /// What is rung in this process, for a relay.

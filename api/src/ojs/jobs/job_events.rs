@@ -41,6 +41,7 @@ pub(crate) async fn job_events(
         return Err(OjsError::not_found("job", &id).into());
     };
     let bell_name = job.agent.map_or(id, |agent| agent.engagement_id.0);
-    let source = Source { filter: EventFilter::Job(job_id), bell_name, ended: job.state.is_terminal() };
+    let source =
+        Source { filter: EventFilter::Job(job_id), bell_name, ended: job.state.is_terminal(), live: None };
     stream::answer(app, source, &headers, &params).await
 }

@@ -1,6 +1,8 @@
 //! What an agent is, whatever format it was written in: the one model behind OpenAgentSpec documents, OSSA manifests
 //! and the `ext_agent_*` fields of a job.
 
+mod live;
+
 use crate::error::{FailureKind, JobError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,7 +1,8 @@
-//! Redis, the optional accelerator: carries rings between processes and keeps rate limits. Never the truth: without it
+//! Redis, the optional accelerator: carries rings and live texts between processes and keeps rate limits. Never the truth: without it
 //! everything still completes.
 
 mod limits;
+mod live;
 mod relay;
 
 pub use limits::RedisLimits;

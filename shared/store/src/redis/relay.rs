@@ -2,6 +2,7 @@
 //!
 //! Nothing depends on it: everybody polls as well. So a Redis that fails is logged once, and found again by itself.
 
+use super::live::LiveRelay;
 use super::{PATIENCE, connect, open};
 use crate::doorbell::WeakDoorbell;
 use crate::{Doorbell, Ring, StoreError};
@@ -40,14 +41,16 @@ struct Carried {
 }
 
 impl RedisRelay {
-    /// Starts a relay for this doorbell on the current runtime. It ends when nobody else uses the bell. Redis need not
+    /// Starts a relay for this doorbell, and for what is said live, on the current runtime. It ends when nobody else uses the bell. Redis need not
     /// be there yet.
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when `url` is no address of a Redis.
     pub fn start(url: &str, doorbell: &Doorbell, ids: &dyn Ids) -> Result<(), StoreError> {
         let client = open(url).map_err(StoreError::Unfit)?;
-        let relay = Relay { client, doorbell: doorbell.downgrade(), origin: ids.next() };
+        let origin = ids.next();
+        LiveRelay::start(client.clone(), doorbell.live(), origin.clone());
+        let relay = Relay { client, doorbell: doorbell.downgrade(), origin };
         tokio::spawn(relay.run(doorbell.outgoing()));
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::secure;
 use crate::model::limits::{Call, Pass, Refusal};
-use crate::model::{Model, ModelAnswer, ModelError, ModelRequest};
+use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde_json::json;
@@ -66,6 +66,7 @@ pub async fn ask(
             secure(turn, reserve).await?;
         }
         request.model.clone_from(&wanted.model);
+        request.listener = listener(turn);
         let answered = call_model(&*model, &request).await;
         drop(place);
         match answered {
@@ -123,6 +124,16 @@ async fn enter(
             Ok(Err(JobError::new(FailureKind::RateLimited, message).retry_after(Some(wait_ms))))
         }
     }
+}
+
+/// Who hears this call: whoever follows the engagement, unless the agent's answers are checked first.
+fn listener(turn: &Turn) -> Listener {
+    if !turn.agent.speaks_live() {
+        return Listener::default();
+    }
+    let (engagement, job) = (turn.engagement.id.clone(), turn.job.id.clone());
+    let speaker = turn.deps.doorbell.live().speaker(engagement, job, turn.position.turn);
+    Listener::new(move |text| speaker.say(text))
 }
 
 async fn call_model(model: &dyn Model, request: &ModelRequest) -> Result<ModelAnswer, ModelError> {

@@ -1,0 +1,29 @@
+//! Whether an agent may be heard while it still speaks.
+
+use super::{AgentDefinition, OutputFormat};
+
+impl AgentDefinition {
+    /// Whether its text may be told while it is written. Not when the whole answer is checked before it counts as one: what
+    /// the check would refuse must not have been heard.
+    #[must_use]
+    pub fn speaks_live(&self) -> bool {
+        self.output.schema.is_none() && self.output.format != OutputFormat::Json
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::OutputContract;
+
+    #[test]
+    fn an_answer_that_is_checked_first_is_not_heard_before() {
+        let with = |schema: Option<serde_json::Value>, format| {
+            let output = OutputContract { schema, format };
+            AgentDefinition { output, ..AgentDefinition::default() }.speaks_live()
+        };
+        assert!(with(None, OutputFormat::Text) && with(None, OutputFormat::Markdown));
+        assert!(!with(None, OutputFormat::Json));
+        assert!(!with(Some(serde_json::json!({})), OutputFormat::Text));
+    }
+}
