@@ -2,11 +2,11 @@
 
 use super::demand::Demand;
 use crate::model::ModelRequest;
-use crate::model::http::WireNames;
+use crate::model::http::{PDF, WireNames};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use turnstone_domain::agent::ToolChoice;
-use turnstone_domain::message::{Message, RequestedCall, Role};
+use turnstone_domain::message::{ContentPart, ImageKind, Message, RequestedCall, Role};
 
 /// What stands for a text that is empty, which this provider refuses.
 const EMPTY: &str = "(no text)";
@@ -86,6 +86,9 @@ fn blocks(message: &Message, names: &WireNames) -> Vec<Value> {
         let call_id = message.call_id.as_ref().map_or("", |id| id.as_str());
         return vec![json!({"type": "tool_result", "tool_use_id": call_id, "content": message.content})];
     }
+    if message.role == Role::User && !message.parts.is_empty() {
+        return message.parts.iter().map(part).collect();
+    }
     let calls = message.tool_calls.iter().map(|call| asked(call, names));
     let said = match message.content.trim() {
         "" if message.tool_calls.is_empty() => Some(text(EMPTY)),
@@ -93,6 +96,27 @@ fn blocks(message: &Message, names: &WireNames) -> Vec<Value> {
         _ => Some(text(&message.content)),
     };
     said.into_iter().chain(calls).collect()
+}
+
+/// A part of a message. What this provider takes as no document is told as text.
+fn part(part: &ContentPart) -> Value {
+    match part {
+        ContentPart::Image { source } => match source.kind {
+            ImageKind::Url => json!({"type": "image", "source": {"type": "url", "url": source.data}}),
+            ImageKind::Base64 => {
+                let bytes = json!({"type": "base64", "media_type": source.media_type, "data": source.data});
+                json!({"type": "image", "source": bytes})
+            }
+        },
+        ContentPart::File { name, content, media_type } if media_type == PDF => {
+            let bytes = json!({"type": "base64", "media_type": media_type, "data": content});
+            json!({"type": "document", "source": bytes, "title": name})
+        }
+        ContentPart::Text { .. } | ContentPart::File { .. } => match part.as_text() {
+            said if said.trim().is_empty() => text(EMPTY),
+            said => text(&said),
+        },
+    }
 }
 
 fn text(text: &str) -> Value {

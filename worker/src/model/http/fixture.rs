@@ -128,6 +128,20 @@ pub(in crate::model) fn tides() -> ModelRequest {
     }
 }
 
+/// A question with a picture by its bytes, one by its address, a document and a text file.
+pub(in crate::model) fn pictures() -> ModelRequest {
+    let image = |kind: &str, data: &str| json!({"type": "image", "source": {"type": kind, "media_type": "image/png", "data": data}});
+    let parts = json!([
+        {"type": "text", "text": "Which bird is it?"},
+        image("base64", "aGk="),
+        image("url", "https://birds.example/1.png"),
+        {"type": "file", "name": "birds.pdf", "content": "JVBERg==", "media_type": "application/pdf"},
+        {"type": "file", "name": "birds.csv", "content": "turnstone;2", "media_type": "text/csv"},
+    ]);
+    let parts = serde_json::from_value(parts).unwrap();
+    ModelRequest { messages: vec![Message::of_parts(Role::User, parts)], ..request() }
+}
+
 /// What every provider makes of its recorded answers, which say the same in its own words: a text with cached and
 /// reasoning tokens, two calls of which one is cut and repeats the id, an answer that was cut, and one that was withheld.
 pub(in crate::model) fn told(answer: &ModelAnswer) -> Value {

@@ -9,7 +9,7 @@ mod wire_names;
 
 pub(super) use endpoint::{Endpoint, Place};
 pub(super) use stream::Assembly;
-pub(super) use value::{arguments, count};
+pub(super) use value::{PDF, arguments, count};
 pub(super) use wire_names::WireNames;
 
 #[cfg(test)]

@@ -3,6 +3,9 @@
 use serde_json::{Map, Value};
 use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
 
+/// The one kind of file that providers read from bytes.
+pub(in crate::model) const PDF: &str = "application/pdf";
+
 /// The arguments of a tool call as the model wrote them; a string when they are not JSON.
 pub(in crate::model) fn arguments(text: String) -> Value {
     if text.trim().is_empty() {

@@ -2,11 +2,11 @@
 
 use super::config::{MaxTokensField, OpenAiConfig, ResponseFormat};
 use crate::model::ModelRequest;
-use crate::model::http::WireNames;
+use crate::model::http::{PDF, WireNames};
 use crate::model::providers::StructuredOutput;
 use serde_json::{Map, Value, json};
 use turnstone_domain::agent::{OutputContract, OutputFormat, ToolChoice};
-use turnstone_domain::message::{Message, RequestedCall, Role};
+use turnstone_domain::message::{ContentPart, Message, RequestedCall, Role};
 
 /// The body for `request`.
 pub(super) fn body(request: &ModelRequest, config: &OpenAiConfig, names: &WireNames) -> Value {
@@ -68,6 +68,9 @@ fn messages(request: &ModelRequest, names: &WireNames) -> Value {
 fn one(message: &Message, names: &WireNames) -> Value {
     match message.role {
         Role::System => json!({"role": "system", "content": message.content}),
+        Role::User if !message.parts.is_empty() => {
+            json!({"role": "user", "content": message.parts.iter().map(part).collect::<Value>()})
+        }
         Role::User => json!({"role": "user", "content": message.content}),
         Role::Tool => {
             let call_id = message.call_id.as_ref().map_or("", |id| id.as_str());
@@ -81,6 +84,20 @@ fn one(message: &Message, names: &WireNames) -> Value {
                 if message.content.is_empty() { Value::Null } else { message.content.as_str().into() };
             let calls: Value = message.tool_calls.iter().map(|call| asked(call, names)).collect();
             json!({"role": "assistant", "content": content, "tool_calls": calls})
+        }
+    }
+}
+
+/// A part of a message. What this provider takes as no file is told as text.
+fn part(part: &ContentPart) -> Value {
+    match part {
+        ContentPart::Image { source } => json!({"type": "image_url", "image_url": {"url": source.as_url()}}),
+        ContentPart::File { name, content, media_type } if media_type == PDF => {
+            let data = format!("data:{media_type};base64,{content}");
+            json!({"type": "file", "file": {"filename": name, "file_data": data}})
+        }
+        ContentPart::Text { .. } | ContentPart::File { .. } => {
+            json!({"type": "text", "text": part.as_text()})
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The provider against a real server.
 
 use super::*;
-use crate::model::http::fixture::{Server, broken, events, listener, pieces, replay, request, tides, told};
+use crate::model::http::fixture::{
+    Server, broken, events, listener, pictures, pieces, replay, request, tides, told,
+};
 use crate::model::{FinishReason, Usage};
 use crate::tool::outbound;
 use axum::Json;
@@ -300,4 +302,13 @@ async fn the_recorded_request_and_answers_are_ours() {
         matches!(&error, ModelError::RateLimited { message, .. } if message.contains("per min")),
         "{error:?}"
     );
+}
+
+/// RS-09: pictures and files reach the model as what they are.
+#[tokio::test]
+async fn pictures_and_files_are_told_as_what_they_are() {
+    let server = replay(200, include_str!("samples/text.sse")).await;
+    provider(&server).answer(&pictures()).await.unwrap();
+    let recorded: Value = serde_json::from_str(include_str!("samples/parts.json")).unwrap();
+    assert_eq!(server.seen(0).2["messages"][0]["content"], recorded);
 }

@@ -2,11 +2,11 @@
 
 use super::config::ResponsesConfig;
 use crate::model::ModelRequest;
-use crate::model::http::WireNames;
+use crate::model::http::{PDF, WireNames};
 use crate::model::providers::StructuredOutput;
 use serde_json::{Map, Value, json};
 use turnstone_domain::agent::{OutputContract, OutputFormat, ToolChoice};
-use turnstone_domain::message::{Message, RequestedCall, Role};
+use turnstone_domain::message::{ContentPart, Message, RequestedCall, Role};
 
 /// The body for `request`.
 pub(super) fn body(request: &ModelRequest, config: &ResponsesConfig, names: &WireNames) -> Value {
@@ -64,6 +64,10 @@ fn format(output: &OutputContract) -> Option<Value> {
 fn items(message: &Message, names: &WireNames) -> Vec<Value> {
     match message.role {
         Role::System => vec![said("system", "input_text", message)],
+        Role::User if !message.parts.is_empty() => {
+            let parts: Value = message.parts.iter().map(part).collect();
+            vec![json!({"type": "message", "role": "user", "content": parts})]
+        }
         Role::User => vec![said("user", "input_text", message)],
         Role::Tool => {
             let call_id = message.call_id.as_ref().map_or("", |id| id.as_str());
@@ -79,6 +83,20 @@ fn items(message: &Message, names: &WireNames) -> Vec<Value> {
 
 fn said(role: &str, kind: &str, message: &Message) -> Value {
     json!({"type": "message", "role": role, "content": [{"type": kind, "text": message.content}]})
+}
+
+/// A part of a message. What this provider takes as no file is told as text.
+fn part(part: &ContentPart) -> Value {
+    match part {
+        ContentPart::Image { source } => json!({"type": "input_image", "image_url": source.as_url()}),
+        ContentPart::File { name, content, media_type } if media_type == PDF => {
+            let data = format!("data:{media_type};base64,{content}");
+            json!({"type": "input_file", "filename": name, "file_data": data})
+        }
+        ContentPart::Text { .. } | ContentPart::File { .. } => {
+            json!({"type": "input_text", "text": part.as_text()})
+        }
+    }
 }
 
 fn asked(call: &RequestedCall, names: &WireNames) -> Value {

@@ -1,7 +1,7 @@
 //! The provider against a real server that replays what was recorded.
 
 use super::*;
-use crate::model::http::fixture::{Server, broken, events, listener, replay, request, tides, told};
+use crate::model::http::fixture::{Server, broken, events, listener, pictures, replay, request, tides, told};
 use crate::tool::outbound;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -110,4 +110,13 @@ async fn only_a_stream_that_came_to_its_end_is_an_answer() {
     let request = ModelRequest { timeout: Duration::from_secs(20), ..request() };
     let error = hasty.answer(&request).await.unwrap_err();
     assert!(matches!(&error, ModelError::Timeout(text) if text.contains("50 ms")), "{error:?}");
+}
+
+/// RS-09: pictures and files reach the model as what they are.
+#[tokio::test]
+async fn pictures_and_files_are_told_as_what_they_are() {
+    let server = replay(200, include_str!("samples/text.sse")).await;
+    provider(&server).answer(&pictures()).await.unwrap();
+    let recorded: Value = serde_json::from_str(include_str!("samples/parts.json")).unwrap();
+    assert_eq!(server.seen(0).2["input"][0]["content"], recorded);
 }
