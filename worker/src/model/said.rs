@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+type Hear = dyn Fn(&str) + Send + Sync;
+
 /// Hears pieces of the text in order, as they come; what is heard may still turn out to be no answer at all. By default
 /// nobody listens.
 #[derive(Clone, Default)]
-pub struct Listener(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub struct Listener(Option<Arc<Hear>>);
 
 impl Listener {
     /// Lets `hear` hear. It must not block.
