@@ -16,6 +16,7 @@ mod fleet;
 mod fleet_commands;
 mod limits;
 mod main_job;
+mod model;
 mod ojs;
 mod postgres;
 mod program;

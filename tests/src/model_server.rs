@@ -7,10 +7,14 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use futures::StreamExt;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
+
+/// What a text costs unless the test says otherwise: prompt and completion tokens.
+const TOKENS: (i64, i64) = (10, 5);
 
 /// What the server answers.
 #[derive(Clone, Debug)]
@@ -29,6 +33,12 @@ pub enum Reply {
     Hang,
     /// This, as soon as the gate is open.
     Held(Gate, Box<Reply>),
+    /// A text that ends for this reason (`length`, `content_filter` …).
+    Ended(String, &'static str),
+    /// The first piece of a text at once, the others when the gate is open.
+    Spoken(Vec<String>, Gate),
+    /// These bytes as an event stream, whatever they are.
+    Wire(Vec<u8>),
 }
 
 /// Keeps answers back until it is opened. Clones are the same gate.
@@ -49,7 +59,7 @@ impl Gate {
 impl Reply {
     /// A text that costs 10 + 5 tokens.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(text.into(), (10, 5))
+        Self::Text(text.into(), TOKENS)
     }
 
     /// One tool call that costs 12 + 7 tokens.
@@ -67,7 +77,8 @@ impl Reply {
         match self {
             Self::Text(_, (input, output)) | Self::Calls(_, (input, output)) => input + output,
             Self::Held(_, reply) => reply.reported(),
-            Self::Odd(..) | Self::Status(_) | Self::Later(..) | Self::Hang => 0,
+            Self::Ended(..) | Self::Spoken(..) => TOKENS.0 + TOKENS.1,
+            Self::Odd(..) | Self::Status(_) | Self::Later(..) | Self::Hang | Self::Wire(_) => 0,
         }
     }
 }
@@ -180,6 +191,11 @@ async fn complete(State(shared): State<Arc<Shared>>, Json(request): Json<Value>)
         Reply::Odd(text, usage) => {
             stream(&request, json!({"role": "assistant", "content": text}), "stop", &usage)
         }
+        Reply::Ended(text, finish) => {
+            stream(&request, json!({"role": "assistant", "content": text}), finish, &usage(TOKENS))
+        }
+        Reply::Wire(bytes) => events(Body::from(bytes)),
+        Reply::Spoken(pieces, gate) => events(speaking(&request, &pieces, gate, &usage(TOKENS))),
         Reply::Calls(calls, tokens) => {
             let calls: Vec<Value> = calls
                 .iter()
@@ -199,18 +215,42 @@ fn failed(status: u16) -> Response {
     (status, Json(json!({"error": {"message": "the script says so"}}))).into_response()
 }
 
-fn stream(request: &Value, delta: Value, finish: &str, usage: &Value) -> Response {
-    let model = &request["model"];
-    let chunk = |choices: Value, usage: &Value| {
-        let chunk = json!({"id": "x", "object": "chat.completion.chunk", "created": 0, "model": model,
-                           "choices": choices, "usage": usage});
-        format!("data: {chunk}\n\n")
-    };
-    let mut text = chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}]), &Value::Null);
-    text += &chunk(json!([{"index": 0, "delta": {}, "finish_reason": finish}]), &Value::Null);
+/// One chunk of a stream.
+fn chunk(request: &Value, choices: Value, usage: &Value) -> String {
+    let chunk = json!({"id": "x", "object": "chat.completion.chunk", "created": 0, "model": request["model"],
+                       "choices": choices, "usage": usage});
+    format!("data: {chunk}\n\n")
+}
+
+fn events(body: Body) -> Response {
+    ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
+}
+
+/// The end of a stream.
+fn ending(request: &Value, finish: &str, usage: &Value) -> String {
+    let mut text = chunk(request, json!([{"index": 0, "delta": {}, "finish_reason": finish}]), &Value::Null);
     if !usage.is_null() {
-        text += &chunk(json!([]), usage);
+        text += &chunk(request, json!([]), usage);
     }
-    text += "data: [DONE]\n\n";
-    ([(header::CONTENT_TYPE, "text/event-stream")], Body::from(text)).into_response()
+    text + "data: [DONE]\n\n"
+}
+
+fn stream(request: &Value, delta: Value, finish: &str, usage: &Value) -> Response {
+    let choices = json!([{"index": 0, "delta": delta, "finish_reason": null}]);
+    events(Body::from(chunk(request, choices, &Value::Null) + &ending(request, finish, usage)))
+}
+
+/// A text whose first piece comes at once.
+fn speaking(request: &Value, pieces: &[String], gate: Gate, usage: &Value) -> Body {
+    let said = |text: &String| {
+        chunk(request, json!([{"index": 0, "delta": {"content": text}, "finish_reason": null}]), &Value::Null)
+    };
+    let (first, rest) = pieces.split_at(1.min(pieces.len()));
+    let first: String = first.iter().map(said).collect();
+    let rest: String = rest.iter().map(said).collect::<String>() + &ending(request, "stop", usage);
+    let rest = futures::stream::once(async move {
+        gate.passed().await;
+        Ok::<_, std::convert::Infallible>(rest)
+    });
+    Body::from_stream(futures::stream::iter([Ok(first)]).chain(rest))
 }

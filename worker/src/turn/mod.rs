@@ -1,6 +1,7 @@
 //! The heart: a claimed job runs turn after turn, each through the seven phases, until it settles.
 
 pub mod conversation;
+mod ending;
 pub mod state;
 pub mod stop;
 mod verdict;

@@ -1,11 +1,12 @@
 //! What follows a complete turn: another turn, the result, or a failure.
 
+use super::ending;
 use super::state::Turn;
 use super::stop::{Stop, budget_exceeded};
 use crate::model::FinishReason;
 use crate::phases::infer::InferBody;
 use serde_json::{Map, Value};
-use turnstone_domain::agent::{OutputFormat, ToolChoice};
+use turnstone_domain::agent::OutputFormat;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{EventName, JobError};
@@ -43,17 +44,16 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
         // What is left of the budget was too little for the answer: a stump is not a result.
         return Err(budget_exceeded(turn.budget.left().unwrap_or(0), turn.deps.options.max_tokens).into());
     }
-    match answer(turn, infer) {
+    if let Some(error) = ending::unusable(infer) {
+        return Err(error.into());
+    }
+    match answer(turn) {
         Ok(result) => Ok(Verdict::Complete(with_exposes(turn, result)?)),
         Err(why) if turn.position.reasks < MAX_REASKS => {
             enough_turns(turn)?;
             Ok(Verdict::Reask(next(turn.position.tool_turns, turn.position.reasks + 1), why))
         }
-        Err(why) => {
-            let message =
-                format!("the model's answer has not the demanded form, also when asked again: {why}");
-            Err(JobError::new(FailureKind::OutputSchema, message).into())
-        }
+        Err(why) => Err(ending::hopeless(turn, &why).into()),
     }
 }
 
@@ -67,11 +67,8 @@ fn enough_turns(turn: &Turn) -> Result<(), Stop> {
     Err(JobError::new(FailureKind::MaxTurns, message).with("max_turns", limit).into())
 }
 
-fn answer(turn: &Turn, infer: &InferBody) -> Result<Value, String> {
-    if infer.finish_reason == FinishReason::ContentFilter {
-        return Err("the provider withheld the answer (content filter)".to_owned());
-    }
-    if turn.agent.tool_choice == ToolChoice::Required && turn.position.tool_turns == 0 {
+fn answer(turn: &Turn) -> Result<Value, String> {
+    if ending::lacks_call(turn) {
         return Err("the job demands a tool call before the answer, and none was made".to_owned());
     }
     let text = turn.conversation.answer().map(|answer| answer.content.as_str()).unwrap_or_default();

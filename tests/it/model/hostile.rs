@@ -1,0 +1,129 @@
+//! A provider that does everything wrong: bounded memory, the right code, and the next model where that may help.
+
+use serde_json::{Value, json};
+use turnstone_tests::{Fleet, Reply};
+
+/// More than is taken of one answer.
+const HUGE: usize = 10 * 1024 * 1024;
+
+fn said(text: &str) -> String {
+    let chunk = json!({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": null}]});
+    format!("data: {chunk}\n\n")
+}
+
+/// What the provider does, by its name in the job's arguments; the code that it leads to when there is no other model; and
+/// whether another model is asked when there is one.
+const WRONGS: [(&str, &str, bool); 10] = [
+    ("busy", "RATE_LIMITED", true),
+    ("down", "AGENT_MODEL_UNAVAILABLE", true),
+    ("cut", "AGENT_MODEL_UNAVAILABLE", true),
+    ("no json", "OSSA_LLM_ERROR", true),
+    ("no utf-8", "OSSA_LLM_ERROR", true),
+    ("endless", "OSSA_LLM_ERROR", true),
+    ("huge", "OSSA_LLM_ERROR", true),
+    ("refused", "OSSA_LLM_ERROR", false),
+    ("length", "OSSA_MAX_TOKENS_EXCEEDED", false),
+    ("filtered", "OSSA_CONTENT_FILTERED", false),
+];
+
+fn wrong(name: &str) -> Reply {
+    match name {
+        "busy" => Reply::Later(429, 7),
+        "down" => Reply::Status(503),
+        "cut" => Reply::Wire(said("18 ").into_bytes()),
+        "no json" => Reply::Wire(b"data: {oops\n\n".to_vec()),
+        "no utf-8" => Reply::Wire(b"data: \xff\xfe\n\n".to_vec()),
+        "endless" => Reply::Wire(vec![b'x'; HUGE]),
+        "huge" => Reply::Wire(said(&"y".repeat(1 << 20)).repeat(HUGE >> 20).into_bytes()),
+        "refused" => Reply::Status(400),
+        "length" => Reply::Ended("It was a dark and".to_owned(), "length"),
+        "filtered" => Reply::Ended(String::new(), "content_filter"),
+        other => panic!("{other}"),
+    }
+}
+
+async fn hostile() -> Fleet {
+    let script = |request: &Value| match request["model"].as_str() {
+        Some("honest") => Reply::text("done"),
+        _ => {
+            let input = request["messages"].as_array().unwrap().iter().find(|m| m["role"] == "user").unwrap();
+            wrong(input["content"].as_str().unwrap())
+        }
+    };
+    Fleet::builder().model(script).start().await
+}
+
+fn job(input: &str) -> Value {
+    json!({"type": "agent.x", "args": [input], "ext_agent_model": "hostile", "options": {"retry": {"max_attempts": 2, "jitter": false}}})
+}
+
+/// Issue 5, "Errors mapped by class": retry, fall back, or fail.
+#[tokio::test]
+async fn every_wrong_of_a_provider_has_its_code() {
+    let fleet = hostile().await;
+    for (name, code, _) in WRONGS {
+        let id = fleet.push(&job(name)).await;
+        let ended = fleet.settled(&id).await;
+        assert_eq!(ended["error"]["code"], code, "{name}: {ended:#}");
+    }
+    fleet.end().await;
+}
+
+/// Agent extension §3 rule 2: the next model is asked when this one cannot be reached or talks nonsense, and not when the
+/// request was refused or an answer came.
+#[tokio::test]
+async fn the_next_model_is_asked_where_it_may_do_better() {
+    let fleet = hostile().await;
+    for (name, code, helps) in WRONGS {
+        let mut job = job(name);
+        job["ext_agent_fallback_models"] = json!(["honest"]);
+        let ended = fleet.settled(&fleet.push(&job).await).await;
+        if helps {
+            assert_eq!((&ended["state"], &ended["result"]), (&json!("completed"), &json!("done")), "{name}");
+        } else {
+            assert_eq!(ended["error"]["code"], code, "{name}");
+        }
+    }
+    fleet.end().await;
+}
+
+/// `Retry-After` is when the job is tried again, not earlier.
+#[tokio::test]
+async fn a_busy_provider_is_left_alone_as_long_as_it_asks() {
+    let fleet = hostile().await;
+    let id = fleet.push(&job("busy")).await;
+    assert_eq!(fleet.settled(&id).await["state"], "retryable");
+    fleet.clock.advance_ms(6_900);
+    fleet.tick().await;
+    assert_eq!(fleet.get(&format!("/ojs/v1/jobs/{id}")).await["job"]["state"], "retryable");
+    fleet.clock.advance_ms(200);
+    fleet.tick().await;
+    let ended = fleet.wait_for(&id, &[turnstone_domain::JobState::Discarded]).await;
+    assert_eq!(ended["error"]["code"], "RATE_LIMITED");
+    assert_eq!(fleet.models.calls().len(), 2);
+    fleet.end().await;
+}
+
+/// Cached tokens are a part of the input, whatever the provider says, and reach the event of INFER.
+#[tokio::test]
+async fn cached_tokens_are_told_and_never_more_than_the_input() {
+    let usage = |cached: i64| json!({"prompt_tokens": 20, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": cached}});
+    let fleet = Fleet::builder()
+        .model(move |request| match request["messages"][0]["content"].as_str() {
+            Some("honest") => Reply::Odd("a".to_owned(), usage(16)),
+            _ => Reply::Odd("b".to_owned(), usage(9_000)),
+        })
+        .start()
+        .await;
+    for (input, cached) in [("honest", 16), ("boastful", 20)] {
+        let id = fleet.push(&job(input)).await;
+        fleet.settled(&id).await;
+        let events = fleet.get(&format!("/ojs/v1/jobs/{id}/events?limit=1000")).await;
+        let events = events["events"].as_array().unwrap();
+        let infer = events.iter().find(|event| event["data"]["phase"] == "infer").unwrap();
+        let told =
+            ["tokens_in", "tokens_cached", "tokens_out"].map(|name| infer["data"][name].as_i64().unwrap());
+        assert_eq!(told, [20, cached, 5], "{input}");
+    }
+    fleet.end().await;
+}

@@ -1,0 +1,95 @@
+//! A model that speaks in one process is heard in another, over Redis.
+
+use crate::program::{Program, run};
+use futures::FutureExt;
+use serde_json::{Value, json};
+use std::time::Duration;
+use turnstone_domain::EngagementId;
+use turnstone_domain::ids::SystemIds;
+use turnstone_store::Doorbell;
+use turnstone_store::redis::RedisRelay;
+use turnstone_tests::model_server::Gate;
+use turnstone_tests::servers::{Postgres, Redis};
+use turnstone_tests::{ModelServer, Reply, fleet, sse};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Says something again and again until it is heard, because a subscription takes a moment.
+async fn is_heard(from: &Doorbell, to: &Doorbell, engagement: &str) {
+    let engagement = EngagementId::from(engagement);
+    let mut ear = to.live().listen(&engagement);
+    let speaker = from.live().speaker(engagement, "j".into(), 1);
+    fleet::until("what is said is heard", PATIENCE, async || {
+        speaker.say("x");
+        ear.hear().now_or_never().is_some_and(|piece| piece.text.starts_with('x'))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_said_in_one_process_is_heard_in_the_other_also_after_redis_was_away() {
+    let redis = Redis::start().await;
+    let (one, other) = (Doorbell::default(), Doorbell::default());
+    for bell in [&one, &other] {
+        RedisRelay::start(&redis.url(), bell, &SystemIds).unwrap();
+    }
+    is_heard(&one, &other, "a").await;
+    redis.kill().await;
+    redis.start_again().await;
+    is_heard(&other, &one, "b").await;
+}
+
+/// Issue 5, "Streaming": two processes with Redis.
+#[tokio::test]
+async fn a_worker_is_heard_at_the_api_of_another_process() {
+    fleet::install_crypto();
+    let database = Postgres::shared().await.database().await;
+    let redis = Redis::start().await;
+    let (begin, go_on) = (Gate::default(), Gate::default());
+    let (held, rest) = (begin.clone(), go_on.clone());
+    let models = ModelServer::start(move |_| {
+        Reply::Spoken(vec!["first ".to_owned(), "second".to_owned()], rest.clone()).behind(&held)
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let settings = format!(
+        "[providers.test]\nkind = 'openai'\nbase_url = '{}'\n[models]\ndefault_model = 'm'\n",
+        models.url
+    );
+    std::fs::write(folder.path().join("turnstone.toml"), settings).unwrap();
+    let redis_url = redis.url();
+    let env = [("DATABASE_URL", database.url.as_str()), ("REDIS_URL", redis_url.as_str())];
+    assert_eq!(run(folder.path(), &["migrate"], &env).await.code, Some(0));
+    let mut api = Program::start(folder.path(), &["api", "--bind", "127.0.0.1:0"], &env);
+    let url = api.first_line("turnstone listens on ").await;
+    let mut worker = Program::start(folder.path(), &["worker", "--name", "one"], &env);
+    worker.first_line("turnstone worker one runs ").await;
+
+    let job = json!({"type": "agent.ask", "args": ["hi"], "ext_agent_model": "m"});
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let pushed: Value =
+        http.post(format!("{url}/ojs/v1/jobs")).json(&job).send().await.unwrap().json().await.unwrap();
+    let engagement = pushed["job"]["ext_agent_engagement_id"].as_str().unwrap().to_owned();
+    let events = format!("{url}/engagements/{engagement}/events");
+
+    // The model speaks when the api has subscribed, and goes on when it was heard.
+    let subscribed = async {
+        fleet::until("the api has subscribed", PATIENCE, async || {
+            redis.command(&["PUBSUB", "CHANNELS", "turnstone:live:*"]).await.contains(&engagement)
+        })
+        .await;
+        begin.open();
+    };
+    let reading = sse::read(&events, None, |seen| {
+        if seen.iter().any(|event| event.event == "delta") {
+            go_on.open();
+        }
+        false
+    });
+    let both = async { tokio::join!(reading, subscribed).0 };
+    let all = tokio::time::timeout(PATIENCE, both).await.expect("the job ends");
+    let heard: Vec<&str> =
+        all.iter().filter(|event| event.event == "delta").map(|event| event.data.as_str()).collect();
+    assert!(heard.first().is_some_and(|data| data.contains("first ")), "{heard:?}");
+    assert_eq!(all.last().unwrap().event, "job.completed");
+}

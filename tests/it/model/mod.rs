@@ -1,0 +1,6 @@
+//! Models as agents meet them: whether tools may be called, what a hostile provider does, and what is heard meanwhile.
+
+mod choice;
+mod hostile;
+mod live;
+mod live_fleet;
