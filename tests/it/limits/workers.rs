@@ -62,7 +62,8 @@ fn per_minute(requests: u64) -> LimitConfig {
 }
 
 fn job(tenant: &str) -> Value {
-    json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m", "meta": {"tenant": tenant}})
+    let meta = if tenant.is_empty() { json!({}) } else { json!({"tenant_id": tenant}) };
+    json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m", "meta": meta})
 }
 
 #[tokio::test]

@@ -45,7 +45,7 @@ async fn a_piece_is_heard_before_the_answer_is_complete_and_a_reader_that_comes_
     })
     .await;
     let (delta, durable) = head.split_last().unwrap();
-    assert_eq!(delta.id, "", "a delta moves no cursor");
+    assert_eq!(delta.id, durable.last().unwrap().id, "a delta moves no cursor");
     assert_eq!(data(delta), json!({"job_id": id, "turn": 1, "offset": 0, "text": PIECES[0]}));
     assert!(
         durable.iter().all(|event| data(event)["data"]["phase"] != "infer"),

@@ -2,5 +2,7 @@
 
 mod choice;
 mod hostile;
+mod languages;
 mod live;
 mod live_fleet;
+mod places;

@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// requests_per_minute = 60
 /// ```
 ///
-/// Each tenant (`meta.tenant` of a job) has buckets of its own for each model. A section without numbers only keeps
+/// Each tenant (`meta.tenant_id` of a job) has buckets of its own for each model. A section without numbers only keeps
 /// every worker to the `Retry-After` of the provider.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

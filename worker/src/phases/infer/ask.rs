@@ -40,8 +40,7 @@ pub async fn ask(
         FailureKind::ModelUnavailable,
         "the job names no model and the server has no default; set ext_agent_model or [models] default_model",
     );
-    let tenant =
-        turn.job.meta.get("tenant").and_then(|value| value.parse::<String>().ok()).unwrap_or_default();
+    let tenant = tenant(turn);
     let mut secured = false;
     for (at, wanted) in models.iter().enumerate() {
         let found = turn.deps.providers.resolve(wanted).map(|(name, model)| (name.to_owned(), model));
@@ -66,7 +65,10 @@ pub async fn ask(
             secure(turn, reserve).await?;
         }
         request.model.clone_from(&wanted.model);
-        request.listener = listener(turn);
+        if request.listener.listens() {
+            // What was heard of a model that failed is not continued.
+            request.listener = listener(turn);
+        }
         let answered = call_model(&*model, &request).await;
         drop(place);
         match answered {
@@ -84,6 +86,12 @@ pub async fn ask(
         }
     }
     Err(last.into())
+}
+
+/// Whose buckets count: the job's tenant (OJS multi-tenancy), or what an older client wrote as `meta.tenant`.
+fn tenant(turn: &Turn) -> String {
+    let named = |member: &str| turn.job.meta.get(member).and_then(|value| value.parse::<String>().ok());
+    named("tenant_id").or_else(|| named("tenant")).unwrap_or_default()
 }
 
 /// Waits for a place among the provider's calls in this process, and holds as little meanwhile as a call that waits for
@@ -126,8 +134,8 @@ async fn enter(
     }
 }
 
-/// Who hears this call: whoever follows the engagement, unless the agent's answers are checked first.
-fn listener(turn: &Turn) -> Listener {
+/// Who hears an answer of this turn, from its beginning: whoever follows the engagement, unless the agent's answers are checked first.
+pub fn listener(turn: &Turn) -> Listener {
     if !turn.agent.speaks_live() {
         return Listener::default();
     }

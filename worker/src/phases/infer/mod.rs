@@ -6,7 +6,7 @@
 mod ask;
 
 use super::resol;
-use crate::model::{FinishReason, Listener, ModelAnswer, ModelRequest, ToolOffer};
+use crate::model::{FinishReason, ModelAnswer, ModelRequest, ToolOffer};
 use crate::turn::conversation::{images, size};
 use crate::turn::state::Turn;
 use crate::turn::stop::{Stop, budget_exceeded};
@@ -93,7 +93,7 @@ fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
         max_tokens: agent.model.max_tokens.unwrap_or(turn.deps.options.max_tokens),
         output: agent.output.clone(),
         timeout: agent.limits.model_timeout_ms.map_or(turn.deps.options.model_timeout, Duration::from_millis),
-        listener: Listener::default(),
+        listener: ask::listener(turn),
     })
 }
 
