@@ -49,7 +49,6 @@ pub async fn ask(
             continue;
         };
         // A provider that wants to be left alone is waited for only when no other model is left to ask.
-        let place = place(turn, &provider, draining).await?;
         let patience = if at + 1 == models.len() { request.timeout } else { Duration::ZERO };
         let call =
             Call { provider: &provider, model: &wanted.model, tenant: &tenant, tokens: reserve, patience };
@@ -61,6 +60,7 @@ pub async fn ask(
                 continue;
             }
         };
+        let place = place(turn, &provider, pass.as_ref(), draining).await?;
         if !std::mem::replace(&mut secured, true) {
             secure(turn, reserve).await?;
         }
@@ -94,18 +94,24 @@ fn tenant(turn: &Turn) -> String {
     named("tenant_id").or_else(|| named("tenant")).unwrap_or_default()
 }
 
-/// Waits for a place among the provider's calls in this process, and holds as little meanwhile as a call that waits for
-/// its rate limit.
+/// Waits for a place among the provider's calls in this process. The rate limit comes first: who waits for a bucket keeps no
+/// place from those whose buckets are full.
 async fn place(
     turn: &Turn,
     provider: &str,
+    pass: Option<&Pass>,
     draining: &CancellationToken,
 ) -> Result<Option<OwnedSemaphorePermit>, Stop> {
+    let deps = &turn.deps;
     tokio::select! {
         biased;
-        place = turn.deps.providers.place(provider) => Ok(place),
-        () = draining.cancelled() => Err(Stop::Drain),
+        place = deps.providers.place(provider) => return Ok(place),
+        () = draining.cancelled() => {}
     }
+    if let Some(pass) = pass {
+        deps.limits.settle(&*deps.clock, pass, 0).await;
+    }
+    Err(Stop::Drain)
 }
 
 /// Waits until the rate limits admit a call, and holds nothing meanwhile but the slot and what was reserved for a
