@@ -184,7 +184,7 @@ fn a_whole_ossa_manifest() {
     assert_eq!(agent.capabilities[0].input_schema, Some(serde_json::json!({"type": "object"})));
     assert_eq!((agent.limits.max_turns, agent.limits.max_tool_turns), (9, Some(4)));
     assert_eq!((agent.limits.token_budget, agent.limits.model_timeout_ms), (Some(4000), Some(2500)));
-    assert_eq!(agent.memory, Memory { window_size: 6, max_history_tokens: Some(700) });
+    assert_eq!(agent.memory, Memory { window_size: 6, max_history_tokens: Some(700), ..Memory::default() });
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn ossa_defaults_are_those_of_the_runtime_semantics() {
         (agent.limits.max_turns, agent.limits.max_tool_turns, agent.limits.token_budget),
         (50, Some(10), None)
     );
-    assert_eq!(agent.memory, Memory { window_size: 20, max_history_tokens: Some(4000) });
+    assert_eq!(agent.memory, Memory { window_size: 20, max_history_tokens: Some(4000), ..Memory::default() });
     let json = r#"{"apiVersion": "ossa/v0.2.9", "kind": "Agent", "metadata": {"name": "a"}, "spec": {"role": "r\u00e9\/"}}"#;
     assert_eq!(read(json, None).unwrap().0.instructions, "ré/");
 }

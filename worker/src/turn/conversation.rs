@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_window_slides_but_keeps_the_input_and_never_splits_a_call_from_its_outcome() {
-        let memory = Memory { window_size: 4, max_history_tokens: None };
+        let memory = Memory { window_size: 4, max_history_tokens: None, ..Memory::default() };
         let mut conversation = Conversation::default();
         conversation.push(1, Message::text(Role::User, "question"), &memory);
         for turn in 1..6 {
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_newest_turn_stays_whole_however_long_it_is() {
-        let memory = Memory { window_size: 2, max_history_tokens: Some(50) };
+        let memory = Memory { window_size: 2, max_history_tokens: Some(50), ..Memory::default() };
         let mut conversation = Conversation::default();
         conversation.push(1, Message::text(Role::User, "question"), &memory);
         conversation.push(1, asking("c"), &memory);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_window_is_bounded_in_tokens_too() {
-        let memory = Memory { window_size: 100, max_history_tokens: Some(50) };
+        let memory = Memory { window_size: 100, max_history_tokens: Some(50), ..Memory::default() };
         let mut conversation = Conversation::default();
         for turn in 0..20 {
             conversation.push(turn, Message::text(Role::Assistant, "x".repeat(100)), &memory);
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_is_recalled_is_what_was_kept() {
-        let memory = Memory { window_size: 4, max_history_tokens: None };
+        let memory = Memory { window_size: 4, max_history_tokens: None, ..Memory::default() };
         let mut kept = Conversation::default();
         let mut recall = Recall::default();
         let mut say = |turn: i64, message: Message| {

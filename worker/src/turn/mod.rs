@@ -2,6 +2,7 @@
 
 pub mod conversation;
 mod ending;
+mod screen;
 pub mod state;
 pub mod stop;
 mod verdict;
@@ -168,6 +169,7 @@ async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), 
 }
 
 fn failure(turn: &mut Turn, error: JobError) -> Settlement {
+    let error = turn.screen_error(error);
     if turn.next_phase().is_none() {
         // A complete turn would be judged the same again: the next attempt asks the model anew.
         let model_used = turn.position.model_used.clone();

@@ -272,7 +272,8 @@ impl Turn {
     }
 
     /// Notes an event; it becomes durable with the next barrier.
-    pub fn event(&mut self, name: EventName, data: Value) {
+    pub fn event(&mut self, name: EventName, mut data: Value) {
+        self.screen_event(&mut data);
         let at = self.deps.clock.now();
         self.pending.events.push(NewEvent { name, turn: self.position.turn, data, at });
     }

@@ -60,15 +60,18 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     let allowance = allow(turn, &request)?;
     let capped = allowance.max_tokens < request.max_tokens;
     request.max_tokens = allowance.max_tokens;
-    let Answered { provider, answer, pass } = ask(turn, request, allowance.reserve, draining).await?;
+    let Answered { provider, mut answer, pass } = ask(turn, request, allowance.reserve, draining).await?;
     let used = budget::book(answer.usage.map(|usage| usage.total()), allowance.reserve);
+    let blocked = turn.screen_answer(&mut answer);
     record(turn, provider, answer, allowance.reserve, capped)?;
     let durable = turn.barrier().await;
     // The answer first: a limit that is not settled fills up by itself.
     if let Some(pass) = pass {
         turn.deps.limits.settle(&*turn.deps.clock, &pass, used).await;
     }
-    durable
+    durable?;
+    // Blocked or not, it is paid for.
+    blocked.map_or(Ok(()), |error| Err(error.into()))
 }
 
 fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
