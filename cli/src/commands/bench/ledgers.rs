@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, watch};
 use turnstone_domain::budget::Budget;
+use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::{EventName, JobId, Lease, Settlement, Timestamp, TurnWrite};
 use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 

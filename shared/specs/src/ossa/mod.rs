@@ -11,8 +11,11 @@ mod prompts;
 mod safety;
 mod session;
 mod shape;
+mod template_file;
 mod tools;
 mod unenforced;
+
+pub use template_file::with_template;
 
 use crate::Names;
 use crate::problem::Problems;

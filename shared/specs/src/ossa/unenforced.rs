@@ -36,6 +36,11 @@ fn report_words(spec: &Node, problems: &mut Problems) {
                        document can ask for a review";
         problems.warning(node.at, "OSSA-autonomy", message);
     }
+    let strategy = spec.at_path(&["state", "context_window", "strategy"]);
+    if let Some(node) = strategy.filter(|node| node.text() == Some("importance_weighted")) {
+        let message = "`spec.state.context_window.strategy: importance_weighted` is run as `sliding_window` in this version";
+        problems.warning(node.at, "OSSA-state", message);
+    }
     if let Some(node) = spec.at_path(&["reliability", "failover"]).filter(|node| is_on(node)) {
         problems.warning(
             node.at,

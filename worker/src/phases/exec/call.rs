@@ -274,7 +274,7 @@ fn settled(call: &Call, outcome: &ToolOutcome, duration_ms: i64, withheld: bool)
     ToolCallMove::Settle { call_id, outcome: outcome.clone(), duration_ms, withheld }
 }
 
-fn note_outcome(turn: &mut Turn, call: &Call, outcome: &ToolOutcome, duration_ms: i64, withheld: bool) {
+pub fn note_outcome(turn: &mut Turn, call: &Call, outcome: &ToolOutcome, duration_ms: i64, withheld: bool) {
     let step = settled(call, outcome, duration_ms, withheld);
     turn.pending().tool_calls.push(step);
     let (call_id, name) = (&call.asked.call_id, &call.asked.name);
