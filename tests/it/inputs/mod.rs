@@ -35,9 +35,17 @@ pub async fn desk(spec: &str, script: impl Fn(&Value) -> Reply + Send + Sync + '
 /// Bodies of the checkpoints of one phase, oldest first.
 pub async fn bodies(fleet: &Fleet, id: &str, phase: &str) -> Vec<Value> {
     let engagement = fleet.engagement_of(id).await;
-    let all = fleet.get(&format!("/engagements/{engagement}/checkpoints?body=true&per_page=1000")).await;
-    let all = all["checkpoints"].as_array().cloned().unwrap();
-    all.into_iter().filter(|row| row["phase"] == phase).map(|row| row["body"].clone()).collect()
+    let mut found = Vec::new();
+    for page in 1.. {
+        let path = format!("/engagements/{engagement}/checkpoints?bodies=true&per_page=100&page={page}");
+        let answer = fleet.get(&path).await;
+        let rows = answer["checkpoints"].as_array().cloned().unwrap();
+        found.extend(rows.into_iter().filter(|row| row["phase"] == phase).map(|row| row["body"].clone()));
+        if answer["pagination"]["has_more"] == false {
+            break;
+        }
+    }
+    found
 }
 
 /// The conversation as clients see it.

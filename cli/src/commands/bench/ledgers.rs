@@ -148,6 +148,11 @@ impl Ledger for Counted {
         self.inner.leave(name, instance).await
     }
 
+    async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
+        self.tally.called();
+        self.inner.state(scope, now).await
+    }
+
     async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {
         self.tally.called();
         self.inner.recall(job, turn, window, whole).await
@@ -264,6 +269,10 @@ impl Ledger for Naive {
 
     async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError> {
         self.inner.leave(name, instance).await
+    }
+
+    async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
+        self.inner.state(scope, now).await
     }
 
     async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {
