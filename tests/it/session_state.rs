@@ -212,13 +212,15 @@ async fn a_conflict_runs_the_turn_again() {
     let stdin = worker.stdin.take();
     worker.wait().await.unwrap();
     drop(stdin);
-    let (status, body) = fleet.post(&format!("/ojs/v1/agents/{slow}/pause"), &json!({"reason": "later"})).await;
+    let (status, body) =
+        fleet.post(&format!("/ojs/v1/agents/{slow}/pause"), &json!({"reason": "later"})).await;
     assert!(status.is_success(), "{body}");
     fleet.release_all().await;
     fleet.add_worker(4);
     let quick = fleet.push(&job_of("ann")).await;
     assert_eq!(fleet.settled(&quick).await["state"], "completed");
-    let (status, body) = fleet.post(&format!("/ojs/v1/agents/{slow}/resume"), &json!({"approved": true})).await;
+    let (status, body) =
+        fleet.post(&format!("/ojs/v1/agents/{slow}/resume"), &json!({"approved": true})).await;
     assert!(status.is_success(), "{body}");
     let done = finish(&fleet, &slow).await;
     assert_eq!(done["state"], "completed", "{done:#}");
@@ -227,8 +229,11 @@ async fn a_conflict_runs_the_turn_again() {
     let failed = told(&fleet, &slow, "job.failed").await;
     assert_eq!((failed.len(), &failed[0]["code"]), (1, &json!("BACKEND_ERROR")), "{failed:#?}");
     assert_eq!(told(&fleet, &slow, "state.rolled_back").await.len(), 1);
-    let turns: Vec<i64> =
-        bodies(&fleet, &slow, "init").await.iter().map(|turn| turn["turn_number"].as_i64().unwrap()).collect();
+    let turns: Vec<i64> = bodies(&fleet, &slow, "init")
+        .await
+        .iter()
+        .map(|turn| turn["turn_number"].as_i64().unwrap())
+        .collect();
     assert_eq!(turns, [1, 2, 3], "the turn that lost, the turn in its place, and the answer");
     fleet.end().await;
 }

@@ -30,6 +30,7 @@ pub async fn ask(
     turn: &mut Turn,
     mut request: ModelRequest,
     reserve: i64,
+    heard: bool,
     draining: &CancellationToken,
 ) -> Result<Answered, Stop> {
     let models = match turn.agent.model.models.as_slice() {
@@ -66,7 +67,7 @@ pub async fn ask(
             secure(turn, reserve).await?;
         }
         request.model.clone_from(&wanted.model);
-        request.listener = listener(turn);
+        request.listener = if heard { listener(turn) } else { Listener::default() };
         let answered = call_model(&*model, &request).await;
         drop(place);
         match answered {

@@ -64,7 +64,8 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     let allowance = allow(turn, &request)?;
     let capped = allowance.max_tokens < request.max_tokens;
     request.max_tokens = allowance.max_tokens;
-    let Answered { provider, mut answer, pass } = ask(turn, request, allowance.reserve, draining).await?;
+    let Answered { provider, mut answer, pass } =
+        ask(turn, request, allowance.reserve, true, draining).await?;
     let used = budget::book(answer.usage.map(|usage| usage.total()), allowance.reserve);
     let blocked = turn.screen_answer(&mut answer);
     record(turn, provider, answer, allowance.reserve, capped)?;
