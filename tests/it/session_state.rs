@@ -256,7 +256,7 @@ async fn a_crash_around_persist_commits_once() {
     for point in ["1:outcome:after", "1:exec:after", "1:persist:before", "1:persist:after", "1:emit:before"] {
         let script = calls(vec![vec![
             ("state_append", json!({"key": "log", "value": "before"})),
-            ("book", json!({"n": 1})),
+            ("search", json!({"n": 1})),
             ("state_append", json!({"key": "log", "value": "after"})),
         ]]);
         let fleet = Fleet::builder().workers(0).model(script).start().await;

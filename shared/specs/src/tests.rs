@@ -263,7 +263,7 @@ fn what_ossa_asks_and_nobody_enforces_is_a_warning() {
         ("prompts: {system: {template: prompts/desk.md}}", "OSSA-prompts@6:32"),
         (
             "identity: {instance_id: {}, interaction_id: {}, propagation: {trace_context: b3}}",
-            "OSSA-identity@6:81",
+            "OSSA-identity@6:80",
         ),
         ("state: {storage: {retention: 30d}}", "OSSA-state@6:32"),
         ("safety: {human_in_loop: {triggers: [user_request]}}", "OSSA-safety@6:12"),

@@ -25,7 +25,8 @@ pub struct Answered {
     pub pass: Option<Pass>,
 }
 
-/// Asks the models of the agent in order until one answers (agent extension §3 rule 2).
+/// Asks the models of the agent in order until one answers (agent extension §3 rule 2). What is `heard` reaches whoever
+/// follows the engagement while the model speaks.
 pub async fn ask(
     turn: &mut Turn,
     mut request: ModelRequest,
