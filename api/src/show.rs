@@ -6,20 +6,29 @@ use turnstone_domain::Timestamp;
 use turnstone_domain::event::Event;
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::review::Review;
+use turnstone_domain::session_state::StateEntry;
 use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
 use turnstone_store::{CheckpointRow, WorkerBeat};
 
 /// Serialises a row and writes the named times, which are milliseconds in the domain, in RFC 3339.
 fn with_times(row: &impl Serialize, times: &[&str]) -> Value {
     let mut value = serde_json::to_value(row).unwrap_or_default();
-    for name in times {
-        if let Some(time) = value.get_mut(*name)
-            && let Some(ms) = time.as_i64()
-        {
-            *time = Timestamp(ms).to_rfc3339().into();
-        }
-    }
+    times.iter().for_each(|name| time_of(&mut value, name));
     value
+}
+
+/// Writes the named time of a value in RFC 3339.
+pub(crate) fn time_of(value: &mut Value, name: &str) {
+    if let Some(time) = value.get_mut(name)
+        && let Some(ms) = time.as_i64()
+    {
+        *time = Timestamp(ms).to_rfc3339().into();
+    }
+}
+
+/// A key of an agent's state.
+pub(crate) fn state_entry(entry: &StateEntry) -> Value {
+    with_times(entry, &["updated_at", "expires_at"])
 }
 
 pub(crate) fn event(event: &Event) -> Value {

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::message::Role;
+use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCallMove;
 use turnstone_domain::{JobId, Lease, Phase, Settlement, Timestamp, TurnWrite};
 use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
@@ -121,6 +122,8 @@ pub fn cut(write: TurnWrite) -> Vec<TurnWrite> {
         let at = find(&parts, Some(position.turn - 1), Phase::Emit, last);
         parts[at].position = Some(position);
     }
+    let at = find(&parts, None, Phase::Persist, last);
+    parts[at].state = write.state;
     parts[0].events = write.events;
     parts[last].budget = write.budget;
     parts
@@ -193,6 +196,10 @@ impl Ledger for CrashLedger {
 
     async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError> {
         self.inner.leave(name, instance).await
+    }
+
+    async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
+        self.inner.state(scope, now).await
     }
 
     async fn recall(

@@ -150,6 +150,8 @@ pub(crate) struct Audit {
     engagement: Value,
     attempts: Vec<ToolCall>,
     reviews: Vec<Review>,
+    /// What each turn changed of the agent's state: mode, changes, transaction_id and status.
+    state: Vec<Map<String, Value>>,
 }
 
 /// A question to a user or an agent about a parked job.
@@ -216,4 +218,31 @@ pub(crate) struct Worker {
     seen_at: String,
     /// Whether it was heard of lately.
     alive: bool,
+}
+
+/// What an agent keeps between turns.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct SessionState {
+    engagement_id: String,
+    /// stateless, session or long_running.
+    mode: String,
+    isolation_level: String,
+    /// Whether other engagements of the same user have the same state.
+    shared: bool,
+    /// How often it was changed.
+    version: i64,
+    entries: Vec<SessionStateEntry>,
+}
+
+/// A key of an agent's state.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct SessionStateEntry {
+    key: String,
+    value: Value,
+    /// The version of the state that wrote it.
+    version: i64,
+    updated_at: String,
+    expires_at: Option<String>,
 }

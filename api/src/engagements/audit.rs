@@ -10,6 +10,11 @@ use axum::extract::State;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use turnstone_domain::engagement::EngagementObject;
+use turnstone_domain::{EngagementId, Phase};
+use turnstone_store::{StoreError, Views};
+
+/// Turns whose changes of state are shown.
+const TURNS: u32 = 1000;
 
 /// The Engagement object as expressions see it, every attempt, and the reviews.
 #[utoipa::path(
@@ -38,5 +43,28 @@ pub(crate) async fn audit(State(app): State<Shared>, Segment(id): Segment, tenan
         "engagement": object.to_json(),
         "attempts": attempts,
         "reviews": reviews,
+        "state": transactions(views.as_ref(), &engagement.id).await?,
     })))
+}
+
+/// What turns changed of the agent's state, oldest first: the records of PERSIST that have changes (RS-31).
+async fn transactions(views: &dyn Views, id: &EngagementId) -> Result<Vec<Value>, StoreError> {
+    let newest_first = views.checkpoints_of(id, Phase::Persist, TURNS).await?.into_iter().rev();
+    let changed = newest_first.filter(|row| {
+        row.checkpoint
+            .body
+            .get("changes")
+            .and_then(Value::as_array)
+            .is_some_and(|changes| !changes.is_empty())
+    });
+    Ok(changed
+        .map(|row| {
+            let mut record = row.checkpoint.body;
+            record["turn"] = row.checkpoint.turn.into();
+            for change in record["changes"].as_array_mut().into_iter().flatten() {
+                show::time_of(change, "timestamp");
+            }
+            record
+        })
+        .collect())
 }

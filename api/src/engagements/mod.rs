@@ -4,6 +4,7 @@ mod audit;
 mod checkpoints;
 mod events;
 mod messages;
+mod session_state;
 mod show;
 mod state;
 mod tool_calls;
@@ -22,6 +23,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(show::show))
         .routes(routes!(messages::messages))
         .routes(routes!(checkpoints::checkpoints))
+        .routes(routes!(session_state::session_state))
         .routes(routes!(tool_calls::tool_calls))
         .routes(routes!(audit::audit))
         .routes(routes!(events::events))

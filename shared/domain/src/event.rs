@@ -95,6 +95,14 @@ events! {
     BudgetExceeded = "budget.exceeded", "limit, settled, needed";
     /// The final answer had not the demanded form; the model is asked once more.
     OutputRejected = "output.rejected", "message";
+    /// A filter of the agent found something on its way in or out; `found` names kinds, never the text.
+    ContentFlagged = "content.flagged", "where (input, tool or answer), found, action (redact, block or warn), name (of a tool)";
+    /// What does not fit into the window any more was replaced by a summary, for which a model was paid.
+    HistorySummarized = "history.summarized", "messages, model, provider, tokens_in, tokens_out";
+    /// State changes of a turn are committed.
+    StateChanged = "state.changed", "transaction_id, changes (key and operation)";
+    /// State changes of a turn that failed were dropped.
+    StateRolledBack = "state.rolled_back", "changes (key and operation), reason";
     /// Somebody paused the job: nobody claims it until it is resumed.
     AgentPaused = "agent.paused", "reason";
     /// Somebody resumed the job.
@@ -143,6 +151,10 @@ impl EventName {
                 | Self::UsageClamped
                 | Self::BudgetExceeded
                 | Self::OutputRejected
+                | Self::ContentFlagged
+                | Self::HistorySummarized
+                | Self::StateChanged
+                | Self::StateRolledBack
         )
     }
 

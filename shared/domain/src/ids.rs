@@ -84,6 +84,61 @@ pub fn secret_bytes(ids: &dyn Ids) -> [u8; 32] {
     hash.finalize().into()
 }
 
+/// The form of an id (OSSA `spec.identity.*.generation`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IdForm {
+    /// As all ids here.
+    #[default]
+    UuidV7,
+    /// A random UUID.
+    UuidV4,
+    /// 26 characters that sort by time.
+    Ulid,
+}
+
+impl IdForm {
+    /// A new id of this form.
+    #[must_use]
+    pub fn next(self, ids: &dyn Ids) -> String {
+        match self {
+            Self::UuidV7 => ids.next(),
+            Self::UuidV4 => {
+                uuid::Builder::from_random_bytes(first_half(secret_bytes(ids))).into_uuid().to_string()
+            }
+            Self::Ulid => self.of(&ids.next()),
+        }
+    }
+
+    /// The id of this form that stands for `text`: always the same one.
+    #[must_use]
+    pub fn of(self, text: &str) -> String {
+        let hashed = || first_half(Sha256::digest(text.as_bytes()).into());
+        match self {
+            Self::UuidV7 => text.to_owned(),
+            Self::UuidV4 => uuid::Builder::from_random_bytes(hashed()).into_uuid().to_string(),
+            // A UUIDv7 begins with the milliseconds of its time, as a ULID does, so its bytes are one.
+            Self::Ulid if is_uuid_v7(text) => {
+                ulid(uuid::Uuid::parse_str(text).map_or_else(|_| hashed(), uuid::Uuid::into_bytes))
+            }
+            Self::Ulid => ulid(hashed()),
+        }
+    }
+}
+
+fn first_half(bytes: [u8; 32]) -> [u8; 16] {
+    let mut half = [0; 16];
+    half.copy_from_slice(&bytes[..16]);
+    half
+}
+
+/// 128 bits in Crockford's alphabet.
+fn ulid(bytes: [u8; 16]) -> String {
+    const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    let number = u128::from_be_bytes(bytes);
+    (0..26).rev().map(|digit| char::from(ALPHABET[(number >> (digit * 5)) as usize & 31])).collect()
+}
+
 /// The lowest UUIDv7 of this time: ids that were made before sort before it.
 #[must_use]
 pub fn lowest_at(time: Timestamp) -> String {
@@ -138,6 +193,20 @@ mod tests {
         assert!(fraction("01890000-0000-7000-8000-000000000000") < 0.001);
         assert!((0.999..1.0).contains(&fraction("01890000-0000-7000-8000-ffffffffffff")));
         assert!((0.0..1.0).contains(&fraction("")));
+    }
+
+    /// RS-01: ids in the form that is asked for; what is derived is always the same.
+    #[test]
+    fn ids_have_the_form_that_is_asked_for() {
+        let v4 = IdForm::UuidV4.next(&SystemIds);
+        assert_eq!(uuid::Uuid::parse_str(&v4).unwrap().get_version_num(), 4);
+        let id = SystemIds.next();
+        let ulid = IdForm::Ulid.of(&id);
+        assert_eq!((ulid.len(), ulid == IdForm::Ulid.of(&id)), (26, true));
+        assert!(ulid < IdForm::Ulid.next(&SystemIds), "they sort by time");
+        assert_eq!(IdForm::UuidV4.of("worker-1"), IdForm::UuidV4.of("worker-1"));
+        assert_ne!(IdForm::Ulid.of("worker-1"), IdForm::Ulid.of("worker-2"));
+        assert_eq!(super::ulid([0xff; 16]), "7ZZZZZZZZZZZZZZZZZZZZZZZZZ");
     }
 
     #[test]

@@ -49,6 +49,9 @@ pub struct Message {
     /// The call this message answers; only on tool messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
+    /// Of a summary: the first turn that it does not stand for. It stands for everything before (OSSA §4).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary_until: Option<i64>,
     /// Where it came from; only on messages that NORM made of an input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
@@ -82,7 +85,8 @@ impl Message {
     #[must_use]
     pub fn text(role: Role, content: impl Into<String>) -> Self {
         let (parts, tool_calls) = (Vec::new(), Vec::new());
-        Self { role, content: content.into(), parts, tool_calls, call_id: None, metadata: None }
+        let (content, call_id) = (content.into(), None);
+        Self { role, content, parts, tool_calls, call_id, summary_until: None, metadata: None }
     }
 
     /// A message in ordered parts.

@@ -2,6 +2,7 @@
 
 use crate::budget::BudgetMove;
 use crate::message::Message;
+use crate::session_state::StateCommit;
 use crate::tool_call::ToolCallMove;
 use crate::{Checkpoint, NewEvent};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,8 @@ pub struct TurnWrite {
     pub events: Vec<NewEvent>,
     /// At most one movement of the engagement's budget.
     pub budget: Option<BudgetMove>,
+    /// Changes of the agent's state, committed together or not at all.
+    pub state: Option<StateCommit>,
     /// Where the job stands after this write, when it moved to another turn.
     pub position: Option<Position>,
 }

@@ -14,6 +14,7 @@ mod shape;
 mod suggest;
 mod tree;
 
+pub use ossa::with_template;
 pub use problem::{Problem, Severity};
 
 use problem::Problems;

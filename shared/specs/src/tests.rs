@@ -184,7 +184,7 @@ fn a_whole_ossa_manifest() {
     assert_eq!(agent.capabilities[0].input_schema, Some(serde_json::json!({"type": "object"})));
     assert_eq!((agent.limits.max_turns, agent.limits.max_tool_turns), (9, Some(4)));
     assert_eq!((agent.limits.token_budget, agent.limits.model_timeout_ms), (Some(4000), Some(2500)));
-    assert_eq!(agent.memory, Memory { window_size: 6, max_history_tokens: Some(700) });
+    assert_eq!(agent.memory, Memory { window_size: 6, max_history_tokens: Some(700), ..Memory::default() });
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn ossa_defaults_are_those_of_the_runtime_semantics() {
         (agent.limits.max_turns, agent.limits.max_tool_turns, agent.limits.token_budget),
         (50, Some(10), None)
     );
-    assert_eq!(agent.memory, Memory { window_size: 20, max_history_tokens: Some(4000) });
+    assert_eq!(agent.memory, Memory { window_size: 20, max_history_tokens: Some(4000), ..Memory::default() });
     let json = r#"{"apiVersion": "ossa/v0.2.9", "kind": "Agent", "metadata": {"name": "a"}, "spec": {"role": "r\u00e9\/"}}"#;
     assert_eq!(read(json, None).unwrap().0.instructions, "ré/");
 }
@@ -240,6 +240,13 @@ fn each_rule_of_ossa() {
         ("constraints: {cost: {maxTokenPerRequest: 5}}", "OSSA-constraints@6:24"),
         ("constraint: {max_turns: 3}", "OSSA-spec@6:3"),
         ("state: {mode: forever}", "OSSA-state@6:17"),
+        ("state: {isolation_level: snapshot}", "OSSA-state@6:28"),
+        ("state: {ttl: tomorrow}", "OSSA-state@6:16"),
+        ("safety: {content_filtering: {action: redact}}", "OSSA-safety@6:40"),
+        ("safety: {pii_detection: {types: [iban]}}", "OSSA-safety@6:36"),
+        ("identity: {instance_id: {generation: v1}, interaction_id: {}}", "OSSA-identity@6:40"),
+        ("prompts: {system: {template: 'Be {{tone}}.'}}", "OSSA-prompts@6:32"),
+        ("conversation_memory: {summarization: forget}", "OSSA-conversation_memory@6:40"),
         ("autonomy: {level: none}", "OSSA-autonomy@6:21"),
         ("collaboration: {delegation: {enabled: true}}", "OSSA-collaboration@6:31"),
         ("collaboration: {handoffs: [{target_agent: x}]}", "OSSA-collaboration@6:29"),
@@ -251,7 +258,14 @@ fn each_rule_of_ossa() {
 #[test]
 fn what_ossa_asks_and_nobody_enforces_is_a_warning() {
     for (rest, rule) in [
-        ("safety: {pii_detection: {enabled: true}}", "OSSA-safety@6:12"),
+        ("safety: {pii_detection: {types: [email, name]}}", "OSSA-safety@6:43"),
+        ("safety: {guardrails: {max_tool_calls: 3}}", "OSSA-safety@6:12"),
+        ("prompts: {system: {template: prompts/desk.md}}", "OSSA-prompts@6:32"),
+        (
+            "identity: {instance_id: {}, interaction_id: {}, propagation: {trace_context: b3}}",
+            "OSSA-identity@6:80",
+        ),
+        ("state: {storage: {retention: 30d}}", "OSSA-state@6:32"),
         ("safety: {human_in_loop: {triggers: [user_request]}}", "OSSA-safety@6:12"),
         ("autonomy: {approval_required: true}", "OSSA-autonomy@6:33"),
         ("autonomy: {blocked_actions: [delete]}", "OSSA-autonomy@6:31"),
@@ -271,6 +285,10 @@ fn what_ossa_asks_and_nobody_enforces_is_a_warning() {
         "observability: {tracing: {enabled: true}}",
         "collaboration: {mode: standalone, delegation: {max_depth: 2}}",
         "reasoning: {strategy: react}",
+        "safety: {pii_detection: {enabled: true}, content_filtering: {action: warn}}",
+        "security: {output_filtering: true}",
+        "prompts: {system: {template: 'Be {{tone}}.', variables: {tone: kind}}}",
+        "state: {mode: persistent, isolation_level: read_committed, ttl: 60}",
     ] {
         assert_eq!(warnings(&format!("{MANIFEST}  {quiet}\n")), Vec::<String>::new(), "{quiet}");
     }
@@ -330,4 +348,69 @@ fn the_example_agents_read_without_a_problem() {
         read_files += 1;
     }
     assert!(read_files >= 3, "only {read_files} files in {folder}");
+}
+
+/// RS-01, RS-08, RS-16, RS-17, RS-23, RS-30: sections that the runtime follows, with their defaults.
+#[test]
+fn ossa_sections_are_read_with_their_defaults() {
+    use turnstone_domain::agent::safety::{FilterAction, PersonalKind, Threshold};
+    use turnstone_domain::agent::{Forgetting, Isolation, Prompts, Safety, StateMode, StateOptions};
+    use turnstone_domain::ids::IdForm;
+    let read = |rest: &str| agent(&format!("{MANIFEST}  {rest}\n"));
+    let plain = agent(MANIFEST);
+    assert_eq!((plain.safety, plain.prompts), (Safety::default(), Prompts::default()));
+    assert_eq!((plain.state, plain.identity.interaction_id), (StateOptions::default(), IdForm::UuidV7));
+
+    let ids =
+        read("identity: {instance_id: {generation: ulid}, interaction_id: {generation: custom}}").identity;
+    assert_eq!(
+        (ids.instance_id, ids.interaction_id, ids.session_id),
+        (IdForm::Ulid, IdForm::UuidV4, IdForm::UuidV7)
+    );
+    let closed = "identity: {instance_id: {}, interaction_id: {}, propagation: {inherit_session: false, trace_context: none, baggage: false}}";
+    let ids = read(closed).identity;
+    assert!(!ids.inherit_session && !ids.trace_context && !ids.baggage);
+
+    let safety = read("safety: {content_filtering: {}, pii_detection: {types: [ssn], action: block}}").safety;
+    let content = safety.content.unwrap();
+    assert_eq!(
+        (content.categories.len(), content.threshold, content.action),
+        (5, Threshold::Medium, FilterAction::Block)
+    );
+    let personal = safety.personal.unwrap();
+    assert_eq!((personal.kinds.as_slice(), personal.action), (&[PersonalKind::Ssn][..], FilterAction::Block));
+    let output = read("security: {output_filtering: {action: redact}}").safety.output.unwrap();
+    assert_eq!((output.kinds.len(), output.action), (5, FilterAction::Redact));
+    assert_eq!(read("safety: {content_filtering: {enabled: false}}").safety, Safety::default());
+
+    let prompts = read(
+        "prompts: {system: {template: 'Be {{ tone }}, {{tone}}!', variables: {tone: kind}}, few_shot_examples: [{input: a, output: b, context: c}]}",
+    )
+    .prompts;
+    assert_eq!(prompts.system.as_deref(), Some("Be kind, kind!"));
+    assert_eq!(
+        (prompts.examples[0].input.as_str(), prompts.examples[0].context.as_deref()),
+        ("a", Some("c"))
+    );
+
+    let state = read("state: {mode: persistent, isolation_level: repeatable_read, ttl_seconds: 60}").state;
+    assert_eq!(
+        (state.mode, state.isolation, state.ttl_seconds),
+        (StateMode::LongRunning, Isolation::RepeatableRead, Some(60))
+    );
+    assert_eq!(read("state: {enabled: true}").state.mode, StateMode::Session);
+    assert_eq!(read("state: {mode: session, enabled: false}").state.mode, StateMode::Stateless);
+    assert_eq!(read("state: {mode: none}").state.mode, StateMode::Stateless);
+
+    let memory = |rest: &str| read(rest).memory.strategy;
+    assert_eq!(memory("conversation_memory: {summarization: summarize}"), Forgetting::Summarize);
+    assert_eq!(memory("conversation_memory: {summarization: truncate}"), Forgetting::Truncate);
+    assert_eq!(memory("state: {context_window: {strategy: sliding_window}}"), Forgetting::Sliding);
+
+    let model =
+        read("llm: {provider: openai, model: m, topP: 0.5, frequencyPenalty: 1, presencePenalty: -1}").model;
+    assert_eq!(
+        (model.top_p, model.frequency_penalty, model.presence_penalty),
+        (Some(0.5), Some(1.0), Some(-1.0))
+    );
 }

@@ -120,6 +120,9 @@ pub enum LedgerError {
         /// What was to be reserved.
         needed: i64,
     },
+    /// Another turn has changed the state that this one has read; nothing of the write was applied.
+    #[error("another turn has changed the state that this one has read")]
+    StateConflict,
     /// The store failed; nothing of the write was applied.
     #[error(transparent)]
     Store(#[from] StoreError),

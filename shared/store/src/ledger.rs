@@ -9,6 +9,7 @@ use turnstone_domain::job::Envelope;
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::review::ReviewState;
+use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{
@@ -200,6 +201,9 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Takes a worker off the list, at its orderly end.
     async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError>;
+
+    /// The state of a scope at `now`: keys whose time is over are not there.
+    async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError>;
 
     /// What the engagement remembers. `window` is the number of messages; `whole_journal` asks for every tool call.
     async fn recall(

@@ -7,9 +7,10 @@ use turnstone_domain::engagement::Engagement;
 use turnstone_domain::event::Event;
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::review::{Review, ReviewState};
+use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
-    AgentDefinition, Checkpoint, EngagementId, Job, JobId, JobState, ReviewId, Timestamp,
+    AgentDefinition, Checkpoint, EngagementId, Job, JobId, JobState, Phase, ReviewId, Timestamp,
 };
 
 /// Which part of a list.
@@ -155,6 +156,17 @@ pub trait Views: Send + Sync + 'static {
 
     /// Checkpoints, oldest first.
     async fn checkpoints(&self, id: &EngagementId, page: Page) -> Result<Vec<CheckpointRow>, StoreError>;
+
+    /// The newest checkpoints of one phase, newest first.
+    async fn checkpoints_of(
+        &self,
+        id: &EngagementId,
+        phase: Phase,
+        limit: u32,
+    ) -> Result<Vec<CheckpointRow>, StoreError>;
+
+    /// The state of an agent's scope at `now`.
+    async fn session_state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError>;
 
     /// The tool journal, oldest first.
     async fn tool_calls(&self, id: &EngagementId) -> Result<Vec<ToolCall>, StoreError>;

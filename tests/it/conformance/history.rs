@@ -391,6 +391,6 @@ fn answer<T>(outcome: &Result<T, LedgerError>) -> Answer {
         Err(LedgerError::BudgetExceeded { left, needed }) => {
             Answer::BudgetExceeded { left: *left, needed: *needed }
         }
-        Err(LedgerError::Store(_)) => Answer::Refused,
+        Err(LedgerError::StateConflict | LedgerError::Store(_)) => Answer::Refused,
     }
 }

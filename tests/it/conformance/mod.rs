@@ -22,6 +22,7 @@ mod pools;
 mod queues;
 mod retention;
 mod reviews;
+mod session_state;
 mod shown;
 mod tenants;
 mod time;

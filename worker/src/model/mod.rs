@@ -41,6 +41,12 @@ pub struct ModelRequest {
     pub tool_choice: ToolChoice,
     /// 0.0 to 2.0; `None` leaves it to the provider.
     pub temperature: Option<f64>,
+    /// 0.0 to 1.0; `None` leaves it to the provider.
+    pub top_p: Option<f64>,
+    /// −2.0 to 2.0; `None` leaves it to the provider.
+    pub frequency_penalty: Option<f64>,
+    /// −2.0 to 2.0; `None` leaves it to the provider.
+    pub presence_penalty: Option<f64>,
     /// The most tokens the answer may have; always sent, because the budget was reserved for it.
     pub max_tokens: i64,
     /// The demanded form of the answer.

@@ -1,5 +1,6 @@
 //! EMIT: what the turn tells about itself (OSSA §1.7).
 
+use crate::phases::init::instance_id;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,9 @@ pub struct EmitBody {
     pub tokens_output: i64,
     /// Tool calls that the model asked for.
     pub tool_calls: usize,
+    /// The worker process that ended the turn; another one may have begun it.
+    #[serde(default)]
+    pub instance_id: String,
 }
 
 /// Runs EMIT: one log line per turn, and the checkpoint that completes the turn.
@@ -29,6 +33,7 @@ pub fn run(turn: &mut Turn) -> Result<(), Stop> {
         tokens_input: inferred.tokens_in,
         tokens_output: inferred.tokens_out,
         tool_calls: turn.conversation.answer().map_or(0, |answer| answer.tool_calls.len()),
+        instance_id: instance_id(turn),
     };
     tracing::debug!(
         job = %turn.job.id,

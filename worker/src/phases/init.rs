@@ -4,23 +4,27 @@ use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use turnstone_domain::{EngagementId, Phase, Timestamp};
+use std::collections::BTreeMap;
+use turnstone_domain::session_state::inherited_session;
+use turnstone_domain::{JobId, Phase, Timestamp, trace_context};
 
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// What INIT leaves.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct InitBody {
-    /// New per turn and unique over all turns.
+    /// New per turn and unique over all turns, whatever scope the manifest gives it (RS-02).
     pub interaction_id: String,
-    /// The engagement.
-    pub session_id: EngagementId,
-    /// The worker process.
+    /// The caller's session, or the engagement (RS-03).
+    pub session_id: String,
+    /// The worker process that began the turn (RS-04).
     pub instance_id: String,
+    /// What the caller asked for once: the job.
+    pub request_id: JobId,
     /// W3C `traceparent` and `tracestate` of the submitter, from the job's `meta`.
     pub trace_context: Option<Value>,
     /// W3C baggage of the submitter.
-    pub baggage: Option<Value>,
+    pub baggage: Option<BTreeMap<String, String>>,
     /// 1-based within the engagement.
     pub turn_number: i64,
     /// When the turn began.
@@ -32,17 +36,30 @@ pub struct InitBody {
 /// # Errors
 /// None that a test could provoke; the signature is that of every phase.
 pub fn run(turn: &mut Turn) -> Result<(), Stop> {
-    let sent = |name: &str| turn.job.meta.get(name).and_then(|value| value.parse::<Value>().ok());
-    let trace_context = sent("traceparent")
-        .map(|traceparent| json!({"traceparent": traceparent, "tracestate": sent("tracestate")}));
+    let identity = &turn.agent.identity;
+    let sent = |name: &str| {
+        turn.job.meta.get(name).and_then(|value| value.parse::<Value>().ok()).unwrap_or_default()
+    };
+    let traceparent = sent("traceparent");
+    let traced = identity.trace_context && traceparent.as_str().is_some_and(trace_context::is_traceparent);
+    let baggage = sent("baggage").as_str().filter(|_| identity.baggage).and_then(trace_context::baggage);
+    let session_id = inherited_session(identity, &turn.job.meta)
+        .unwrap_or_else(|| identity.session_id.of(turn.engagement.id.as_str()));
     let body = InitBody {
-        interaction_id: turn.deps.ids.next(),
-        session_id: turn.engagement.id.clone(),
-        instance_id: turn.deps.options.worker_id.clone(),
-        trace_context,
-        baggage: sent("baggage"),
+        interaction_id: identity.interaction_id.next(&*turn.deps.ids),
+        session_id,
+        instance_id: instance_id(turn),
+        request_id: turn.job.id.clone(),
+        trace_context: traced.then(|| json!({"traceparent": traceparent, "tracestate": sent("tracestate")})),
+        baggage,
         turn_number: turn.position.turn,
         started_at: turn.deps.clock.now(),
     };
     turn.complete_phase(Phase::Init, VERSION, &body, (0, 0), Value::Null)
+}
+
+/// The id of this worker in the form that the manifest asks for. It stays the same as long as the process lives.
+#[must_use]
+pub fn instance_id(turn: &Turn) -> String {
+    turn.agent.identity.instance_id.of(&turn.deps.options.worker_id)
 }

@@ -1,12 +1,15 @@
 //! The part of the conversation that the model sees (OSSA §4): the newest messages, and always the job's input.
 
 use std::collections::VecDeque;
-use turnstone_domain::agent::Memory;
+use turnstone_domain::agent::{Forgetting, Memory};
 use turnstone_domain::message::{ContentPart, Message, Role};
 use turnstone_store::Recall;
 
 /// Rough bytes of a token; only the window's size is measured with it, never the budget.
 const BYTES_PER_TOKEN: i64 = 4;
+
+/// A message of an older turn is never shortened to less than this.
+const LEAST_SHARE: usize = 200;
 
 /// The window. It is kept in memory while the worker holds the lease, so a turn reads nothing that it wrote itself.
 ///
@@ -14,16 +17,27 @@ const BYTES_PER_TOKEN: i64 = 4;
 #[derive(Debug, Default)]
 pub struct Conversation {
     input: Option<Message>,
+    summary: Option<Message>,
     window: VecDeque<(i64, Message)>,
+}
+
+/// Messages that no longer fit, to be summed up.
+#[derive(Debug)]
+pub struct Overflow {
+    /// The summary before, and the messages, oldest first.
+    pub messages: Vec<Message>,
+    /// The first turn that stays as it is.
+    pub until: i64,
 }
 
 impl Conversation {
     /// The window as the store remembers it, cut as if it had been kept in memory.
     pub fn recalled(recall: &Recall, memory: &Memory) -> Self {
-        let mut conversation = Self {
-            input: recall.input.as_ref().map(|stored| stored.message.clone()),
-            window: recall.messages.iter().map(|stored| (stored.turn, stored.message.clone())).collect(),
-        };
+        let mut conversation =
+            Self { input: recall.input.as_ref().map(|stored| stored.message.clone()), ..Self::default() };
+        for stored in &recall.messages {
+            conversation.take(stored.turn, stored.message.clone());
+        }
         // The oldest recalled messages may be outcomes whose call was not recalled.
         conversation.drop_orphans();
         conversation.trim(memory);
@@ -32,25 +46,74 @@ impl Conversation {
 
     /// Appends a message of a turn and lets the oldest ones go.
     pub fn push(&mut self, turn: i64, message: Message, memory: &Memory) {
-        self.window.push_back((turn, message));
+        self.take(turn, message);
         self.trim(memory);
     }
 
+    /// Appends a message; a summary takes the place of what it stands for.
+    fn take(&mut self, turn: i64, message: Message) {
+        match message.summary_until {
+            Some(until) => {
+                self.forget_before(until);
+                self.summary = Some(message);
+            }
+            None => self.window.push_back((turn, message)),
+        }
+    }
+
     fn trim(&mut self, memory: &Memory) {
-        let newest = self.window.back().map_or(0, |(turn, _)| *turn);
-        let limit = usize::try_from(memory.window_size.max(1)).unwrap_or(usize::MAX);
-        while self.window.front().is_some_and(|(turn, _)| *turn < newest)
-            && (self.window.len() > limit || self.too_long(memory))
-        {
+        if memory.strategy == Forgetting::Summarize {
+            // What does not fit waits for its summary.
+            return;
+        }
+        let newest = self.newest();
+        while self.window.front().is_some_and(|(turn, _)| *turn < newest) && self.overflows(memory) {
             self.drop_oldest();
         }
     }
 
+    fn newest(&self) -> i64 {
+        self.window.back().map_or(0, |(turn, _)| *turn)
+    }
+
+    fn overflows(&self, memory: &Memory) -> bool {
+        self.window.len() > window_size(memory) || self.too_long(memory)
+    }
+
     fn too_long(&self, memory: &Memory) -> bool {
-        let tokens = |message: &Message| i64::try_from(size(message)).unwrap_or(i64::MAX) / BYTES_PER_TOKEN;
-        memory
-            .max_history_tokens
-            .is_some_and(|most| self.window.iter().map(|(_, message)| tokens(message)).sum::<i64>() > most)
+        let newest = self.newest();
+        let sizes = self.window.iter().map(|(turn, message)| shown_size(message, *turn < newest, memory));
+        memory.max_history_tokens.is_some_and(|most| tokens(sizes.sum()) > most)
+    }
+
+    /// What does not fit any more and is to be summed up: as many of the oldest turns as it takes for half of the window
+    /// to be free, so that a summary is made now and then and not in every turn.
+    pub fn overflow(&self, memory: &Memory) -> Option<Overflow> {
+        if memory.strategy != Forgetting::Summarize || !self.overflows(memory) {
+            return None;
+        }
+        let newest = self.newest();
+        let fits = |turn: i64| {
+            let kept = || self.window.iter().filter(|(of, _)| *of >= turn).map(|(_, message)| message);
+            kept().count() <= window_size(memory) / 2
+                && memory.max_history_tokens.is_none_or(|most| tokens(kept().map(size).sum()) <= most / 2)
+        };
+        let until = self.window.iter().map(|(turn, _)| *turn).find(|turn| fits(*turn)).unwrap_or(newest);
+        let old: Vec<Message> = self
+            .window
+            .iter()
+            .filter(|(turn, _)| *turn < until)
+            .map(|(_, message)| message.clone())
+            .collect();
+        let messages = self.summary.iter().cloned().chain(old.iter().cloned()).collect();
+        (!old.is_empty()).then_some(Overflow { messages, until })
+    }
+
+    /// Leaves the messages before this turn out, but for the job's input.
+    pub fn forget_before(&mut self, turn: i64) {
+        while self.window.front().is_some_and(|(of, _)| *of < turn) {
+            self.drop_oldest();
+        }
     }
 
     /// Drops the oldest message; answers to dropped tool calls go with it, and the job's input is kept aside.
@@ -71,8 +134,10 @@ impl Conversation {
     }
 
     /// What the model sees, oldest first.
-    pub fn messages(&self) -> Vec<Message> {
-        self.input.iter().chain(self.window.iter().map(|(_, message)| message)).cloned().collect()
+    pub fn messages(&self, memory: &Memory) -> Vec<Message> {
+        let newest = self.newest();
+        let window = self.window.iter().map(|(turn, message)| shown(message, *turn < newest, memory));
+        self.input.iter().chain(&self.summary).cloned().chain(window).collect()
     }
 
     /// The newest message of the model, if it is the newest but for tool outcomes.
@@ -88,6 +153,43 @@ impl Conversation {
     /// Whether the outcome of this call was told to the model.
     pub fn has_outcome(&self, call_id: &turnstone_domain::CallId) -> bool {
         self.window.iter().rev().any(|(_, message)| message.call_id.as_ref() == Some(call_id))
+    }
+}
+
+fn window_size(memory: &Memory) -> usize {
+    usize::try_from(memory.window_size.max(1)).unwrap_or(usize::MAX)
+}
+
+fn tokens(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX) / BYTES_PER_TOKEN
+}
+
+/// How long a message of an older turn may be, when long ones are shortened: its share of the window.
+fn share(memory: &Memory) -> Option<usize> {
+    let tokens = memory.max_history_tokens.filter(|_| memory.strategy == Forgetting::Truncate)?;
+    let bytes = usize::try_from(tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX);
+    Some((bytes / window_size(memory)).max(LEAST_SHARE))
+}
+
+/// A message as the model sees it. Only what stands there as text is shortened: calls stay whole.
+fn shown(message: &Message, old: bool, memory: &Memory) -> Message {
+    match share(memory).filter(|share| old && message.content.len() > *share) {
+        None => message.clone(),
+        Some(share) => {
+            let mut end = share;
+            while !message.content.is_char_boundary(end) {
+                end -= 1;
+            }
+            let content = format!("{} … (shortened)", &message.content[..end]);
+            Message { content, parts: Vec::new(), ..message.clone() }
+        }
+    }
+}
+
+fn shown_size(message: &Message, old: bool, memory: &Memory) -> usize {
+    match share(memory).filter(|share| old && message.content.len() > *share) {
+        None => size(message),
+        Some(_) => size(&shown(message, old, memory)),
     }
 }
 
@@ -127,14 +229,14 @@ mod tests {
 
     #[test]
     fn the_window_slides_but_keeps_the_input_and_never_splits_a_call_from_its_outcome() {
-        let memory = Memory { window_size: 4, max_history_tokens: None };
+        let memory = Memory { window_size: 4, max_history_tokens: None, ..Memory::default() };
         let mut conversation = Conversation::default();
         conversation.push(1, Message::text(Role::User, "question"), &memory);
         for turn in 1..6 {
             let id = format!("c{turn}");
             conversation.push(turn, asking(&id), &memory);
             conversation.push(turn, Message::tool(id.as_str().into(), "out"), &memory);
-            let seen = conversation.messages();
+            let seen = conversation.messages(&memory);
             assert_eq!(seen[0].content, "question");
             assert_ne!(seen[1].role, Role::Tool, "an outcome without its call in turn {turn}");
             assert!(seen.len() <= 5);
@@ -143,28 +245,28 @@ mod tests {
 
     #[test]
     fn the_newest_turn_stays_whole_however_long_it_is() {
-        let memory = Memory { window_size: 2, max_history_tokens: Some(50) };
+        let memory = Memory { window_size: 2, max_history_tokens: Some(50), ..Memory::default() };
         let mut conversation = Conversation::default();
         conversation.push(1, Message::text(Role::User, "question"), &memory);
         conversation.push(1, asking("c"), &memory);
         conversation.push(1, Message::tool("c".into(), "x".repeat(20_000)), &memory);
         assert!(conversation.answer().is_some_and(|answer| !answer.tool_calls.is_empty()));
-        assert_eq!(conversation.messages().len(), 3);
+        assert_eq!(conversation.messages(&memory).len(), 3);
     }
 
     #[test]
     fn the_window_is_bounded_in_tokens_too() {
-        let memory = Memory { window_size: 100, max_history_tokens: Some(50) };
+        let memory = Memory { window_size: 100, max_history_tokens: Some(50), ..Memory::default() };
         let mut conversation = Conversation::default();
         for turn in 0..20 {
             conversation.push(turn, Message::text(Role::Assistant, "x".repeat(100)), &memory);
         }
-        assert_eq!(conversation.messages().len(), 2);
+        assert_eq!(conversation.messages(&memory).len(), 2);
     }
 
     #[test]
     fn what_is_recalled_is_what_was_kept() {
-        let memory = Memory { window_size: 4, max_history_tokens: None };
+        let memory = Memory { window_size: 4, max_history_tokens: None, ..Memory::default() };
         let mut kept = Conversation::default();
         let mut recall = Recall::default();
         let mut say = |turn: i64, message: Message| {
@@ -181,6 +283,57 @@ mod tests {
         // The store brings the newest rows, and the input apart when it is not among them.
         recall.input = Some(recall.messages[0].clone());
         recall.messages.drain(..6);
-        assert_eq!(Conversation::recalled(&recall, &memory).messages(), kept.messages());
+        assert_eq!(Conversation::recalled(&recall, &memory).messages(&memory), kept.messages(&memory));
+    }
+
+    /// OSSA §4 `truncate`: long messages of older turns are shortened before any is left out.
+    #[test]
+    fn truncating_shortens_what_is_old_and_keeps_what_is_new() {
+        let memory =
+            Memory { window_size: 10, max_history_tokens: Some(1000), strategy: Forgetting::Truncate };
+        let mut conversation = Conversation::default();
+        conversation.push(1, Message::text(Role::User, "question"), &memory);
+        for turn in 1..4 {
+            conversation.push(turn, asking(&format!("c{turn}")), &memory);
+            conversation.push(turn, Message::tool(format!("c{turn}").into(), "ä".repeat(2_000)), &memory);
+        }
+        let seen = conversation.messages(&memory);
+        assert_eq!(seen.len(), 7, "nothing is left out");
+        assert!(seen[2].content.len() < 500 && seen[2].content.ends_with("(shortened)"));
+        assert_eq!(seen[6].content.len(), 4_000, "the newest turn is whole");
+    }
+
+    /// OSSA §4 `summarize`: what does not fit waits for its summary, which then stands in its place.
+    #[test]
+    fn a_summary_takes_the_place_of_whole_turns() {
+        let memory = Memory { window_size: 6, max_history_tokens: None, strategy: Forgetting::Summarize };
+        let mut kept = Conversation::default();
+        let mut recall = Recall::default();
+        let mut say = |kept: &mut Conversation, turn: i64, message: Message| {
+            kept.push(turn, message.clone(), &memory);
+            let seq = i64::try_from(recall.messages.len()).unwrap() + 1;
+            recall.messages.push(StoredMessage { seq, turn, message, created_at: Timestamp(0) });
+        };
+        say(&mut kept, 1, Message::text(Role::User, "question"));
+        let mut summaries = 0;
+        for turn in 1..12 {
+            if let Some(overflow) = kept.overflow(&memory) {
+                assert!(overflow.until < turn && overflow.messages.iter().any(|m| !m.tool_calls.is_empty()));
+                let summary = Message {
+                    summary_until: Some(overflow.until),
+                    ..Message::text(Role::System, format!("summary {}", overflow.until))
+                };
+                say(&mut kept, turn, summary);
+                summaries += 1;
+                assert!(kept.overflow(&memory).is_none(), "half of the window is free again");
+            }
+            say(&mut kept, turn, asking(&format!("c{turn}")));
+            say(&mut kept, turn, Message::tool(format!("c{turn}").into(), "out"));
+        }
+        let seen = kept.messages(&memory);
+        assert!(summaries > 1 && seen[0].content == "question" && seen[1].content.starts_with("summary"));
+        assert_eq!(seen.iter().filter(|message| message.summary_until.is_some()).count(), 1);
+        assert_ne!(seen[2].role, Role::Tool);
+        assert_eq!(Conversation::recalled(&recall, &memory).messages(&memory), seen, "also after a crash");
     }
 }

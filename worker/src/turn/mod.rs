@@ -2,6 +2,8 @@
 
 pub mod conversation;
 mod ending;
+mod screen;
+pub mod session_state;
 pub mod state;
 pub mod stop;
 mod verdict;
@@ -143,7 +145,7 @@ async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
                 Box::pin(phases::infer::run(turn, &signals.draining)).instrument(span).await?;
             }
             Phase::Exec => Box::pin(phases::exec::run(turn)).instrument(span).await?,
-            Phase::Persist => span.in_scope(|| phases::persist::run(turn))?,
+            Phase::Persist => Box::pin(phases::persist::run(turn)).instrument(span).await?,
             Phase::Emit => span.in_scope(|| phases::emit::run(turn))?,
         }
     }
@@ -168,6 +170,7 @@ async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), 
 }
 
 fn failure(turn: &mut Turn, error: JobError) -> Settlement {
+    let error = turn.screen_error(error);
     if turn.next_phase().is_none() {
         // A complete turn would be judged the same again: the next attempt asks the model anew.
         let model_used = turn.position.model_used.clone();
@@ -180,7 +183,9 @@ fn failure(turn: &mut Turn, error: JobError) -> Settlement {
         turn.event(EventName::BudgetExceeded, data);
     }
     let failures = u32::try_from(turn.job.failures + 1).unwrap_or(u32::MAX);
-    match turn.job.retry.decide(failures, &error, fraction(&turn.lease.token)) {
+    let decision = turn.job.retry.decide(failures, &error, fraction(&turn.lease.token));
+    turn.roll_back_state(&error, matches!(decision, Decision::Exhausted));
+    match decision {
         Decision::Exhausted => Settlement::Discard { error },
         Decision::After { delay_ms } => {
             Settlement::Retry { error, run_at: turn.deps.clock.now().plus_ms(delay_ms), delay_ms }

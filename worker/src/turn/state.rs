@@ -15,6 +15,7 @@ use turnstone_domain::engagement::{Engagement, EngagementObject};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::Message;
 use turnstone_domain::retry::RetryPolicy;
+use turnstone_domain::session_state::Buffer;
 use turnstone_domain::short_circuit::ShortCircuit;
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::turn_write::Position;
@@ -71,6 +72,8 @@ pub struct Turn {
     pub object: Option<EngagementObject>,
     /// The watch over repetitions, when the agent has one.
     pub short_circuit: Option<ShortCircuit>,
+    /// What the turn sees and changes of the agent's state, once it has looked.
+    pub buffer: Option<Buffer>,
     /// What RESOL left, once it is known in this process.
     pub resolved: Option<Arc<ResolBody>>,
     /// What INFER left, once it is known in this process.
@@ -114,6 +117,7 @@ impl Turn {
             recalled_calls: Vec::new(),
             again: Vec::new(),
             reviews: Vec::new(),
+            buffer: None,
             resolved: None,
             inferred: None,
             done: side.checkpoints.len(),
@@ -271,8 +275,15 @@ impl Turn {
         Ok(())
     }
 
+    /// Takes back that the last phase is complete: what it wrote was refused. `pending` is what was not durable before it.
+    pub fn undo_phase(&mut self, pending: TurnWrite) {
+        self.pending = pending;
+        self.done -= 1;
+    }
+
     /// Notes an event; it becomes durable with the next barrier.
-    pub fn event(&mut self, name: EventName, data: Value) {
+    pub fn event(&mut self, name: EventName, mut data: Value) {
+        self.screen_event(&mut data);
         let at = self.deps.clock.now();
         self.pending.events.push(NewEvent { name, turn: self.position.turn, data, at });
     }
@@ -296,17 +307,15 @@ impl Turn {
     /// A barrier: waits until everything noted so far is durable.
     ///
     /// # Errors
-    /// [`Stop::LeaseLost`], [`Stop::Store`], or [`Stop::Fail`] when a reservation does not fit; then everything but
-    /// the reservation is still pending.
+    /// [`Stop::LeaseLost`], [`Stop::Store`], or [`Stop::Fail`] when a reservation does not fit or the state was changed
+    /// by another turn; then everything but the reservation and the state is still pending.
     pub async fn barrier(&mut self) -> Result<(), Stop> {
         let write = self.take_pending();
-        // Only a reservation can be refused with the lease still held; then the rest must not be lost.
-        let kept = match write.budget {
-            Some(BudgetMove::Reserve { .. }) if self.budget.limit.is_some() => {
-                Some(TurnWrite { budget: None, ..write.clone() })
-            }
-            _ => None,
-        };
+        // Only a reservation and a commit of state can be refused with the lease still held; then the rest must not be
+        // lost.
+        let refusable = write.state.is_some()
+            || (matches!(write.budget, Some(BudgetMove::Reserve { .. })) && self.budget.limit.is_some());
+        let kept = refusable.then(|| TurnWrite { budget: None, state: None, ..write.clone() });
         let (now, lease_ms) = (self.deps.clock.now(), self.deps.options.lease_ms());
         match self.deps.ledger.checkpoint(&self.lease, write, now, lease_ms).await {
             Ok(budget) => {
@@ -329,6 +338,7 @@ impl Turn {
         self.recalled_bodies.clear();
         self.resolved = None;
         self.inferred = None;
+        self.buffer = None;
         self.recalled_calls.clear();
         self.reviews.clear();
     }

@@ -19,11 +19,15 @@ pub enum Stop {
     Store(StoreError),
 }
 
+/// What a turn says whose state was changed by another one meanwhile.
+const STATE_CONFLICT: &str = "another turn changed the state that this turn had read; its own changes are rolled back, and it is run again";
+
 impl From<LedgerError> for Stop {
     fn from(error: LedgerError) -> Self {
         match error {
             LedgerError::LeaseLost(job) => Self::LeaseLost(job),
             LedgerError::Store(error) => Self::Store(error),
+            LedgerError::StateConflict => Self::Fail(JobError::new(FailureKind::State, STATE_CONFLICT)),
             LedgerError::BudgetExceeded { left, needed } => Self::Fail(budget_exceeded(left, needed)),
         }
     }

@@ -51,5 +51,21 @@ fn read(file: &str) -> Result<(String, String), crate::failure::Failure> {
     };
     let text =
         text.map_err(|error| crate::failure::Failure::usage(format!("{name} cannot be read: {error}")))?;
-    Ok((name.to_owned(), text))
+    let folder = std::path::Path::new(file).parent().filter(|_| file != "-");
+    let whole = folder.and_then(|folder| turnstone_specs::with_template(&text, &|name| beside(folder, name)));
+    Ok((name.to_owned(), whole.unwrap_or(text)))
+}
+
+/// The longest prompt that is read from a file, in bytes.
+const MOST_PROMPT_BYTES: u64 = 256 * 1024;
+
+/// A file that a manifest names, below the folder that the manifest is in.
+fn beside(folder: &std::path::Path, name: &str) -> Option<String> {
+    use std::path::{Component, Path};
+    if !Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+        return None;
+    }
+    let path = folder.join(name);
+    let small = std::fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= MOST_PROMPT_BYTES);
+    if small { std::fs::read_to_string(path).ok() } else { None }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, watch};
 use turnstone_domain::budget::Budget;
+use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::{EventName, JobId, Lease, Settlement, Timestamp, TurnWrite};
 use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 
@@ -147,6 +148,11 @@ impl Ledger for Counted {
         self.inner.leave(name, instance).await
     }
 
+    async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
+        self.tally.called();
+        self.inner.state(scope, now).await
+    }
+
     async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {
         self.tally.called();
         self.inner.recall(job, turn, window, whole).await
@@ -263,6 +269,10 @@ impl Ledger for Naive {
 
     async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError> {
         self.inner.leave(name, instance).await
+    }
+
+    async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
+        self.inner.state(scope, now).await
     }
 
     async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {

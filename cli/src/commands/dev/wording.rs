@@ -259,6 +259,33 @@ fn of_step(name: EventName, data: &Fields<'_>) -> Words {
             T::Warning,
             "infer: the model is asked once more",
         ),
+        other => of_keeping(other, data),
+    }
+}
+
+/// What the agent's filters, its memory and its state did in a turn.
+fn of_keeping(name: EventName, data: &Fields<'_>) -> Words {
+    use EventName as E;
+    use Tone as T;
+    match name {
+        E::ContentFlagged => {
+            let what = format!("{} in {}: {}", data.text("found"), data.text("where"), data.text("action"));
+            Words::new("filter", what, T::Warning, "running")
+        }
+        E::HistorySummarized => {
+            let what = format!("{} messages were summed up by {}", data.text("messages"), data.text("model"));
+            let mut words = Words::new("infer", what, T::Plain, "infer: the model is asked");
+            let tokens = [data.number("tokens_in"), data.number("tokens_out")];
+            words.tokens = Some(tokens.iter().flatten().fold(0, |sum: i64, n| sum.saturating_add(*n)));
+            words
+        }
+        E::StateChanged => {
+            Words::new("persist", format!("state: {}", data.text("changes")), T::Plain, "emit")
+        }
+        E::StateRolledBack => {
+            let what = format!("state rolled back, {}: {}", data.text("reason"), data.text("changes"));
+            Words::new("persist", what, T::Warning, "is settled")
+        }
         other => Words::new(other.as_str(), other.meaning().trim(), T::Plain, "running"),
     }
 }

@@ -1,7 +1,16 @@
 //! What an agent is, whatever format it was written in: the one model behind OpenAgentSpec documents, OSSA manifests
 //! and the `ext_agent_*` fields of a job.
 
+pub mod identity;
 mod live;
+pub mod prompt;
+pub mod safety;
+pub mod session;
+
+pub use identity::Identity;
+pub use prompt::{Example, Prompts};
+pub use safety::Safety;
+pub use session::{Isolation, StateMode, StateOptions};
 
 use crate::error::{FailureKind, JobError};
 use serde::{Deserialize, Serialize};
@@ -47,6 +56,18 @@ pub struct AgentDefinition {
     pub memory: Memory,
     /// The demanded form of the final answer.
     pub output: OutputContract,
+    /// The form of ids, and what is taken over of the caller's context.
+    #[serde(default)]
+    pub identity: Identity,
+    /// What is said to the model beside the conversation.
+    #[serde(default)]
+    pub prompts: Prompts,
+    /// What is filtered.
+    #[serde(default)]
+    pub safety: Safety,
+    /// How it keeps state.
+    #[serde(default)]
+    pub state: StateOptions,
 }
 
 /// Which model, and how it is called.
@@ -58,6 +79,15 @@ pub struct ModelChoice {
     pub temperature: Option<f64>,
     /// The most tokens one answer may have.
     pub max_tokens: Option<i64>,
+    /// 0.0 to 1.0: the share of likely tokens that are chosen from.
+    #[serde(default)]
+    pub top_p: Option<f64>,
+    /// −2.0 to 2.0: how much a token that was used often is avoided.
+    #[serde(default)]
+    pub frequency_penalty: Option<f64>,
+    /// −2.0 to 2.0: how much a token that was used at all is avoided.
+    #[serde(default)]
+    pub presence_penalty: Option<f64>,
 }
 
 /// A model at a provider.
@@ -169,12 +199,28 @@ pub struct Memory {
     pub window_size: u32,
     /// Upper bound of the window in tokens; `None` is unlimited.
     pub max_history_tokens: Option<i64>,
+    /// What becomes of what does not fit.
+    #[serde(default)]
+    pub strategy: Forgetting,
 }
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { window_size: 60, max_history_tokens: None }
+        Self { window_size: 60, max_history_tokens: None, strategy: Forgetting::default() }
     }
+}
+
+/// What becomes of messages that do not fit into the window (OSSA §4).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Forgetting {
+    /// The oldest are left out.
+    #[default]
+    Sliding,
+    /// The oldest are shortened first, and left out when that is not enough.
+    Truncate,
+    /// The oldest are replaced by a summary, for which a model is asked.
+    Summarize,
 }
 
 /// The demanded form of the final answer (agent extension §2.4).

@@ -2,7 +2,7 @@
 
 use crate::problem::Problems;
 use crate::tree::Node;
-use turnstone_domain::agent::{Limits, Memory};
+use turnstone_domain::agent::{Forgetting, Limits, Memory};
 
 const MAX_TURNS: u32 = 50;
 const MAX_TOOL_TURNS: u32 = 10;
@@ -51,6 +51,16 @@ pub(super) fn memory(root: &Node) -> Memory {
     Memory {
         window_size: short(window).unwrap_or(WINDOW_SIZE),
         max_history_tokens: Some(tokens.unwrap_or(MAX_HISTORY_TOKENS)),
+        strategy: forgetting(root),
+    }
+}
+
+fn forgetting(root: &Node) -> Forgetting {
+    let words = [&["state", "context_window", "strategy"][..], &["conversation_memory", "summarization"]];
+    match words.iter().find_map(|path| spec(root, path)?.text()) {
+        Some("summarize" | "summarization") => Forgetting::Summarize,
+        Some("truncate") => Forgetting::Truncate,
+        _ => Forgetting::Sliding,
     }
 }
 

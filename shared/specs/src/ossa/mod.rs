@@ -5,10 +5,17 @@
 //! harmless, with a warning when somebody may rely on them, and refused when the agent would do something else.
 
 mod form;
+mod identity;
 mod limits;
+mod prompts;
+mod safety;
+mod session;
 mod shape;
+mod template_file;
 mod tools;
 mod unenforced;
+
+pub use template_file::with_template;
 
 use crate::Names;
 use crate::problem::Problems;
@@ -32,6 +39,16 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
         capabilities: tools::read(root, names, problems),
         limits: limits::limits(root, problems),
         memory: limits::memory(root),
+        identity: root
+            .at_path(&["spec", "identity"])
+            .map(|node| identity::read(node, problems))
+            .unwrap_or_default(),
+        prompts: root
+            .at_path(&["spec", "prompts"])
+            .map(|node| prompts::read(node, problems))
+            .unwrap_or_default(),
+        safety: root.get("spec").map(|spec| safety::read(spec, problems)).unwrap_or_default(),
+        state: root.at_path(&["spec", "state"]).map(|node| session::read(node, problems)).unwrap_or_default(),
         ..AgentDefinition::default()
     }
 }
@@ -43,10 +60,21 @@ fn model(llm: &Node) -> ModelChoice {
     };
     let fallbacks = llm.get("fallback_models").map(Node::items).unwrap_or_default();
     let first = |paths: &[&[&str]]| paths.iter().find_map(|path| llm.at_path(path)).cloned();
+    let number = |paths: &[&[&str]]| first(paths).and_then(|node| node.number());
     ModelChoice {
         models: std::iter::once(llm).chain(fallbacks).filter_map(one).collect(),
-        temperature: first(&[&["temperature"], &["parameters", "temperature"]])
-            .and_then(|node| node.number()),
+        temperature: number(&[&["temperature"], &["parameters", "temperature"]]),
+        top_p: number(&[&["topP"], &["parameters", "topP"], &["parameters", "top_p"]]),
+        frequency_penalty: number(&[
+            &["frequencyPenalty"],
+            &["parameters", "frequencyPenalty"],
+            &["parameters", "frequency_penalty"],
+        ]),
+        presence_penalty: number(&[
+            &["presencePenalty"],
+            &["parameters", "presencePenalty"],
+            &["parameters", "presence_penalty"],
+        ]),
         max_tokens: first(&[
             &["maxTokens"],
             &["max_tokens"],

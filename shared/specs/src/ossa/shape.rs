@@ -108,6 +108,12 @@ static PARAMETERS: Object = object(
         Field::new("temperature", Shape::Number(0.0, 2.0)),
         Field::new("maxTokens", COUNT),
         Field::new("max_tokens", COUNT),
+        Field::new("topP", Shape::Number(0.0, 1.0)),
+        Field::new("top_p", Shape::Number(0.0, 1.0)),
+        Field::new("frequencyPenalty", Shape::Number(-2.0, 2.0)),
+        Field::new("frequency_penalty", Shape::Number(-2.0, 2.0)),
+        Field::new("presencePenalty", Shape::Number(-2.0, 2.0)),
+        Field::new("presence_penalty", Shape::Number(-2.0, 2.0)),
     ],
 );
 
@@ -237,7 +243,10 @@ static STATE: Object = object(
         Field::new("storage", Shape::Object(&STORAGE)),
         Field::new("context_window", Shape::Object(&CONTEXT_WINDOW)),
         // Runtime.
-        Field::new("isolation_level", Shape::Text),
+        Field::new(
+            "isolation_level",
+            Shape::OneOf(&["read_uncommitted", "read_committed", "repeatable_read", "serializable"]),
+        ),
         Field::new("enabled", Shape::Flag),
         Field::new("ttl", Shape::Any),
         Field::new("ttl_seconds", AMOUNT),
@@ -286,7 +295,7 @@ static CONVERSATION_MEMORY: Object = object(
     &[
         Field::new("window_size", TURNS),
         Field::new("max_history_tokens", COUNT),
-        Field::new("summarization", Shape::Any),
+        Field::new("summarization", Shape::OneOf(&["truncate", "summarize", "sliding"])),
     ],
 );
 
@@ -358,11 +367,46 @@ static COLLABORATION: Object = sections(
 static SAFETY: Object = sections(
     "OSSA-safety",
     &[
-        Field::new("content_filtering", SECTION),
-        Field::new("pii_detection", SECTION),
+        Field::new("content_filtering", Shape::Object(&CONTENT_FILTERING)),
+        Field::new("pii_detection", Shape::Object(&PII_DETECTION)),
         Field::new("rate_limiting", SECTION),
         Field::new("guardrails", SECTION),
         Field::new("human_in_loop", SECTION),
+    ],
+);
+
+static CONTENT_FILTERING: Object = object(
+    "OSSA-safety",
+    Ignored,
+    &[
+        Field::new("enabled", Shape::Flag),
+        Field::new(
+            "categories",
+            Shape::List(&Shape::OneOf(&["hate", "violence", "sexual", "self-harm", "profanity", "pii"])),
+        ),
+        Field::new("threshold", Shape::OneOf(&["low", "medium", "high"])),
+        Field::new("action", Shape::OneOf(&["block", "warn", "log"])),
+    ],
+);
+
+static PII_DETECTION: Object = object(
+    "OSSA-safety",
+    Ignored,
+    &[
+        Field::new("enabled", Shape::Flag),
+        Field::new(
+            "types",
+            Shape::List(&Shape::OneOf(&[
+                "email",
+                "phone",
+                "ssn",
+                "credit_card",
+                "ip_address",
+                "name",
+                "address",
+            ])),
+        ),
+        Field::new("action", Shape::OneOf(&["redact", "block", "warn", "log"])),
     ],
 );
 
@@ -444,9 +488,28 @@ static SYNC: Object = object(
 static IDENTITY: Object = sections(
     "OSSA-identity",
     &[
-        Field::new("instance_id", SECTION).required(),
-        Field::new("session_id", SECTION),
-        Field::new("interaction_id", SECTION).required(),
-        Field::new("propagation", SECTION),
+        Field::new("instance_id", Shape::Object(&GENERATED)).required(),
+        Field::new("session_id", Shape::Object(&GENERATED)),
+        Field::new("interaction_id", Shape::Object(&GENERATED)).required(),
+        Field::new("propagation", Shape::Object(&PROPAGATION)),
+    ],
+);
+
+static GENERATED: Object = object(
+    "OSSA-identity",
+    Ignored,
+    &[
+        Field::new("generation", Shape::OneOf(&["uuid_v4", "ulid", "custom"])),
+        Field::new("scope", Shape::Text),
+    ],
+);
+
+static PROPAGATION: Object = object(
+    "OSSA-identity",
+    Ignored,
+    &[
+        Field::new("inherit_session", Shape::Flag),
+        Field::new("trace_context", Shape::OneOf(&["w3c", "b3", "jaeger", "none"])),
+        Field::new("baggage", Shape::Flag),
     ],
 );

@@ -7,7 +7,8 @@ use crate::tree::{Content, Node};
 pub(super) fn report(root: &Node, problems: &mut Problems) {
     let Some(spec) = root.get("spec") else { return };
     for entry in spec.get("safety").map(Node::entries).unwrap_or_default() {
-        if !is_off(&entry.value) {
+        let enforced = ["content_filtering", "pii_detection"].contains(&entry.key.as_str());
+        if !enforced && !is_off(&entry.value) {
             let message = format!("`spec.safety.{}` is not enforced yet; do not rely on it", entry.key);
             problems.warning(entry.at, "OSSA-safety", message);
         }
@@ -34,6 +35,11 @@ fn report_words(spec: &Node, problems: &mut Problems) {
         let message = "`spec.autonomy.level: supervised` is not enforced yet: calls run without asking anybody; an OpenAgentSpec \
                        document can ask for a review";
         problems.warning(node.at, "OSSA-autonomy", message);
+    }
+    let strategy = spec.at_path(&["state", "context_window", "strategy"]);
+    if let Some(node) = strategy.filter(|node| node.text() == Some("importance_weighted")) {
+        let message = "`spec.state.context_window.strategy: importance_weighted` is run as `sliding_window` in this version";
+        problems.warning(node.at, "OSSA-state", message);
     }
     if let Some(node) = spec.at_path(&["reliability", "failover"]).filter(|node| is_on(node)) {
         problems.warning(
@@ -66,7 +72,7 @@ fn report_delegation(spec: &Node, problems: &mut Problems) {
 const NOT_ENFORCED: &str = "is not enforced yet; do not rely on it";
 const NO_EFFECT: &str = "has no effect in this version";
 
-const UNENFORCED: [(&[&str], &str, &str); 20] = [
+const UNENFORCED: &[(&[&str], &str, &str)] = &[
     (&["autonomy", "approval_required"], "OSSA-autonomy", NOT_ENFORCED),
     (&["autonomy", "allowed_actions"], "OSSA-autonomy", NOT_ENFORCED),
     (&["autonomy", "blocked_actions"], "OSSA-autonomy", NOT_ENFORCED),
@@ -80,12 +86,10 @@ const UNENFORCED: [(&[&str], &str, &str); 20] = [
     (&["security", "encryption"], "OSSA-security", NOT_ENFORCED),
     (&["security", "audit"], "OSSA-security", NOT_ENFORCED),
     (&["security", "compliance"], "OSSA-security", NOT_ENFORCED),
-    (&["security", "output_filtering"], "OSSA-security", NOT_ENFORCED),
     (&["state", "encryption"], "OSSA-state", NOT_ENFORCED),
     (&["state", "storage", "encryption"], "OSSA-state", NOT_ENFORCED),
+    (&["state", "storage", "retention"], "OSSA-state", NOT_ENFORCED),
     (&["turn_chain", "confirm_between_turns"], "OSSA-turn_chain", NOT_ENFORCED),
-    (&["prompts", "system"], "OSSA-prompts", NO_EFFECT),
-    (&["prompts", "few_shot_examples"], "OSSA-prompts", NO_EFFECT),
     (&["knowledge_graph"], "OSSA-knowledge_graph", NO_EFFECT),
 ];
 

@@ -29,5 +29,7 @@ WITH
     of_workers AS (DELETE FROM workers),
     of_statistics AS (DELETE FROM statistics),
     of_tool_retries AS (DELETE FROM tool_retries),
-    of_branches AS (DELETE FROM branches)
+    of_branches AS (DELETE FROM branches),
+    of_state_scopes AS (DELETE FROM state_scopes),
+    of_state_keys AS (DELETE FROM state_keys)
 SELECT 1 AS done

@@ -27,4 +27,6 @@ DELETE FROM job_schemas;
 DELETE FROM workers;
 DELETE FROM statistics;
 DELETE FROM tool_retries;
+DELETE FROM state_scopes;
+DELETE FROM state_keys;
 DELETE FROM branches;

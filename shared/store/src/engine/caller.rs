@@ -19,6 +19,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use turnstone_domain::budget::Budget;
+use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::{JobId, Lease, NewJob, ReviewId, Settlement, Timestamp, TurnWrite};
 
 impl<R: Reader> Engine<R> {
@@ -181,6 +182,10 @@ impl<R: Reader> Ledger for Engine<R> {
     async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError> {
         let request = Request::Leave { name: name.to_owned(), instance: instance.to_owned() };
         self.request(request).await.map(|_| ())
+    }
+
+    async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
+        views::state(&self.readers, scope, now).await
     }
 
     async fn recall(

@@ -4,6 +4,7 @@
 //! PostgreSQL row by row. So what was read stays true until it is written.
 
 use super::held::{Known, Learnt};
+use super::ops::session_state::States;
 use super::ops::workflows::Ended;
 use super::rows::{EngagementRow, JobRow};
 use super::session::Session;
@@ -52,6 +53,8 @@ pub(super) struct Unit {
     results: Vec<(i64, String)>,
     errors: Vec<(i64, i64, String, Timestamp)>,
     reviews: Vec<ReviewInsert>,
+    /// State of agents.
+    pub(super) states: States,
     /// To ring once the transaction is committed.
     pub(super) rings: Vec<Ring>,
     /// Steps of workflows that have ended.
@@ -406,6 +409,7 @@ impl Unit {
         writes.all("write results", &sql::RESULTS_INSERT, take(&mut self.results));
         writes.all("write errors", &sql::ERRORS_INSERT, take(&mut self.errors));
         writes.all("write reviews", &sql::REVIEWS_INSERT, take(&mut self.reviews));
+        self.states.flush(&mut writes);
         writes.all("write events", &sql::EVENTS_INSERT, take(&mut self.events));
         writes.run(session).await?;
         // Apart, because a call may be journalled and settled in one go.

@@ -20,8 +20,11 @@ use turnstone_domain::event::Event;
 use turnstone_domain::job::{AgentJob, FailedAttempt, SavedState};
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::review::Review;
+use turnstone_domain::session_state::{Scope, StateEntry, StateSnapshot};
 use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
-use turnstone_domain::{AgentDefinition, EngagementId, Job, JobId, JobState, RawJson, ReviewId, Timestamp};
+use turnstone_domain::{
+    AgentDefinition, EngagementId, Job, JobId, JobState, Phase, RawJson, ReviewId, Timestamp,
+};
 
 /// Reads rows by single values.
 pub(super) async fn all<R: Reader, T>(
@@ -265,6 +268,24 @@ impl<R: Reader> Views for Engine<R> {
         .await
     }
 
+    async fn checkpoints_of(
+        &self,
+        id: &EngagementId,
+        phase: Phase,
+        limit: u32,
+    ) -> Result<Vec<CheckpointRow>, StoreError> {
+        let phase = i64::try_from(phase.index()).unwrap_or(i64::MAX);
+        let values = [id.as_str().into(), phase.into(), limit.into()];
+        all(&self.readers, "read checkpoints", &sql::CHECKPOINTS_OF_PHASE, &values, |row| {
+            Ok(CheckpointRow { job_id: JobId(get(row, "job_id")?), checkpoint: rows::checkpoint(row)? })
+        })
+        .await
+    }
+
+    async fn session_state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
+        state(&self.readers, scope, now).await
+    }
+
     async fn tool_calls(&self, id: &EngagementId) -> Result<Vec<ToolCall>, StoreError> {
         let (action, values) = ("read the tool journal", [id.as_str().into()]);
         all(&self.readers, action, &sql::TOOL_CALLS_OF_ENGAGEMENT, &values, rows::tool_call).await
@@ -363,6 +384,33 @@ async fn read_agents<R: Reader>(readers: &R, name: Option<&str>) -> Result<Vec<A
         })
     })
     .await
+}
+
+/// The state of a scope (see [`crate::Ledger::state`]): version and keys of one moment, because it is one statement.
+pub(super) async fn state<R: Reader>(
+    readers: &R,
+    scope: &Scope,
+    now: Timestamp,
+) -> Result<StateSnapshot, StoreError> {
+    let values = [scope.name.as_str().into(), now.0.into()];
+    let found = all(readers, "read a state", &sql::STATE_OF_SCOPE, &values, |row| {
+        let key = match rows::maybe::<String>(row, "name")? {
+            None => None,
+            Some(key) => Some(StateEntry {
+                key,
+                value: json(row, "value")?,
+                version: get(row, "version")?,
+                updated_at: time(row, "updated_at")?,
+                expires_at: rows::time_or_none(row, "expires_at")?,
+            }),
+        };
+        Ok((get::<i64>(row, "scope_version")?, key))
+    })
+    .await?;
+    Ok(StateSnapshot {
+        version: found.first().map_or(0, |(version, _)| *version),
+        entries: found.into_iter().filter_map(|(_, key)| key).collect(),
+    })
 }
 
 /// What an engagement remembers (see [`crate::Ledger::recall`]).

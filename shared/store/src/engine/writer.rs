@@ -410,7 +410,7 @@ async fn perform<S: Session>(
         Duty::ExpireJobs => upkeep::expire_jobs(session, unit, now, limit).await,
         Duty::ExpireReviews => upkeep::expire_reviews(session, unit, now, limit).await,
         Duty::TimeOutJobs => time_out::apply(session, unit, now, limit).await,
-        Duty::Prune { before } => prune::apply(session, before, limit).await,
+        Duty::Prune { before } => prune::apply(session, before, now, limit).await,
         Duty::FoldStatistics { until } => statistics::fold(session, until, limit).await,
     }
 }

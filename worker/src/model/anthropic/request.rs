@@ -25,6 +25,9 @@ pub(super) fn body(request: &ModelRequest, demand: Demand, names: &WireNames) ->
         // Ours goes to 2, theirs to 1.
         body.insert("temperature".to_owned(), temperature.min(1.0).into());
     }
+    if let Some(top_p) = request.top_p {
+        body.insert("top_p".to_owned(), top_p.into());
+    }
     let (tools, choice) = tools(request, demand, names);
     if !tools.is_empty() {
         body.insert("tools".to_owned(), tools.into());

@@ -20,8 +20,16 @@ pub(super) fn body(request: &ModelRequest, config: &OpenAiConfig, names: &WireNa
         MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
     };
     body.insert(max_tokens.to_owned(), request.max_tokens.into());
-    if let Some(temperature) = request.temperature {
-        body.insert("temperature".to_owned(), temperature.into());
+    let parameters = [
+        ("temperature", request.temperature),
+        ("top_p", request.top_p),
+        ("frequency_penalty", request.frequency_penalty),
+        ("presence_penalty", request.presence_penalty),
+    ];
+    for (name, value) in parameters {
+        if let Some(value) = value {
+            body.insert(name.to_owned(), value.into());
+        }
     }
     if !request.tools.is_empty() {
         let tools = request.tools.iter().map(|tool| {
@@ -142,6 +150,9 @@ mod tests {
             }],
             tool_choice: ToolChoice::Required,
             temperature: Some(0.5),
+            top_p: None,
+            frequency_penalty: Some(-1.0),
+            presence_penalty: None,
             max_tokens: 99,
             output: OutputContract::default(),
             timeout: Duration::from_secs(1),

@@ -23,6 +23,9 @@ pub(super) fn body(request: &ModelRequest, config: &ResponsesConfig, names: &Wir
     if let Some(temperature) = request.temperature {
         body.insert("temperature".to_owned(), temperature.into());
     }
+    if let Some(top_p) = request.top_p {
+        body.insert("top_p".to_owned(), top_p.into());
+    }
     if !request.tools.is_empty() {
         let tools = request.tools.iter().map(|tool| {
             // Here strict is what is assumed, and it refuses every schema with an optional property.

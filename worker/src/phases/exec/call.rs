@@ -68,6 +68,7 @@ pub async fn run(turn: &mut Turn, position: usize, asked: RequestedCall, allowed
         { names::CALL_ID } = %call.asked.call_id,
     );
     let outcome = invoke(&call, &tool, &capability).instrument(span).await;
+    let outcome = turn.screen_outcome(&call.asked.name, outcome);
     let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
     settle(turn, &call, outcome, duration_ms, &capability)?;
     // The outcome is durable before anything is built on it.
@@ -97,6 +98,7 @@ pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Res
     send(turn, &call, &tool).await?;
     let began = Instant::now();
     let outcome = invoke(&call, &tool, &capability).await;
+    let outcome = turn.screen_outcome(&call.asked.name, outcome);
     let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
     let denied = restriction::after(turn, &call, &capability, &outcome);
     // A reviewer was asked about the first outcome; nobody has seen this one, so nobody is told.
@@ -272,7 +274,7 @@ fn settled(call: &Call, outcome: &ToolOutcome, duration_ms: i64, withheld: bool)
     ToolCallMove::Settle { call_id, outcome: outcome.clone(), duration_ms, withheld }
 }
 
-fn note_outcome(turn: &mut Turn, call: &Call, outcome: &ToolOutcome, duration_ms: i64, withheld: bool) {
+pub fn note_outcome(turn: &mut Turn, call: &Call, outcome: &ToolOutcome, duration_ms: i64, withheld: bool) {
     let step = settled(call, outcome, duration_ms, withheld);
     turn.pending().tool_calls.push(step);
     let (call_id, name) = (&call.asked.call_id, &call.asked.name);

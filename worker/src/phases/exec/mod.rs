@@ -7,6 +7,7 @@
 mod again;
 mod call;
 mod restriction;
+pub mod state_call;
 
 pub use again::again;
 
@@ -37,6 +38,10 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     let body = ExecBody { calls: asked.iter().map(|call| call.call_id.clone()).collect() };
     for (position, asked) in asked.into_iter().enumerate() {
         if turn.conversation.has_outcome(&asked.call_id) {
+            continue;
+        }
+        if state_call::is_one(&turn.agent, &asked.name) {
+            state_call::run(turn, position, asked, position < MAX_CALLS).await?;
             continue;
         }
         call::run(turn, position, asked, position < MAX_CALLS).await?;

@@ -25,11 +25,13 @@ pub struct Answered {
     pub pass: Option<Pass>,
 }
 
-/// Asks the models of the agent in order until one answers (agent extension §3 rule 2).
+/// Asks the models of the agent in order until one answers (agent extension §3 rule 2). What is `heard` reaches whoever
+/// follows the engagement while the model speaks.
 pub async fn ask(
     turn: &mut Turn,
     mut request: ModelRequest,
     reserve: i64,
+    heard: bool,
     draining: &CancellationToken,
 ) -> Result<Answered, Stop> {
     let models = match turn.agent.model.models.as_slice() {
@@ -65,10 +67,7 @@ pub async fn ask(
             secure(turn, reserve).await?;
         }
         request.model.clone_from(&wanted.model);
-        if request.listener.listens() {
-            // What was heard of a model that failed is not continued.
-            request.listener = listener(turn);
-        }
+        request.listener = if heard { listener(turn) } else { Listener::default() };
         let answered = call_model(&*model, &request).await;
         drop(place);
         match answered {

@@ -4,9 +4,12 @@
 //! and the message are durable together, so that a paid answer is never bought twice.
 
 mod ask;
+mod prompt;
+mod summary;
 
+use super::exec::state_call;
 use super::resol;
-use crate::model::{FinishReason, ModelAnswer, ModelRequest, ToolOffer};
+use crate::model::{FinishReason, Listener, ModelAnswer, ModelRequest, ToolOffer};
 use crate::turn::conversation::{images, size};
 use crate::turn::state::Turn;
 use crate::turn::stop::{Stop, budget_exceeded};
@@ -16,7 +19,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use turnstone_domain::agent::{OutputFormat, ToolChoice};
+use turnstone_domain::agent::{OutputContract, ToolChoice};
 use turnstone_domain::budget::{self, Allowance, BudgetMove};
 use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::{CallId, EventName, Phase};
@@ -56,26 +59,34 @@ pub struct InferBody {
 /// [`Stop::Fail`] when the budget does not allow a call or no model answers; [`Stop::Drain`] when the worker drains
 /// while the call waits for a rate limit.
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
+    summary::make(turn, draining).await?;
     let mut request = request(turn)?;
     let allowance = allow(turn, &request)?;
     let capped = allowance.max_tokens < request.max_tokens;
     request.max_tokens = allowance.max_tokens;
-    let Answered { provider, answer, pass } = ask(turn, request, allowance.reserve, draining).await?;
+    let Answered { provider, mut answer, pass } =
+        ask(turn, request, allowance.reserve, true, draining).await?;
     let used = budget::book(answer.usage.map(|usage| usage.total()), allowance.reserve);
+    let blocked = turn.screen_answer(&mut answer);
     record(turn, provider, answer, allowance.reserve, capped)?;
     let durable = turn.barrier().await;
     // The answer first: a limit that is not settled fills up by itself.
     if let Some(pass) = pass {
         turn.deps.limits.settle(&*turn.deps.clock, &pass, used).await;
     }
-    durable
+    durable?;
+    // Blocked or not, it is paid for.
+    blocked.map_or(Ok(()), |error| Err(error.into()))
 }
 
 fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
     let resolved = turn.resolved()?;
     let agent = &turn.agent;
     let tools: Vec<ToolOffer> = match may_call(turn) {
-        true => resolved.tools.iter().filter_map(|name| resol::offer(turn, name)).collect(),
+        true => {
+            let own = resolved.tools.iter().filter_map(|name| resol::offer(turn, name));
+            own.chain(state_call::offers(agent)).collect()
+        }
         false => Vec::new(),
     };
     // "required" is about the first answer; afterwards the model may come to an end.
@@ -84,17 +95,38 @@ fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
         choice => choice,
     };
     Ok(ModelRequest {
-        model: String::new(),
-        system: system_prompt(turn),
-        messages: turn.conversation.messages(),
+        system: prompt::system(agent),
+        messages: prompt::messages(turn),
         tools,
         tool_choice,
-        temperature: agent.model.temperature,
-        max_tokens: agent.model.max_tokens.unwrap_or(turn.deps.options.max_tokens),
         output: agent.output.clone(),
-        timeout: agent.limits.model_timeout_ms.map_or(turn.deps.options.model_timeout, Duration::from_millis),
-        listener: ask::listener(turn),
+        ..plain_request(turn)
     })
+}
+
+/// A request that says nothing yet.
+fn plain_request(turn: &Turn) -> ModelRequest {
+    let agent = &turn.agent;
+    ModelRequest {
+        model: String::new(),
+        system: String::new(),
+        messages: Vec::new(),
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        temperature: agent.model.temperature,
+        top_p: agent.model.top_p,
+        frequency_penalty: agent.model.frequency_penalty,
+        presence_penalty: agent.model.presence_penalty,
+        max_tokens: most_tokens(turn),
+        output: OutputContract::default(),
+        timeout: agent.limits.model_timeout_ms.map_or(turn.deps.options.model_timeout, Duration::from_millis),
+        listener: Listener::default(),
+    }
+}
+
+/// The most tokens that an answer may have.
+fn most_tokens(turn: &Turn) -> i64 {
+    turn.agent.model.max_tokens.unwrap_or(turn.deps.options.max_tokens)
 }
 
 /// Whether tools may be called in this turn: after `max_tool_turns` in a row an answer is due (OSSA §4).
@@ -102,31 +134,19 @@ pub fn may_call(turn: &Turn) -> bool {
     turn.agent.limits.max_tool_turns.is_none_or(|most| turn.position.tool_turns < most)
 }
 
-/// The agent's instructions verbatim (OSSA §1.4 rule 1), then the demanded form of the answer.
-fn system_prompt(turn: &Turn) -> String {
-    let output = &turn.agent.output;
-    let form = match (&output.schema, output.format) {
-        (Some(schema), _) => {
-            format!(
-                "Your final answer must be one JSON value, without any text around it, that matches this JSON Schema: {schema}"
-            )
-        }
-        (None, OutputFormat::Json) => {
-            "Your final answer must be one JSON value, without any text around it.".to_owned()
-        }
-        (None, OutputFormat::Markdown) => "Write your final answer in Markdown.".to_owned(),
-        (None, OutputFormat::Text) => String::new(),
-    };
-    [turn.agent.instructions.as_str(), form.as_str()]
-        .iter()
-        .filter(|part| !part.is_empty())
-        .copied()
-        .collect::<Vec<_>>()
-        .join("\n\n")
-}
-
 /// The most that the call can use, cut to what is left of the budget.
 fn allow(turn: &Turn, request: &ModelRequest) -> Result<Allowance, Stop> {
+    let left = turn.budget.left().unwrap_or(0);
+    allowed(turn, request).ok_or_else(|| budget_exceeded(left, bound(request).saturating_add(1)).into())
+}
+
+/// The same; `None` when nothing is left for an answer.
+fn allowed(turn: &Turn, request: &ModelRequest) -> Option<Allowance> {
+    budget::allow(bound(request), request.max_tokens, turn.budget.left())
+}
+
+/// The most tokens that a prompt can take.
+fn bound(request: &ModelRequest) -> i64 {
     let messages: usize = request.messages.iter().map(size).sum();
     let tools: usize = request
         .tools
@@ -136,10 +156,7 @@ fn allow(turn: &Turn, request: &ModelRequest) -> Result<Allowance, Stop> {
     let schema = request.output.schema.as_ref().map_or(0, |schema| schema.to_string().len());
     let bytes = request.system.len() + messages + tools + schema;
     let parts = request.messages.len() + request.tools.len() + 2;
-    let bound = budget::prompt_upper_bound(bytes, parts, request.messages.iter().map(images).sum());
-    let left = turn.budget.left();
-    let allowance = budget::allow(bound, request.max_tokens, left);
-    allowance.ok_or_else(|| budget_exceeded(left.unwrap_or(0), bound.saturating_add(1)).into())
+    budget::prompt_upper_bound(bytes, parts, request.messages.iter().map(images).sum())
 }
 
 /// Reserves what the call may use; everything before the call is durable when this returns.

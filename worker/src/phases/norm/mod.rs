@@ -21,9 +21,11 @@ pub struct NormBody {
 /// Runs NORM: the first turn takes the job's input, later ones have none.
 ///
 /// # Errors
-/// [`Stop::Fail`] when the input is larger than a conversation can carry.
+/// [`Stop::Fail`] when the input is larger than a conversation can carry, or a filter of the agent blocks it: then no
+/// model is asked (RS-08).
 pub fn run(turn: &mut Turn) -> Result<(), Stop> {
-    let inputs = if turn.position.turn == 1 { inputs(turn)? } else { Vec::new() };
+    let mut inputs = if turn.position.turn == 1 { inputs(turn)? } else { Vec::new() };
+    turn.screen_inputs(&mut inputs)?;
     let body = NormBody { messages: inputs.len() };
     for message in inputs {
         turn.say(message);

@@ -14,6 +14,7 @@ pub(super) mod push;
 pub(super) mod queues;
 pub(super) mod remote;
 pub(super) mod schemas;
+pub(super) mod session_state;
 pub(super) mod statistics;
 pub(super) mod time_out;
 pub(super) mod turns;

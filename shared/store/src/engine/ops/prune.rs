@@ -25,14 +25,21 @@ const OF_JOBS: &[&Text] = &[
 ];
 
 /// What belongs to a stream whose last job is gone: an engagement, or a plain job.
-const OF_STREAMS: &[&Text] =
-    &[&sql::PRUNE_EVENTS, &sql::PRUNE_MESSAGES, &sql::PRUNE_ENGAGEMENTS, &sql::PRUNE_BUDGETS];
+const OF_STREAMS: &[&Text] = &[
+    &sql::PRUNE_EVENTS,
+    &sql::PRUNE_MESSAGES,
+    &sql::PRUNE_STATE_KEYS,
+    &sql::PRUNE_STATE_SCOPES,
+    &sql::PRUNE_ENGAGEMENTS,
+    &sql::PRUNE_BUDGETS,
+];
 
 /// Deletes at most `limit` jobs of streams that ended before `before`, and what belongs to them, and as many
-/// deliveries of webhooks. Workers and writers that have been silent since then are forgotten, too. Where history is kept in partitions, those of the next jobs are made.
+/// deliveries of webhooks. Keys of agents' state whose time is over by `now` go, too. Workers and writers that have been silent since then are forgotten, too. Where history is kept in partitions, those of the next jobs are made.
 pub(in super::super) async fn apply<S: Session>(
     session: &mut S,
     before: Timestamp,
+    now: Timestamp,
     limit: usize,
 ) -> Result<usize, StoreError> {
     let values = [before.0.into()];
@@ -43,6 +50,8 @@ pub(in super::super) async fn apply<S: Session>(
         .await?;
     session.rows("part history", &sql::PRUNE_HISTORY, Args::Values(&values)).await?;
     forget_workflows(session, before, limit).await?;
+    let values = [now.0.into(), row_limit(limit).into()];
+    session.execute("forget keys of states", &sql::STATE_KEYS_FORGET, Args::Values(&values)).await?;
     let values = [before.0.into(), row_limit(limit).into()];
     let (action, text) = ("delete old deliveries", &sql::PRUNE_DELIVERIES);
     let deliveries = session.execute(action, text, Args::Values(&values)).await?;

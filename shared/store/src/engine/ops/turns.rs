@@ -5,6 +5,7 @@ use super::super::rows::JobRow;
 use super::super::session::Session;
 use super::super::statement::read_by;
 use super::super::unit::Unit;
+use super::session_state;
 use crate::{LedgerError, Ring, StoreError, sql};
 use serde_json::{Value, json};
 use turnstone_domain::budget::{Budget, BudgetMove};
@@ -49,6 +50,7 @@ pub(in super::super) async fn apply<S: Session>(
     }
     let rows = read_by(session, "check leases", &sql::JOBS_BY_LEASE, leases, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
+    session_state::take_in(session, unit, steps).await?;
     let mut answers = Vec::with_capacity(steps.len());
     for step in steps {
         answers.push(match apply_one(unit, step) {
@@ -67,8 +69,14 @@ fn apply_one(unit: &mut Unit, step: &TurnStep) -> Result<Budget, LedgerError> {
         return Err(lost());
     }
     let write = &step.write;
+    if let Some(commit) = &write.state {
+        unit.states.check(commit)?;
+    }
     if let Some(step) = write.budget {
         move_budget(unit, seq, step)?;
+    }
+    if let Some(commit) = &write.state {
+        unit.states.apply(commit, step.now)?;
     }
     for done in &write.checkpoints {
         unit.checkpoint(seq, done);

@@ -1,0 +1,146 @@
+//! What an agent's author wants to be filtered: content on its way in, personal data on its way in and out
+//! (OSSA `spec.safety`, `spec.security.output_filtering`; RS-08, RS-23).
+
+use serde::{Deserialize, Serialize};
+
+/// What is filtered. The default filters nothing (RS-A12).
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Safety {
+    /// Inputs of these kinds.
+    pub content: Option<ContentRule>,
+    /// Personal data in inputs and in everything that leaves the worker.
+    pub personal: Option<PersonalRule>,
+    /// Personal data in what leaves the worker only.
+    pub output: Option<PersonalRule>,
+}
+
+/// What happens to content of some kinds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ContentRule {
+    /// The kinds.
+    pub categories: Vec<Category>,
+    /// From which weight on.
+    pub threshold: Threshold,
+    /// What happens.
+    pub action: FilterAction,
+}
+
+/// What happens to personal data of some kinds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PersonalRule {
+    /// The kinds.
+    pub kinds: Vec<PersonalKind>,
+    /// What happens.
+    pub action: FilterAction,
+}
+
+/// What happens to what a filter found.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FilterAction {
+    /// It is replaced by the name of its kind. Only for personal data.
+    Redact,
+    /// It does not pass.
+    Block,
+    /// It passes, and an event says so.
+    Warn,
+    /// It passes, and the worker's log says so.
+    Log,
+}
+
+/// A kind of content.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Category {
+    /// Contempt for people for what they are.
+    Hate,
+    /// Violence against others.
+    Violence,
+    /// Sexual content.
+    Sexual,
+    /// Violence against oneself.
+    SelfHarm,
+    /// Swearing.
+    Profanity,
+    /// Personal data.
+    Pii,
+}
+
+/// How much it takes: a low threshold lets the least pass.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Threshold {
+    /// Mild words are enough.
+    Low,
+    /// Plain ones are needed.
+    #[default]
+    Medium,
+    /// Only the worst.
+    High,
+}
+
+/// A kind of personal data that can be recognised by its form.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PersonalKind {
+    /// An e-mail address.
+    Email,
+    /// A telephone number.
+    Phone,
+    /// A social security number of the United States.
+    Ssn,
+    /// The number of a payment card.
+    CreditCard,
+    /// An IP address.
+    IpAddress,
+}
+
+impl PersonalKind {
+    /// All kinds.
+    pub const ALL: [Self; 5] = [Self::Email, Self::Phone, Self::Ssn, Self::CreditCard, Self::IpAddress];
+
+    /// The kind as in a manifest.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Email => "email",
+            Self::Phone => "phone",
+            Self::Ssn => "ssn",
+            Self::CreditCard => "credit_card",
+            Self::IpAddress => "ip_address",
+        }
+    }
+}
+
+impl Category {
+    /// All kinds.
+    pub const ALL: [Self; 6] =
+        [Self::Hate, Self::Violence, Self::Sexual, Self::SelfHarm, Self::Profanity, Self::Pii];
+
+    /// The kind as in a manifest.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Hate => "hate",
+            Self::Violence => "violence",
+            Self::Sexual => "sexual",
+            Self::SelfHarm => "self-harm",
+            Self::Profanity => "profanity",
+            Self::Pii => "pii",
+        }
+    }
+}
+
+impl Safety {
+    /// The rules about what leaves the worker.
+    pub fn leaving(&self) -> impl Iterator<Item = &PersonalRule> {
+        self.personal.iter().chain(&self.output)
+    }
+
+    /// Whether an answer has to be complete before any of it may leave, because it may be changed or withheld.
+    #[must_use]
+    pub fn holds_back(&self) -> bool {
+        self.leaving().any(|rule| matches!(rule.action, FilterAction::Redact | FilterAction::Block))
+    }
+}

@@ -1,0 +1,62 @@
+//! How an agent keeps state (OSSA `spec.state`, OSSA §3).
+
+use serde::{Deserialize, Serialize};
+
+/// How an agent keeps state.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StateOptions {
+    /// Whether, and for how long.
+    pub mode: StateMode,
+    /// What a turn sees of others.
+    pub isolation: Isolation,
+    /// How long a key is kept that is set without a time of its own, in seconds; `None` is without end.
+    pub ttl_seconds: Option<i64>,
+    /// The kind of storage that the manifest names. Turnstone keeps state in its own store; this is shown, not followed.
+    pub storage: Option<String>,
+}
+
+/// Whether state is kept, and for how long.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StateMode {
+    /// Not at all.
+    #[default]
+    Stateless,
+    /// As long as the engagement.
+    Session,
+    /// Across the engagements of one user with this agent.
+    LongRunning,
+}
+
+/// What a turn sees of turns that run at the same time, and what happens when they change the same (OSSA §3).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// Writes take effect at once and are never rolled back.
+    ReadUncommitted,
+    /// Each read sees what is committed at that moment; the last one to commit wins.
+    ReadCommitted,
+    /// All reads of a turn see the same; of two turns that write the same key the second one is run again.
+    RepeatableRead,
+    /// As if turns that use state ran one after the other.
+    #[default]
+    Serializable,
+}
+
+impl Isolation {
+    /// All levels.
+    pub const ALL: [Self; 4] =
+        [Self::ReadUncommitted, Self::ReadCommitted, Self::RepeatableRead, Self::Serializable];
+
+    /// The level as in a manifest.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadUncommitted => "read_uncommitted",
+            Self::ReadCommitted => "read_committed",
+            Self::RepeatableRead => "repeatable_read",
+            Self::Serializable => "serializable",
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `spec.identity`: the form of ids, and what is taken over of the caller's context (RS-01 … RS-05).
+
+use crate::problem::Problems;
+use crate::tree::Node;
+use turnstone_domain::agent::Identity;
+use turnstone_domain::ids::IdForm;
+
+/// Reads the section. The scope of an id does not change it: an interaction is a turn and an instance is a process,
+/// whatever is asked (RS-A8).
+pub(super) fn read(section: &Node, problems: &mut Problems) -> Identity {
+    let form = |id: &str| match section.at_path(&[id, "generation"]).and_then(Node::text) {
+        Some("ulid") => IdForm::Ulid,
+        // An id of a custom form is none that we know (RS-A13).
+        _ if section.get(id).is_some() => IdForm::UuidV4,
+        _ => IdForm::default(),
+    };
+    let flag = |key: &str| section.at_path(&["propagation", key]).and_then(Node::flag).unwrap_or(true);
+    let context = section.at_path(&["propagation", "trace_context"]);
+    if let Some(node) = context.filter(|node| matches!(node.text(), Some("b3" | "jaeger"))) {
+        let message = "`spec.identity.propagation.trace_context`: only W3C trace context is read; the caller's trace is not continued";
+        problems.warning(node.at, "OSSA-identity", message);
+    }
+    Identity {
+        instance_id: form("instance_id"),
+        session_id: form("session_id"),
+        interaction_id: form("interaction_id"),
+        inherit_session: flag("inherit_session"),
+        trace_context: context.is_none_or(|node| node.text() == Some("w3c")),
+        baggage: flag("baggage"),
+    }
+}

@@ -1,0 +1,32 @@
+//! `spec.state`: how the agent keeps state (RS-28 … RS-30). `none` is `stateless` and `persistent` is `long_running`.
+
+use crate::problem::Problems;
+use crate::tree::Node;
+use turnstone_domain::agent::{Isolation, StateMode, StateOptions};
+
+/// Reads the section.
+pub(super) fn read(section: &Node, problems: &mut Problems) -> StateOptions {
+    let text = |path: &[&str]| section.at_path(path).and_then(Node::text);
+    let enabled = section.get("enabled").and_then(Node::flag);
+    let mode = match (text(&["mode"]), enabled) {
+        (_, Some(false)) => StateMode::Stateless,
+        (Some("long_running" | "persistent"), _) => StateMode::LongRunning,
+        (Some("session"), _) | (None, Some(true)) => StateMode::Session,
+        _ => StateMode::Stateless,
+    };
+    let isolation = text(&["isolation_level"])
+        .and_then(|word| Isolation::ALL.into_iter().find(|level| level.as_str() == word));
+    let ttl = section.get("ttl_seconds").or_else(|| section.get("ttl"));
+    let ttl_seconds = ttl.and_then(Node::number);
+    if let Some(node) = ttl.filter(|_| ttl_seconds.is_none_or(|seconds| seconds < 1.0)) {
+        let message = "`spec.state.ttl` must be a number of seconds, at least 1";
+        problems.error(node.at, "OSSA-state", message);
+    }
+    StateOptions {
+        mode,
+        isolation: isolation.unwrap_or_default(),
+        // `as` saturates, and the number is at least one.
+        ttl_seconds: ttl_seconds.map(|seconds| seconds as i64),
+        storage: text(&["storage", "type"]).or_else(|| text(&["storage", "backend"])).map(str::to_owned),
+    }
+}

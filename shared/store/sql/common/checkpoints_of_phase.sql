@@ -1,0 +1,8 @@
+-- Checkpoints of one phase of an engagement, newest first.
+SELECT j.id AS job_id, c.job_seq, c.turn, c.phase, c.version, c.body, c.duration_ms, c.tokens_in, c.tokens_out, c.at
+FROM engagements AS e
+JOIN jobs AS j ON j.engagement_seq = e.seq
+JOIN checkpoints AS c ON c.job_seq = j.seq
+WHERE e.id = $1 AND c.phase = $2
+ORDER BY c.turn DESC
+LIMIT $3

@@ -1,0 +1,78 @@
+//! What becomes of messages that do not fit into the window (OSSA §4, RS-52).
+
+use super::{conversation, desk, job, told};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicI64, Ordering};
+use turnstone_domain::JobState;
+use turnstone_tests::{Fleet, Reply};
+
+const SUMMARIZE: &str = "  tools: [{type: http, name: search}]\n  conversation_memory: {window_size: 6, summarization: summarize}\n";
+
+fn is_summary(request: &Value) -> bool {
+    request["messages"][0]["content"].as_str().is_some_and(|system| system.starts_with("You sum up"))
+}
+
+/// Asks for nine calls, and sums up whenever it is asked for that.
+fn nine_calls() -> impl Fn(&Value) -> Reply + Send + Sync {
+    let asked = AtomicI64::new(0);
+    move |request| {
+        if is_summary(request) {
+            return Reply::Text("they searched".to_owned(), (40, 4));
+        }
+        match asked.fetch_add(1, Ordering::SeqCst) {
+            n @ 0..9 => Reply::call("search", json!({"n": n})),
+            _ => Reply::text("done"),
+        }
+    }
+}
+
+/// OSSA §4 `summarize`: a summary is bought through the budget, stands in the place of what it sums up, and is made now and
+/// then, not in every turn.
+#[tokio::test]
+async fn a_summary_is_paid_for_and_replaces_what_it_sums_up() {
+    let fleet = desk(SUMMARIZE, nine_calls()).await;
+    let id = fleet.push(&job(&json!(["go"]))).await;
+    let done = fleet.settled(&id).await;
+    assert_eq!(done["state"], "completed", "{done:#}");
+    let calls = fleet.models.calls();
+    let summaries = calls.iter().filter(|call| is_summary(&call.request)).count();
+    assert!((2..=5).contains(&summaries), "{summaries}");
+    let reported: i64 = calls.iter().map(|call| call.reported).sum();
+    assert_eq!(done["ext_agent_tokens_used"], reported, "also the summaries");
+    let events = told(&fleet, &id, "history.summarized").await;
+    assert_eq!(events.len(), summaries);
+    assert_eq!((&events[0]["tokens_in"], &events[0]["tokens_out"]), (&json!(40), &json!(4)));
+    let last = calls.last().unwrap().request["messages"].as_array().unwrap().clone();
+    assert_eq!(last[1]["content"], "go", "the input stays");
+    let summed =
+        last.iter().filter(|m| m["content"].as_str().is_some_and(|c| c.starts_with("Summary of"))).count();
+    assert_eq!(summed, 1, "{last:#?}");
+    assert!(last.len() <= 3 + 8, "{last:#?}");
+    assert_eq!(conversation(&fleet, &id).await.len(), 1 + 9 * 2 + 1 + summaries, "the whole history is kept");
+    fleet.end().await;
+}
+
+/// OSSA §4: a summary that is durable is never bought again, also when its worker dies right after it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_summary_is_not_bought_again_after_a_crash() {
+    let fleet = Fleet::builder().workers(0).model(nine_calls()).start().await;
+    super::register(&fleet, SUMMARIZE).await;
+    let id = fleet.push(&job(&json!(["go"]))).await;
+    // The first summary is made before the model is asked in turn 4; the worker dies before that answer is durable.
+    let mut worker = crate::crash::spawn(&fleet, 1, Some("4:infer:before"));
+    let stdin = worker.stdin.take();
+    worker.wait().await.unwrap();
+    drop(stdin);
+    let before = fleet.models.calls().iter().filter(|call| is_summary(&call.request)).count();
+    assert_eq!(before, 1);
+    fleet.release_all().await;
+    let second = crate::crash::spawn(&fleet, 1, None);
+    let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+    drop(second);
+    assert_eq!(done["state"], "completed");
+    let until: Vec<Value> =
+        conversation(&fleet, &id).await.into_iter().filter(|m| !m["summary_until"].is_null()).collect();
+    let summaries = fleet.models.calls().iter().filter(|call| is_summary(&call.request)).count();
+    assert_eq!(summaries, until.len(), "each summary was asked for once");
+    fleet.end().await;
+}

@@ -1,0 +1,62 @@
+//! What comes into a turn and what is said to the model: ids and context (INIT), messages and filters (NORM), prompt and
+//! memory (INFER). Each test names the row of the checklist that it shows.
+
+mod filters;
+mod identity;
+mod memory;
+mod messages;
+mod prompts;
+
+use serde_json::{Value, json};
+use turnstone_tests::{Fleet, Reply};
+
+/// Registers an OSSA manifest with these lines below `spec`, each indented by two spaces.
+pub async fn register(fleet: &Fleet, spec: &str) {
+    let manifest = format!(
+        "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {{name: desk}}\nspec:\n  role: You are the desk.\n{spec}"
+    );
+    let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
+    assert!(status.is_success(), "{body:#}");
+}
+
+/// A job for that agent.
+pub fn job(args: &Value) -> Value {
+    json!({"type": "agent.desk", "args": args, "ext_agent_model": "m", "meta": {"agent": "desk"},
+           "options": {"retry": {"max_attempts": 3, "jitter": false}}})
+}
+
+/// A fleet with this agent and this model.
+pub async fn desk(spec: &str, script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Fleet {
+    let fleet = Fleet::builder().model(script).start().await;
+    register(&fleet, spec).await;
+    fleet
+}
+
+/// Bodies of the checkpoints of one phase, oldest first.
+pub async fn bodies(fleet: &Fleet, id: &str, phase: &str) -> Vec<Value> {
+    let engagement = fleet.engagement_of(id).await;
+    let mut found = Vec::new();
+    for page in 1.. {
+        let path = format!("/engagements/{engagement}/checkpoints?bodies=true&per_page=100&page={page}");
+        let answer = fleet.get(&path).await;
+        let rows = answer["checkpoints"].as_array().cloned().unwrap();
+        found.extend(rows.into_iter().filter(|row| row["phase"] == phase).map(|row| row["body"].clone()));
+        if answer["pagination"]["has_more"] == false {
+            break;
+        }
+    }
+    found
+}
+
+/// The conversation as clients see it.
+pub async fn conversation(fleet: &Fleet, id: &str) -> Vec<Value> {
+    let engagement = fleet.engagement_of(id).await;
+    fleet.get(&format!("/engagements/{engagement}/messages")).await["messages"].as_array().cloned().unwrap()
+}
+
+/// Data of the job's events of one name.
+pub async fn told(fleet: &Fleet, id: &str, name: &str) -> Vec<Value> {
+    let events = fleet.get(&format!("/ojs/v1/jobs/{id}/events?limit=1000")).await;
+    let events = events["events"].as_array().cloned().unwrap();
+    events.into_iter().filter(|event| event["name"] == name).map(|event| event["data"].clone()).collect()
+}

@@ -1,0 +1,284 @@
+//! State that agents keep between turns: tools of the model, committed by PERSIST or rolled back (OSSA §1.6 and §3,
+//! RS-28 … RS-31, RS-44; facts §6.2 cases 3 and 4).
+
+use crate::inputs::{bodies, desk, job, register, told};
+use serde_json::{Value, json};
+use turnstone_domain::JobState;
+use turnstone_tests::{Fleet, Reply, model_server};
+
+const SESSION: &str =
+    "  state: {mode: session}\n  tools: [{type: http, name: search}, {type: http, name: book}]\n";
+
+/// Answers with these calls, turn by turn, and then with a text.
+fn calls(turns: Vec<Vec<(&'static str, Value)>>) -> impl Fn(&Value) -> Reply + Send + Sync {
+    move |request| {
+        let done = model_server::outcomes(request);
+        let mut before = 0;
+        for turn in &turns {
+            if before == done {
+                let calls = turn.iter().map(|(name, arguments)| ((*name).to_owned(), arguments.clone()));
+                return Reply::Calls(calls.collect(), (12, 7));
+            }
+            before += turn.len();
+        }
+        Reply::text("done")
+    }
+}
+
+async fn state(fleet: &Fleet, id: &str) -> Value {
+    let engagement = fleet.engagement_of(id).await;
+    fleet.get(&format!("/engagements/{engagement}/state")).await
+}
+
+fn keys(state: &Value) -> Value {
+    let entries = state["entries"].as_array().unwrap().iter();
+    entries
+        .map(|entry| (entry["key"].as_str().unwrap().to_owned(), entry["value"].clone()))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+/// Outcomes as the last request told them to the model, in order.
+fn outcomes(fleet: &Fleet) -> Vec<Value> {
+    let calls = fleet.models.calls();
+    let messages = calls.last().unwrap().request["messages"].as_array().unwrap().clone();
+    let told = messages.iter().filter(|message| message["role"] == "tool");
+    told.map(|m| m["content"].as_str().map(|c| serde_json::from_str(c).unwrap_or(json!(c))).unwrap())
+        .collect()
+}
+
+/// RS-28, RS-31, RT-4: state across turns; each turn's changes are one record in the audit, and the state is visible.
+#[tokio::test]
+async fn state_is_kept_across_turns_and_recorded() {
+    let script = calls(vec![
+        vec![
+            ("state_set", json!({"key": "plan", "value": {"step": 1}})),
+            ("state_append", json!({"key": "log", "value": "a"})),
+        ],
+        vec![("state_get", json!({"key": "plan"})), ("state_append", json!({"key": "log", "value": "b"}))],
+        vec![("state_delete", json!({"key": "plan"})), ("state_get_many", json!({"keys": ["plan", "log"]}))],
+    ]);
+    let fleet = desk(SESSION, script).await;
+    let id = fleet.push(&job(&json!(["go"]))).await;
+    assert_eq!(fleet.settled(&id).await["state"], "completed");
+    let told_to_model = outcomes(&fleet);
+    assert_eq!(told_to_model[2]["value"], json!({"step": 1}), "{told_to_model:#?}");
+    assert_eq!(told_to_model[5]["values"], json!({"log": ["a", "b"]}));
+    let shown = state(&fleet, &id).await;
+    assert_eq!((keys(&shown), &shown["version"]), (json!({"log": ["a", "b"]}), &json!(3)), "{shown:#}");
+    assert_eq!((&shown["mode"], &shown["isolation_level"]), (&json!("session"), &json!("serializable")));
+    let engagement = fleet.engagement_of(&id).await;
+    let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
+    let records = audit["state"].as_array().unwrap();
+    assert_eq!(records.len(), 3, "{records:#?}");
+    assert_eq!(records[0]["status"], "committed");
+    let second = &records[1]["changes"][0];
+    assert_eq!((&second["key"], &second["operation"]), (&json!("log"), &json!("append")));
+    assert_eq!((&second["previous_value"], &second["new_value"]), (&json!(["a"]), &json!(["a", "b"])));
+    assert!(second["timestamp"].as_str().unwrap().ends_with('Z'));
+    let events = told(&fleet, &id, "state.changed").await;
+    assert_eq!(events.len(), 3);
+    assert_eq!(events[0]["transaction_id"], records[0]["transaction_id"]);
+    fleet.end().await;
+}
+
+/// RS-29, RS-44, facts §6.2 case 3: a turn that fails leaves the state as the turn before it left it.
+#[tokio::test]
+async fn a_failed_turn_takes_its_changes_back() {
+    let script = calls(vec![
+        vec![("state_set", json!({"key": "a", "value": 1}))],
+        vec![
+            ("state_set", json!({"key": "a", "value": 2})),
+            ("state_set", json!({"key": "b", "value": 3})),
+            ("hang", json!({})),
+        ],
+    ]);
+    let spec = "  state: {mode: session}\n  tools: [{type: http, name: hang}]\n";
+    let fleet = desk(spec, script).await;
+    let mut hanging = job(&json!(["go"]));
+    hanging["options"] = json!({"timeout_ms": 1500, "retry": {"max_attempts": 1}});
+    let id = fleet.push(&hanging).await;
+    let done = fleet.settled(&id).await;
+    assert_eq!(done["state"], "discarded", "{done:#}");
+    assert_eq!(keys(&state(&fleet, &id).await), json!({"a": 1}));
+    let rolled_back = told(&fleet, &id, "state.rolled_back").await;
+    assert_eq!(rolled_back[0]["changes"].as_array().unwrap().len(), 2, "{rolled_back:#?}");
+    fleet.end().await;
+}
+
+/// Facts §6.2 case 3: `read_uncommitted` writes at once and keeps everything, also when the turn fails.
+#[tokio::test]
+async fn read_uncommitted_keeps_everything() {
+    let script = calls(vec![vec![
+        ("state_set", json!({"key": "a", "value": 1})),
+        ("state_rollback", json!({})),
+        ("hang", json!({})),
+    ]]);
+    let spec =
+        "  state: {mode: session, isolation_level: read_uncommitted}\n  tools: [{type: http, name: hang}]\n";
+    let fleet = desk(spec, script).await;
+    let mut hanging = job(&json!(["go"]));
+    hanging["options"] = json!({"timeout_ms": 1500, "retry": {"max_attempts": 1}});
+    let id = fleet.push(&hanging).await;
+    assert_eq!(fleet.settled(&id).await["state"], "discarded");
+    assert_eq!(keys(&state(&fleet, &id).await), json!({"a": 1}));
+    assert!(told(&fleet, &id, "state.rolled_back").await.is_empty());
+    fleet.end().await;
+}
+
+/// OSSA §3: partial rollback to a named checkpoint; bounds and errors are told to the model, and the run goes on.
+#[tokio::test]
+async fn the_model_rolls_back_and_hears_of_its_errors() {
+    let script = calls(vec![vec![
+        ("state_set", json!({"key": "a", "value": 1})),
+        ("state_checkpoint", json!({})),
+        ("state_set", json!({"key": "b", "value": 2})),
+        ("state_rollback", json!({"checkpoint": "checkpoint-1"})),
+        ("state_rollback", json!({"checkpoint": "nowhere"})),
+        ("state_set", json!({"key": "k".repeat(1024 * 1024), "value": 1})),
+        ("state_append", json!({"key": "a", "value": 1})),
+        ("state_get", json!({"name": "a"})),
+    ]]);
+    let fleet = desk(SESSION, script).await;
+    let id = fleet.push(&job(&json!(["go"]))).await;
+    assert_eq!(fleet.settled(&id).await["state"], "completed");
+    assert_eq!(keys(&state(&fleet, &id).await), json!({"a": 1}));
+    let told_to_model = outcomes(&fleet);
+    assert_eq!(told_to_model[3]["rolled_back"], 1, "{told_to_model:#?}");
+    for refused in &told_to_model[4..7] {
+        assert!(refused.as_str().unwrap().starts_with("error STATE_ERROR"), "{refused}");
+    }
+    assert!(told_to_model[7].as_str().unwrap().starts_with("error SCHEMA_VIOLATION"));
+    fleet.end().await;
+}
+
+/// A stateless agent has no such tools, and a model that calls one is told so.
+#[tokio::test]
+async fn a_stateless_agent_keeps_nothing() {
+    let fleet = desk(
+        "  tools: [{type: http, name: search}]\n",
+        calls(vec![vec![("state_set", json!({"key": "a", "value": 1}))]]),
+    )
+    .await;
+    let id = fleet.push(&job(&json!(["go"]))).await;
+    assert_eq!(fleet.settled(&id).await["state"], "completed");
+    let offered = fleet.models.calls()[0].request["tools"].to_string();
+    assert!(!offered.contains("state_set"), "{offered}");
+    assert!(outcomes(&fleet)[0].as_str().unwrap().contains("no tool `state_set`"));
+    assert_eq!(state(&fleet, &id).await["entries"], json!([]));
+    fleet.end().await;
+}
+
+const SHARED: &str = "  state: {mode: long_running}\n  tools: [{type: http, name: search}]\n";
+
+fn job_of(user: &str) -> Value {
+    let mut job = job(&json!([user]));
+    job["meta"]["user"] = json!({"id": user});
+    job
+}
+
+/// State of mode `long_running` is there in the next engagement of the same user, and of nobody else.
+#[tokio::test]
+async fn state_outlives_its_engagement_for_the_same_user() {
+    let fleet = desk(SHARED, calls(vec![vec![("state_append", json!({"key": "visits", "value": 1}))]])).await;
+    for (user, visits) in [("ann", 1), ("ann", 2), ("bob", 1)] {
+        let id = fleet.push(&job_of(user)).await;
+        assert_eq!(fleet.settled(&id).await["state"], "completed");
+        let shown = state(&fleet, &id).await;
+        assert_eq!(
+            (shown["entries"][0]["value"].as_array().unwrap().len(), &shown["shared"]),
+            (visits, &json!(true))
+        );
+    }
+    fleet.end().await;
+}
+
+/// RS-30: two turns that read the same state; the one that commits second is run again and loses nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conflict_runs_the_turn_again() {
+    let script = |request: &Value| {
+        let again = request["messages"].to_string().contains("were rolled back");
+        match model_server::outcomes(request) {
+            0 => Reply::call("state_append", json!({"key": "visits", "value": 1})),
+            1 if again => Reply::call("state_append", json!({"key": "visits", "value": 2})),
+            _ => Reply::text("done"),
+        }
+    };
+    let mut fleet = Fleet::builder().workers(0).model(script).start().await;
+    register(&fleet, SHARED).await;
+    let slow = fleet.push(&job_of("ann")).await;
+    // It dies when it has read the state and is about to commit its change. Nobody takes it up for now.
+    let mut worker = crate::crash::spawn(&fleet, 1, Some("1:exec:after"));
+    let stdin = worker.stdin.take();
+    worker.wait().await.unwrap();
+    drop(stdin);
+    let (status, body) =
+        fleet.post(&format!("/ojs/v1/agents/{slow}/pause"), &json!({"reason": "later"})).await;
+    assert!(status.is_success(), "{body}");
+    fleet.release_all().await;
+    fleet.add_worker(4);
+    let quick = fleet.push(&job_of("ann")).await;
+    assert_eq!(fleet.settled(&quick).await["state"], "completed");
+    let (status, body) =
+        fleet.post(&format!("/ojs/v1/agents/{slow}/resume"), &json!({"approved": true})).await;
+    assert!(status.is_success(), "{body}");
+    let done = finish(&fleet, &slow).await;
+    assert_eq!(done["state"], "completed", "{done:#}");
+    let shown = state(&fleet, &slow).await;
+    assert_eq!(shown["entries"][0]["value"], json!([1, 2]), "no update is lost: {shown:#}");
+    let failed = told(&fleet, &slow, "job.failed").await;
+    assert_eq!((failed.len(), &failed[0]["code"]), (1, &json!("BACKEND_ERROR")), "{failed:#?}");
+    assert_eq!(told(&fleet, &slow, "state.rolled_back").await.len(), 1);
+    let turns: Vec<i64> = bodies(&fleet, &slow, "init")
+        .await
+        .iter()
+        .map(|turn| turn["turn_number"].as_i64().unwrap())
+        .collect();
+    assert_eq!(turns, [1, 2, 3], "the turn that lost, the turn in its place, and the answer");
+    fleet.end().await;
+}
+
+/// Waits for the end of a job, and lets time pass for its retries.
+async fn finish(fleet: &Fleet, id: &str) -> Value {
+    loop {
+        let job = fleet.wait_for(id, &[JobState::Completed, JobState::Discarded, JobState::Retryable]).await;
+        if job["state"] != "retryable" {
+            return job;
+        }
+        fleet.clock.advance_ms(60_000);
+        fleet.tick().await;
+    }
+}
+
+/// Facts §6.2 case 4: killed around PERSIST, the state is committed once and no tool is called again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_around_persist_commits_once() {
+    for point in ["1:outcome:after", "1:exec:after", "1:persist:before", "1:persist:after", "1:emit:before"] {
+        let script = calls(vec![vec![
+            ("state_append", json!({"key": "log", "value": "before"})),
+            ("search", json!({"n": 1})),
+            ("state_append", json!({"key": "log", "value": "after"})),
+        ]]);
+        let fleet = Fleet::builder().workers(0).model(script).start().await;
+        register(&fleet, SESSION).await;
+        let id = fleet.push(&job(&json!(["go"]))).await;
+        let mut worker = crate::crash::spawn(&fleet, 1, Some(point));
+        let stdin = worker.stdin.take();
+        worker.wait().await.unwrap();
+        drop(stdin);
+        fleet.release_all().await;
+        let second = crate::crash::spawn(&fleet, 1, None);
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded, JobState::Pending]).await;
+        drop(second);
+        assert_eq!(done["state"], "completed", "{point}: {done:#}");
+        let shown = state(&fleet, &id).await;
+        assert_eq!(
+            (keys(&shown), &shown["version"]),
+            (json!({"log": ["before", "after"]}), &json!(1)),
+            "{point}"
+        );
+        assert_eq!(fleet.tools.calls().len(), 1, "{point}");
+        assert_eq!(fleet.models.calls().len(), 2, "{point}");
+        fleet.place.check().await;
+    }
+}

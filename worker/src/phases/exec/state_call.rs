@@ -1,0 +1,99 @@
+//! Calls of the operations on the agent's own state (OSSA §3). They happen in memory, so there is nothing to send and
+//! nothing whose outcome could get lost: intent and outcome are one row, durable with the next barrier.
+
+use super::call::{self, Call};
+use crate::model::ToolOffer;
+use crate::phases::infer;
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use turnstone_domain::agent::{AgentDefinition, StateMode, ToolChoice};
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::message::{Message, RequestedCall};
+use turnstone_domain::session_state::{Operation, TOOLS};
+use turnstone_domain::tool_call::ToolOutcome;
+
+/// The operations that the model may call: all of them, when the agent keeps state. A tool of the agent's own that has
+/// the name of one goes before it.
+pub fn offers(agent: &AgentDefinition) -> Vec<ToolOffer> {
+    if agent.state.mode == StateMode::Stateless || agent.tool_choice == ToolChoice::None {
+        return Vec::new();
+    }
+    let own = TOOLS.iter().filter(|(name, _, _)| agent.capability(name).is_none());
+    own.map(|(name, description, schema)| ToolOffer {
+        name: (*name).to_owned(),
+        description: (*description).to_owned(),
+        input_schema: schema(),
+    })
+    .collect()
+}
+
+/// Whether a call means the agent's state.
+pub fn is_one(agent: &AgentDefinition, name: &str) -> bool {
+    Operation::is_one(name) && offers(agent).iter().any(|offer| offer.name == name)
+}
+
+/// Does what a call asks for.
+///
+/// # Errors
+/// [`Stop::Store`] and [`Stop::LeaseLost`].
+pub async fn run(turn: &mut Turn, position: usize, asked: RequestedCall, allowed: bool) -> Result<(), Stop> {
+    let outcome = match allowed && infer::may_call(turn) {
+        true => outcome(turn, &asked).await?,
+        false => {
+            ToolOutcome::refused(FailureKind::Validation.code(), "no more tools may be called in this turn")
+        }
+    };
+    let outcome = turn.screen_outcome(&asked.name, outcome);
+    let call = Call { asked, position, journalled: None };
+    if !turn.recalled_calls.iter().any(|row| row.call_id == call.asked.call_id) {
+        let intent = call::intend(turn, &call, true, false);
+        turn.pending().tool_calls.push(intent);
+    }
+    call::note_outcome(turn, &call, &outcome, 0, false);
+    turn.say(Message::tool(call.asked.call_id.clone(), outcome.for_model()));
+    at_once(turn).await
+}
+
+async fn outcome(turn: &mut Turn, asked: &RequestedCall) -> Result<ToolOutcome, Stop> {
+    let operation = match Operation::read(&asked.name, &asked.arguments) {
+        Ok(operation) => operation,
+        Err(why) => {
+            return Ok(ToolOutcome::refused(
+                "SCHEMA_VIOLATION",
+                format!("the arguments do not match the schema of `{}`: {why}", asked.name),
+            ));
+        }
+    };
+    let Some(scope) = turn.state_scope() else {
+        return Ok(ToolOutcome::refused(FailureKind::ToolNotFound.code(), "this agent keeps no state"));
+    };
+    turn.look_at_state(&scope).await?;
+    let now = turn.deps.clock.now();
+    if turn.buffer.as_ref().is_some_and(turnstone_domain::session_state::Buffer::looks_each_time) {
+        let snapshot = turn.deps.ledger.state(&scope, now).await?;
+        if let Some(buffer) = &mut turn.buffer {
+            buffer.see(snapshot);
+        }
+    }
+    let Some(buffer) = &mut turn.buffer else {
+        return Ok(ToolOutcome::refused(FailureKind::State.code(), "the state was not read"));
+    };
+    Ok(match buffer.apply(&operation, now) {
+        Ok(mut output) => {
+            // Where a turn that another process goes on with has read from.
+            output["version"] = buffer.version().into();
+            ToolOutcome::Success { output }
+        }
+        Err(why) => ToolOutcome::failed("STATE_ERROR", why),
+    })
+}
+
+/// Under `read_uncommitted` a change takes effect with the outcome of its call.
+async fn at_once(turn: &mut Turn) -> Result<(), Stop> {
+    let Some(scope) = turn.state_scope() else { return Ok(()) };
+    let Some(buffer) = turn.buffer.as_mut().filter(|buffer| buffer.writes_at_once()) else { return Ok(()) };
+    let Some(commit) = buffer.commit(&scope) else { return Ok(()) };
+    buffer.committed();
+    turn.pending().state = Some(commit);
+    turn.barrier().await
+}

@@ -1,0 +1,81 @@
+//! The summary that takes the place of what does not fit into the window any more (OSSA §4 `summarize`, RS-52).
+//!
+//! It is bought like an answer: reserved before the call, and durable with what it cost before anything is built on it.
+//! A worker that goes on after a crash finds it among the messages and does not ask again.
+
+use super::allowed;
+use super::ask::{Answered, ask};
+use crate::model::ModelRequest;
+use crate::turn::conversation::Overflow;
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use turnstone_domain::EventName;
+use turnstone_domain::agent::{OutputContract, ToolChoice};
+use turnstone_domain::budget::{self, BudgetMove};
+use turnstone_domain::message::{Message, Role};
+
+/// The most tokens of a summary.
+const MOST_TOKENS: i64 = 1024;
+
+const TASK: &str = "You sum up the earlier part of a conversation between a user, an assistant and its tools, so that the \
+                    assistant can go on without it. Keep facts, numbers, names, decisions, and what is still to be done. \
+                    Leave out greetings and how things were found. Answer with the summary only.";
+
+/// Asks for a summary when one is due. What the budget does not allow to be summed up is left out instead.
+///
+/// # Errors
+/// As the main call of the phase.
+pub async fn make(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
+    let Some(overflow) = turn.conversation.overflow(&turn.agent.memory) else { return Ok(()) };
+    let request = request(turn, &overflow);
+    let Some(allowance) = allowed(turn, &request) else {
+        turn.conversation.forget_before(overflow.until);
+        return Ok(());
+    };
+    let request = ModelRequest { max_tokens: allowance.max_tokens, ..request };
+    let Answered { provider, mut answer, pass } =
+        ask(turn, request, allowance.reserve, false, draining).await?;
+    let used = budget::book(answer.usage.map(|usage| usage.total()), allowance.reserve);
+    let tokens_in = answer.usage.map_or(0, |usage| usage.input.clamp(0, used));
+    turn.pending().budget = Some(BudgetMove::Settle { reserved: allowance.reserve, used });
+    let blocked = turn.screen_answer(&mut answer);
+    let facts = json!({"messages": overflow.messages.len(), "model": answer.model, "provider": provider,
+                       "tokens_in": tokens_in, "tokens_out": used - tokens_in});
+    turn.event(EventName::HistorySummarized, facts);
+    let text = format!("Summary of the conversation so far: {}", answer.content.unwrap_or_default());
+    turn.say(Message { summary_until: Some(overflow.until), ..Message::text(Role::System, text) });
+    let durable = turn.barrier().await;
+    if let Some(pass) = pass {
+        turn.deps.limits.settle(&*turn.deps.clock, &pass, used).await;
+    }
+    durable?;
+    blocked.map_or(Ok(()), |error| Err(error.into()))
+}
+
+fn request(turn: &Turn, overflow: &Overflow) -> ModelRequest {
+    let said: Vec<String> = overflow.messages.iter().map(line).collect();
+    ModelRequest {
+        system: TASK.to_owned(),
+        messages: vec![Message::text(Role::User, said.join("\n\n"))],
+        tools: Vec::new(),
+        tool_choice: ToolChoice::None,
+        max_tokens: super::most_tokens(turn).min(MOST_TOKENS),
+        output: OutputContract::default(),
+        ..super::plain_request(turn)
+    }
+}
+
+/// A message as a line of the transcript.
+fn line(message: &Message) -> String {
+    let who = match message.role {
+        Role::User => "User",
+        Role::System => "Note",
+        Role::Assistant => "Assistant",
+        Role::Tool => "Tool",
+    };
+    let calls =
+        message.tool_calls.iter().map(|call| format!(" [calls {} with {}]", call.name, call.arguments));
+    format!("{who}: {}{}", message.content, calls.collect::<String>())
+}

@@ -1,0 +1,233 @@
+//! The agent's filters: what comes in, what tools and models say, and what leaves in events and errors (RS-08, RS-23).
+//!
+//! Texts are changed before anything is stored, sent or logged, so that nobody outside of the worker ever sees what was
+//! to be redacted. The arguments of a call reach their tool as the model wrote them.
+
+use super::state::Turn;
+use crate::model::ModelAnswer;
+use serde_json::{Value, json};
+use turnstone_domain::agent::safety::{FilterAction, PersonalKind, PersonalRule};
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::message::{ContentPart, Message, part};
+use turnstone_domain::screen::{content, personal};
+use turnstone_domain::tool_call::ToolOutcome;
+use turnstone_domain::{EventName, JobError};
+
+/// Stands for an answer that a filter blocked.
+const WITHHELD: &str = "(withheld by a filter of the agent)";
+
+impl Turn {
+    /// Checks what comes in, and redacts it where the agent asks for that.
+    ///
+    /// # Errors
+    /// [`FailureKind::ContentFiltered`] when a filter blocks it.
+    pub fn screen_inputs(&mut self, messages: &mut [Message]) -> Result<(), JobError> {
+        if let Some(rule) = self.agent.safety.content.clone() {
+            let mut found: Vec<&str> = Vec::new();
+            for message in messages.iter() {
+                found.extend(content::found(&rule, &message.content).into_iter().map(|one| one.as_str()));
+            }
+            found.sort_unstable();
+            found.dedup();
+            self.act("input", None, rule.action, &found)?;
+        }
+        let Some(rule) = self.agent.safety.personal.clone() else { return Ok(()) };
+        let mut found = Vec::new();
+        for message in messages.iter_mut() {
+            found.extend(personal::kinds_in(&rule.kinds, &Value::from(message.content.as_str())));
+            if rule.action == FilterAction::Redact {
+                redact_message(&rule.kinds, message);
+            }
+        }
+        self.act("input", None, rule.action, &names(found))
+    }
+
+    /// What may be told of a tool's outcome.
+    #[must_use]
+    pub fn screen_outcome(&mut self, tool: &str, outcome: ToolOutcome) -> ToolOutcome {
+        let mut outcome = outcome;
+        for rule in self.leaving() {
+            let (kinds, redact) = (&rule.kinds, rule.action == FilterAction::Redact);
+            let found = match &mut outcome {
+                ToolOutcome::Success { output } => {
+                    let found = personal::kinds_in(kinds, output);
+                    if redact && !found.is_empty() {
+                        personal::redact(kinds, output);
+                    }
+                    found
+                }
+                ToolOutcome::Error { message, .. } => {
+                    let found = personal::kinds_in(kinds, &Value::from(message.as_str()));
+                    if redact {
+                        personal::replace(kinds, message);
+                    }
+                    found
+                }
+            };
+            if let Err(blocked) = self.act("tool", Some(tool), rule.action, &names(found)) {
+                outcome = ToolOutcome::failed(blocked.kind.code(), blocked.message);
+            }
+        }
+        outcome
+    }
+
+    /// What may be told of a model's answer; the error when none of it may. It is paid for all the same.
+    pub fn screen_answer(&mut self, answer: &mut ModelAnswer) -> Option<JobError> {
+        let mut blocked = None;
+        for rule in self.leaving() {
+            let Some(text) = &mut answer.content else { continue };
+            let found = personal::kinds_in(&rule.kinds, &Value::from(text.as_str()));
+            if found.is_empty() {
+                continue;
+            }
+            if rule.action == FilterAction::Redact {
+                redact_answer(&rule.kinds, text);
+            }
+            if let Err(error) = self.act("answer", None, rule.action, &names(found)) {
+                answer.content = Some(WITHHELD.to_owned());
+                answer.tool_calls.clear();
+                blocked = Some(error);
+            }
+        }
+        blocked
+    }
+
+    /// Redacts the data of an event, where the agent wants personal data to be redacted or blocked.
+    pub fn screen_event(&self, data: &mut Value) {
+        for rule in self.agent.safety.leaving().filter(|rule| changes(rule)) {
+            personal::redact(&rule.kinds, data);
+        }
+    }
+
+    /// Redacts what an error says.
+    #[must_use]
+    pub fn screen_error(&self, mut error: JobError) -> JobError {
+        for rule in self.agent.safety.leaving().filter(|rule| changes(rule)) {
+            personal::replace(&rule.kinds, &mut error.message);
+            error.details.values_mut().for_each(|fact| {
+                personal::redact(&rule.kinds, fact);
+            });
+        }
+        error
+    }
+
+    fn leaving(&self) -> Vec<PersonalRule> {
+        self.agent.safety.leaving().cloned().collect()
+    }
+
+    /// Does what a rule asks for with what it found.
+    fn act(
+        &mut self,
+        place: &str,
+        tool: Option<&str>,
+        action: FilterAction,
+        found: &[&str],
+    ) -> Result<(), JobError> {
+        if found.is_empty() {
+            return Ok(());
+        }
+        if action == FilterAction::Log {
+            tracing::info!(
+                job = %self.job.id,
+                turn = self.position.turn,
+                place,
+                found = found.join(", "),
+                "a filter of the agent found something; its action is `log`, so it passes"
+            );
+            return Ok(());
+        }
+        let mut data = json!({"where": place, "found": found, "action": action});
+        if let Some(tool) = tool {
+            data["name"] = tool.into();
+        }
+        self.event(EventName::ContentFlagged, data);
+        if action != FilterAction::Block {
+            return Ok(());
+        }
+        let (what, who) =
+            (found.join(", "), tool.map_or_else(|| place.to_owned(), |tool| format!("`{tool}`")));
+        let message = match place {
+            "input" => format!("the agent's filter blocks this input: {what}; no model was asked"),
+            "tool" => format!("the agent's filter blocks what {who} returned: {what}"),
+            _ => format!("the agent's filter blocks the model's answer: {what}"),
+        };
+        Err(JobError::new(FailureKind::ContentFiltered, message).with("found", json!(found)))
+    }
+}
+
+fn changes(rule: &PersonalRule) -> bool {
+    matches!(rule.action, FilterAction::Redact | FilterAction::Block)
+}
+
+fn names(mut kinds: Vec<PersonalKind>) -> Vec<&'static str> {
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds.into_iter().map(PersonalKind::as_str).collect()
+}
+
+fn redact_message(kinds: &[PersonalKind], message: &mut Message) {
+    if message.parts.is_empty() {
+        // What arrived as JSON stays JSON.
+        redact_answer(kinds, &mut message.content);
+        return;
+    }
+    for part in &mut message.parts {
+        match part {
+            ContentPart::Text { text } => drop(personal::replace(kinds, text)),
+            ContentPart::File { name, content, .. } => {
+                personal::replace(kinds, name);
+                personal::replace(kinds, content);
+            }
+            ContentPart::Image { .. } => {}
+        }
+    }
+    message.content = part::as_text(&message.parts);
+}
+
+/// Redacts a text; one that is JSON stays JSON.
+fn redact_answer(kinds: &[PersonalKind], text: &mut String) {
+    let json = text.trim_start().starts_with(['{', '[']).then(|| serde_json::from_str::<Value>(text).ok());
+    match json.flatten() {
+        Some(mut value) => {
+            if personal::redact(kinds, &mut value) {
+                *text = value.to_string();
+            }
+        }
+        None => drop(personal::replace(kinds, text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RS-23: what is JSON stays JSON, with numbers and all.
+    #[test]
+    fn json_stays_json() {
+        let mut text = "{\"card\": 4111111111111111, \"mail\": \"a@b.io\"}".to_owned();
+        redact_answer(&PersonalKind::ALL, &mut text);
+        assert_eq!(text, "{\"card\":\"[redacted credit_card]\",\"mail\":\"[redacted email]\"}");
+        let mut untouched = "{ \"n\": 1 }".to_owned();
+        redact_answer(&PersonalKind::ALL, &mut untouched);
+        assert_eq!(untouched, "{ \"n\": 1 }", "what has nothing to redact is not written anew");
+        let mut text = "[see a@b.io".to_owned();
+        redact_answer(&PersonalKind::ALL, &mut text);
+        assert_eq!(text, "[see [redacted email]");
+    }
+
+    #[test]
+    fn parts_are_redacted_in_their_order() {
+        let parts = vec![
+            ContentPart::Text { text: "mail a@b.io".into() },
+            ContentPart::File {
+                name: "a.csv".into(),
+                content: "123-45-6789".into(),
+                media_type: "text/csv".into(),
+            },
+        ];
+        let mut message = Message::of_parts(turnstone_domain::message::Role::User, parts);
+        redact_message(&PersonalKind::ALL, &mut message);
+        assert_eq!(message.content, "mail [redacted email]\n\n[file a.csv, text/csv]\n[redacted ssn]");
+        assert_eq!(message.parts[0], ContentPart::Text { text: "mail [redacted email]".into() });
+    }
+}

@@ -1,0 +1,89 @@
+//! The agent's state within a turn: read when the first operation asks for it, changed in memory, committed by PERSIST or
+//! rolled back (OSSA §3).
+
+use super::state::Turn;
+use super::stop::Stop;
+use serde_json::{Value, json};
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::message::{Message, Role};
+use turnstone_domain::session_state::{Buffer, Operation, Scope, StateChange};
+use turnstone_domain::tool_call::ToolOutcome;
+use turnstone_domain::turn_write::Position;
+use turnstone_domain::{EventName, JobError};
+
+impl Turn {
+    /// Whose state the agent keeps; `None` when it keeps none.
+    #[must_use]
+    pub fn state_scope(&self) -> Option<Scope> {
+        Scope::of(&self.agent, &self.engagement, &self.job.meta)
+    }
+
+    /// Reads the state, unless that has happened in this turn. What an earlier process changed in the same turn is done
+    /// again from the journal, without calling anything.
+    ///
+    /// # Errors
+    /// [`Stop::Store`].
+    pub async fn look_at_state(&mut self, scope: &Scope) -> Result<(), Stop> {
+        if self.buffer.is_some() {
+            return Ok(());
+        }
+        let now = self.deps.clock.now();
+        let mut buffer = Buffer::new(&self.agent.state, self.deps.ledger.state(scope, now).await?);
+        if !buffer.writes_at_once() {
+            for call in &self.recalled_calls {
+                let Some(ToolOutcome::Success { output }) = &call.outcome else { continue };
+                let version = output.get("version").and_then(Value::as_i64);
+                if let Ok(operation) = Operation::read(&call.name, &call.input) {
+                    buffer.repeat(&operation, version, now);
+                }
+            }
+        }
+        self.buffer = Some(buffer);
+        Ok(())
+    }
+
+    /// Reads the state if the turn has used it, in this process or in one before.
+    ///
+    /// # Errors
+    /// [`Stop::Store`].
+    pub async fn recall_state(&mut self, scope: &Scope) -> Result<(), Stop> {
+        let used = self.recalled_calls.iter().any(|call| Operation::is_one(&call.name));
+        if used { self.look_at_state(scope).await } else { Ok(()) }
+    }
+
+    /// Drops the changes of a turn that failed for good, or lost against another one, and says so. A turn that lost is run
+    /// again as the next turn, because its own calls are on record and stay so; the model is told that its changes are
+    /// gone. A turn that is tried again for another reason goes on where it stopped, with its changes.
+    pub fn roll_back_state(&mut self, error: &JobError, for_good: bool) {
+        let Some(buffer) = self.buffer.take() else { return };
+        let lost = error.kind == FailureKind::State;
+        if !(lost || for_good)
+            || buffer.writes_at_once()
+            || buffer.changes().is_empty()
+            || self.next_phase().is_none()
+        {
+            return;
+        }
+        let changes = shown(buffer.changes());
+        self.event(EventName::StateRolledBack, json!({"changes": changes, "reason": error.code()}));
+        if lost {
+            let turn = self.position.turn;
+            let text = format!(
+                "The changes that you made to your state in turn {turn} were rolled back, because another conversation \
+                 changed it at the same time. Read it again, and make them again if they are still right."
+            );
+            self.say(Message::text(Role::System, text));
+            let position = Position {
+                turn: turn + 1,
+                model_used: self.position.model_used.clone(),
+                ..Position::default()
+            };
+            self.pending().position = Some(position);
+        }
+    }
+}
+
+/// Keys and operations, without values.
+pub fn shown(changes: &[StateChange]) -> Vec<Value> {
+    changes.iter().map(|change| json!({"key": change.key, "operation": change.operation})).collect()
+}
