@@ -25,4 +25,5 @@ mod redis;
 mod retry;
 mod review;
 mod scheduler;
+mod sealed;
 mod servers;

@@ -1,12 +1,14 @@
 //! The configuration: flag, then environment variable `TURNSTONE_SECTION__KEY`, then `turnstone.toml`, then default.
 
 mod address;
+mod encryption;
 mod layers;
 mod problem;
 mod sections;
 mod shown;
 
 pub use address::Address;
+pub use encryption::EncryptionConfig;
 pub use layers::{Layers, Loaded};
 pub use problem::suggestion;
 pub use sections::{ClientConfig, Config, LogConfig, ModelsConfig};
