@@ -120,9 +120,8 @@ async fn dump(place: &Place) -> String {
             String::from_utf8_lossy(&bytes).into_owned()
         }
         Place::Url(_) => {
-            let tables: Vec<(String,)> = place
-                .rows("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'")
-                .await;
+            let tables: Vec<(String,)> =
+                place.rows("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'").await;
             assert!(tables.len() > 30, "{tables:?}");
             let mut dump = String::new();
             for (table,) in tables {
@@ -145,14 +144,17 @@ async fn say_everything(server: &OjsServer) {
     workflow(server).await;
     cron(server).await;
     agent_job(server).await;
-    server.fleet.until("the webhook is told of a result", async || {
-        server.fleet.tick().await;
-        receiver.received().iter().any(|received| received.body.contains(WORD))
-    })
-    .await;
+    server
+        .fleet
+        .until("the webhook is told of a result", async || {
+            server.fleet.tick().await;
+            receiver.received().iter().any(|received| received.body.contains(WORD))
+        })
+        .await;
     let rotate = format!("/ojs/v1/webhooks/subscriptions/{subscription}/rotate-secret");
     server.post(&rotate, &json!({})).await.expect(200);
-    let shown = server.get(&format!("/ojs/v1/webhooks/subscriptions/{subscription}")).await.expect(200).json();
+    let shown =
+        server.get(&format!("/ojs/v1/webhooks/subscriptions/{subscription}")).await.expect(200).json();
     assert!(shown["subscription"]["url"].as_str().unwrap().ends_with(WORD), "{shown}");
 }
 
@@ -213,7 +215,8 @@ async fn workflow(server: &OjsServer) {
 
 /// An entry whose request is refused by the time it fires.
 async fn cron(server: &OjsServer) {
-    let template = json!({"type": "cron.job", "args": [WORD], "meta": {"agent": WORD}, "options": {"queue": "full"}});
+    let template =
+        json!({"type": "cron.job", "args": [WORD], "meta": {"agent": WORD}, "options": {"queue": "full"}});
     let entry = json!({"name": "nightly", "expression": "* * * * *", "job_template": template});
     server.post("/ojs/v1/cron", &entry).await.expect(201);
     server.pass_ms(61_000).await;
@@ -228,7 +231,11 @@ async fn agent_job(server: &OjsServer) {
     for changed in [true, false] {
         let (status, body) = fleet.send(reqwest::Method::POST, "/agents", AGENT).await;
         assert!(status.is_success(), "{body:#}");
-        assert_eq!(status == reqwest::StatusCode::CREATED, changed, "the same source is no change: {status} {body}");
+        assert_eq!(
+            status == reqwest::StatusCode::CREATED,
+            changed,
+            "the same source is no change: {status} {body}"
+        );
     }
     let job = json!({"type": "agent.book", "args": [format!("book a {WORD}")], "meta": {"agent": "booker"}});
     let id = fleet.push(&job).await;

@@ -87,7 +87,11 @@ async fn a_data_key_that_is_damaged_is_named() {
     for backend in Backend::ALL {
         let server = sealed(backend).await;
         completed(&server, json!([1]), json!(1)).await;
-        server.fleet.place.change("UPDATE data_keys SET body = replace(body, substr(body, 40, 4), 'AAAA')").await;
+        server
+            .fleet
+            .place
+            .change("UPDATE data_keys SET body = replace(body, substr(body, 40, 4), 'AAAA')")
+            .await;
         let why = refusal(&server.fleet.place, Some(1), &[]).await;
         assert!(why.contains("data key 1") && why.contains("data_keys") && why.contains("backup"), "{why}");
     }

@@ -19,7 +19,9 @@ async fn refused(folder: &Path, arguments: &[&str], env: Env<'_>, words: &str) {
 fn found(doctor: &Ran, words: &str) -> Option<bool> {
     let findings = doctor.json();
     let mut findings = findings.as_array().unwrap().iter();
-    findings.find(|finding| finding["what"].as_str().unwrap().contains(words)).map(|finding| finding["ok"] == true)
+    findings
+        .find(|finding| finding["what"].as_str().unwrap().contains(words))
+        .map(|finding| finding["ok"] == true)
 }
 
 async fn database() -> Database {
@@ -37,7 +39,10 @@ async fn every_service_wants_the_key_that_the_database_was_written_with() {
     let doctor = run(folder.path(), &["doctor", "-o", "json"], without).await;
     assert_eq!(found(&doctor, "not encrypted at rest"), Some(true), "{doctor:?}");
     let doctor = run(folder.path(), &["doctor", "-o", "json"], &with).await;
-    assert_eq!(found(&doctor, &format!("written from now on is encrypted at rest with key {id}")), Some(true));
+    assert_eq!(
+        found(&doctor, &format!("written from now on is encrypted at rest with key {id}")),
+        Some(true)
+    );
     let kept = "SELECT count(*) FROM data_keys";
     assert_eq!(Postgres::shared().await.psql(&database, kept).await, "0", "the doctor changed something");
 
@@ -52,15 +57,23 @@ async fn every_service_wants_the_key_that_the_database_was_written_with() {
     let services = [&["api", "--bind", "127.0.0.1:0"][..], &["scheduler"], &["worker"]];
     let wrong = [with[0], REF, ("THE_KEY", &key(2))];
     for service in services {
-        refused(folder.path(), service, without, "and no key is configured: give `key` in [encryption]").await;
+        refused(folder.path(), service, without, "and no key is configured: give `key` in [encryption]")
+            .await;
         refused(folder.path(), service, &wrong, "which is none of the configured ones").await;
     }
     let doctor = run(folder.path(), &["doctor", "-o", "json"], without).await;
-    assert_eq!((doctor.code, found(&doctor, "and no key is configured")), (Some(1), Some(false)), "{doctor:?}");
+    assert_eq!(
+        (doctor.code, found(&doctor, "and no key is configured")),
+        (Some(1), Some(false)),
+        "{doctor:?}"
+    );
     let doctor = run(folder.path(), &["doctor", "-o", "json"], &wrong).await;
     assert_eq!(found(&doctor, "which is none of the configured ones"), Some(false), "{doctor:?}");
     let doctor = run(folder.path(), &["doctor", "-o", "json"], &with).await;
-    assert_eq!((doctor.code, found(&doctor, &format!("is encrypted at rest with key {id}"))), (Some(0), Some(true)));
+    assert_eq!(
+        (doctor.code, found(&doctor, &format!("is encrypted at rest with key {id}"))),
+        (Some(0), Some(true))
+    );
     for ran in [&doctor, &run(folder.path(), &["config", "show"], &with).await] {
         assert!(!format!("{ran:?}").contains(&secret), "the key is shown");
     }

@@ -48,7 +48,8 @@ async fn a_value_that_was_changed_or_moved_is_refused_by_its_place() {
             server.fleet.place.change(change).await;
             let said = complaint(&server, &first).await;
             assert!(
-                said.contains(&format!("column {column}")) && said.contains(&format!("{table}.{column}, row 1")),
+                said.contains(&format!("column {column}"))
+                    && said.contains(&format!("{table}.{column}, row 1")),
                 "{change} on {backend:?}: {said}"
             );
             assert!(!said.contains("secret-"), "{said}");
