@@ -26,5 +26,6 @@ mod redis;
 mod retry;
 mod review;
 mod scheduler;
+mod sealed;
 mod servers;
 mod session_state;

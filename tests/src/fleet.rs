@@ -17,7 +17,7 @@ use turnstone_api::{Api, ApiOptions};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Clock, JobState};
 use turnstone_scheduler::{Courier, CourierOptions, Scheduler, SchedulerOptions};
-use turnstone_store::{PostgresOptions, PostgresStore, Store};
+use turnstone_store::{EncryptionKeys, PostgresOptions, PostgresStore, Store};
 use turnstone_worker::{Deps, Worker};
 
 /// How often the fleet looks whether what a test waits for has happened.
@@ -72,6 +72,7 @@ pub struct FleetBuilder {
     backend: Backend,
     database: Option<Database>,
     reached_by: Option<PostgresOptions>,
+    keys: Option<EncryptionKeys>,
     real_time: bool,
     private_webhooks: bool,
 }
@@ -106,6 +107,12 @@ impl FleetBuilder {
         self
     }
 
+    /// What is stored is encrypted with these keys.
+    pub fn sealed(mut self, keys: EncryptionKeys) -> Self {
+        self.keys = Some(keys);
+        self
+    }
+
     /// The fleet's time is that of its database, which other processes share, and not the clock that tests move.
     pub fn in_real_time(mut self) -> Self {
         self.real_time = true;
@@ -135,7 +142,7 @@ impl FleetBuilder {
         place.migrate().await;
         let (store, database_time) = match &self.reached_by {
             Some(options) => PostgresStore::open(options, Arc::new(SystemIds)).await.expect("the store"),
-            None => place.open().await,
+            None => place.open_sealed(self.keys.as_ref()).await.expect("the store"),
         };
         let clock = ManualClock::default();
         let time = if self.real_time { database_time } else { Arc::new(clock.clone()) };
@@ -217,6 +224,7 @@ impl Fleet {
             backend: Backend::Sqlite,
             database: None,
             reached_by: None,
+            keys: None,
             real_time: false,
             private_webhooks: true,
         }

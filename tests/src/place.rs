@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Clock, SystemClock};
-use turnstone_store::{PostgresOptions, PostgresStore, SqliteStore, Store, StoreError};
+use turnstone_store::{EncryptionKeys, PostgresOptions, PostgresStore, SqliteStore, Store, StoreError};
 
 /// The pause before a database that is down is asked again.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -103,18 +103,44 @@ impl Place {
 
     /// The store over it, and its time. A database that is just down is waited for.
     pub async fn open(&self) -> (Store, Arc<dyn Clock>) {
+        self.open_sealed(None).await.expect("the store")
+    }
+
+    /// The same with what is stored encrypted by a key, if there is one; the store's refusal when it cannot be opened.
+    pub async fn open_sealed(
+        &self,
+        keys: Option<&EncryptionKeys>,
+    ) -> Result<(Store, Arc<dyn Clock>), StoreError> {
         match self {
             Self::File(path) => {
-                let store = SqliteStore::open(path, Arc::new(SystemIds)).await.expect("the store");
-                (store, Arc::new(SystemClock))
+                let store = SqliteStore::open_sealed(path, keys, Arc::new(SystemIds)).await?;
+                Ok((store, Arc::new(SystemClock)))
             }
             Self::Url(url) => loop {
-                match PostgresStore::open(&options(url), Arc::new(SystemIds)).await {
+                let options = PostgresOptions { encryption: keys.cloned(), ..options(url) };
+                match PostgresStore::open(&options, Arc::new(SystemIds)).await {
                     // It starts up or recovers; a test that waits for ever ends by its own patience.
                     Err(StoreError::Unavailable { .. }) => tokio::time::sleep(AGAIN).await,
-                    opened => return opened.expect("the store"),
+                    opened => return opened,
                 }
             },
+        }
+    }
+
+    /// Runs a statement that changes the database behind the product's back.
+    pub async fn change(&self, sql: &str) {
+        let sql = AssertSqlSafe(sql.to_owned());
+        match self {
+            Self::File(path) => {
+                let options = SqliteConnectOptions::new().filename(path).busy_timeout(PATIENCE);
+                let mut conn = SqliteConnection::connect_with(&options).await.expect("the database file");
+                sqlx::raw_sql(sql).execute(&mut conn).await.expect("the change");
+            }
+            Self::Url(url) => {
+                let mut conn = PgConnection::connect(url).await.expect("the database");
+                sqlx::raw_sql(sql).execute(&mut conn).await.expect("the change");
+                conn.close().await.expect("the connection ends well");
+            }
         }
     }
 

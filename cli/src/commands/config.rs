@@ -52,8 +52,13 @@ fn show(loaded: &Loaded, session: &Session) -> anyhow::Result<ExitCode> {
 
 fn check(loaded: &Loaded, session: &Session) -> anyhow::Result<ExitCode> {
     let problems = problems(&loaded.config);
+    let key = loaded.config.encryption.keys().ok().flatten().map(|keys| keys.id().to_owned());
     if session.output.format == Format::Json {
-        session.output.json(&serde_json::json!({ "ok": problems.is_empty(), "problems": problems }))?;
+        session.output.json(&serde_json::json!({
+            "ok": problems.is_empty(),
+            "problems": problems,
+            "encryption_key": key,
+        }))?;
     } else {
         problems
             .iter()
@@ -61,6 +66,10 @@ fn check(loaded: &Loaded, session: &Session) -> anyhow::Result<ExitCode> {
     }
     if problems.is_empty() {
         session.output.remark("the configuration is in order");
+        session.output.remark(&match key {
+            Some(key) => format!("what is stored is encrypted at rest with key {key}"),
+            None => "what is stored is not encrypted at rest: `encryption.key` names no key".to_owned(),
+        });
         return Ok(ExitCode::SUCCESS);
     }
     Ok(Exit::Failed.into())
@@ -78,6 +87,9 @@ pub fn problems(config: &Config) -> Vec<String> {
     }
     if let Some(Err(problem)) = config.store.url.as_ref().map(Address::resolve) {
         problems.push(format!("`store.url`: {problem}"));
+    }
+    if let Err(failure) = config.encryption.keys() {
+        problems.push(failure.message);
     }
     if let Some(dir) = config.agents.dir.as_ref().filter(|dir| !dir.is_dir()) {
         problems.push(format!("`agents.dir`: {} is not a directory", dir.display()));

@@ -23,7 +23,7 @@ const SHORT: &[(&str, &str)] = &[
     ("REDIS_URL", "TURNSTONE_REDIS__URL"),
 ];
 /// The keys whose value in the environment is a comma-separated list.
-const LISTS: [&str; 2] = ["worker.queues", "server.api_keys"];
+const LISTS: [&str; 3] = ["worker.queues", "server.api_keys", "encryption.previous"];
 
 /// Where a value came from.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,6 +1,7 @@
 //! The configuration: flag, then environment variable `TURNSTONE_SECTION__KEY`, then `turnstone.toml`, then default.
 
 mod address;
+mod encryption;
 mod layers;
 mod problem;
 mod sections;

@@ -1,6 +1,7 @@
 //! The sections of the configuration, with their defaults. Unknown keys are refused everywhere.
 
 use super::address::Address;
+use super::encryption::EncryptionConfig;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,6 +21,8 @@ pub struct Config {
     pub server: ServerConfig,
     /// `[store]`: the database that the processes of a fleet share.
     pub store: StoreConfig,
+    /// `[encryption]`: the keys that what is stored is encrypted with.
+    pub encryption: EncryptionConfig,
     /// `[redis]`: the accelerator that the processes of a fleet may share.
     pub redis: RedisConfig,
     /// `[worker]`: what the worker takes on.

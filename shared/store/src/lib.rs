@@ -16,6 +16,7 @@
 //! | [`Webhooks`] | who is told of events, and what became of it |
 //! | [`Control`] | an engagement is paused, resumed, forked, merged, or one of its calls made again |
 
+mod cipher;
 mod control;
 mod crons;
 mod doorbell;
@@ -41,6 +42,7 @@ mod views;
 mod webhooks;
 mod workflows;
 
+pub use cipher::EncryptionKeys;
 pub use control::{
     Branch, Control, Controlled, Fork, Merge, Merged, Refusal, Retried, ServerKey, Strategy, Target,
     ToolRetry,

@@ -13,6 +13,7 @@ pub(crate) const SQLITE: &[File] = &[
     (1, "main job", include_str!("../../../migrations/sqlite/0001_main_job.sql")),
     (2, "fleet", include_str!("../../../migrations/sqlite/0002_fleet.sql")),
     (3, "ojs", include_str!("../../../migrations/sqlite/0003_ojs.sql")),
+    (4, "encryption", include_str!("../../../migrations/sqlite/0004_encryption.sql")),
     (9, "session state", include_str!("../../../migrations/sqlite/0009_session_state.sql")),
 ];
 /// For PostgreSQL.
@@ -20,6 +21,7 @@ pub(crate) const POSTGRES: &[File] = &[
     (1, "main job", include_str!("../../../migrations/postgres/0001_main_job.sql")),
     (2, "fleet", include_str!("../../../migrations/postgres/0002_fleet.sql")),
     (3, "ojs", include_str!("../../../migrations/postgres/0003_ojs.sql")),
+    (4, "encryption", include_str!("../../../migrations/postgres/0004_encryption.sql")),
     (9, "session state", include_str!("../../../migrations/postgres/0009_session_state.sql")),
 ];
 

@@ -3,17 +3,19 @@
 use sqlx::postgres::PgConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection, Row};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
 use turnstone_domain::ids::SystemIds;
-use turnstone_store::{PostgresOptions, PostgresStore, SqliteStore, Store, StoreError};
+use turnstone_store::{EncryptionKeys, PostgresOptions, PostgresStore, SqliteStore, Store, StoreError};
 use turnstone_tests::servers::{Database, PgBouncer, Postgres};
 
 /// Which database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Backend {
     Sqlite,
+    /// SQLite, and what is stored is encrypted.
+    Sealed,
     Postgres,
     /// PostgreSQL behind PgBouncer in transaction mode.
     Pooled,
@@ -21,8 +23,26 @@ pub enum Backend {
 
 /// Where a test's database lives.
 pub enum Place {
-    Sqlite(TempDir),
+    Sqlite(Folder),
     Postgres(Lent),
+}
+
+/// Where an SQLite file is, and what it is encrypted with.
+pub struct Folder {
+    dir: TempDir,
+    keys: Option<EncryptionKeys>,
+}
+
+impl Folder {
+    fn new(sealed: bool) -> Self {
+        let key = || EncryptionKeys::new("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", &[] as &[&str]);
+        Self { dir: tempfile::tempdir().unwrap(), keys: sealed.then(|| key().unwrap()) }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
 }
 
 /// Databases that cases have used and others may use again: to make and to remove one takes longer than a case.
@@ -89,19 +109,23 @@ impl Place {
     /// A place without a database yet, or with an empty one.
     pub async fn empty(backend: Backend) -> Self {
         match backend {
-            Backend::Sqlite => Self::Sqlite(tempfile::tempdir().unwrap()),
+            Backend::Sqlite | Backend::Sealed => Self::Sqlite(Folder::new(backend == Backend::Sealed)),
             Backend::Postgres | Backend::Pooled => Self::Postgres(Lent::new(backend).await),
         }
     }
 
-    fn file(dir: &TempDir) -> PathBuf {
+    fn file(dir: &Folder) -> PathBuf {
         dir.path().join("t.db")
     }
 
     /// Migrates the database, where opening it does not, and opens a store over it.
     pub async fn open(&self) -> Store {
         match self {
-            Self::Sqlite(dir) => SqliteStore::open(&Self::file(dir), Arc::new(SystemIds)).await.unwrap(),
+            Self::Sqlite(dir) => {
+                let opened =
+                    SqliteStore::open_sealed(&Self::file(dir), dir.keys.as_ref(), Arc::new(SystemIds)).await;
+                opened.unwrap()
+            }
             Self::Postgres(lent) => {
                 PostgresStore::migrate(&PostgresOptions::new(&lent.url), &[]).await.unwrap();
                 let mut opened = PostgresStore::open(&lent.options(), Arc::new(SystemIds)).await;
@@ -172,7 +196,7 @@ impl Opened {
 
 /// A fresh store.
 pub async fn open(backend: Backend) -> Opened {
-    if backend != Backend::Sqlite
+    if matches!(backend, Backend::Postgres | Backend::Pooled)
         && let Some(lent) = Lent::used(backend)
     {
         let place = Place::Postgres(lent);

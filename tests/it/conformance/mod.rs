@@ -1,4 +1,5 @@
-//! One suite for both stores: every case runs on SQLite, on PostgreSQL and through PgBouncer, through the four traits only.
+//! One suite for both stores: every case runs on SQLite, in the clear and encrypted, on PostgreSQL and through PgBouncer,
+//! through the four traits only.
 //!
 //! A rule is a named case; `histories` compares random histories with a model in memory. The stores take the time as
 //! an argument, so no clock is needed.
@@ -30,12 +31,16 @@ mod transitions;
 mod unique;
 mod workflows;
 
-/// Makes a test of each case per database, and one through a pooler.
+/// Makes a test of each case per database, one with encryption at rest, and one through a pooler.
 macro_rules! on_both {
     ($($case:ident),+ $(,)?) => {
         mod sqlite {
             use crate::conformance::backend::{Backend, open};
             $(#[tokio::test] async fn $case() { super::$case(&open(Backend::Sqlite).await).await; })+
+        }
+        mod sealed {
+            use crate::conformance::backend::{Backend, open};
+            $(#[tokio::test] async fn $case() { super::$case(&open(Backend::Sealed).await).await; })+
         }
         mod postgres {
             use crate::conformance::backend::{Backend, open};

@@ -54,7 +54,13 @@ impl DataDir {
     /// The database file.
     #[must_use]
     pub fn database(&self) -> PathBuf {
-        self.path.join(DATABASE)
+        Self::database_in(&self.path)
+    }
+
+    /// The database file of a data directory that may be somebody else's.
+    #[must_use]
+    pub fn database_in(path: &Path) -> PathBuf {
+        path.join(DATABASE)
     }
 
     /// Where it is.

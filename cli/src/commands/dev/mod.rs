@@ -115,7 +115,8 @@ async fn start(
     let documents = config.agents.dir.as_deref().map(agents::documents).transpose()?.unwrap_or_default();
     let url = listening.url();
 
-    let store = SqliteStore::open(&dir.database(), Arc::clone(&ids)).await?;
+    let keys = config.encryption.keys()?;
+    let store = SqliteStore::open_sealed(&dir.database(), keys.as_ref(), Arc::clone(&ids)).await?;
     let limits = equipment.limits(config, Arc::clone(&store.limits))?;
     let Equipment { providers, toolbox, scripted } = equipment;
     // Nobody else can have this directory, so whoever held a lease in it is dead: its jobs go on at once.

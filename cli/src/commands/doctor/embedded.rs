@@ -3,7 +3,7 @@
 use crate::commands::dev::DataDir;
 use crate::config::Config;
 use std::path::Path;
-use turnstone_store::Finding;
+use turnstone_store::{Finding, SqliteStore};
 
 /// Looks at the data directory, and makes none.
 pub fn findings(config: &Config) -> Vec<Finding> {
@@ -31,6 +31,13 @@ pub fn findings(config: &Config) -> Vec<Finding> {
         ));
     }
     findings
+}
+
+/// Whether the keys of the configuration open what is stored, if anything is.
+pub async fn encryption(config: &Config) -> Option<Finding> {
+    let file = DataDir::database_in(&config.server.data);
+    let keys = config.encryption.keys().ok()?;
+    if file.is_file() { Some(SqliteStore::check(&file, keys.as_ref()).await) } else { None }
 }
 
 /// The empty path is the current directory.

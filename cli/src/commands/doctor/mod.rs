@@ -25,6 +25,7 @@ pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
                 findings.extend(Box::pin(fleet::findings(config)).await);
             } else {
                 findings.extend(embedded::findings(config));
+                findings.extend(embedded::encryption(config).await);
             }
             findings
         }

@@ -82,6 +82,7 @@ pub fn options(config: &Config) -> Result<PostgresOptions, Failure> {
             writers: store.writers,
             transaction_pooler: store.transaction_pooler,
             listen: store.listen,
+            encryption: config.encryption.keys()?,
         }),
         Some("sqlite" | "file") => Err(embedded()),
         _ => Err(Failure::failed("`store.url` is not the address of a PostgreSQL database")

@@ -1,5 +1,7 @@
 -- Registers or replaces an agent.
-INSERT INTO agents (name, digest, source, updated_at)
-VALUES ($1, $2, $3, $4)
-ON CONFLICT (name) DO UPDATE SET digest = excluded.digest, source = excluded.source, updated_at = excluded.updated_at
-WHERE agents.digest <> excluded.digest OR agents.source <> excluded.source
+INSERT INTO agents (name, digest, source, updated_at, source_digest)
+VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (name) DO UPDATE
+SET digest = excluded.digest, source = excluded.source, updated_at = excluded.updated_at, source_digest = excluded.source_digest
+WHERE agents.digest <> excluded.digest
+   OR coalesce(agents.source_digest <> excluded.source_digest, agents.source <> excluded.source)

@@ -1,2 +1,2 @@
 -- One agent definition.
-SELECT definition FROM agent_definitions WHERE digest = $1
+SELECT digest, definition FROM agent_definitions WHERE digest = $1

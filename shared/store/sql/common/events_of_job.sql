@@ -1,5 +1,5 @@
 -- Events of one job after a position of its stream, oldest first.
-SELECT v.seq, v.name, j.id AS job_id, e.id AS engagement_id, v.turn, v.data, v.at
+SELECT v.stream, v.seq, v.name, j.id AS job_id, e.id AS engagement_id, v.turn, v.data, v.at
 FROM jobs AS j
 JOIN events AS v ON v.stream = j.stream AND v.job_seq = j.seq
 LEFT JOIN engagements AS e ON e.seq = j.engagement_seq

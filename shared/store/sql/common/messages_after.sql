@@ -1,5 +1,5 @@
 -- Messages of an engagement after a position, oldest first.
-SELECT m.seq, m.turn, m.message, m.created_at
+SELECT m.engagement_seq, m.seq, m.turn, m.message, m.created_at
 FROM messages AS m
 JOIN engagements AS e ON e.seq = m.engagement_seq
 WHERE e.id = $1 AND m.seq > $2

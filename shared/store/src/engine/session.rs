@@ -7,9 +7,12 @@ use crate::sql::Text;
 use std::future::Future;
 
 /// One argument of a statement.
+#[derive(Clone)]
 pub(crate) enum Arg<'a> {
     Int(Option<i64>),
     Text(Option<&'a str>),
+    /// A text that was made of another one on the way.
+    Made(String),
 }
 
 impl From<i64> for Arg<'_> {

@@ -2,8 +2,9 @@
 
 use super::PostgresOptions;
 use super::connection::{Address, failed};
-use crate::StoreError;
+use crate::cipher::{self, DataKey};
 use crate::migrations::{self, POSTGRES};
+use crate::{StoreError, sql};
 use serde::Serialize;
 use sqlx::Row;
 use sqlx::postgres::PgConnection;
@@ -139,9 +140,25 @@ pub(super) async fn check(options: &PostgresOptions) -> Vec<Finding> {
         Ok(()) => Finding::good("the database takes writes"),
         Err(error) => Finding::bad(error.to_string(), "use the primary"),
     });
-    findings.push(match schema_fits(&mut conn).await {
-        Ok(()) => Finding::good("the schema is this version's"),
-        Err(error) => Finding::bad(error.to_string(), "run `turnstone migrate`, or use the newer binary"),
-    });
+    match schema_fits(&mut conn).await {
+        Ok(()) => {
+            findings.push(Finding::good("the schema is this version's"));
+            findings.push(encryption(&mut conn, options).await);
+        }
+        Err(error) => {
+            let advice = "run `turnstone migrate`, or use the newer binary";
+            findings.push(Finding::bad(error.to_string(), advice));
+        }
+    }
     findings
+}
+
+/// Whether the keys of the configuration open what is stored.
+async fn encryption(conn: &mut PgConnection, options: &PostgresOptions) -> Finding {
+    let rows = sqlx::raw_sql(sql::DATA_KEYS.postgres).fetch_all(conn).await.map_err(failed("read data keys"));
+    let rows = rows.and_then(|rows| rows.iter().map(DataKey::decode).collect::<Result<Vec<_>, _>>());
+    match rows {
+        Ok(rows) => cipher::finding(options.encryption.as_ref(), &rows),
+        Err(error) => Finding::bad(error.to_string(), "give this user the right to read the table data_keys"),
+    }
 }

@@ -12,11 +12,12 @@ mod session;
 
 pub use fitness::Finding;
 
+use crate::cipher::{Keyring, Sealing};
 use crate::engine;
 use crate::limits::database::DatabaseLimits;
 use crate::migrations::{self, POSTGRES};
 use crate::sql;
-use crate::{Store, StoreError};
+use crate::{EncryptionKeys, Store, StoreError};
 use clock::DatabaseClock;
 use connection::Address;
 use session::{Readers, Writing};
@@ -37,13 +38,23 @@ pub struct PostgresOptions {
     pub transaction_pooler: bool,
     /// Whether to hear and ring the bells of other processes through `LISTEN` and `NOTIFY`. Without it everybody polls.
     pub listen: bool,
+    /// The keys that what is stored is encrypted with; without them it stays in the clear.
+    pub encryption: Option<EncryptionKeys>,
 }
 
 impl PostgresOptions {
-    /// The defaults for this address: 8 connections that read, 2 that write, bells through the database.
+    /// The defaults for this address: 8 connections that read, 2 that write, bells through the database, nothing
+    /// encrypted.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), connections: 8, writers: 2, transaction_pooler: false, listen: true }
+        Self {
+            url: url.into(),
+            connections: 8,
+            writers: 2,
+            transaction_pooler: false,
+            listen: true,
+            encryption: None,
+        }
     }
 
     fn listens(&self) -> bool {
@@ -61,7 +72,8 @@ impl PostgresStore {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the database does not answer, [`StoreError::Unfit`] when it answers but cannot
-    /// be used: missing migrations, a newer schema, a read-only standby. Nothing is changed.
+    /// be used: missing migrations, a newer schema, a read-only standby, encrypted with a key that is not there. Nothing
+    /// is changed.
     pub async fn open(
         options: &PostgresOptions,
         ids: Arc<dyn Ids>,
@@ -71,13 +83,15 @@ impl PostgresStore {
         fitness::takes_writes(&mut first).await?;
         fitness::schema_fits(&mut first).await?;
         let readers = Readers::new(&address, options);
+        let ring = Keyring::read(&readers, options.encryption.as_ref()).await?;
         let clock = DatabaseClock::start(&mut first, readers.clone()).await?;
-        let mut sessions = vec![Writing::new(address.clone(), options, &ids, Some(first))];
-        for _ in 1..options.writers.max(1) {
-            sessions.push(Writing::new(address.clone(), options, &ids, None));
-        }
+        let others = (1..options.writers.max(1)).map(|_| None);
+        let sessions = std::iter::once(Some(first))
+            .chain(others)
+            .map(|conn| Sealing::new(Writing::new(address.clone(), options, &ids, conn), ring.clone()));
         let limits = Arc::new(DatabaseLimits::new(readers.clone()));
-        let store = engine::start(readers.clone(), sessions, &ids, limits);
+        let store =
+            engine::start(Sealing::new(readers.clone(), ring.clone()), sessions.collect(), &ids, limits);
         if options.listens() {
             relay::start(&readers, &store.doorbell, ids.next());
         }

@@ -61,6 +61,7 @@ fn bound(text: &Text, args: Args<'_>, persistent: bool) -> Bound {
         query = match value {
             Arg::Int(value) => query.bind(*value),
             Arg::Text(value) => query.bind(value.map(str::to_owned)),
+            Arg::Made(value) => query.bind(value.clone()),
         };
     }
     query

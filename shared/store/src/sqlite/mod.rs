@@ -2,13 +2,14 @@
 
 mod session;
 
+use crate::cipher::{self, DataKey, Keyring, Sealing};
 use crate::engine;
 use crate::limits::LocalLimits;
 use crate::migrations::{self, SQLITE};
-use crate::{Store, StoreError};
+use crate::{EncryptionKeys, Finding, Store, StoreError, sql};
 use session::{Readers, Writing, failed};
-use sqlx::ConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +26,20 @@ impl SqliteStore {
     /// Opens the file (and creates it if need be), migrates it, and starts the writer on the current runtime.
     ///
     /// # Errors
-    /// When the file cannot be opened, is damaged, or was written by a newer version.
+    /// When the file cannot be opened, is damaged, is encrypted, or was written by a newer version.
     pub async fn open(path: &Path, ids: Arc<dyn Ids>) -> Result<Store, StoreError> {
+        Self::open_sealed(path, None, ids).await
+    }
+
+    /// The same with what is stored encrypted by a key, if there is one.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`]; and [`StoreError::Unfit`] when the file was encrypted with a key that is not there.
+    pub async fn open_sealed(
+        path: &Path,
+        keys: Option<&EncryptionKeys>,
+        ids: Arc<dyn Ids>,
+    ) -> Result<Store, StoreError> {
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -49,6 +62,33 @@ impl SqliteStore {
             .map_err(failed("open the database file for reading"))?;
         // One process uses the file, so its memory is all that a limit needs.
         let limits = Arc::new(LocalLimits::one_of(1));
-        Ok(engine::start(Readers(readers), vec![Writing(conn)], &ids, limits))
+        let readers = Readers(readers);
+        let ring = Keyring::read(&readers, keys).await?;
+        let writing = vec![Sealing::new(Writing(conn), ring.clone())];
+        Ok(engine::start(Sealing::new(readers, ring), writing, &ids, limits))
+    }
+
+    /// Whether these keys open what is stored in the file, without changing it.
+    pub async fn check(path: &Path, keys: Option<&EncryptionKeys>) -> Finding {
+        match data_keys(path).await {
+            Ok(rows) => cipher::finding(keys, &rows),
+            Err(error) => Finding::bad(
+                format!("the database file {} cannot be read: {error}", path.display()),
+                "restore it from a backup, or name another data directory",
+            ),
+        }
+    }
+}
+
+/// The data keys of a file; a file from before there were any has none.
+async fn data_keys(path: &Path) -> Result<Vec<DataKey>, StoreError> {
+    let action = "read data keys";
+    let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY);
+    let mut conn = options.connect().await.map_err(failed("open the database file"))?;
+    let rows = sqlx::raw_sql(sql::DATA_KEYS.sqlite).fetch_all(&mut conn).await;
+    let _ = conn.close().await;
+    match rows {
+        Err(error) if error.to_string().contains("no such table") => Ok(Vec::new()),
+        rows => rows.map_err(failed(action))?.iter().map(DataKey::decode).collect(),
     }
 }

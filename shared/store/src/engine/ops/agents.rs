@@ -16,11 +16,13 @@ pub(in super::super) async fn register<S: Session>(
     let mut writes = Writes::default();
     writes.if_new("write an agent definition", &sql::DEFINITIONS_INSERT, rows);
     writes.run(session).await?;
+    let source_digest = digest::of_text(&agent.source);
     let values = [
         agent.definition.name.as_str().into(),
         digest.as_str().into(),
         agent.source.as_str().into(),
         agent.at.0.into(),
+        source_digest.as_str().into(),
     ];
     let written = session.execute("register an agent", &sql::AGENT_UPSERT, Args::Values(&values)).await?;
     Ok(written > 0)

@@ -1,0 +1,79 @@
+//! `[encryption]`: what is stored is encrypted with.
+
+use crate::failure::Failure;
+use serde::{Deserialize, Serialize};
+use turnstone_store::EncryptionKeys;
+use turnstone_telemetry::SecretRef;
+
+/// `[encryption]`: the keys that what is stored is encrypted with. All processes of a fleet need the same.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EncryptionConfig {
+    /// Where the key is: 32 bytes in base64. Without it nothing is encrypted.
+    pub key: Option<SecretRef>,
+    /// Where older keys are, which are read with until the current one was taken up; and the next one, before it is.
+    pub previous: Vec<SecretRef>,
+}
+
+impl EncryptionConfig {
+    /// The keys, fetched; `None` when nothing is to be encrypted.
+    ///
+    /// # Errors
+    /// A reference leads nowhere, or to something that is no key.
+    pub fn keys(&self) -> Result<Option<EncryptionKeys>, Failure> {
+        let Some(key) = &self.key else {
+            return match self.previous.is_empty() {
+                true => Ok(None),
+                false => Err(Failure::usage(
+                    "`encryption.previous` names keys, and `encryption.key` names none",
+                )
+                .hint(
+                    "what was encrypted cannot be written in the clear again: give the current key as `key`",
+                )),
+            };
+        };
+        let fetched = |name: &str, reference: &SecretRef| {
+            reference.resolve().map_err(|problem| Failure::usage(format!("`encryption.{name}`: {problem}")))
+        };
+        let current = fetched("key", key)?;
+        let previous = self.previous.iter().map(|reference| fetched("previous", reference));
+        let previous = previous.collect::<Result<Vec<_>, _>>()?;
+        let texts: Vec<&str> = previous.iter().map(|secret| secret.expose()).collect();
+        let keys = EncryptionKeys::new(current.expose(), &texts);
+        keys.map(Some).map_err(|why| Failure::usage(format!("[encryption]: {why}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(key: Option<&str>, previous: &[&str]) -> EncryptionConfig {
+        let dir = tempfile::tempdir().unwrap().keep();
+        let kept = |(at, text): (usize, &str)| {
+            let path = dir.join(at.to_string());
+            std::fs::write(&path, text).unwrap();
+            SecretRef::File(path)
+        };
+        let previous = previous.iter().map(|text| *text).enumerate().map(kept).collect();
+        EncryptionConfig { key: key.map(|text| kept((99, text))), previous }
+    }
+
+    #[test]
+    fn a_key_is_fetched_and_checked() {
+        let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n";
+        assert_eq!(config(None, &[]).keys(), Ok(None));
+        assert_eq!(config(Some(key), &[key]).keys().unwrap().unwrap().ids().len(), 2);
+        for (config, words) in [
+            (config(None, &[key]), "`encryption.key` names none"),
+            (config(Some("c2hvcnQ="), &[]), "`key` is not 32 bytes"),
+            (config(Some(key), &["c2hvcnQ="]), "`previous`, number 1"),
+        ] {
+            let failure = config.keys().unwrap_err();
+            assert!(failure.message.contains(words), "{failure}");
+            assert!(!failure.message.contains("c2hvcnQ"), "{failure}");
+        }
+        let nowhere = EncryptionConfig { key: Some(SecretRef::Env("NO_SUCH_KEY".into())), previous: vec![] };
+        assert!(nowhere.keys().unwrap_err().message.contains("`encryption.key`: the environment variable"));
+    }
+}

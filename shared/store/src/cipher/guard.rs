@@ -1,0 +1,152 @@
+//! Keeps [`super::places`] whole: whoever adds a column of text says whether it is sealed, and whoever adds a statement
+//! that touches a sealed one has to name it there.
+
+use super::key::MARK;
+use super::places::{FOUND, KeyPart, WRITTEN};
+use crate::migrations::{SQLITE, migrator};
+use crate::sql;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{Connection, Row};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Columns of text that stay in the clear: what SQL compares, counts or orders by, what operators name and filter by, and
+/// what says nothing about the content. `*` is the whole table.
+const CLEAR: &[(&str, &str)] = &[
+    ("_sqlx_migrations", "*"),
+    ("agent_definitions", "digest"),
+    ("agents", "name digest source_digest"),
+    ("branches", "*"),
+    ("cron_runs", "id tenant name outcome job_id"),
+    ("crons", "tenant name expression timezone overlap_policy missed_policy description last_job_id"),
+    ("data_keys", "*"),
+    ("deliveries", "id webhook_id event_id event state error"),
+    ("engagements", "id agent_name digest user_id user_email"),
+    ("event_marks", "*"),
+    ("events", "name"),
+    ("job_envelopes", "retry"),
+    ("job_schemas", "*"),
+    ("jobs", "*"),
+    ("leaders", "*"),
+    ("pools", "*"),
+    ("queues", "*"),
+    ("rate_keys", "*"),
+    ("rate_limits", "*"),
+    ("reviews", "id call_id kind reviewer arguments_hash state decided_by"),
+    ("server_keys", "name"),
+    ("statistics", "*"),
+    ("tool_calls", "call_id name state provider"),
+    ("tool_retries", "*"),
+    ("webhooks", "id tenant events filter"),
+    ("workers", "*"),
+    ("workflow_steps", "name role needs next state job_id job_type"),
+    ("workflows", "*"),
+    ("writers", "*"),
+];
+/// Statements that touch a sealed column and need not know what is in it.
+const BLIND: [&str; 3] = ["queue_bytes", "tool_call_again", "workflow_steps_by_key"];
+
+/// The sealed columns of each table.
+fn sealed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
+    let mut sealed: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for written in WRITTEN {
+        sealed.entry(written.table).or_default().extend(written.columns.iter().map(|(_, column)| *column));
+    }
+    sealed
+}
+
+#[tokio::test]
+async fn every_column_of_text_is_sealed_or_said_to_be_clear() {
+    let options = SqliteConnectOptions::new().in_memory(true);
+    let mut conn = SqliteConnection::connect_with(&options).await.unwrap();
+    migrator(SQLITE).run(&mut conn).await.unwrap();
+    let columns = "SELECT m.name, c.name, c.type FROM sqlite_master AS m, pragma_table_info(m.name) AS c \
+                   WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%'";
+    let (sealed, mut known) = (sealed(), BTreeSet::new());
+    for row in sqlx::raw_sql(columns).fetch_all(&mut conn).await.unwrap() {
+        let (table, column, kind): (String, String, String) = (row.get(0), row.get(1), row.get(2));
+        known.insert((table.clone(), column.clone()));
+        if kind != "TEXT" {
+            continue;
+        }
+        let mut clear = CLEAR.iter().filter(|(name, _)| *name == table);
+        let is_clear = clear.any(|(_, list)| *list == "*" || list.split(' ').any(|name| name == column));
+        let is_sealed = sealed.get(table.as_str()).is_some_and(|columns| columns.contains(column.as_str()));
+        assert!(
+            is_clear != is_sealed,
+            "{table}.{column} is {}: seal it in cipher/places.rs, or add it to CLEAR here",
+            if is_clear { "both clear and sealed" } else { "neither clear nor sealed" }
+        );
+    }
+    for (table, columns) in sealed {
+        for column in columns {
+            assert!(known.contains(&(table.to_owned(), column.to_owned())), "there is no {table}.{column}");
+        }
+    }
+}
+
+/// The words of a statement, without the comments of its file.
+fn words(text: &str) -> BTreeSet<&str> {
+    text.lines()
+        .filter(|line| !line.starts_with("--"))
+        .flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
+        .collect()
+}
+
+#[test]
+fn every_statement_that_touches_a_sealed_column_is_known() {
+    let known: BTreeSet<&str> = WRITTEN
+        .iter()
+        .map(|written| written.text)
+        .chain(FOUND.iter().map(|found| found.text))
+        .flat_map(|text| [text.sqlite, text.postgres])
+        .collect();
+    let sealed = sealed();
+    let mut seen = 0;
+    for folder in ["common", "sqlite", "postgres"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql").join(folder);
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let words = words(&text);
+            let touches = sealed.iter().find(|(table, columns)| {
+                words.contains(*table) && columns.iter().any(|column| words.contains(column))
+            });
+            let Some((table, _)) = touches else { continue };
+            seen += 1;
+            let name = path.file_stem().unwrap().to_string_lossy();
+            assert!(
+                known.contains(text.as_str()) || BLIND.contains(&&*name),
+                "{} touches sealed columns of {table}: add it to cipher/places.rs",
+                path.display()
+            );
+        }
+    }
+    assert!(seen >= WRITTEN.len() + FOUND.len() - 1, "only {seen} statements were looked at");
+}
+
+#[test]
+fn what_is_said_of_a_statement_stands_in_it() {
+    for written in WRITTEN {
+        for (at, column) in written.columns {
+            for text in [written.text.sqlite, written.text.postgres] {
+                let words = words(text);
+                assert!(words.contains(written.table) && words.contains(column), "{at} {column}: {text}");
+            }
+        }
+    }
+    let sealed = sealed();
+    for found in FOUND {
+        for text in [found.text.sqlite, found.text.postgres] {
+            let words = words(text);
+            let keys = found.key.iter().map(|part| match part {
+                KeyPart::Int(column) | KeyPart::Text(column) => column,
+            });
+            let columns = found.columns.iter().chain(keys);
+            assert!(words.contains(found.table), "{}: {text}", found.table);
+            columns.for_each(|column| assert!(words.contains(column), "{column}: {text}"));
+        }
+        assert!(found.columns.iter().all(|column| sealed[found.table].contains(column)), "{}", found.table);
+    }
+    assert!(sql::DIRECTIVES_BY_JOB.sqlite.contains(MARK) && sql::DIRECTIVES_BY_JOB.postgres.contains(MARK));
+}

@@ -1,0 +1,69 @@
+//! A sealed value is good for its place alone: changed, or moved to another row, column or table, it is refused by the
+//! name of its place, without a word of what it says, and nothing else is disturbed.
+
+use super::{completed, sealed};
+use serde_json::json;
+use turnstone_domain::JobId;
+use turnstone_tests::{Backend, OjsServer};
+
+/// What reading the job says; empty when it can be read.
+async fn complaint(server: &OjsServer, id: &str) -> String {
+    match server.fleet.store.views.job(&JobId::from(id)).await {
+        Ok(job) => {
+            assert!(job.is_some());
+            String::new()
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+#[tokio::test]
+async fn a_value_that_was_changed_or_moved_is_refused_by_its_place() {
+    for backend in Backend::ALL {
+        for (change, column, table) in [
+            (
+                "UPDATE job_results SET result = (SELECT o.result FROM job_results AS o WHERE o.job_seq = 2) \
+                 WHERE job_seq = 1",
+                "result",
+                "job_results",
+            ),
+            ("UPDATE job_envelopes SET meta = args WHERE job_seq = 1", "meta", "job_envelopes"),
+            (
+                "UPDATE job_envelopes SET args = (SELECT result FROM job_results WHERE job_seq = 1) WHERE job_seq = 1",
+                "args",
+                "job_envelopes",
+            ),
+            (
+                "UPDATE job_results SET result = substr(result, 1, length(result) - 6) || 'AAAAAA' WHERE job_seq = 1",
+                "result",
+                "job_results",
+            ),
+            ("UPDATE job_results SET result = 'sealed:1:1:' WHERE job_seq = 1", "result", "job_results"),
+            ("UPDATE job_results SET result = 'sealed:1:9:AAAA' WHERE job_seq = 1", "result", "job_results"),
+        ] {
+            let server = sealed(backend).await;
+            let first = completed(&server, json!(["secret-one"]), json!({"of": "secret-one"})).await;
+            let other = completed(&server, json!(["secret-two"]), json!({"of": "secret-two"})).await;
+            assert_eq!(complaint(&server, &first).await, "");
+            server.fleet.place.change(change).await;
+            let said = complaint(&server, &first).await;
+            assert!(
+                said.contains(&format!("column {column}"))
+                    && said.contains(&format!("{table}.{column}, row 1")),
+                "{change} on {backend:?}: {said}"
+            );
+            assert!(!said.contains("secret-"), "{said}");
+            assert_eq!(complaint(&server, &other).await, "", "another job is disturbed");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_damaged_in_one_job_is_told_to_its_reader_without_the_content() {
+    let server = sealed(Backend::Sqlite).await;
+    let id = completed(&server, json!(["secret-one"]), json!({"of": "secret-one"})).await;
+    server.fleet.place.change("UPDATE job_results SET result = 'sealed:1:1:AAAA'").await;
+    let reply = server.get(&format!("/ojs/v1/jobs/{id}")).await;
+    assert!(reply.status >= 500 && !reply.text.contains("secret-one"), "{} {}", reply.status, reply.text);
+    assert_eq!(server.get("/ojs/v1/jobs?queue=none").await.status, 200);
+}
