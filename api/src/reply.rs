@@ -96,13 +96,8 @@ pub(crate) fn ok(body: &impl Serialize) -> Response {
     json(StatusCode::OK, body)
 }
 
-/// A JSON body with another status.
+/// A JSON body with any status.
 pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
-    typed(status, body)
-}
-
-/// A described body.
-pub(crate) fn typed<T: Serialize>(status: StatusCode, body: &T) -> Response {
     match serde_json::to_string(body) {
         Ok(text) => (status, [(CONTENT_TYPE, JSON)], text).into_response(),
         Err(error) => {

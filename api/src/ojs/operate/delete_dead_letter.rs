@@ -35,7 +35,7 @@ pub(crate) async fn delete(
     operator: Operator,
 ) -> Answer {
     remove(&app, &id, &tenant, &operator).await?;
-    Ok(reply::typed(StatusCode::OK, &DeletedDeadLetter { deleted: true, id: id.clone(), job_id: id }))
+    Ok(reply::json(StatusCode::OK, &DeletedDeadLetter { deleted: true, id: id.clone(), job_id: id }))
 }
 
 /// Deletes a dead letter and everything that belongs to it.

@@ -62,5 +62,5 @@ pub(crate) async fn configure(
     let counted = queues.counts(std::slice::from_ref(&name), None).await?;
     let counts = Counts::of(&name, &counted);
     let known = queues.queue(&name).await?;
-    Ok(reply::typed(StatusCode::OK, &detail(name, known, counts)))
+    Ok(reply::json(StatusCode::OK, &detail(name, known, counts)))
 }

@@ -1,7 +1,6 @@
 //! `/ojs/v1/rate-limits` (OJS rate limiting): the limits that jobs name, what is used of them, and an operator's own.
 
 use super::list_queues::Slice;
-use super::rate;
 use crate::api::Shared;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Params, Segment};
@@ -11,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use turnstone_domain::Timestamp;
 use turnstone_domain::terms::RateLimit;
-use turnstone_ojs::{Fields, OjsError};
+use turnstone_ojs::{Fields, OjsError, read_limit};
 use turnstone_store::{Limit, Page};
 use utoipa::ToSchema;
 
@@ -107,13 +106,13 @@ pub(crate) async fn list_limits(State(app): State<Shared>, params: Params) -> An
     let pagination = Slice::of(total, page, limits.len());
     let now = app.api.clock.now();
     let rate_limits = limits.into_iter().map(|limit| LimitReply::of(limit, now)).collect();
-    Ok(reply::typed(StatusCode::OK, &LimitList { rate_limits, pagination }))
+    Ok(reply::json(StatusCode::OK, &LimitList { rate_limits, pagination }))
 }
 
 async fn reply(app: &Shared, key: &str) -> Answer {
     let found = app.api.store.queues.limit(key).await?;
     let limit = found.ok_or_else(|| OjsError::not_found("rate limit", key))?;
-    Ok(reply::typed(StatusCode::OK, &LimitReply::of(limit, app.api.clock.now())))
+    Ok(reply::json(StatusCode::OK, &LimitReply::of(limit, app.api.clock.now())))
 }
 
 /// Shows a limit. It is known as soon as a job that names it was accepted.
@@ -160,10 +159,7 @@ fn read(key: &str, body: &[u8]) -> Result<RateLimit, Failure> {
         let why = "must have 1 to 256 characters, none of them a control character";
         return Err(OjsError::invalid_request("the key", why).into());
     }
-    Fields::read(body)?;
-    let members: Map<String, Value> = serde_json::from_slice(body)
-        .map_err(|_| OjsError::invalid_payload("The body holds a number that is out of range."))?;
-    let limit = rate::read("", &members)?;
+    let limit = read_limit("", &Fields::read(body)?.0)?;
     if limit.concurrency.is_none() && limit.rate.is_none() && limit.throttle_ms.is_none() {
         let why = "limits nothing; give concurrency, rate or throttle";
         return Err(OjsError::invalid_request("the limit", why).into());

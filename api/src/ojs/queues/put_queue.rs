@@ -56,5 +56,5 @@ pub(crate) async fn put_queue(
     let counted = queues.counts(std::slice::from_ref(&name), None).await?;
     let counts = Counts::of(&name, &counted);
     let known = queues.queue(&name).await?;
-    Ok(reply::typed(status, &detail(name, known, counts)))
+    Ok(reply::json(status, &detail(name, known, counts)))
 }

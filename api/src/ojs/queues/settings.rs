@@ -1,9 +1,9 @@
 //! What operators may set for a queue, read member by member and understood.
 
-use super::rate;
 use serde_json::{Map, Value};
+use turnstone_domain::RawObject;
 use turnstone_domain::terms::RateLimit;
-use turnstone_ojs::{Fields, OjsError};
+use turnstone_ojs::{Fields, OjsError, check_queue_name, read_limit};
 use turnstone_store::{ConfigChange, QueueLimits};
 
 /// What `PUT …/config` sets.
@@ -15,15 +15,7 @@ const MOST: i64 = 1_000_000_000_000;
 
 /// Refuses a name that no queue can have.
 pub(super) fn queue_name(name: &str) -> Result<(), OjsError> {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let fits = (1..=128).contains(&name.len())
-        && name.starts_with(plain)
-        && name.chars().all(|c| plain(c) || matches!(c, '-' | '.'));
-    if fits {
-        return Ok(());
-    }
-    let why = "must be 1 to 128 characters of a-z, 0-9, `-`, `.`, and begin with a letter or digit";
-    Err(OjsError::invalid_request("the queue's name", why))
+    check_queue_name(name).map_err(|why| OjsError::invalid_request("the queue's name", why))
 }
 
 /// Settings in place of all that there were.
@@ -85,7 +77,8 @@ fn limits(settings: &Map<String, Value>) -> Result<QueueLimits, OjsError> {
         check_strategy(bounds)?;
     }
     if let Some(sent) = object(settings, "rate_limit")? {
-        let RateLimit { concurrency, rate, throttle_ms, .. } = rate::read("rate_limit.", sent)?;
+        let RateLimit { concurrency, rate, throttle_ms, .. } =
+            read_limit("rate_limit", &RawObject::of(sent))?;
         limits.concurrency = limits.concurrency.or(concurrency);
         (limits.rate, limits.throttle_ms) = (rate, throttle_ms);
     }
