@@ -64,6 +64,9 @@ impl From<StoreError> for Failure {
             StoreError::QueueFull { queue, depth, bound } => {
                 Self(OjsError::queue_full(queue, depth.unsigned_abs(), bound.unsigned_abs()))
             }
+            StoreError::TenantLimit { tenant, limit, current, maximum } => {
+                Self(OjsError::tenant_limit(tenant, limit, *current, *maximum))
+            }
             StoreError::NotUnique { existing, .. } => Self(OjsError::not_unique(existing.as_str())),
             StoreError::Database { .. }
             | StoreError::Unavailable { .. }

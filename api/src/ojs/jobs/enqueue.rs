@@ -42,7 +42,7 @@ pub(crate) async fn enqueue(
     let misfit = app.schemas.warning(&app, &job).await?;
     let pushed = app.api.store.intake.push(vec![job.clone()]).await?.pop();
     let pushed = pushed.ok_or_else(|| OjsError::internal("The store did not say what became of the job."))?;
-    let (queue, limit) = (job.queue.clone(), job.terms.rate_limit.clone());
+    let (queue, terms) = (job.queue.clone(), job.terms.clone());
     let location = HeaderValue::from_str(&format!("/ojs/v1/jobs/{}", pushed.id));
     let mut reply = job_reply(&stored(&app, job, &pushed).await?);
     let status = match pushed.deduplicated {
@@ -59,7 +59,7 @@ pub(crate) async fn enqueue(
     if let Ok(location) = location {
         response.headers_mut().insert(LOCATION, location);
     }
-    pressure::tell(&app, response.headers_mut(), (&queue, limit.as_ref()), &pushed).await?;
+    pressure::tell(&app, response.headers_mut(), (&queue, &terms), &pushed).await?;
     Ok(response)
 }
 

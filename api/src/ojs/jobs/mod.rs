@@ -6,7 +6,7 @@ mod batch;
 pub(super) mod cancel_job;
 mod enqueue;
 mod job_events;
-mod list_jobs;
+pub(super) mod list_jobs;
 mod list_slice;
 mod show_job;
 mod show_result;

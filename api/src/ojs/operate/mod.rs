@@ -16,6 +16,7 @@ mod retry_dead_letter;
 mod show_job;
 mod stats;
 mod stats_history;
+mod tenant_setup;
 mod tenant_stats;
 mod tenants;
 mod workers;
@@ -53,4 +54,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(direct_worker::terminate))
         .routes(routes!(tenants::list))
         .routes(routes!(tenant_stats::stats))
+        .routes(routes!(tenant_setup::show, tenant_setup::put, tenant_setup::forget))
+        .routes(routes!(tenant_setup::put_limits))
+        .routes(routes!(tenant_setup::jobs))
 }

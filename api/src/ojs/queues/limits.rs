@@ -1,9 +1,10 @@
-//! `/ojs/v1/rate-limits` (OJS rate limiting): the limits that jobs name, what is used of them, and an operator's own.
+//! `/ojs/v1/rate-limits` (OJS rate limiting): the limits that jobs name, what is used of them, and an operator's own. Each
+//! tenant has keys of its own: the header `X-OJS-Tenant` says whose is meant.
 
 use super::list_queues::Slice;
 use crate::api::Shared;
 use crate::reply::{self, Answer, Failure};
-use crate::request::{JsonBytes, Params, Segment};
+use crate::request::{JsonBytes, Params, Segment, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -19,6 +20,9 @@ use utoipa::ToSchema;
 pub(super) struct LimitReply {
     #[schema(example = "stripe")]
     key: String,
+    /// Whose key it is; absent for that of nobody in particular.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tenant_id: Option<String>,
     concurrency: Concurrency,
     /// null when starts per period are not limited.
     rate: Option<RateUse>,
@@ -65,6 +69,7 @@ impl LimitReply {
             throttle_ms: limit.throttle_ms,
             waiting_count: limit.waiting,
             overridden: limit.overridden,
+            tenant_id: limit.tenant,
             key: limit.name,
         }
     }
@@ -99,18 +104,18 @@ pub(super) struct LimitRequest {
     ),
     responses((status = 200, description = "The limits.", body = LimitList, content_type = "application/openjobspec+json")),
 )]
-pub(crate) async fn list_limits(State(app): State<Shared>, params: Params) -> Answer {
+pub(crate) async fn list_limits(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let page =
         Page { limit: params.number("limit", 50, 1, 200)?, offset: params.number("offset", 0, 0, u32::MAX)? };
-    let (limits, total) = app.api.store.queues.limits(page).await?;
+    let (limits, total) = app.api.store.queues.limits(tenant.name(), page).await?;
     let pagination = Slice::of(total, page, limits.len());
     let now = app.api.clock.now();
     let rate_limits = limits.into_iter().map(|limit| LimitReply::of(limit, now)).collect();
     Ok(reply::json(StatusCode::OK, &LimitList { rate_limits, pagination }))
 }
 
-async fn reply(app: &Shared, key: &str) -> Answer {
-    let found = app.api.store.queues.limit(key).await?;
+async fn reply(app: &Shared, tenant: &Tenant, key: &str) -> Answer {
+    let found = app.api.store.queues.limit(tenant.name(), key).await?;
     let limit = found.ok_or_else(|| OjsError::not_found("rate limit", key))?;
     Ok(reply::json(StatusCode::OK, &LimitReply::of(limit, app.api.clock.now())))
 }
@@ -121,8 +126,8 @@ async fn reply(app: &Shared, key: &str) -> Answer {
     params(("key" = String, Path, description = "The key.", example = "stripe")),
     responses((status = 200, description = "The limit.", body = LimitReply, content_type = "application/openjobspec+json")),
 )]
-pub(crate) async fn show_limit(State(app): State<Shared>, Segment(key): Segment) -> Answer {
-    reply(&app, &key).await
+pub(crate) async fn show_limit(State(app): State<Shared>, tenant: Tenant, Segment(key): Segment) -> Answer {
+    reply(&app, &tenant, &key).await
 }
 
 /// Puts a limit in place of the one that jobs name, until it is deleted.
@@ -134,12 +139,13 @@ pub(crate) async fn show_limit(State(app): State<Shared>, Segment(key): Segment)
 )]
 pub(crate) async fn override_limit(
     State(app): State<Shared>,
+    tenant: Tenant,
     Segment(key): Segment,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
     let limit = read(&key, &body)?;
-    app.api.store.queues.override_limit(&key, Some(limit)).await?;
-    reply(&app, &key).await
+    app.api.store.queues.override_limit(tenant.name(), &key, Some(limit)).await?;
+    reply(&app, &tenant, &key).await
 }
 
 /// Takes an operator's limit away: the one that jobs name counts again.
@@ -149,9 +155,13 @@ pub(crate) async fn override_limit(
     responses((status = 200, description = "The limit that jobs name counts.", body = LimitReply,
                content_type = "application/openjobspec+json")),
 )]
-pub(crate) async fn restore_limit(State(app): State<Shared>, Segment(key): Segment) -> Answer {
-    app.api.store.queues.override_limit(&key, None).await?;
-    reply(&app, &key).await
+pub(crate) async fn restore_limit(
+    State(app): State<Shared>,
+    tenant: Tenant,
+    Segment(key): Segment,
+) -> Answer {
+    app.api.store.queues.override_limit(tenant.name(), &key, None).await?;
+    reply(&app, &tenant, &key).await
 }
 
 fn read(key: &str, body: &[u8]) -> Result<RateLimit, Failure> {

@@ -24,6 +24,7 @@ pub(super) struct QueueRequest {
     backpressure: Option<Map<String, Value>>,
     concurrency: Option<i64>,
     rate_limit: Option<Map<String, Value>>,
+    /// How long ended jobs are kept: `completed`, `discarded`, `cancelled`.
     retention: Option<Map<String, Value>>,
 }
 
