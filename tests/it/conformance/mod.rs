@@ -27,7 +27,7 @@ mod tenants;
 mod time;
 mod transitions;
 mod unique;
-mod workflows;
+pub(crate) mod workflows;
 
 /// Makes a test of each case per database, and one through a pooler.
 macro_rules! on_both {
