@@ -64,6 +64,9 @@ impl From<StoreError> for Failure {
             StoreError::QueueFull { queue, depth, bound } => {
                 Self(OjsError::queue_full(queue, depth.unsigned_abs(), bound.unsigned_abs()))
             }
+            StoreError::TenantLimit { tenant, limit, current, maximum } => {
+                Self(OjsError::tenant_limit(tenant, limit, *current, *maximum))
+            }
             StoreError::NotUnique { existing, .. } => Self(OjsError::not_unique(existing.as_str())),
             StoreError::Database { .. }
             | StoreError::Unavailable { .. }
@@ -96,13 +99,8 @@ pub(crate) fn ok(body: &impl Serialize) -> Response {
     json(StatusCode::OK, body)
 }
 
-/// A JSON body with another status.
+/// A JSON body with any status.
 pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
-    typed(status, body)
-}
-
-/// A described body.
-pub(crate) fn typed<T: Serialize>(status: StatusCode, body: &T) -> Response {
     match serde_json::to_string(body) {
         Ok(text) => (status, [(CONTENT_TYPE, JSON)], text).into_response(),
         Err(error) => {

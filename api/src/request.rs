@@ -2,6 +2,7 @@
 
 use crate::api::{App, Shared};
 use crate::reply::Failure;
+use crate::stamp::sent_id;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
@@ -9,8 +10,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri};
 use futures::StreamExt;
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::str::FromStr;
-use turnstone_domain::Timestamp;
+use turnstone_domain::{RawObject, Timestamp};
 use turnstone_ojs::OjsError;
 use turnstone_store::Page;
 
@@ -86,6 +88,31 @@ impl FromRequestParts<Shared> for Tenant {
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Failure> {
         Self::read(&parts.headers)
+    }
+}
+
+/// The client's own name of the request (OJS middleware, OJS observability): the header `X-Request-Id`, when it is one
+/// that is echoed.
+pub(crate) struct RequestId(pub(crate) Option<String>);
+
+impl FromRequestParts<Shared> for RequestId {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Infallible> {
+        Ok(Self(sent_id(&parts.headers)))
+    }
+}
+
+impl RequestId {
+    /// Keeps the name in the `meta` of a job that is to be enqueued, unless the client has put one there.
+    pub(crate) fn keep(&self, job: &mut RawObject) {
+        let Some(id) = &self.0 else { return };
+        let meta = job.given("meta").map_or_else(|| Some(RawObject::new()), |meta| meta.parse().ok());
+        // What is no object is refused where it is read.
+        if let Some(mut meta) = meta {
+            meta.insert_new("request_id", id.as_str());
+            job.insert("meta", meta);
+        }
     }
 }
 
@@ -257,6 +284,23 @@ mod tests {
         let refused: [&[&[u8]]; 6] = [&[b""], &[b" "], &[b"a b"], &[&long], &["ü".as_bytes()], &[b"a", b"b"]];
         for sent in refused {
             assert_eq!(tenant(sent), Err(400), "{sent:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_remembered_by_its_name_unless_the_job_has_one() {
+        let named = RequestId(Some("r-1".to_owned()));
+        for (sent, kept) in [
+            (r#"{"a":1}"#, r#"{"a":1,"meta":{"request_id":"r-1"}}"#),
+            (r#"{"meta":{"m":1.50}}"#, r#"{"meta":{"m":1.50,"request_id":"r-1"}}"#),
+            (r#"{"meta":{"request_id":"own"}}"#, r#"{"meta":{"request_id":"own"}}"#),
+            (r#"{"meta":5}"#, r#"{"meta":5}"#),
+        ] {
+            let mut job: RawObject = serde_json::from_str(sent).unwrap();
+            RequestId(None).keep(&mut job);
+            assert_eq!(job.to_raw().as_str(), sent);
+            named.keep(&mut job);
+            assert_eq!(job.to_raw().as_str(), kept);
         }
     }
 }

@@ -61,7 +61,7 @@ fn speaks_ojs(path: &str) -> bool {
 }
 
 /// The client's own id, when it is short and visible ASCII.
-fn sent_id(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn sent_id(headers: &HeaderMap) -> Option<String> {
     let id = headers.get(REQUEST_ID)?.to_str().ok()?;
     ((1..=200).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())).then(|| id.to_owned())
 }

@@ -10,5 +10,5 @@ use axum::response::Response;
     responses((status = 200, description = "It does.", body = super::Status, content_type = "application/json"))
 )]
 pub(crate) async fn livez() -> Response {
-    reply::typed(StatusCode::OK, &super::Status { status: "ok" })
+    reply::json(StatusCode::OK, &super::Status { status: "ok" })
 }

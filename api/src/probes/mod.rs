@@ -4,8 +4,11 @@ mod livez;
 mod readyz;
 
 use crate::api::{App, Shared};
+use crate::reply;
+use axum::http::StatusCode;
+use axum::response::Response;
 use serde::Serialize;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -27,8 +30,18 @@ pub(crate) struct Status {
     status: &'static str,
 }
 
+/// 200 with a body about a store that answers, 503 with one about a store that does not. The body is told which, and how
+/// many milliseconds the store took.
+pub(crate) async fn about_the_store<T: Serialize>(app: &App, body: impl FnOnce(bool, u64) -> T) -> Response {
+    let asked = Instant::now();
+    let answers = store_answers(app).await;
+    let took_ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let status = if answers { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    reply::json(status, &body(answers, took_ms))
+}
+
 /// Whether the store answers within the probe's patience.
-pub(crate) async fn store_answers(app: &App) -> bool {
+async fn store_answers(app: &App) -> bool {
     match tokio::time::timeout(PATIENCE, app.api.store.views.ping()).await {
         Ok(Ok(())) => true,
         Ok(Err(error)) => {

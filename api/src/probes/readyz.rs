@@ -34,12 +34,9 @@ pub(crate) async fn ready(State(app): State<Shared>) -> Response {
 }
 
 async fn readiness(app: &App) -> Response {
-    let (code, status) = if app.api.shutdown.is_cancelled() {
-        (StatusCode::SERVICE_UNAVAILABLE, "draining")
-    } else if super::store_answers(app).await {
-        (StatusCode::OK, "ok")
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable")
-    };
-    reply::typed(code, &Status { status })
+    if app.api.shutdown.is_cancelled() {
+        return reply::json(StatusCode::SERVICE_UNAVAILABLE, &Status { status: "draining" });
+    }
+    let status = |answers| Status { status: if answers { "ok" } else { "store_unavailable" } };
+    super::about_the_store(app, |answers, _| status(answers)).await
 }

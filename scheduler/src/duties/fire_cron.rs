@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 use turnstone_domain::cron::{CronEntry, Schedule};
+use turnstone_domain::schema::Mode;
 use turnstone_domain::{Ids, NewJob, Timestamp};
-use turnstone_ojs::{EnqueueRequest, cron};
-use turnstone_store::{Crons, Firing, Store, StoreError, Term, Views};
+use turnstone_ojs::{ArgsSchemas, EnqueueRequest, Misfit, OjsError, cron, rules};
+use turnstone_store::{Crons, Firing, Schemas, Store, StoreError, Term, Views};
 
 /// The most entries of one look.
 const BATCH: u32 = 100;
@@ -13,13 +14,15 @@ const BATCH: u32 = 100;
 /// What fires cron entries.
 pub(crate) struct FireCron {
     crons: Arc<dyn Crons>,
+    schemas: Arc<dyn Schemas>,
     views: Arc<dyn Views>,
     ids: Arc<dyn Ids>,
 }
 
 impl FireCron {
     pub(crate) fn new(store: &Store, ids: Arc<dyn Ids>) -> Self {
-        Self { crons: Arc::clone(&store.crons), views: Arc::clone(&store.views), ids }
+        let (crons, schemas) = (Arc::clone(&store.crons), Arc::clone(&store.schemas));
+        Self { crons, schemas, views: Arc::clone(&store.views), ids }
     }
 
     /// Acts upon every entry whose time has come; returns how many moved on. An entry that cannot be fired does not
@@ -85,12 +88,31 @@ impl FireCron {
             Some(name) => self.views.agent(name).await?.map(|record| record.definition),
             None => None,
         };
-        Ok(match request.into_new_job(agent, self.ids.as_ref()) {
-            Ok(mut job) => {
-                cron::stamp(&mut job, entry, scheduled_at, now);
-                Ok(job)
-            }
-            Err(wrong) => Err(wrong.message),
+        let mut job = match request.into_new_job(agent, self.ids.as_ref()) {
+            Ok(job) => job,
+            Err(wrong) => return Ok(Err(wrong.message)),
+        };
+        cron::stamp(&mut job, entry, scheduled_at, now);
+        Ok(match self.refusal(&job).await? {
+            Some(wrong) => Err(wrong.message),
+            None => Ok(job),
         })
+    }
+
+    /// Why a request for this job would be refused: a rule, or an enforced schema of its arguments.
+    async fn refusal(&self, job: &NewJob) -> Result<Option<OjsError>, StoreError> {
+        if let Err(wrong) = rules::check(job) {
+            return Ok(Some(wrong));
+        }
+        let schemas = ArgsSchemas::of(self.schemas.schemas(Some(&job.job_type), None).await?);
+        let Some(misfit) = schemas.misfit(job) else { return Ok(None) };
+        let Misfit { version, mode, why } = &misfit;
+        tracing::warn!(
+            job_type = job.job_type,
+            version,
+            why,
+            "the arguments of a cron entry's job do not fit their schema"
+        );
+        Ok((*mode == Mode::Enforce).then(|| misfit.refusal(&job.job_type)))
     }
 }

@@ -6,7 +6,8 @@ use turnstone_domain::cron::{CronChange, CronEntry, CronRun, Missed, Overlap, Sc
 use turnstone_domain::{JobId, NewJob, RawJson, RawObject, Timestamp};
 
 /// Members of a request that say something of the entry; in the flat form all others are the job's.
-const OF_THE_ENTRY: [&str; 17] = [
+const OF_THE_ENTRY: [&str; 18] = [
+    "id",
     "name",
     "expression",
     "cron",
@@ -119,6 +120,7 @@ pub fn entry_to_json(entry: &CronEntry) -> RawObject {
     let job_type = template.parse::<RawObject>().ok().and_then(|template| template.get("type").cloned());
     let time = |at: Option<Timestamp>| at.map_or_else(RawJson::null, |at| at.to_rfc3339().into());
     let mut out = RawObject::new();
+    out.insert("id", entry.name.as_str());
     out.insert("name", entry.name.as_str());
     out.insert("expression", entry.expression.as_str());
     out.insert("cron", entry.expression.as_str());

@@ -1,7 +1,7 @@
 //! The enqueue request (OJS core §3, OJS HTTP binding §5.1): from a body to a job that can be stored.
 
 use crate::options::{ALSO_AT_THE_TOP, JobOptions};
-use crate::{Fields, OjsError, agent_fields, read, speaks, tenant};
+use crate::{Fields, OjsError, agent_fields, names, read, speaks, tenant};
 use serde_json::Value;
 use turnstone_domain::agent::{AgentFields, ToolChoice};
 use turnstone_domain::engagement::{NewEngagement, User};
@@ -60,7 +60,7 @@ impl EnqueueRequest {
     /// A 4xx that names the field; nothing may be stored then.
     pub fn from_fields(mut top: RawObject, tenant: Option<&str>, now: Timestamp) -> Result<Self, OjsError> {
         check_version(&top)?;
-        let job_type = job_type(top.remove("type"))?;
+        let (job_type, version) = job_type(top.remove("type"))?;
         let args = args(top.remove("args"))?;
         let id = top.remove("id").map(|id| job_id(&id)).transpose()?;
         let mut options = object(&mut top, "options")?;
@@ -72,6 +72,10 @@ impl EnqueueRequest {
             if let Some(value) = top.remove(name) {
                 options.insert_new(name, value);
             }
+        }
+        // The member of that name is asked first (OJS job versioning §5.3).
+        if let Some(version) = version.filter(|_| top.given("version").is_none()) {
+            top.insert("version", version);
         }
         if let Some(seconds) = top.get("timeout").and_then(|value| value.parse::<u64>().ok()) {
             options.insert_new("timeout_ms", seconds.saturating_mul(1000));
@@ -149,22 +153,16 @@ fn check_version(top: &RawObject) -> Result<(), OjsError> {
         .with("field", "specversion"))
 }
 
-fn job_type(value: Option<RawJson>) -> Result<String, OjsError> {
+/// The type, and the version that it carries, if it does.
+fn job_type(value: Option<RawJson>) -> Result<(String, Option<String>), OjsError> {
     let wrong = |why: String| OjsError::invalid_request("type", why);
     let Some(value) = value else { return Err(wrong("is missing".to_owned())) };
     let value = read::value(&value).map_err(wrong)?;
     let text = read::filled_text(&value).map_err(wrong)?;
-    let segment = |part: &str| {
-        part.starts_with(|c: char| c.is_ascii_lowercase())
-            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
-    };
-    if text.len() <= 255 && text.split('.').all(segment) {
-        return Ok(text.to_owned());
-    }
-    let shown = read::shortened(text, 60);
-    Err(wrong(format!(
-        "`{shown}` must be at most 255 characters in dot-separated parts of a-z, 0-9, `_`, `-`, each beginning with a letter, such as agent.research"
-    )))
+    let (name, version) = names::versioned(text);
+    let shown = || read::shortened(text, 60);
+    names::check_job_type(name).map_err(|why| wrong(format!("`{}` {why}", shown())))?;
+    Ok((name.to_owned(), version.map(str::to_owned)))
 }
 
 fn args(value: Option<RawJson>) -> Result<RawJson, OjsError> {
@@ -353,6 +351,19 @@ mod tests {
         for (field, sent) in body.as_object().unwrap() {
             assert_eq!(&shown[field], sent, "{field}");
         }
+    }
+
+    /// OJS job versioning §5.2 and §5.3.
+    #[test]
+    fn a_version_stands_beside_the_type_or_in_it() {
+        let shown = |body: &Value| job_to_json(&accepted(job(body, None).unwrap(), JobState::Available));
+        let in_it = shown(&json!({"type": "invoice.generate@2.0", "args": []}));
+        assert_eq!((&in_it["type"], &in_it["version"]), (&json!("invoice.generate"), &json!("2.0")));
+        let both = shown(&json!({"type": "invoice.generate@2.0", "version": 3, "args": []}));
+        assert_eq!((&both["type"], &both["version"]), (&json!("invoice.generate"), &json!(3)));
+        let beside = shown(&json!({"type": "a", "version": "1.4", "args": []}));
+        assert_eq!((&beside["type"], &beside["version"]), (&json!("a"), &json!("1.4")));
+        assert_eq!(shown(&json!({"type": "a", "args": []})).get("version"), None);
     }
 
     #[test]

@@ -4,8 +4,11 @@ use serde_json::{Map, Value, json};
 use turnstone_domain::JobError;
 use turnstone_domain::error::FailureKind;
 
-/// The code of an enqueue that a queue has no room for; the only one of the protocol in upper case.
+/// The code of an enqueue that a queue has no room for; in upper case, as the protocol has it.
 pub const QUEUE_FULL: &str = "QUEUE_FULL";
+
+/// The code of an enqueue for a tenant that has as much as it may have.
+pub const TENANT_LIMIT_EXCEEDED: &str = "TENANT_LIMIT_EXCEEDED";
 
 /// An error as a client sees it.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -128,6 +131,21 @@ impl OjsError {
         );
         let error = Self::new(429, QUEUE_FULL, message, hint);
         Self { retryable: true, ..error }.with("queue", queue).with("depth", depth).with("bound", bound)
+    }
+
+    /// 429: a tenant has as much as it may have (OJS multi-tenancy §8.2). `limit` is the word on the wire.
+    #[must_use]
+    pub fn tenant_limit(tenant: &str, limit: &'static str, current: i64, maximum: i64) -> Self {
+        let hint = "Wait as long as Retry-After says, or ask for a wider limit of the tenant.";
+        let message = format!(
+            "Tenant {tenant} would exceed {limit}: it has {current} of {maximum}; nothing was stored."
+        );
+        let error = Self::new(429, TENANT_LIMIT_EXCEEDED, message, hint);
+        Self { retryable: true, ..error }
+            .with("tenant_id", tenant)
+            .with("limit", limit)
+            .with("current", current)
+            .with("maximum", maximum)
     }
 
     /// 403: it belongs to somebody else.

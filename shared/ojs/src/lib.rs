@@ -18,9 +18,12 @@ mod error;
 mod fields;
 mod flaw;
 mod job;
+mod names;
 mod options;
 mod overrides;
 mod read;
+pub mod rules;
+mod schema;
 mod subscription;
 mod tenant;
 mod tools;
@@ -30,13 +33,17 @@ pub mod workflow;
 
 pub use cloud_event::{cloud_event, test_event};
 pub use envelope::EnqueueRequest;
-pub use error::{OjsError, QUEUE_FULL};
+pub use error::{OjsError, QUEUE_FULL, TENANT_LIMIT_EXCEEDED};
 pub use fields::Fields;
 pub use job::{accepted, job_reply, job_to_json};
+pub use names::{check_job_type, check_queue_name, schema_version, schema_version_of};
+pub use options::read_limit;
 pub use overrides::overrides;
+pub use schema::{ArgsSchemas, Misfit};
 pub use subscription::{
     NewSubscription, Rotation, delivery_to_json, read_change, read_new, subscription_to_json,
 };
+pub use tenant::check_tenant;
 
 /// The version of the specification that is spoken, as in `specversion` and in the header `OJS-Version`.
 pub const SPEC_VERSION: &str = "1.0";

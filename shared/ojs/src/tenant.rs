@@ -36,8 +36,17 @@ pub(crate) fn tenant(
 fn name(value: &RawJson) -> Result<String, String> {
     let value = read::value(value)?;
     let name = read::text(&value)?;
+    check_tenant(name)?;
+    Ok(name.to_owned())
+}
+
+/// Checks the name of a tenant.
+///
+/// # Errors
+/// Words that complete a sentence that begins with what the name is of.
+pub fn check_tenant(name: &str) -> Result<(), String> {
     if (1..=CHARACTERS).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Ok(name.to_owned());
+        return Ok(());
     }
     Err(format!("must have 1 to {CHARACTERS} visible ASCII characters"))
 }

@@ -82,6 +82,18 @@ pub enum StoreError {
         /// The most that may wait.
         bound: i64,
     },
+    /// A tenant has as much as it may have; nothing was stored (OJS multi-tenancy §8).
+    #[error("tenant {tenant} has {current} of {maximum} ({limit})")]
+    TenantLimit {
+        /// The tenant.
+        tenant: String,
+        /// Which limit, as on the wire.
+        limit: &'static str,
+        /// What it has.
+        current: i64,
+        /// The most it may have.
+        maximum: i64,
+    },
     /// Another scheduler leads; nothing was changed.
     #[error("another scheduler leads now")]
     Deposed,

@@ -12,6 +12,7 @@
 //! | [`Workflows`] | chains, groups and batches: jobs that wait for one another |
 //! | [`Crons`] | entries that make a job at times |
 //! | [`Schemas`] | what the arguments of a job type have to look like |
+//! | [`Tenants`] | what operators allow tenants |
 //! | [`Feed`] | all events in one order |
 //! | [`Webhooks`] | who is told of events, and what became of it |
 //! | [`Control`] | an engagement is paused, resumed, forked, merged, or one of its calls made again |
@@ -37,6 +38,7 @@ mod remote;
 mod schemas;
 mod sql;
 pub mod sqlite;
+mod tenants;
 mod upkeep;
 mod views;
 mod webhooks;
@@ -57,13 +59,14 @@ pub use ledger::{Claim, ClaimRequest, EngagementClaim, JobKind, Ledger, Recall, 
 pub use live::{Ear, Live, Piece, Speaker};
 pub use operate::{ActionOutcome, Bulk, BulkOutcome, DeadTotal, JobAction, Operate, TenantTotal};
 pub use postgres::{Finding, PostgresOptions, PostgresStore};
-pub use queues::{ConfigChange, Limit, Pool, PoolStrategy, Queue, QueueLimits, Queues, Share};
+pub use queues::{ConfigChange, Limit, Pool, PoolStrategy, Queue, QueueLimits, Queues, Retention, Share};
 pub use remote::{
     DEFAULT_VISIBILITY_MS, Heartbeat, HeartbeatAnswer, NewProgress, Progress, Remote, RemoteOutcome, Report,
     ReportedEnd,
 };
 pub use schemas::Schemas;
 pub use sqlite::SqliteStore;
+pub use tenants::{TenantLimits, TenantSetup, Tenants};
 pub use upkeep::{Duty, Term, Upkeep};
 pub use views::{
     AgentRecord, CheckpointRow, EventFilter, HourlyCount, JobFilter, JobOrder, Page, ReviewFilter, Views,
@@ -104,6 +107,8 @@ pub struct Store {
     pub feed: Arc<dyn Feed>,
     /// Who is told of events, and what became of it.
     pub webhooks: Arc<dyn Webhooks>,
+    /// What operators allow tenants.
+    pub tenants: Arc<dyn Tenants>,
     /// An engagement is paused, resumed, forked, merged, or one of its calls made again.
     pub control: Arc<dyn Control>,
     /// Rate limits of all processes that use this store.

@@ -44,7 +44,7 @@ impl JobAction {
 }
 
 /// What became of something that an operator did to one job.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ActionOutcome {
     /// It is done.
     Done {
@@ -53,6 +53,8 @@ pub enum ActionOutcome {
     },
     /// In this state it cannot be done; nothing changed.
     Refused(JobState),
+    /// The job has to be unique, and this one, which is like it, has not ended; nothing changed.
+    NotUnique(JobId),
     /// There is no such job, or no such dead letter.
     NotFound,
 }
@@ -83,7 +85,7 @@ pub struct BulkOutcome {
     pub matched: u64,
     /// Those it was done to; with `dry_run`, those it would be done to.
     pub done: Vec<JobId>,
-    /// Those that were in another state when their turn came.
+    /// Those that were in another state when their turn came, or may not live beside another job that is like them.
     pub refused: Vec<(JobId, JobState)>,
 }
 

@@ -69,6 +69,20 @@ pub struct QueueLimits {
     pub rate: Option<Rate>,
     /// The least time between two starts, in milliseconds.
     pub throttle_ms: Option<i64>,
+    /// How long ended jobs are kept.
+    pub retention: Retention,
+}
+
+/// How long ended jobs are kept, in milliseconds; `None` is as long as the fleet keeps all others (OJS queue configuration
+/// §6.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Retention {
+    /// Completed ones.
+    pub completed_ms: Option<i64>,
+    /// Discarded ones, dead letters among them.
+    pub discarded_ms: Option<i64>,
+    /// Cancelled ones.
+    pub cancelled_ms: Option<i64>,
 }
 
 /// What an operator changes of a queue.
@@ -115,6 +129,8 @@ pub struct Share {
 pub struct Limit {
     /// The key, or the queue.
     pub name: String,
+    /// Whose key it is: tenants may use one word for different limits.
+    pub tenant: Option<String>,
     /// Whether an operator's limit stands in place of the one that jobs name.
     pub overridden: bool,
     /// At most this many are active.
@@ -176,16 +192,21 @@ pub trait Queues: Send + Sync + 'static {
     /// What the queues of all pools got.
     async fn shares(&self) -> Result<Vec<Share>, StoreError>;
 
-    /// Limits that jobs name, by key, and how many there are.
-    async fn limits(&self, page: Page) -> Result<(Vec<Limit>, u64), StoreError>;
+    /// Limits that jobs name, by key, and how many there are; with a tenant only its own.
+    async fn limits(&self, tenant: Option<&str>, page: Page) -> Result<(Vec<Limit>, u64), StoreError>;
 
-    /// The limit that jobs name by this key.
-    async fn limit(&self, key: &str) -> Result<Option<Limit>, StoreError>;
+    /// The limit that jobs of this tenant, or of none, name by this key.
+    async fn limit(&self, tenant: Option<&str>, key: &str) -> Result<Option<Limit>, StoreError>;
 
     /// The limit of a queue; `None` when it has none.
     async fn limit_of_queue(&self, queue: &str) -> Result<Option<Limit>, StoreError>;
 
     /// Puts a limit in place of the one that jobs name, or (`None`) takes it away again. Returns whether there was one
     /// to be replaced.
-    async fn override_limit(&self, key: &str, limit: Option<RateLimit>) -> Result<bool, StoreError>;
+    async fn override_limit(
+        &self,
+        tenant: Option<&str>,
+        key: &str,
+        limit: Option<RateLimit>,
+    ) -> Result<bool, StoreError>;
 }

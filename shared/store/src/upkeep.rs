@@ -29,7 +29,8 @@ pub enum Duty {
     /// `active → retryable | discarded` for attempts that have taken longer than their timeout, where the worker did
     /// not end them itself (OJS core §4.2.3).
     TimeOutJobs,
-    /// Deletes engagements and plain jobs that have ended before this time, with everything that belongs to them.
+    /// Deletes engagements and plain jobs that have ended before this time, or longer ago than their queue keeps them,
+    /// with everything that belongs to them.
     /// Whoever keeps everything performs it as well: it makes room for the history of the next jobs, where the store
     /// needs room to be made.
     Prune {

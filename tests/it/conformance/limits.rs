@@ -102,9 +102,9 @@ async fn a_key_runs_no_more_than_its_concurrency_and_keys_are_independent(at: &O
     for waiting in [&ids[1], &ids[4], &elsewhere] {
         assert_eq!(at.state(waiting).await, JobState::Available);
     }
-    let limit = at.store.queues.limit("a").await.unwrap().unwrap();
+    let limit = at.store.queues.limit(None, "a").await.unwrap().unwrap();
     assert_eq!((limit.concurrency, limit.active, limit.waiting), (Some(1), 1, 3));
-    assert!(at.store.queues.limit("c").await.unwrap().is_none());
+    assert!(at.store.queues.limit(None, "c").await.unwrap().is_none());
 }
 
 async fn a_job_that_ends_rings_for_the_next_one(at: &Opened) {
@@ -262,14 +262,14 @@ async fn an_operator_may_override_a_limit_and_take_that_back(at: &Opened) {
     let queues = &at.store.queues;
     at.store.intake.push((0..6).map(|_| named("a", concurrency(1))).collect()).await.unwrap();
     assert_eq!(claimed(at, NOW).await.len(), 1);
-    assert!(queues.override_limit("a", Some(concurrency(3))).await.unwrap());
+    assert!(queues.override_limit(None, "a", Some(concurrency(3))).await.unwrap());
     at.push(named("a", concurrency(1))).await;
     assert_eq!(claimed(at, NOW).await.len(), 2);
-    assert!(queues.limit("a").await.unwrap().unwrap().overridden);
-    assert!(queues.override_limit("a", None).await.unwrap());
-    let limit = queues.limit("a").await.unwrap().unwrap();
+    assert!(queues.limit(None, "a").await.unwrap().unwrap().overridden);
+    assert!(queues.override_limit(None, "a", None).await.unwrap());
+    let limit = queues.limit(None, "a").await.unwrap().unwrap();
     assert_eq!((limit.overridden, limit.concurrency, limit.active), (false, Some(1), 3));
     assert!(claimed(at, NOW).await.is_empty());
-    assert!(!queues.override_limit("a", None).await.unwrap());
-    assert!(!queues.override_limit("b", Some(concurrency(1))).await.unwrap(), "nobody named it before");
+    assert!(!queues.override_limit(None, "a", None).await.unwrap());
+    assert!(!queues.override_limit(None, "b", Some(concurrency(1))).await.unwrap(), "nobody named it before");
 }

@@ -29,7 +29,7 @@ mod tenants;
 mod time;
 mod transitions;
 mod unique;
-mod workflows;
+pub(crate) mod workflows;
 
 /// Makes a test of each case per database, one with encryption at rest, and one through a pooler.
 macro_rules! on_both {

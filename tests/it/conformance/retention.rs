@@ -7,11 +7,12 @@ use super::jobs::{
 use super::on_both;
 use serde_json::json;
 use turnstone_domain::message::{Message, Role};
+use turnstone_domain::terms::RateLimit;
 use turnstone_domain::tool_call::{ToolCallMove, ToolOutcome};
 use turnstone_domain::{
-    CallId, EngagementId, Ids, JobId, JobState, NewJob, Phase, Timestamp, TurnWrite, ids::SystemIds,
+    CallId, EngagementId, Ids, JobId, JobState, NewJob, Phase, Terms, Timestamp, TurnWrite, ids::SystemIds,
 };
-use turnstone_store::{Duty, JobKind, Page};
+use turnstone_store::{ConfigChange, Duty, JobKind, Page, QueueLimits, Retention};
 
 on_both![
     ended_jobs_are_counted_once,
@@ -19,6 +20,8 @@ on_both![
     prune_removes_all_that_ended_and_nothing_else,
     what_is_not_counted_yet_is_not_pruned,
     prune_is_bounded,
+    a_queue_keeps_its_jobs_as_long_as_it_says,
+    a_limit_is_forgotten_with_the_last_job_that_names_it,
 ];
 
 const HOUR: i64 = 3_600_000;
@@ -218,4 +221,74 @@ async fn prune_is_bounded(at: &Opened) {
         assert_eq!(pruned, expected);
     }
     assert!(rows(at).await.iter().all(|(_, count)| *count == 0));
+}
+
+/// OJS queue configuration §6.3: shorter or longer than the fleet keeps everything else.
+async fn a_queue_keeps_its_jobs_as_long_as_it_says(at: &Opened) {
+    use JobState::{Cancelled, Completed, Discarded};
+    let of_queue = async |queue: &str, retention: Retention| {
+        let limits = Some(QueueLimits { retention, ..QueueLimits::default() });
+        at.store
+            .queues
+            .configure(queue, ConfigChange { limits, ..ConfigChange::default() }, NOW)
+            .await
+            .unwrap();
+    };
+    let retention = Retention { completed_ms: Some(1_000), discarded_ms: Some(9_000), cancelled_ms: None };
+    of_queue("q", retention).await;
+    assert_eq!(at.store.queues.queue("q").await.unwrap().unwrap().limits.retention, retention);
+    let [completed, discarded, cancelled] =
+        [ended(at, Completed, NOW).await, ended(at, Discarded, NOW).await, ended(at, Cancelled, NOW).await];
+    let elsewhere = at.push(NewJob { queue: "other".into(), ..plain(0) }).await;
+    at.store.intake.cancel(&elsewhere, NOW).await.unwrap();
+    fold(at, NOW.plus_ms(100_000)).await;
+    let left = async || {
+        let mut left = Vec::new();
+        for id in [&completed, &discarded, &cancelled, &elsewhere] {
+            left.push(at.store.views.job(id).await.unwrap().is_some());
+        }
+        left
+    };
+    // The fleet keeps what ended in the last five seconds.
+    for (now_ms, pruned, expected) in [
+        (1_000, 0, [true, true, true, true]),
+        (1_001, 1, [false, true, true, true]),
+        (5_001, 2, [false, true, false, false]),
+        (9_001, 1, [false, false, false, false]),
+    ] {
+        let now = NOW.plus_ms(now_ms);
+        assert_eq!(at.perform(Duty::Prune { before: now.plus_ms(-5_000) }, now).await, pruned, "{now_ms}");
+        assert_eq!(left().await, expected, "{now_ms}");
+    }
+    let kept = ended(at, Completed, NOW).await;
+    fold(at, NOW.plus_ms(100_000)).await;
+    of_queue("q", Retention::default()).await;
+    assert_eq!(at.perform(Duty::Prune { before: Timestamp(0) }, NOW.plus_ms(90_000)).await, 0);
+    assert!(at.store.views.job(&kept).await.unwrap().is_some(), "it is kept as everything is again");
+}
+
+async fn a_limit_is_forgotten_with_the_last_job_that_names_it(at: &Opened) {
+    let named = |key: &str| {
+        let limit = RateLimit { key: Some(key.to_owned()), concurrency: Some(5), ..RateLimit::default() };
+        NewJob { terms: Terms { rate_limit: Some(limit), ..Terms::default() }, ..plain(0) }
+    };
+    let id = at.push(named("used")).await;
+    at.push(named("waits")).await;
+    at.store
+        .queues
+        .override_limit(None, "operated", Some(RateLimit { concurrency: Some(1), ..RateLimit::default() }))
+        .await
+        .unwrap();
+    at.store.intake.cancel(&id, NOW).await.unwrap();
+    let later = NOW.plus_ms(1_000);
+    fold(at, later).await;
+    let names = async || {
+        let (limits, total) = at.store.queues.limits(None, Page { limit: 9, offset: 0 }).await.unwrap();
+        assert_eq!(limits.len() as u64, total);
+        limits.into_iter().map(|limit| limit.name).collect::<Vec<_>>()
+    };
+    assert_eq!(at.perform(Duty::Prune { before: Timestamp(0) }, later).await, 0);
+    assert_eq!(names().await, ["operated", "used", "waits"], "a job that is kept still names it");
+    at.perform(Duty::Prune { before: later }, later).await;
+    assert_eq!(names().await, ["operated", "waits"]);
 }

@@ -1,10 +1,11 @@
 //! Tenants: whoever names one sees and changes that tenant's things alone; whoever names none sees all.
 
 use super::backend::Opened;
-use super::jobs::{NOW, agent, plain};
+use super::jobs::{NOW, agent, complete, plain};
 use super::on_both;
-use turnstone_domain::{JobId, JobState, NewJob};
-use turnstone_store::{CancelOutcome, JobFilter, Page};
+use turnstone_domain::terms::RateLimit;
+use turnstone_domain::{JobId, JobState, NewJob, Terms};
+use turnstone_store::{CancelOutcome, JobFilter, JobKind, Page, Ring, StoreError, TenantLimits, TenantSetup};
 
 const EVERYTHING: Page = Page { limit: 100, offset: 0 };
 
@@ -67,9 +68,77 @@ async fn an_engagement_is_its_tenants(at: &Opened) {
     assert_eq!((seen(None).await, seen(Some("alpha")).await, seen(Some("beta")).await), (true, true, false));
 }
 
+/// OJS rate limiting §3, OJS multi-tenancy §6: one word, two limits.
+async fn a_key_of_one_tenant_is_not_that_of_another(at: &Opened) {
+    let named = |tenant: Option<&str>| {
+        let limit = RateLimit { key: Some("api".into()), concurrency: Some(1), ..RateLimit::default() };
+        let terms = Terms { tenant: tenant.map(str::to_owned), rate_limit: Some(limit), ..Terms::default() };
+        NewJob { terms, ..plain(0) }
+    };
+    let whose = [Some("alpha"), Some("beta"), None];
+    at.store.intake.push(whose.into_iter().chain(whose).map(named).collect()).await.unwrap();
+    assert_eq!(at.claim(JobKind::Plain, 9).await.len(), 3, "one of each");
+    for tenant in whose {
+        let limit = at.store.queues.limit(tenant, "api").await.unwrap().unwrap();
+        assert_eq!((limit.name.as_str(), limit.tenant.as_deref(), limit.active), ("api", tenant, 1));
+    }
+    assert!(at.store.queues.limit(Some("gamma"), "api").await.unwrap().is_none());
+    let (own, total) = at.store.queues.limits(Some("alpha"), EVERYTHING).await.unwrap();
+    assert_eq!((own.len(), total), (1, 1));
+    assert_eq!(at.store.queues.limits(None, EVERYTHING).await.unwrap().1, 3);
+    let two = RateLimit { concurrency: Some(2), ..RateLimit::default() };
+    at.store.queues.override_limit(Some("beta"), "api", Some(two)).await.unwrap();
+    let more = at.claim(JobKind::Plain, 9).await;
+    assert_eq!(more.len(), 1);
+    assert_eq!(at.job(&more[0].job).await.tenant.as_deref(), Some("beta"));
+}
+
+fn setup(tenant: &str, limits: TenantLimits) -> TenantSetup {
+    TenantSetup { tenant: tenant.to_owned(), limits, reason: None, created_at: NOW, updated_at: NOW }
+}
+
+/// OJS multi-tenancy MT-003.
+async fn a_tenant_runs_no_more_than_it_may_and_is_in_nobodys_way(at: &Opened) {
+    let limits = TenantLimits { max_concurrency: Some(2), ..TenantLimits::default() };
+    at.store.tenants.set_up(setup("alpha", limits)).await.unwrap();
+    let mut jobs: Vec<NewJob> = (0..50).map(|_| of("alpha", plain(5))).collect();
+    jobs.extend([of("beta", plain(0)), plain(0)]);
+    at.store.intake.push(jobs).await.unwrap();
+    let held = at.claim(JobKind::Plain, 9).await;
+    assert_eq!(held.len(), 4, "two of alpha's, and those behind all of its others");
+    assert!(at.claim(JobKind::Plain, 9).await.is_empty());
+    let mut rings = at.store.doorbell.listen();
+    at.settle(&held[0].lease, complete()).await;
+    assert!(std::iter::from_fn(|| rings.try_recv().ok()).any(|ring| ring == Ring::Available));
+    assert_eq!(at.claim(JobKind::Plain, 9).await.len(), 1);
+    assert!(at.store.tenants.forget_limits("alpha").await.unwrap());
+    assert!(!at.store.tenants.forget_limits("alpha").await.unwrap());
+    assert_eq!(at.claim(JobKind::Plain, 9).await.len(), 9);
+}
+
+/// OJS multi-tenancy MT-004.
+async fn what_a_tenant_may_enqueue_is_counted_across_processes(at: &Opened) {
+    let limits = TenantLimits { max_queue_depth: Some(10), ..TenantLimits::default() };
+    at.store.tenants.set_up(setup("alpha", limits)).await.unwrap();
+    let other = at.place.open().await;
+    let pushes = (0..20).map(|n| {
+        let store = if n % 2 == 0 { &at.store } else { &other };
+        store.intake.push(vec![of("alpha", plain(0)), of("beta", plain(0))])
+    });
+    let pushed = futures::future::join_all(pushes).await;
+    assert_eq!(pushed.iter().filter(|pushed| pushed.is_ok()).count(), 10);
+    let refused = pushed.into_iter().find_map(Result::err).unwrap();
+    let expected = matches!(&refused, StoreError::TenantLimit { tenant, limit: "max_queue_depth", current: 10, maximum: 10 } if tenant == "alpha");
+    assert!(expected, "{refused:?}");
+    assert_eq!(at.query("SELECT count(*) FROM jobs").await, 20, "each push is taken whole or not at all");
+}
+
 on_both![
     another_tenants_job_is_not_there,
     nobody_cancels_another_tenants_job,
     lists_and_counts_are_a_tenants_own,
     an_engagement_is_its_tenants,
+    a_key_of_one_tenant_is_not_that_of_another,
+    a_tenant_runs_no_more_than_it_may_and_is_in_nobodys_way,
+    what_a_tenant_may_enqueue_is_counted_across_processes,
 ];

@@ -135,7 +135,7 @@ impl Subject {
     async fn claim_when_shut(&self, at: &Opened) {
         let rate = Some(Rate { limit: 1, period_ms: 3_600_000 });
         let limit = RateLimit { rate, ..RateLimit::default() };
-        at.store.queues.override_limit(&self.queue, Some(limit)).await.unwrap();
+        at.store.queues.override_limit(None, &self.queue, Some(limit)).await.unwrap();
         let terms = limited_by(&self.queue, OnLimit::Wait);
         at.push(NewJob { queue: self.queue.clone(), priority: 100, terms, ..agent(None) }).await;
         self.claim(at, NOW).await.unwrap();

@@ -3,6 +3,7 @@
 
 mod commits;
 mod connections;
+mod flows;
 mod gate;
 mod invariants;
 mod load;

@@ -10,6 +10,7 @@ on_both![
     one_wrong_member_keeps_all_out_and_is_named,
     a_member_that_is_taken_or_not_unique_is_named,
     an_agent_that_many_members_name_is_found,
+    a_member_that_a_later_one_replaces_is_shown_as_it_stands,
 ];
 
 const PATH: &str = "/ojs/v1/jobs/batch";
@@ -90,4 +91,15 @@ async fn an_agent_that_many_members_name_is_found(server: &OjsServer) {
     let reply = server.post(PATH, &json!({"jobs": [agent, job(1), agent]})).await.expect(201).json();
     assert_eq!(reply["jobs"][2]["ext_agent_token_budget"], 10);
     assert_eq!(server.fleet.number("SELECT count(*) FROM engagements").await, 2);
+}
+
+async fn a_member_that_a_later_one_replaces_is_shown_as_it_stands(server: &OjsServer) {
+    let unique = json!({"keys": ["type"], "on_conflict": "replace"});
+    let job = |n: usize| json!({"type": "mail.digest", "args": [n], "options": {"unique": unique}});
+    let reply = server.post(PATH, &json!({"jobs": [job(0), job(1)]})).await.expect(201).json();
+    let states: Vec<_> = reply["jobs"].as_array().unwrap().iter().map(|job| job["state"].clone()).collect();
+    assert_eq!(states, ["cancelled", "available"]);
+    for job in reply["jobs"].as_array().unwrap() {
+        assert_eq!(&server.job(job["id"].as_str().unwrap()).await, job);
+    }
 }

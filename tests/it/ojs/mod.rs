@@ -2,6 +2,7 @@
 
 mod attest;
 mod batch;
+mod clients;
 mod control;
 mod cron;
 mod encryption;
@@ -13,9 +14,10 @@ mod refused;
 mod schemas;
 mod server;
 mod tenancy;
+mod tenant_limits;
 mod unique;
 mod webhooks;
-mod work;
+pub(crate) mod work;
 mod workflows;
 
 /// Makes a test of each case per database. A case takes a [`turnstone_tests::OjsServer`] of its own.

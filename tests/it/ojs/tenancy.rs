@@ -4,8 +4,9 @@ use super::on_both;
 use super::operate::{fail, ids, mortal};
 use reqwest::Method;
 use serde_json::{Value, json};
-use turnstone_tests::OjsServer;
+use turnstone_domain::JobState;
 use turnstone_tests::ojs_server::Reply;
+use turnstone_tests::{Backend, Fleet, OjsServer, model_server};
 
 async fn of(server: &OjsServer, tenant: &str, method: Method, path: &str, body: &str) -> Reply {
     server.send(method, path, &[("X-OJS-Tenant", tenant)], body).await
@@ -17,7 +18,7 @@ async fn push(server: &OjsServer, tenant: &str, job: &Value) -> String {
 }
 
 /// Every endpoint about one job, whether it is alive or a dead letter, with a body that it understands.
-const ABOUT_A_JOB: [(&str, &str, &str); 22] = [
+const ABOUT_A_JOB: [(&str, &str, &str); 27] = [
     ("GET", "/ojs/v1/jobs/{id}", ""),
     ("GET", "/ojs/v1/jobs/{id}/events", ""),
     ("GET", "/ojs/v1/jobs/{id}/receipt", ""),
@@ -33,6 +34,11 @@ const ABOUT_A_JOB: [(&str, &str, &str); 22] = [
     ("GET", "/ojs/v1/jobs/{id}/progress", ""),
     ("POST", "/ojs/v1/agents/{id}/pause", "{}"),
     ("POST", "/ojs/v1/agents/{id}/resume", "{}"),
+    ("POST", "/ojs/v1/agents/{id}/fork", "{}"),
+    ("POST", "/ojs/v1/agents/{id}/merge", r#"{"branch_a":"a","branch_b":"b","strategy":"ours"}"#),
+    ("POST", "/ojs/v1/agents/{id}/tool-retry", r#"{"tool_call_id":"c"}"#),
+    ("POST", "/ojs/v1/jobs/{id}/checkpoint", r#"{"state":{}}"#),
+    ("GET", "/ojs/v1/jobs/{id}/result", ""),
     ("GET", "/ojs/v1/admin/jobs/{id}", ""),
     ("POST", "/ojs/v1/admin/jobs/{id}/cancel", ""),
     ("POST", "/ojs/v1/admin/jobs/{id}/retry", ""),
@@ -172,7 +178,96 @@ async fn a_tenants_name_is_checked(server: &OjsServer) {
     of(server, &"t".repeat(128), Method::GET, "/ojs/v1/jobs", "").await.expect(200);
 }
 
+async fn nobody_reaches_another_tenants_cron_entry(server: &OjsServer) {
+    let body = json!({"name": "n", "expression": "* * * * *", "job_template": {"type": "a.b", "args": []}});
+    of(server, "alpha", Method::POST, "/ojs/v1/cron", &body.to_string()).await.expect(201);
+    for (method, path, body) in [
+        (Method::GET, "/ojs/v1/cron/n", ""),
+        (Method::GET, "/ojs/v1/cron/n/history", ""),
+        (Method::PATCH, "/ojs/v1/cron/n", r#"{"enabled":false}"#),
+        (Method::POST, "/ojs/v1/cron/n/trigger", ""),
+        (Method::DELETE, "/ojs/v1/cron/n", ""),
+        (Method::DELETE, "/ojs/v1/crons/n", ""),
+    ] {
+        assert_eq!(of(server, "beta", method.clone(), path, body).await.status, 404, "{method} {path}");
+    }
+    assert_eq!(of(server, "beta", Method::GET, "/ojs/v1/cron", "").await.json()["count"], 0);
+    // One of the same name is another entry.
+    of(server, "beta", Method::POST, "/ojs/v1/cron", &body.to_string()).await.expect(201);
+    of(server, "beta", Method::DELETE, "/ojs/v1/cron/n", "").await.expect(200);
+    server.pass_ms(60_000).await;
+    let made = of(server, "alpha", Method::GET, "/ojs/v1/jobs", "").await.expect(200).json();
+    assert_eq!(
+        (&made["pagination"]["total"], &made["jobs"][0]["meta"]["tenant_id"]),
+        (&json!(1), &json!("alpha"))
+    );
+    assert_eq!(of(server, "beta", Method::GET, "/ojs/v1/jobs", "").await.json()["pagination"]["total"], 0);
+}
+
+async fn nobody_reaches_another_tenants_webhook(server: &OjsServer) {
+    let subscriptions = "/ojs/v1/webhooks/subscriptions";
+    let body = r#"{"url":"https://example.com/hook","events":["*"]}"#;
+    let made = of(server, "alpha", Method::POST, subscriptions, body).await.expect(201).json();
+    let own = format!("{subscriptions}/{}", made["subscription"]["id"].as_str().unwrap());
+    for (method, rest, body) in [
+        (Method::GET, "", ""),
+        (Method::PATCH, "", r#"{"active":false}"#),
+        (Method::GET, "/deliveries", ""),
+        (Method::POST, "/test", ""),
+        (Method::POST, "/rotate-secret", ""),
+        (Method::POST, "/deliveries/01890000-0000-7000-8000-000000000000/redeliver", ""),
+        (Method::DELETE, "", ""),
+    ] {
+        let path = format!("{own}{rest}");
+        assert_eq!(of(server, "beta", method.clone(), &path, body).await.status, 404, "{method} {rest}");
+    }
+    let list = of(server, "beta", Method::GET, subscriptions, "").await.expect(200).json();
+    assert_eq!(list["subscriptions"], json!([]));
+    let shown = of(server, "alpha", Method::GET, &own, "").await.expect(200).json();
+    assert_eq!(shown["subscription"]["active"], true);
+}
+
+/// A review is its tenant's: nobody else sees it or answers it.
+async fn nobody_answers_another_tenants_review(backend: Backend) {
+    const AGENT: &str = "kind: \"openagentspec:v1/agent\"\nname: booker\ndescription: Books.\nintent: Book.\nowner: tests\n\
+                         capabilities:\n  book:\n    require_review: manager\n";
+    let script = |request: &Value| match model_server::outcomes(request) {
+        0 => turnstone_tests::Reply::call("book", json!({"price": 1})),
+        _ => turnstone_tests::Reply::text("booked"),
+    };
+    let server = OjsServer::over(Fleet::builder().on(backend).model(script).start().await);
+    let (status, answer) = server.fleet.send(Method::POST, "/agents", AGENT).await;
+    assert!(status.is_success(), "{answer}");
+    let job = json!({"type": "agent.book", "args": ["book"], "meta": {"agent": "booker"}});
+    let id = push(&server, "alpha", &job).await;
+    server.fleet.wait_for(&id, &[JobState::Pending]).await;
+    let own = of(&server, "alpha", Method::GET, "/reviews?state=open", "").await.expect(200).json();
+    let path = format!("/reviews/{}", own["items"][0]["id"].as_str().unwrap());
+    let others = of(&server, "beta", Method::GET, "/reviews?state=open", "").await.expect(200).json();
+    assert_eq!(others["items"], json!([]));
+    for (method, rest) in [(Method::GET, ""), (Method::POST, "/approve"), (Method::POST, "/reject")] {
+        let reply = of(&server, "beta", method, &format!("{path}{rest}"), "").await;
+        assert_eq!(reply.status, 404, "{rest}: {}", reply.text);
+    }
+    assert_eq!(server.job(&id).await["state"], "pending");
+    of(&server, "alpha", Method::POST, &format!("{path}/approve"), "").await.expect(200);
+    server.fleet.wait_for(&id, &[JobState::Completed]).await;
+    server.fleet.end().await;
+}
+
+#[tokio::test]
+async fn nobody_answers_another_tenants_review_on_sqlite() {
+    nobody_answers_another_tenants_review(Backend::Sqlite).await;
+}
+
+#[tokio::test]
+async fn nobody_answers_another_tenants_review_on_postgres() {
+    nobody_answers_another_tenants_review(Backend::Postgres).await;
+}
+
 on_both![
+    nobody_reaches_another_tenants_cron_entry,
+    nobody_reaches_another_tenants_webhook,
     nobody_reaches_another_tenants_job_by_its_id,
     nobody_reaches_another_tenants_engagement,
     nobody_reaches_another_tenants_workflow,

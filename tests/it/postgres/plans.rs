@@ -37,8 +37,8 @@ macro_rules! golden {
 const GOLDEN: &[Golden] = &[
     golden!(
         "postgres/jobs_available",
-        "(text, text, bigint, bigint, text, text)",
-        "('plain', 'q3', 100, 5, NULL, NULL)",
+        "(text, text, bigint, bigint, text, text, text)",
+        "('plain', 'q3', 100, 5, NULL, NULL, '[\"busy\"]')",
         ["jobs_available"],
         false
     ),

@@ -2,12 +2,14 @@
 
 use super::{BOUND, few, migrated, opened};
 use crate::conformance::jobs::{NOW, agent, plain, request};
+use crate::conformance::workflows::{step, workflow};
 use futures::future::join_all;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use turnstone_domain::workflow::WorkflowKind;
 use turnstone_domain::{AgentDefinition, JobId, NewJob};
-use turnstone_store::{JobKind, NewAgent, Store, StoreError};
+use turnstone_store::{JobFilter, JobKind, NewAgent, NewWorkflow, Page, Store, StoreError};
 use turnstone_tests::servers::Database;
 
 /// The stores; the database is removed with this.
@@ -129,5 +131,23 @@ async fn an_agent_that_both_register_is_one_of_theirs() {
             pair.other.intake.register_agent(kept)
         );
         assert!(!first.unwrap() && !second.unwrap(), "what is so already is not changed");
+    }
+}
+
+/// One wins and the other is told so, however their transactions meet: the api answers 201 and 409.
+#[tokio::test]
+async fn of_two_workflows_of_one_id_one_is_made() {
+    let pair = pair().await;
+    for round in 0..25 {
+        let [left, right] = [0, 1].map(|_| workflow(WorkflowKind::Group, vec![step(&[]), step(&[])]));
+        let right = NewWorkflow { id: left.id.clone(), ..right };
+        let id = left.id.clone();
+        let (left, right) = tokio::join!(pair.one.workflows.create(left), pair.other.workflows.create(right));
+        assert_ne!(left.is_ok(), right.is_ok(), "{left:?} {right:?}");
+        let refused = left.err().or(right.err()).unwrap();
+        assert!(matches!(&refused, StoreError::DuplicateWorkflow(taken) if *taken == id), "{refused}");
+        let (jobs, total) =
+            pair.one.views.jobs(&JobFilter::default(), Page { limit: 1, offset: 0 }).await.unwrap();
+        assert_eq!((jobs.len(), total), (1, 2 * (round + 1)), "the other left no step behind");
     }
 }

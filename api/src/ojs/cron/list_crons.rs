@@ -27,5 +27,5 @@ pub(crate) async fn list_crons(State(app): State<Shared>, tenant: Tenant, params
     out.insert("crons", list.clone());
     out.insert("cron_jobs", list);
     out.insert("count", shown.len());
-    Ok(reply::typed(axum::http::StatusCode::OK, &out))
+    Ok(reply::json(axum::http::StatusCode::OK, &out))
 }

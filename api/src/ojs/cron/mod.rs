@@ -1,5 +1,6 @@
 //! Cron entries (OJS cron §3): make, list, look, change, forget, trigger, history.
 
+mod aliases;
 mod change_cron;
 mod forget_cron;
 mod history;
@@ -27,6 +28,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(show_cron::show_cron, change_cron::change_cron, forget_cron::forget_cron))
         .routes(routes!(trigger::trigger))
         .routes(routes!(history::history))
+        .routes(routes!(aliases::list, aliases::put))
+        .routes(routes!(aliases::show, aliases::change, aliases::forget))
 }
 
 /// The entry of this name that the tenant may see, or 404.
@@ -48,6 +51,8 @@ fn wrapped(entry: &CronEntry) -> RawObject {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct Cron {
+    /// The name, as paths under `/ojs/v1/crons` take it.
+    id: String,
     #[schema(example = "nightly-report")]
     name: String,
     /// As it was sent.

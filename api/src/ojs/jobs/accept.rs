@@ -1,12 +1,11 @@
 //! From what a client sent to a job that can be pushed: the one way in, for a body, a member of a batch, a step of a
 //! workflow and the template of a cron entry alike.
 
-use super::rules;
 use crate::api::App;
 use crate::reply::Failure;
 use std::collections::HashMap;
 use turnstone_domain::{AgentDefinition, NewJob, RawObject, Timestamp};
-use turnstone_ojs::EnqueueRequest;
+use turnstone_ojs::{EnqueueRequest, rules};
 
 /// Agents that were looked up, by name; `None` when there is none of that name.
 pub(super) type Registered = HashMap<String, Option<AgentDefinition>>;

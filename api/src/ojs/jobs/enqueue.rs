@@ -5,7 +5,7 @@ use super::accept::accept;
 use crate::api::{App, Shared};
 use crate::docs;
 use crate::reply::{self, Answer, Failure};
-use crate::request::{JsonBytes, Tenant};
+use crate::request::{JsonBytes, RequestId, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, LOCATION};
@@ -18,7 +18,10 @@ use turnstone_store::Pushed;
 /// Accepts a job. It is durable when 201 is answered.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs", tag = "jobs",
-    params(("X-OJS-Tenant" = Option<String>, Header, description = "Whose job it is.")),
+    params(
+        ("X-OJS-Tenant" = Option<String>, Header, description = "Whose job it is."),
+        ("X-Request-Id" = Option<String>, Header, description = "Kept in the job's meta.request_id."),
+    ),
     request_body(content = docs::Enqueue, content_type = "application/openjobspec+json"),
     responses(
         (status = 201, description = "The job is accepted.", body = docs::JobReply,
@@ -27,12 +30,19 @@ use turnstone_store::Pushed;
          body = docs::JobReply, content_type = "application/openjobspec+json"),
     ),
 )]
-pub(crate) async fn enqueue(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
-    let job = accept(&app, body::read_object(&body)?, tenant.name(), app.api.clock.now()).await?;
+pub(crate) async fn enqueue(
+    State(app): State<Shared>,
+    tenant: Tenant,
+    request: RequestId,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    let mut fields = body::read_object(&body)?;
+    request.keep(&mut fields);
+    let job = accept(&app, fields, tenant.name(), app.api.clock.now()).await?;
     let misfit = app.schemas.warning(&app, &job).await?;
     let pushed = app.api.store.intake.push(vec![job.clone()]).await?.pop();
     let pushed = pushed.ok_or_else(|| OjsError::internal("The store did not say what became of the job."))?;
-    let (queue, limit) = (job.queue.clone(), job.terms.rate_limit.clone());
+    let (queue, terms) = (job.queue.clone(), job.terms.clone());
     let location = HeaderValue::from_str(&format!("/ojs/v1/jobs/{}", pushed.id));
     let mut reply = job_reply(&stored(&app, job, &pushed).await?);
     let status = match pushed.deduplicated {
@@ -49,7 +59,7 @@ pub(crate) async fn enqueue(State(app): State<Shared>, tenant: Tenant, JsonBytes
     if let Ok(location) = location {
         response.headers_mut().insert(LOCATION, location);
     }
-    pressure::tell(&app, response.headers_mut(), (&queue, limit.as_ref()), &pushed).await?;
+    pressure::tell(&app, response.headers_mut(), (&queue, &terms), &pushed).await?;
     Ok(response)
 }
 
@@ -60,6 +70,11 @@ pub(super) async fn stored(app: &App, job: NewJob, pushed: &Pushed) -> Result<Jo
     if !pushed.deduplicated && !moved {
         return Ok(accepted(job, pushed.state));
     }
+    as_it_stands(app, pushed).await
+}
+
+/// The job as the store has it.
+pub(super) async fn as_it_stands(app: &App, pushed: &Pushed) -> Result<Job, Failure> {
     let found = app.api.store.views.job(&pushed.id).await?;
     Ok(found.ok_or_else(|| OjsError::not_found("job", pushed.id.as_str()))?)
 }

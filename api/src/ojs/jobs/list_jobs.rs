@@ -33,7 +33,7 @@ pub(crate) async fn list_jobs(State(app): State<Shared>, tenant: Tenant, params:
 }
 
 /// What the query says of the jobs.
-pub(super) fn filter(params: &Params) -> Result<JobFilter, Failure> {
+pub(in crate::ojs) fn filter(params: &Params) -> Result<JobFilter, Failure> {
     let words = JobState::ALL.map(JobState::as_str).join(", ");
     let order = |word: &str| match word {
         "created_at" => Some(JobOrder::Accepted),

@@ -6,10 +6,10 @@ mod batch;
 pub(super) mod cancel_job;
 mod enqueue;
 mod job_events;
-mod list_jobs;
+pub(super) mod list_jobs;
 mod list_slice;
-mod rules;
 mod show_job;
+mod show_result;
 
 use crate::api::Shared;
 use utoipa_axum::router::OpenApiRouter;
@@ -22,5 +22,6 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(show_job::show_job, cancel_job::delete_job))
         .routes(routes!(cancel_job::cancel_job))
         .routes(routes!(job_events::job_events))
+        .routes(routes!(show_result::show_result))
         .routes(routes!(list_jobs::list_jobs))
 }

@@ -59,6 +59,7 @@ pub(crate) async fn retry(
             let job = app.api.store.views.job_of(&job_id, tenant.name()).await?.ok_or_else(missing)?;
             Ok(reply::ok(&job_reply(&job)))
         }
+        ActionOutcome::NotUnique(other) => Err(OjsError::not_unique(other.as_str()).into()),
         ActionOutcome::Refused(state) => {
             let message =
                 format!("Job {id} cannot be tried again: it is {state}, not discarded or retryable.");

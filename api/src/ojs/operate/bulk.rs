@@ -97,7 +97,7 @@ pub(crate) async fn run(
     if !dry_run {
         operator.did(action.as_str(), &what, &format!("{} of {}", outcome.done.len(), outcome.matched));
     }
-    Ok(reply::typed(StatusCode::OK, &answer(action, dry_run, outcome)))
+    Ok(reply::json(StatusCode::OK, &answer(action, dry_run, outcome)))
 }
 
 fn answer(action: JobAction, dry_run: bool, outcome: BulkOutcome) -> BulkReply {

@@ -1,4 +1,5 @@
-//! `POST /ojs/v1/admin/jobs/bulk/{retry,cancel,delete}`: one thing done to all jobs that a filter finds.
+//! `POST /ojs/v1/admin/jobs/bulk/{retry,cancel,delete}`: one thing done to all jobs that a filter finds. The same stands
+//! below `/ojs/v1/jobs/bulk`, where OJS's command line looks for it.
 
 use super::bulk::{self, BulkReply, BulkRequest};
 use crate::api::Shared;
@@ -55,4 +56,52 @@ pub(crate) async fn delete(
     JsonBytes(body): JsonBytes,
 ) -> Answer {
     bulk::run(&app, (JobAction::Delete, false), tenant, &operator, &body).await
+}
+
+/// Lets discarded jobs run again from their first attempt, and retryable ones before their time.
+#[utoipa::path(
+    post, path = "/ojs/v1/jobs/bulk/retry", tag = "jobs",
+    params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
+    request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn retry_for_clients(
+    app: State<Shared>,
+    tenant: Tenant,
+    operator: Operator,
+    body: JsonBytes,
+) -> Answer {
+    retry(app, tenant, operator, body).await
+}
+
+/// Cancels jobs that have not ended.
+#[utoipa::path(
+    post, path = "/ojs/v1/jobs/bulk/cancel", tag = "jobs",
+    params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
+    request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn cancel_for_clients(
+    app: State<Shared>,
+    tenant: Tenant,
+    operator: Operator,
+    body: JsonBytes,
+) -> Answer {
+    cancel(app, tenant, operator, body).await
+}
+
+/// Deletes jobs that have ended, with their history.
+#[utoipa::path(
+    post, path = "/ojs/v1/jobs/bulk/delete", tag = "jobs",
+    params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
+    request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn delete_for_clients(
+    app: State<Shared>,
+    tenant: Tenant,
+    operator: Operator,
+    body: JsonBytes,
+) -> Answer {
+    delete(app, tenant, operator, body).await
 }

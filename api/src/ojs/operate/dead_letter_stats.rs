@@ -1,4 +1,4 @@
-//! `GET /ojs/v1/admin/dead-letter/stats`: how many dead letters there are, and of what.
+//! `GET /ojs/v1/admin/dead-letter/stats` and `GET /ojs/v1/dead-letter/stats`: how many dead letters there are, and of what.
 
 use crate::api::Shared;
 use crate::reply::{self, Answer};
@@ -42,5 +42,15 @@ pub(crate) async fn stats(State(app): State<Shared>, tenant: Tenant) -> Answer {
         oldest_at: totals.iter().map(|total| total.first_at).min().map(Timestamp::to_rfc3339),
         newest_at: totals.iter().map(|total| total.last_at).max().map(Timestamp::to_rfc3339),
     };
-    Ok(reply::typed(StatusCode::OK, &stats))
+    Ok(reply::json(StatusCode::OK, &stats))
+}
+
+/// Counts dead letters.
+#[utoipa::path(
+    get, path = "/ojs/v1/dead-letter/stats", tag = "dead letters",
+    params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
+    responses((status = 200, description = "The counts.", body = DeadLetterStats, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn stats_for_clients(app: State<Shared>, tenant: Tenant) -> Answer {
+    stats(app, tenant).await
 }

@@ -35,7 +35,7 @@ pub(crate) async fn delete(
     operator: Operator,
 ) -> Answer {
     remove(&app, &id, &tenant, &operator).await?;
-    Ok(reply::typed(StatusCode::OK, &DeletedDeadLetter { deleted: true, id: id.clone(), job_id: id }))
+    Ok(reply::json(StatusCode::OK, &DeletedDeadLetter { deleted: true, id: id.clone(), job_id: id }))
 }
 
 /// Deletes a dead letter and everything that belongs to it.
@@ -60,7 +60,7 @@ async fn remove(app: &App, id: &str, tenant: &Tenant, operator: &Operator) -> Re
             operator.did("dead_letter.delete", id, previous.as_str());
             Ok(())
         }
-        ActionOutcome::Refused(_) | ActionOutcome::NotFound => {
+        ActionOutcome::NotUnique(_) | ActionOutcome::Refused(_) | ActionOutcome::NotFound => {
             Err(OjsError::not_found("dead letter", id).into())
         }
     }

@@ -62,5 +62,5 @@ async fn direct(app: &App, id: String, directive: Directive, operator: &Operator
     }
     operator.did("worker.direct", &id, directive.as_str());
     let told = DirectedWorker { id: id.clone(), worker_id: id, directive: directive.as_str() };
-    Ok(reply::typed(StatusCode::OK, &told))
+    Ok(reply::json(StatusCode::OK, &told))
 }

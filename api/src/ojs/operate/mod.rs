@@ -16,6 +16,7 @@ mod retry_dead_letter;
 mod show_job;
 mod stats;
 mod stats_history;
+mod tenant_setup;
 mod tenant_stats;
 mod tenants;
 mod workers;
@@ -31,6 +32,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(dead_letter::show, delete_dead_letter::delete))
         .routes(routes!(delete_dead_letter::delete_for_admins))
         .routes(routes!(dead_letter_stats::stats))
+        .routes(routes!(dead_letter_stats::stats_for_clients))
         .routes(routes!(retry_dead_letter::retry))
         .routes(routes!(retry_dead_letter::retry_for_admins))
         .routes(routes!(bulk_dead_letters::retry))
@@ -41,6 +43,9 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(bulk_jobs::retry))
         .routes(routes!(bulk_jobs::cancel))
         .routes(routes!(bulk_jobs::delete))
+        .routes(routes!(bulk_jobs::retry_for_clients))
+        .routes(routes!(bulk_jobs::cancel_for_clients))
+        .routes(routes!(bulk_jobs::delete_for_clients))
         .routes(routes!(purge_queue::purge))
         .routes(routes!(stats::stats))
         .routes(routes!(stats_history::history))
@@ -49,4 +54,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(direct_worker::terminate))
         .routes(routes!(tenants::list))
         .routes(routes!(tenant_stats::stats))
+        .routes(routes!(tenant_setup::show, tenant_setup::put, tenant_setup::forget))
+        .routes(routes!(tenant_setup::put_limits))
+        .routes(routes!(tenant_setup::jobs))
 }

@@ -59,5 +59,5 @@ pub(crate) async fn purge(
     let outcome = app.api.store.operate.bulk(bulk).await?;
     let (matched, purged_count, failed) = (outcome.matched, outcome.done.len(), outcome.refused.len());
     operator.did("queue.purge", &name, &format!("{purged_count} of {matched}"));
-    Ok(reply::typed(StatusCode::OK, &PurgedQueue { queue: name, matched, purged_count, failed }))
+    Ok(reply::json(StatusCode::OK, &PurgedQueue { queue: name, matched, purged_count, failed }))
 }

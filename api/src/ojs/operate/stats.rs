@@ -38,5 +38,5 @@ pub(crate) async fn stats(State(app): State<Shared>, tenant: Tenant) -> Answer {
         throughput: Throughput::of(&store.operate.ended(tenant.name(), lately).await?),
         uptime_seconds: now.since(app.started_at) / 1000,
     };
-    Ok(reply::typed(StatusCode::OK, &stats))
+    Ok(reply::json(StatusCode::OK, &stats))
 }

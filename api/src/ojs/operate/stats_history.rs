@@ -62,7 +62,7 @@ pub(crate) async fn history(State(app): State<Shared>, tenant: Tenant, params: P
     };
     let queue = params.text("queue");
     let counted = counted.into_iter().filter(|count| queue.is_none_or(|queue| count.queue == queue));
-    Ok(reply::typed(StatusCode::OK, &History { items: by_hour(counted), since: since.to_rfc3339() }))
+    Ok(reply::json(StatusCode::OK, &History { items: by_hour(counted), since: since.to_rfc3339() }))
 }
 
 fn by_hour(counted: impl Iterator<Item = HourlyCount>) -> Vec<Hour> {

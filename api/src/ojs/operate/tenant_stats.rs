@@ -45,5 +45,5 @@ pub(crate) async fn stats(State(app): State<Shared>, Segment(id): Segment, tenan
         jobs,
         throughput,
     };
-    Ok(reply::typed(StatusCode::OK, &stats))
+    Ok(reply::json(StatusCode::OK, &stats))
 }

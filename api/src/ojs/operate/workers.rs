@@ -83,7 +83,7 @@ pub(crate) async fn list(State(app): State<Shared>, params: Params) -> Answer {
     let part = workers.iter().skip(slice.offset as usize).take(slice.limit as usize);
     let items = part.map(|worker| item(worker, now)).collect();
     let pagination = WorkerPlace { total, page, per_page: slice.limit };
-    Ok(reply::typed(StatusCode::OK, &WorkerPage { items, summary, pagination }))
+    Ok(reply::json(StatusCode::OK, &WorkerPage { items, summary, pagination }))
 }
 
 fn state_of(worker: &WorkerBeat, now: Timestamp) -> &'static str {

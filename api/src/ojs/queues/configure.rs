@@ -23,7 +23,7 @@ pub(super) struct QueueConfig {
     concurrency: Option<i64>,
     /// `max_per_second`, or `rate` and `period`, or `throttle`.
     rate_limit: Option<Map<String, Value>>,
-    /// How long ended jobs are kept.
+    /// How long ended jobs are kept, by state: `completed`, `discarded`, `cancelled`, each an ISO 8601 duration or seconds.
     retention: Option<Map<String, Value>>,
 }
 
@@ -62,5 +62,5 @@ pub(crate) async fn configure(
     let counted = queues.counts(std::slice::from_ref(&name), None).await?;
     let counts = Counts::of(&name, &counted);
     let known = queues.queue(&name).await?;
-    Ok(reply::typed(StatusCode::OK, &detail(name, known, counts)))
+    Ok(reply::json(StatusCode::OK, &detail(name, known, counts)))
 }

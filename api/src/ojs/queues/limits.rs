@@ -1,17 +1,17 @@
-//! `/ojs/v1/rate-limits` (OJS rate limiting): the limits that jobs name, what is used of them, and an operator's own.
+//! `/ojs/v1/rate-limits` (OJS rate limiting): the limits that jobs name, what is used of them, and an operator's own. Each
+//! tenant has keys of its own: the header `X-OJS-Tenant` says whose is meant.
 
 use super::list_queues::Slice;
-use super::rate;
 use crate::api::Shared;
 use crate::reply::{self, Answer, Failure};
-use crate::request::{JsonBytes, Params, Segment};
+use crate::request::{JsonBytes, Params, Segment, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use turnstone_domain::Timestamp;
 use turnstone_domain::terms::RateLimit;
-use turnstone_ojs::{Fields, OjsError};
+use turnstone_ojs::{Fields, OjsError, read_limit};
 use turnstone_store::{Limit, Page};
 use utoipa::ToSchema;
 
@@ -20,6 +20,9 @@ use utoipa::ToSchema;
 pub(super) struct LimitReply {
     #[schema(example = "stripe")]
     key: String,
+    /// Whose key it is; absent for that of nobody in particular.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tenant_id: Option<String>,
     concurrency: Concurrency,
     /// null when starts per period are not limited.
     rate: Option<RateUse>,
@@ -66,6 +69,7 @@ impl LimitReply {
             throttle_ms: limit.throttle_ms,
             waiting_count: limit.waiting,
             overridden: limit.overridden,
+            tenant_id: limit.tenant,
             key: limit.name,
         }
     }
@@ -100,20 +104,20 @@ pub(super) struct LimitRequest {
     ),
     responses((status = 200, description = "The limits.", body = LimitList, content_type = "application/openjobspec+json")),
 )]
-pub(crate) async fn list_limits(State(app): State<Shared>, params: Params) -> Answer {
+pub(crate) async fn list_limits(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let page =
         Page { limit: params.number("limit", 50, 1, 200)?, offset: params.number("offset", 0, 0, u32::MAX)? };
-    let (limits, total) = app.api.store.queues.limits(page).await?;
+    let (limits, total) = app.api.store.queues.limits(tenant.name(), page).await?;
     let pagination = Slice::of(total, page, limits.len());
     let now = app.api.clock.now();
     let rate_limits = limits.into_iter().map(|limit| LimitReply::of(limit, now)).collect();
-    Ok(reply::typed(StatusCode::OK, &LimitList { rate_limits, pagination }))
+    Ok(reply::json(StatusCode::OK, &LimitList { rate_limits, pagination }))
 }
 
-async fn reply(app: &Shared, key: &str) -> Answer {
-    let found = app.api.store.queues.limit(key).await?;
+async fn reply(app: &Shared, tenant: &Tenant, key: &str) -> Answer {
+    let found = app.api.store.queues.limit(tenant.name(), key).await?;
     let limit = found.ok_or_else(|| OjsError::not_found("rate limit", key))?;
-    Ok(reply::typed(StatusCode::OK, &LimitReply::of(limit, app.api.clock.now())))
+    Ok(reply::json(StatusCode::OK, &LimitReply::of(limit, app.api.clock.now())))
 }
 
 /// Shows a limit. It is known as soon as a job that names it was accepted.
@@ -122,8 +126,8 @@ async fn reply(app: &Shared, key: &str) -> Answer {
     params(("key" = String, Path, description = "The key.", example = "stripe")),
     responses((status = 200, description = "The limit.", body = LimitReply, content_type = "application/openjobspec+json")),
 )]
-pub(crate) async fn show_limit(State(app): State<Shared>, Segment(key): Segment) -> Answer {
-    reply(&app, &key).await
+pub(crate) async fn show_limit(State(app): State<Shared>, tenant: Tenant, Segment(key): Segment) -> Answer {
+    reply(&app, &tenant, &key).await
 }
 
 /// Puts a limit in place of the one that jobs name, until it is deleted.
@@ -135,12 +139,13 @@ pub(crate) async fn show_limit(State(app): State<Shared>, Segment(key): Segment)
 )]
 pub(crate) async fn override_limit(
     State(app): State<Shared>,
+    tenant: Tenant,
     Segment(key): Segment,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
     let limit = read(&key, &body)?;
-    app.api.store.queues.override_limit(&key, Some(limit)).await?;
-    reply(&app, &key).await
+    app.api.store.queues.override_limit(tenant.name(), &key, Some(limit)).await?;
+    reply(&app, &tenant, &key).await
 }
 
 /// Takes an operator's limit away: the one that jobs name counts again.
@@ -150,9 +155,13 @@ pub(crate) async fn override_limit(
     responses((status = 200, description = "The limit that jobs name counts.", body = LimitReply,
                content_type = "application/openjobspec+json")),
 )]
-pub(crate) async fn restore_limit(State(app): State<Shared>, Segment(key): Segment) -> Answer {
-    app.api.store.queues.override_limit(&key, None).await?;
-    reply(&app, &key).await
+pub(crate) async fn restore_limit(
+    State(app): State<Shared>,
+    tenant: Tenant,
+    Segment(key): Segment,
+) -> Answer {
+    app.api.store.queues.override_limit(tenant.name(), &key, None).await?;
+    reply(&app, &tenant, &key).await
 }
 
 fn read(key: &str, body: &[u8]) -> Result<RateLimit, Failure> {
@@ -160,10 +169,7 @@ fn read(key: &str, body: &[u8]) -> Result<RateLimit, Failure> {
         let why = "must have 1 to 256 characters, none of them a control character";
         return Err(OjsError::invalid_request("the key", why).into());
     }
-    Fields::read(body)?;
-    let members: Map<String, Value> = serde_json::from_slice(body)
-        .map_err(|_| OjsError::invalid_payload("The body holds a number that is out of range."))?;
-    let limit = rate::read("", &members)?;
+    let limit = read_limit("", &Fields::read(body)?.0)?;
     if limit.concurrency.is_none() && limit.rate.is_none() && limit.throttle_ms.is_none() {
         let why = "limits nothing; give concurrency, rate or throttle";
         return Err(OjsError::invalid_request("the limit", why).into());

@@ -49,7 +49,7 @@ pub(crate) async fn list_queues(State(app): State<Shared>, tenant: Tenant, param
     let (queues, total) = app.api.store.queues.page(tenant.name(), page).await?;
     let pagination = Slice::of(total, page, queues.len());
     let queues = queues.iter().map(|queue| Brief::of(queue.name.clone(), Some(queue))).collect();
-    Ok(reply::typed(StatusCode::OK, &QueueList { queues, pagination }))
+    Ok(reply::json(StatusCode::OK, &QueueList { queues, pagination }))
 }
 
 /// Queues with what stands in them.
@@ -112,5 +112,5 @@ pub(crate) async fn list_all(State(app): State<Shared>, tenant: Tenant, params: 
         })
         .collect();
     let pagination = Place { total, page, per_page: slice.limit };
-    Ok(reply::typed(StatusCode::OK, &CountedQueues { items, pagination }))
+    Ok(reply::json(StatusCode::OK, &CountedQueues { items, pagination }))
 }

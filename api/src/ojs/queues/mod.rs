@@ -8,7 +8,6 @@ mod pause;
 mod pools;
 pub(super) mod pressure;
 mod put_queue;
-mod rate;
 mod settings;
 mod show_queue;
 

@@ -68,5 +68,5 @@ async fn set(app: &App, name: String, paused: bool) -> Answer {
     let known = app.api.store.queues.queue(&name).await?;
     let queue = Brief::of(name.clone(), known.as_ref());
     let status = super::counts::status(paused);
-    Ok(reply::typed(StatusCode::OK, &PausedQueue { queue, name, paused, status }))
+    Ok(reply::json(StatusCode::OK, &PausedQueue { queue, name, paused, status }))
 }

@@ -114,7 +114,7 @@ pub(crate) async fn put_pool(
     let config = pool.config.clone();
     let is_new = app.api.store.queues.set_pool(pool, app.api.clock.now()).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(reply::typed(status, &PoolReply { pool: config }))
+    Ok(reply::json(status, &PoolReply { pool: config }))
 }
 
 /// Lists the pools by name.
@@ -125,7 +125,7 @@ pub(crate) async fn put_pool(
 pub(crate) async fn list_pools(State(app): State<Shared>) -> Answer {
     let pools = app.api.store.queues.pools(None).await?;
     let pools = pools.into_iter().map(|pool| pool.config).collect();
-    Ok(reply::typed(StatusCode::OK, &PoolList { pools }))
+    Ok(reply::json(StatusCode::OK, &PoolList { pools }))
 }
 
 /// Shows a pool.
@@ -137,7 +137,7 @@ pub(crate) async fn list_pools(State(app): State<Shared>) -> Answer {
 pub(crate) async fn show_pool(State(app): State<Shared>, Segment(name): Segment) -> Answer {
     let found = app.api.store.queues.pools(Some(&name)).await?.pop();
     let pool = found.ok_or_else(|| OjsError::not_found("pool", &name))?;
-    Ok(reply::typed(StatusCode::OK, &PoolReply { pool: pool.config }))
+    Ok(reply::json(StatusCode::OK, &PoolReply { pool: pool.config }))
 }
 
 /// What the queues of pools got, as counted in the transactions of the claims.
@@ -178,7 +178,7 @@ pub(crate) async fn scheduling_stats(State(app): State<Shared>) -> Answer {
         since: shares.iter().map(|share| share.since).min().map(|at| at.to_rfc3339()),
         until: app.api.clock.now().to_rfc3339(),
     };
-    Ok(reply::typed(StatusCode::OK, &SchedulingStats { stats, queues, window }))
+    Ok(reply::json(StatusCode::OK, &SchedulingStats { stats, queues, window }))
 }
 
 /// The weight that counts.

@@ -3,8 +3,8 @@
 use crate::api::App;
 use crate::reply::Failure;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use turnstone_domain::Timestamp;
 use turnstone_domain::terms::RateLimit;
+use turnstone_domain::{Terms, Timestamp};
 use turnstone_store::{Limit, Pressure, Pushed};
 
 const QUEUE_PRESSURE: HeaderName = HeaderName::from_static("x-ojs-queue-pressure");
@@ -17,17 +17,17 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 pub(crate) async fn tell(
     app: &App,
     headers: &mut HeaderMap,
-    terms: (&str, Option<&RateLimit>),
+    (queue, terms): (&str, &Terms),
     pushed: &Pushed,
 ) -> Result<(), Failure> {
     if let Some(Pressure { depth, bound }) = pushed.pressure {
         let value = bound.map_or_else(|| depth.to_string(), |bound| format!("{depth}/{bound}"));
         headers.extend(HeaderValue::try_from(value).ok().map(|value| (QUEUE_PRESSURE, value)));
     }
-    let (queue, Some(limit)) = terms else { return Ok(()) };
+    let Some(limit) = &terms.rate_limit else { return Ok(()) };
     let queues = &app.api.store.queues;
     let known = match &limit.key {
-        Some(key) => queues.limit(key).await?,
+        Some(key) => queues.limit(terms.tenant.as_deref(), key).await?,
         None => queues.limit_of_queue(queue).await?,
     };
     let (most, remaining, reset) = left(known.as_ref(), limit, app.api.clock.now());
@@ -62,6 +62,7 @@ mod tests {
         let now = Timestamp(10_500);
         let mut limit = Limit {
             name: "k".to_owned(),
+            tenant: None,
             overridden: false,
             concurrency: Some(5),
             rate: Some(Rate { limit: 10, period_ms: 2_000 }),

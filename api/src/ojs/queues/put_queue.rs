@@ -24,6 +24,7 @@ pub(super) struct QueueRequest {
     backpressure: Option<Map<String, Value>>,
     concurrency: Option<i64>,
     rate_limit: Option<Map<String, Value>>,
+    /// How long ended jobs are kept: `completed`, `discarded`, `cancelled`.
     retention: Option<Map<String, Value>>,
 }
 
@@ -56,5 +57,5 @@ pub(crate) async fn put_queue(
     let counted = queues.counts(std::slice::from_ref(&name), None).await?;
     let counts = Counts::of(&name, &counted);
     let known = queues.queue(&name).await?;
-    Ok(reply::typed(status, &detail(name, known, counts)))
+    Ok(reply::json(status, &detail(name, known, counts)))
 }

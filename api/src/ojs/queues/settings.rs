@@ -1,10 +1,11 @@
 //! What operators may set for a queue, read member by member and understood.
 
-use super::rate;
 use serde_json::{Map, Value};
+use turnstone_domain::RawObject;
+use turnstone_domain::duration::parse_iso8601_ms;
 use turnstone_domain::terms::RateLimit;
-use turnstone_ojs::{Fields, OjsError};
-use turnstone_store::{ConfigChange, QueueLimits};
+use turnstone_ojs::{Fields, OjsError, check_queue_name, read_limit};
+use turnstone_store::{ConfigChange, QueueLimits, Retention};
 
 /// What `PUT …/config` sets.
 const OPERATED: [&str; 4] = ["backpressure", "concurrency", "rate_limit", "retention"];
@@ -12,18 +13,12 @@ const OPERATED: [&str; 4] = ["backpressure", "concurrency", "rate_limit", "reten
 const POLICY: &str = "attest_policy";
 /// No bound is greater; beyond it sums could overflow.
 const MOST: i64 = 1_000_000_000_000;
+/// Nothing is kept longer by its own rule: a hundred years.
+const LONGEST_MS: i64 = 3_155_760_000_000;
 
 /// Refuses a name that no queue can have.
 pub(super) fn queue_name(name: &str) -> Result<(), OjsError> {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let fits = (1..=128).contains(&name.len())
-        && name.starts_with(plain)
-        && name.chars().all(|c| plain(c) || matches!(c, '-' | '.'));
-    if fits {
-        return Ok(());
-    }
-    let why = "must be 1 to 128 characters of a-z, 0-9, `-`, `.`, and begin with a letter or digit";
-    Err(OjsError::invalid_request("the queue's name", why))
+    check_queue_name(name).map_err(|why| OjsError::invalid_request("the queue's name", why))
 }
 
 /// Settings in place of all that there were.
@@ -85,12 +80,35 @@ fn limits(settings: &Map<String, Value>) -> Result<QueueLimits, OjsError> {
         check_strategy(bounds)?;
     }
     if let Some(sent) = object(settings, "rate_limit")? {
-        let RateLimit { concurrency, rate, throttle_ms, .. } = rate::read("rate_limit.", sent)?;
+        let RateLimit { concurrency, rate, throttle_ms, .. } =
+            read_limit("rate_limit", &RawObject::of(sent))?;
         limits.concurrency = limits.concurrency.or(concurrency);
         (limits.rate, limits.throttle_ms) = (rate, throttle_ms);
     }
-    object(settings, "retention")?;
+    if let Some(sent) = object(settings, "retention")? {
+        limits.retention = Retention {
+            completed_ms: kept(sent, "completed")?,
+            discarded_ms: kept(sent, "discarded")?,
+            cancelled_ms: kept(sent, "cancelled")?,
+        };
+    }
     Ok(limits)
+}
+
+/// How long ended jobs are kept: an ISO 8601 duration, or seconds.
+fn kept(retention: &Map<String, Value>, name: &str) -> Result<Option<i64>, OjsError> {
+    let ms = match retention.get(name) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(text)) => parse_iso8601_ms(text).ok().and_then(|ms| i64::try_from(ms).ok()),
+        Some(value) => value.as_i64().and_then(|seconds| seconds.checked_mul(1_000)),
+    };
+    match ms.filter(|ms| (1..=LONGEST_MS).contains(ms)) {
+        Some(ms) => Ok(Some(ms)),
+        None => {
+            let why = "must be a duration such as P7D, or seconds, of at most a hundred years";
+            Err(OjsError::invalid_request(&format!("retention.{name}"), why))
+        }
+    }
 }
 
 fn object<'a>(
@@ -167,7 +185,7 @@ mod tests {
     fn settings_are_understood() {
         let body = json!({
             "backpressure": {"max_depth": 10, "max_size_bytes": 99, "strategy": "reject", "warning_threshold": 0.75},
-            "concurrency": 4, "rate_limit": {"max_per_second": 7}, "retention": {"completed": "P1D"},
+            "concurrency": 4, "rate_limit": {"max_per_second": 7}, "retention": {"completed": "P1D", "cancelled": 90},
         });
         let expected = QueueLimits {
             max_depth: Some(10),
@@ -176,6 +194,11 @@ mod tests {
             concurrency: Some(4),
             rate: Some(Rate { limit: 7, period_ms: 1_000 }),
             throttle_ms: None,
+            retention: Retention {
+                completed_ms: Some(86_400_000),
+                discarded_ms: None,
+                cancelled_ms: Some(90_000),
+            },
         };
         assert_eq!(read(body).unwrap(), expected);
         let absolute = json!({"backpressure": {"max_depth": 10, "warning_threshold": 5}});
@@ -195,6 +218,8 @@ mod tests {
             (json!({"backpressure": {"warning_threshold": -1}}), "backpressure.warning_threshold"),
             (json!({"rate_limit": {"max_per_second": 0}}), "rate_limit.max_per_second"),
             (json!({"retention": 7}), "retention"),
+            (json!({"retention": {"completed": "soon"}}), "retention.completed"),
+            (json!({"retention": {"discarded": 0}}), "retention.discarded"),
         ] {
             let error = read(body).unwrap_err();
             assert_eq!((error.status, &error.details["field"]), (400, &json!(field)), "{error}");

@@ -27,7 +27,7 @@ pub(super) struct QueueReply {
 pub(crate) async fn show_queue(State(app): State<Shared>, _tenant: Tenant, Segment(name): Segment) -> Answer {
     queue_name(&name)?;
     let known = app.api.store.queues.queue(&name).await?;
-    Ok(reply::typed(StatusCode::OK, &QueueReply { queue: Brief::of(name, known.as_ref()) }))
+    Ok(reply::json(StatusCode::OK, &QueueReply { queue: Brief::of(name, known.as_ref()) }))
 }
 
 /// What stands in a queue, twice: as clients of the conformance cases read it, and as those of the binding do.
@@ -85,7 +85,7 @@ pub(crate) async fn queue_stats(State(app): State<Shared>, tenant: Tenant, Segme
         },
         computed_at: app.api.clock.now().to_rfc3339(),
     };
-    Ok(reply::typed(StatusCode::OK, &stats))
+    Ok(reply::json(StatusCode::OK, &stats))
 }
 
 async fn counted(app: &App, name: &str, tenant: Option<&str>) -> Result<(Option<Queue>, Counts), Failure> {
@@ -132,7 +132,7 @@ pub(crate) async fn queue_detail(
 ) -> Answer {
     queue_name(&name)?;
     let (known, counts) = counted(&app, &name, tenant.name()).await?;
-    Ok(reply::typed(StatusCode::OK, &detail(name, known, counts)))
+    Ok(reply::json(StatusCode::OK, &detail(name, known, counts)))
 }
 
 /// A queue that nobody has used yet is empty and has no settings.

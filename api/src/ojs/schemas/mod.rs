@@ -1,5 +1,6 @@
 //! Schemas of arguments (OJS schema registry): register, look, change the mode, remove; and what enqueue makes of them.
 
+mod binding;
 mod book;
 mod change_mode;
 mod list_schemas;
@@ -16,7 +17,7 @@ use crate::request::Segments;
 use serde_json::Value;
 use turnstone_domain::schema::RegisteredSchema;
 use turnstone_domain::{RawJson, RawObject};
-use turnstone_ojs::OjsError;
+use turnstone_ojs::{OjsError, schema_version};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -27,13 +28,20 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(show_schema::latest, change_mode::of_all))
         .routes(routes!(versions::versions))
         .routes(routes!(register::register, show_schema::version, change_mode::of_one, remove::remove))
+        .routes(routes!(binding::list, binding::register))
+        .routes(routes!(binding::latest))
+        .routes(routes!(binding::versions))
+        .routes(routes!(binding::version, binding::remove))
 }
 
-/// A version in a path.
+/// A version: a whole number, which may be written as `2.0` or `2.0.0`.
 fn version(text: &str) -> Result<i64, OjsError> {
-    match text.parse::<i64>() {
-        Ok(version @ 1..=1_000_000_000) => Ok(version),
-        _ => Err(OjsError::invalid_request("version", "must be a whole number from 1 to 1000000000")),
+    match schema_version(text) {
+        Some(version @ 1..=1_000_000_000) => Ok(version),
+        _ => Err(OjsError::invalid_request(
+            "version",
+            "must be a whole number from 1 to 1000000000; versions between, such as 2.1, have no schema of their own",
+        )),
     }
 }
 

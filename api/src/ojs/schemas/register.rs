@@ -2,16 +2,15 @@
 //! its writer meant.
 
 use super::{ArgsSchema, NewArgsSchema, named, shown};
-use crate::api::Shared;
+use crate::api::{App, Shared};
 use crate::docs;
-use crate::reply::{self, Answer};
+use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Segments};
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::Value;
 use turnstone_domain::schema::{MOST_BYTES, Mode, RegisteredSchema, Schema};
-use turnstone_ojs::Fields;
-use turnstone_ojs::OjsError;
+use turnstone_ojs::{Fields, OjsError, check_job_type};
 
 /// Registers a version of the schema of a job type's arguments.
 #[utoipa::path(
@@ -34,8 +33,19 @@ pub(crate) async fn register(
     JsonBytes(bytes): JsonBytes,
 ) -> Answer {
     let (job_type, version) = named(segments)?;
-    let job_type = checked(job_type)?;
-    let schema = read(&Fields::read(&bytes)?, job_type, version, app.api.clock.now())?;
+    let schema = take(&app, &Fields::read(&bytes)?, job_type, version).await?;
+    Ok(reply::json(StatusCode::CREATED, &shown(&schema)))
+}
+
+/// Checks a schema and registers it.
+pub(super) async fn take(
+    app: &App,
+    fields: &Fields,
+    job_type: String,
+    version: i64,
+) -> Result<RegisteredSchema, Failure> {
+    check_job_type(&job_type).map_err(|why| OjsError::invalid_request("type", why))?;
+    let schema = read(fields, job_type, version, app.api.clock.now())?;
     let registered = app.api.store.schemas.register(schema.clone()).await?;
     app.schemas.forget(&schema.job_type);
     if !registered {
@@ -44,7 +54,7 @@ pub(crate) async fn register(
         let hint = "Register the changed schema as another version, or remove this one first.";
         return Err(OjsError::new(409, "conflict", message, hint).into());
     }
-    Ok(reply::json(StatusCode::CREATED, &shown(&schema)))
+    Ok(schema)
 }
 
 fn read(
@@ -72,23 +82,9 @@ fn read(
     Ok(RegisteredSchema { job_type, version, mode, body: body.as_str().to_owned(), created_at })
 }
 
-/// Reads a mode.
+/// Reads a mode; the registry's text calls `enforce` `strict`.
 pub(super) fn mode(word: &str) -> Result<Mode, OjsError> {
     let words = || format!("must be one of {}", Mode::WORDS.join(", "));
+    let word = if word == "strict" { Mode::Enforce.as_str() } else { word };
     Mode::parse(word).ok_or_else(|| OjsError::invalid_request("mode", words()))
-}
-
-/// A job type that a job can have.
-fn checked(job_type: String) -> Result<String, OjsError> {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-');
-    if job_type.len() <= 255
-        && job_type.starts_with(|c: char| c.is_ascii_lowercase())
-        && job_type.chars().all(plain)
-    {
-        return Ok(job_type);
-    }
-    Err(OjsError::invalid_request(
-        "type",
-        "must be a job type: at most 255 characters of a-z, 0-9, `.`, `_`, `-`",
-    ))
 }

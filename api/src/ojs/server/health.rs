@@ -1,12 +1,10 @@
 //! `GET /health` and `GET /ojs/v1/health`: whether the server and its store are well (OJS HTTP binding §4.2).
 
 use crate::api::{App, Shared};
-use crate::{probes, reply};
+use crate::probes;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
-use std::time::Instant;
 use utoipa::ToSchema;
 
 /// Whether the server and its store are well.
@@ -61,18 +59,11 @@ pub(crate) async fn health_v1(State(app): State<Shared>) -> Response {
 }
 
 async fn answer(app: &App) -> Response {
-    let asked = Instant::now();
-    let answers = probes::store_answers(app).await;
-    let latency_ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let (code, status) = match answers {
-        true => (StatusCode::OK, "ok"),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "unhealthy"),
+    let uptime_seconds = app.api.clock.now().since(app.started_at) / 1000;
+    let health = |answers, latency_ms| {
+        let status = if answers { "ok" } else { "unhealthy" };
+        let backend = BackendHealth { kind: app.api.backend.clone(), status, latency_ms };
+        Health { status, version: env!("CARGO_PKG_VERSION"), uptime_seconds, backend }
     };
-    let health = Health {
-        status,
-        version: env!("CARGO_PKG_VERSION"),
-        uptime_seconds: app.api.clock.now().since(app.started_at) / 1000,
-        backend: BackendHealth { kind: app.api.backend.clone(), status, latency_ms },
-    };
-    reply::typed(code, &health)
+    probes::about_the_store(app, health).await
 }

@@ -137,5 +137,5 @@ pub(crate) async fn manifest(State(app): State<Shared>) -> Response {
             experimental: EXPERIMENTAL.iter().map(extension).collect(),
         },
     };
-    reply::typed(StatusCode::OK, &manifest)
+    reply::json(StatusCode::OK, &manifest)
 }

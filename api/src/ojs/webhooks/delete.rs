@@ -25,7 +25,7 @@ pub(crate) struct Deleted {
 )]
 pub(crate) async fn delete(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     if app.api.store.webhooks.delete_webhook(&id, tenant.name()).await? {
-        Ok(reply::typed(StatusCode::OK, &Deleted { deleted: true, id }))
+        Ok(reply::json(StatusCode::OK, &Deleted { deleted: true, id }))
     } else {
         Err(missing(&id).into())
     }

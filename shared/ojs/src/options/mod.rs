@@ -6,7 +6,8 @@ mod retry;
 mod section;
 mod unique;
 
-use crate::{OjsError, read, when};
+use crate::{OjsError, names, read, when};
+pub use rate_limit::read_limit;
 use section::{Section, duration, milliseconds};
 use serde_json::Value;
 use turnstone_domain::retry::RetryPolicy;
@@ -83,16 +84,7 @@ fn flag(value: &Value) -> Result<bool, String> {
 
 fn queue_name(value: &Value) -> Result<String, String> {
     let name = read::filled_text(value)?;
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    if name.len() > 128
-        || !name.starts_with(plain)
-        || !name.chars().all(|c| plain(c) || matches!(c, '-' | '.'))
-    {
-        let shown = read::shortened(name, 60);
-        return Err(format!(
-            "`{shown}` must be 1 to 128 characters of a-z, 0-9, `-`, `.`, and begin with a letter or digit"
-        ));
-    }
+    names::check_queue_name(name).map_err(|why| format!("`{}` {why}", read::shortened(name, 60)))?;
     Ok(name.to_owned())
 }
 

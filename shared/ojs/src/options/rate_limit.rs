@@ -1,4 +1,5 @@
-//! `options.rate_limit` (OJS rate limiting §3): how fast jobs that share a key, or a queue, may start.
+//! Limits (OJS rate limiting §3): how fast jobs that share a key, or a queue, may start. A job says it in
+//! `options.rate_limit`, an operator of a queue or a key.
 
 use super::section::{Section, duration};
 use crate::{OjsError, read};
@@ -12,23 +13,32 @@ const MOST: i64 = 1_000_000_000;
 const KEY_CHARACTERS: usize = 256;
 const SECOND_MS: i64 = 1000;
 
-/// Reads the limit: `{max_per_second}` for the job's queue, or `{key, concurrency?, rate?, period?, throttle?,
-/// on_limit?}`, where `rate` is `{limit, period}` or a number per `period`.
+/// Reads the limit of a job: `{max_per_second}` for its queue, or with a `key` what [`read_limit`] reads.
 pub(super) fn rate_limit(members: &RawObject) -> Result<RateLimit, OjsError> {
-    let sent = Section { path: "options.rate_limit", members };
+    const PATH: &str = "options.rate_limit";
+    let limit = read_limit(PATH, members)?;
+    if limit.concurrency.is_none() && limit.rate.is_none() && limit.throttle_ms.is_none() {
+        let why = "limits nothing; give max_per_second, concurrency, rate or throttle";
+        return Err(OjsError::invalid_request(PATH, why));
+    }
+    Ok(limit)
+}
+
+/// Reads `{key?, concurrency?, max_per_second? | rate? | limit?, period?, throttle?, on_limit?}`, where `rate` is
+/// `{limit, period}` or a number per `period`. `path` stands before the names of members in errors; it may be empty.
+///
+/// # Errors
+/// 400 for a member that is wrong.
+pub fn read_limit(path: &str, members: &RawObject) -> Result<RateLimit, OjsError> {
+    let sent = Section { path, members };
     let count = |value: &Value| read::integer_between(value, 1, MOST);
-    let limit = RateLimit {
+    Ok(RateLimit {
         key: sent.given("key", key)?,
         concurrency: sent.given("concurrency", count)?,
         rate: rate(sent)?,
-        throttle_ms: sent.given("throttle", duration)?,
+        throttle_ms: sent.given("throttle", period)?,
         on_limit: sent.given("on_limit", on_limit)?.unwrap_or_default(),
-    };
-    if limit.concurrency.is_none() && limit.rate.is_none() && limit.throttle_ms.is_none() {
-        let why = "limits nothing; give max_per_second, concurrency, rate or throttle";
-        return Err(OjsError::invalid_request(sent.path, why));
-    }
-    Ok(limit)
+    })
 }
 
 fn rate(sent: Section<'_>) -> Result<Option<Rate>, OjsError> {
@@ -37,12 +47,13 @@ fn rate(sent: Section<'_>) -> Result<Option<Rate>, OjsError> {
     if let Some(limit) = sent.given("max_per_second", count)? {
         return Ok(Some(Rate { limit, period_ms: SECOND_MS }));
     }
-    if sent.members.given("rate").is_some_and(|rate| !rate.is_object()) {
-        let limit = sent.given("rate", count)?;
+    if sent.members.given("rate").is_none_or(|rate| !rate.is_object()) {
+        let limit = sent.given("rate", count)?.or(sent.given("limit", count)?);
         return Ok(limit.map(|limit| Rate { limit, period_ms: period_ms.unwrap_or(SECOND_MS) }));
     }
     let Some(members) = sent.object("rate")? else { return Ok(None) };
-    let inner = Section { path: "options.rate_limit.rate", members: &members };
+    let inner_path = sent.path_of("rate");
+    let inner = Section { path: &inner_path, members: &members };
     let Some(limit) = inner.given("limit", count)? else { return Err(inner.wrong("limit", "is missing")) };
     let period_ms = inner.given("period", period)?.or(period_ms).unwrap_or(SECOND_MS);
     Ok(Some(Rate { limit, period_ms }))
@@ -104,6 +115,10 @@ mod tests {
                 json!({"key": "k", "rate": 1, "period": "hour"}),
                 RateLimit { rate: rate(1, 3_600_000), ..keyed.clone() },
             ),
+            (
+                json!({"key": "k", "limit": 2, "period": 90}),
+                RateLimit { rate: rate(2, 90_000), ..keyed.clone() },
+            ),
             (json!({"key": "k", "rate": {"limit": 3}}), RateLimit { rate: rate(3, 1000), ..keyed.clone() }),
             (
                 json!({"key": "k", "throttle": "PT0.2S", "on_limit": "drop"}),
@@ -135,6 +150,25 @@ mod tests {
             let error = read(sent).unwrap_err();
             assert_eq!(error.details["field"], format!("options.rate_limit{field}"), "{error}");
             assert_eq!((error.status, error.code), (400, "invalid_request"));
+        }
+    }
+
+    #[test]
+    fn an_operator_says_it_without_a_key_and_is_told_the_path() {
+        let of = |limit: Value| read_limit("", &RawObject::of(limit.as_object().unwrap()));
+        assert_eq!(of(json!({})).unwrap(), RateLimit::default());
+        assert_eq!(
+            of(json!({"rate": 2, "period": "minute"})).unwrap().rate,
+            Some(Rate { limit: 2, period_ms: 60_000 })
+        );
+        for (limit, field) in [
+            (json!({"concurrency": 0}), "concurrency"),
+            (json!({"rate": {"period": "PT1S"}}), "rate.limit"),
+            (json!({"rate": {"limit": 1, "period": "soon"}}), "rate.period"),
+            (json!({"throttle": "PT0S"}), "throttle"),
+        ] {
+            let error = of(limit).unwrap_err();
+            assert_eq!((error.status, &error.details["field"]), (400, &json!(field)), "{error}");
         }
     }
 }

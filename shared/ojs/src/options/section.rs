@@ -8,7 +8,7 @@ use turnstone_domain::{RawJson, RawObject};
 /// Nothing that a job asks for lasts longer than this: ten years.
 const LONGEST_MS: i64 = 10 * 365 * 86_400_000;
 
-/// The object at `path`. A member that is `null` counts as not given.
+/// The object at `path`, which is empty for a whole body. A member that is `null` counts as not given.
 #[derive(Clone, Copy)]
 pub(crate) struct Section<'a> {
     pub(crate) path: &'a str,
@@ -18,7 +18,12 @@ pub(crate) struct Section<'a> {
 impl Section<'_> {
     /// 400: a member is wrong; `why` completes the sentence that begins with its path.
     pub(crate) fn wrong(self, name: &str, why: impl AsRef<str>) -> OjsError {
-        OjsError::invalid_request(&format!("{}.{name}", self.path), why)
+        OjsError::invalid_request(&self.path_of(name), why)
+    }
+
+    /// The path of a member.
+    pub(crate) fn path_of(self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
     pub(crate) fn given<T>(

@@ -2,7 +2,7 @@
 -- available, or due and not promoted yet, or set aside for a limit that allows it again. One row is looked for in each
 -- queue, in the order of the index that has it: `EXISTS`, or a row in any order, lets PostgreSQL read the whole table
 -- when it thinks that such rows are many, and then there are none of this kind or queue.
-SELECT r.name, r.pool, r.limited, r.ready, r.set_aside
+SELECT r.name, r.pool, r.limited, r.ready, r.set_aside, r.capped
 FROM (SELECT q.name, q.pool,
              CAST(CASE WHEN coalesce(q.concurrency, q.rate, q.throttle_ms) IS NULL THEN 0 ELSE 1 END AS BIGINT) AS limited,
              CAST(CASE
@@ -27,7 +27,8 @@ FROM (SELECT q.name, q.pool,
                       LIMIT 1),
                      0) END AS BIGINT) AS ready,
              CAST(coalesce((SELECT 1 FROM rate_keys AS k WHERE k.waiting = 1 AND k.next_at <= $2 LIMIT 1), 0) AS BIGINT)
-                 AS set_aside
+                 AS set_aside,
+             CAST(coalesce((SELECT 1 FROM tenant_limits AS t WHERE t.max_concurrency IS NOT NULL LIMIT 1), 0) AS BIGINT) AS capped
       FROM queues AS q) AS r
 WHERE r.ready = 1 OR r.limited = 1
 ORDER BY r.name

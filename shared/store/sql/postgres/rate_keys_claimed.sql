@@ -4,4 +4,4 @@ SELECT k.name, k.concurrency, k.rate, k.period_ms, k.throttle_ms, k.window_at, k
 FROM rate_keys AS k
 WHERE k.name = ANY($1)
 ORDER BY k.name
-FOR UPDATE SKIP LOCKED
+FOR NO KEY UPDATE SKIP LOCKED

@@ -18,6 +18,7 @@ WITH
     of_queues AS (DELETE FROM queues),
     of_pools AS (DELETE FROM pools),
     of_rate_keys AS (DELETE FROM rate_keys),
+    of_tenant_limits AS (DELETE FROM tenant_limits),
     of_crons AS (DELETE FROM crons),
     of_cron_runs AS (DELETE FROM cron_runs),
     of_workflows AS (DELETE FROM workflows),

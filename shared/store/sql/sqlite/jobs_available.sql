@@ -1,6 +1,6 @@
 -- `+ 0` keeps SQLite from preparing the statement anew for every value of the limit.
 -- The next jobs of one kind and queue: highest priority first, then oldest. $5 tenant, $6 what the worker's runtime
--- has to offer: JSON; NULL matches all.
+-- has to offer: JSON; NULL matches all. $7 tenants that have as many active jobs as they may: JSON; NULL for none.
 -- Paused jobs and those that are set aside because their limit is used up are not looked at.
 -- Differs from PostgreSQL: rows are locked, and those that somebody else has are left out.
 SELECT j.seq, j.id, j.job_type, j.queue, j.state, j.priority, j.attempt, j.failures, j.lapses, j.created_at, j.run_at, j.started_at, j.ended_at, j.expires_at, j.timeout_ms, j.engagement_seq, j.stream, j.position, j.reserved, j.tokens_used, j.events, j.worker_id, j.lease_token, j.lease_expires_at, j.retry_delay_ms, j.claimed_at, j.tenant, j.visibility_ms, j.lease_ms, j.limit_key, j.workflow_seq, j.workflow_step, j.held, j.dead_letter, j.runtime_tags
@@ -11,5 +11,6 @@ WHERE j.state = 'available' AND j.held = 0 AND j.set_aside = 0 AND j.kind = $1 A
   AND ($6 IS NULL OR j.runtime_tags IS NULL
        OR NOT EXISTS (SELECT 1 FROM json_each(j.runtime_tags) AS need
                       WHERE need.value NOT IN (SELECT has.value FROM json_each($6) AS has)))
+  AND ($7 IS NULL OR j.tenant IS NULL OR j.tenant NOT IN (SELECT shut.value FROM json_each($7) AS shut))
 ORDER BY j.priority DESC, j.seq
 LIMIT $3 + 0

@@ -16,6 +16,7 @@ DELETE FROM progress;
 DELETE FROM queues;
 DELETE FROM pools;
 DELETE FROM rate_keys;
+DELETE FROM tenant_limits;
 DELETE FROM crons;
 DELETE FROM cron_runs;
 DELETE FROM workflows;

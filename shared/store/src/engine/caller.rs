@@ -278,6 +278,7 @@ mod tests {
             limited: !ready,
             ready,
             set_aside: false,
+            capped: false,
         };
         let ready = |names: &[&str]| names.iter().map(|name| queue(name, true)).collect::<Vec<_>>();
         assert_eq!(wanted(&list(&["b", "a", "b", "c"]), &ready(&["a", "b"])), list(&["b", "a"]));

@@ -10,6 +10,7 @@ mod crons;
 mod definitions;
 mod feed;
 mod held;
+mod limit_name;
 mod limited;
 mod operate;
 mod ops;
@@ -19,6 +20,7 @@ pub(crate) mod rows;
 mod schemas;
 pub(crate) mod session;
 mod statement;
+mod tenants;
 mod unit;
 mod views;
 mod webhooks;
@@ -77,6 +79,7 @@ pub(crate) fn start<R: Reader, S: Session>(
         schemas: Arc::clone(&engine) as _,
         feed: Arc::clone(&engine) as _,
         webhooks: Arc::clone(&engine) as _,
+        tenants: Arc::clone(&engine) as _,
         control: engine,
         limits,
         doorbell,

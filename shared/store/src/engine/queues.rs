@@ -1,14 +1,16 @@
 //! Queues as operators see them: paused, bounded, limited, weighted: the calls.
 
-use super::Engine;
 use super::columns::Columns;
 use super::ops::queues::{Answer, Request};
 use super::rows::{self, Fields, Inconsistency, get, maybe, time};
 use super::session::{Arg, Args, Reader};
 use super::statement::decode_all;
 use super::writer;
+use super::{Engine, limit_name};
 use crate::sql::{self, Text};
-use crate::{ConfigChange, Limit, Page, Pool, PoolStrategy, Queue, QueueLimits, Queues, Share, StoreError};
+use crate::{
+    ConfigChange, Limit, Page, Pool, PoolStrategy, Queue, QueueLimits, Queues, Retention, Share, StoreError,
+};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use turnstone_domain::terms::{Rate, RateLimit};
@@ -46,6 +48,11 @@ pub(super) fn queue(row: &impl Fields) -> Result<Queue, Inconsistency> {
             concurrency: maybe(row, "concurrency")?,
             rate: rate(row)?,
             throttle_ms: maybe(row, "throttle_ms")?,
+            retention: Retention {
+                completed_ms: maybe(row, "keep_completed_ms")?,
+                discarded_ms: maybe(row, "keep_discarded_ms")?,
+                cancelled_ms: maybe(row, "keep_cancelled_ms")?,
+            },
         },
         pool: maybe(row, "pool")?,
         weight: get(row, "weight")?,
@@ -59,8 +66,11 @@ fn rate(row: &impl Fields) -> Result<Option<Rate>, Inconsistency> {
 }
 
 fn limit(row: &impl Fields) -> Result<Limit, Inconsistency> {
+    let stored: String = get(row, "name")?;
+    let (tenant, name) = limit_name::parted(&stored);
     Ok(Limit {
-        name: get(row, "name")?,
+        name: name.to_owned(),
+        tenant: tenant.map(str::to_owned),
         overridden: get(row, "overridden")?,
         concurrency: maybe(row, "concurrency")?,
         rate: rate(row)?,
@@ -147,15 +157,19 @@ impl<R: Reader> Queues for Engine<R> {
         self.queue_rows(&sql::SHARES_LISTED, &[], decode).await
     }
 
-    async fn limits(&self, page: Page) -> Result<(Vec<Limit>, u64), StoreError> {
-        let values = [None::<&str>.into(), page.limit.into(), page.offset.into()];
+    async fn limits(&self, tenant: Option<&str>, page: Page) -> Result<(Vec<Limit>, u64), StoreError> {
+        let own = tenant.map(|tenant| limit_name::stored(Some(tenant), ""));
+        let own = own.as_deref();
+        let values = [None::<&str>.into(), page.limit.into(), page.offset.into(), own.into()];
         let limits = self.queue_rows(&sql::RATE_KEYS_LISTED, &values, limit).await?;
-        let total = self.queue_rows(&sql::RATE_KEYS_TOTAL, &[], |row| get::<i64>(row, "keys")).await?;
+        let decode = |row: &R::Row| get::<i64>(row, "keys");
+        let total = self.queue_rows(&sql::RATE_KEYS_TOTAL, &[own.into()], decode).await?;
         Ok((limits, total.into_iter().next().unwrap_or_default().unsigned_abs()))
     }
 
-    async fn limit(&self, key: &str) -> Result<Option<Limit>, StoreError> {
-        let values = [key.into(), 1_i64.into(), 0_i64.into()];
+    async fn limit(&self, tenant: Option<&str>, key: &str) -> Result<Option<Limit>, StoreError> {
+        let key = limit_name::stored(tenant, key);
+        let values = [key.as_str().into(), 1_i64.into(), 0_i64.into(), None::<&str>.into()];
         Ok(self.queue_rows(&sql::RATE_KEYS_LISTED, &values, limit).await?.pop())
     }
 
@@ -167,7 +181,12 @@ impl<R: Reader> Queues for Engine<R> {
         Ok(found.filter(limits))
     }
 
-    async fn override_limit(&self, key: &str, limit: Option<RateLimit>) -> Result<bool, StoreError> {
-        self.change(Request::OverrideLimit { key: key.to_owned(), limit }).await
+    async fn override_limit(
+        &self,
+        tenant: Option<&str>,
+        key: &str,
+        limit: Option<RateLimit>,
+    ) -> Result<bool, StoreError> {
+        self.change(Request::OverrideLimit { key: limit_name::stored(tenant, key), limit }).await
     }
 }

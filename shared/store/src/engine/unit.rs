@@ -378,7 +378,9 @@ impl Unit {
                 self.ended.extend(ended(job));
                 if job.read_state == JobState::Active && job.state != JobState::Active {
                     self.left.insert(job.queue.clone());
-                    self.rings.extend(job.limit_key.as_ref().map(|_| Ring::Available));
+                    // A limit of its key, or of its tenant, may let another one start.
+                    self.rings
+                        .extend(job.limit_key.as_ref().or(job.tenant.as_ref()).map(|_| Ring::Available));
                 }
             } else {
                 touched.push(job.touched()?);

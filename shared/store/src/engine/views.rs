@@ -90,6 +90,7 @@ impl<R: Reader> Engine<R> {
                 limited: get(row, "limited")?,
                 ready: get(row, "ready")?,
                 set_aside: get(row, "set_aside")?,
+                capped: get(row, "capped")?,
             })
         };
         let queues = all(&self.readers, "look for work", &sql::QUEUES_READY, &values, decode).await?;

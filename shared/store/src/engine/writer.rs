@@ -13,7 +13,7 @@ use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{
     agents, cancel, claim, control, crons, decide, leader, leases, operate, prune, push, queues, remote,
-    schemas, statistics, time_out, turns, upkeep, webhooks, workers, workflows,
+    schemas, statistics, tenants, time_out, turns, upkeep, webhooks, workers, workflows,
 };
 use super::rows::JobRow;
 use super::session::{CommitError, Session};
@@ -56,6 +56,7 @@ pub(super) enum Request {
     Workflows(workflows::Request),
     Crons(crons::Request),
     Schemas(schemas::Request),
+    Tenants(tenants::Request),
     Webhooks(Box<webhooks::Request>),
     Control(control::Request),
 }
@@ -76,6 +77,7 @@ pub(super) enum Answer {
     Workflows(workflows::Answer),
     Crons(crons::Answer),
     Schemas(schemas::Answer),
+    Tenants(tenants::Answer),
     Webhooks(webhooks::Answer),
     Control(control::Answer),
     /// Refused for a reason that is this caller's alone; nothing was written for it.
@@ -385,6 +387,9 @@ impl<S: Session> Writer<S> {
             Request::Crons(asked) => Answer::Crons(crons::apply(session, unit, asked, &*self.ids).await?),
             Request::Schemas(asked) => {
                 Answer::Schemas(schemas::apply(session, unit, asked, &*self.ids).await?)
+            }
+            Request::Tenants(asked) => {
+                Answer::Tenants(tenants::apply(session, unit, asked, &*self.ids).await?)
             }
             Request::Webhooks(asked) => match webhooks::apply(session, unit, asked, &*self.ids).await? {
                 webhooks::Answer::Deposed => Answer::Refused(StoreError::Deposed),

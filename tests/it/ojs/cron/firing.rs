@@ -15,6 +15,7 @@ on_both![
     a_triggered_job_does_not_move_the_entry,
     an_occurrence_is_fired_by_one_of_two_leaders,
     history_keeps_the_latest_hundred,
+    a_job_that_a_request_could_not_make_is_not_made_by_an_entry,
 ];
 
 async fn a_job_is_made_at_the_minute_and_once(server: &OjsServer) {
@@ -154,4 +155,26 @@ async fn history_keeps_the_latest_hundred(server: &OjsServer) {
     server.delete("/ojs/v1/cron/n").await.expect(200);
     assert_eq!(server.fleet.number("SELECT count(*) FROM cron_runs").await, 0);
     assert_eq!(server.stored_jobs().await, 103, "jobs stay");
+}
+
+/// Enforced schemas and rules hold for jobs of entries as for requests; what only warns makes the job.
+async fn a_job_that_a_request_could_not_make_is_not_made_by_an_entry(server: &OjsServer) {
+    to_the_minute(server).await;
+    every_minute(server, "n", json!({"overlap_policy": "allow"})).await;
+    let schema = json!({"schema": {"type": "array", "maxItems": 1}, "mode": "enforce"});
+    server.put("/ojs/v1/admin/schemas/report.build/1", &schema).await.expect(201);
+    server.pass_ms(MINUTE).await;
+    assert_eq!((server.stored_jobs().await, outcomes(server, "n").await), (0, vec!["failed".to_owned()]));
+    let entry_now = entry(server, "n").await;
+    let why = entry_now["last_error"].as_str().unwrap();
+    assert!(why.contains("version 1") && why.contains("report.build"), "{why}");
+    assert_eq!(entry_now["run_count"], 0);
+    server.patch("/ojs/v1/admin/schemas/report.build", &json!({"mode": "warn"})).await.expect(200);
+    server.pass_ms(MINUTE).await;
+    assert_eq!(outcomes(server, "n").await, ["triggered", "failed"]);
+    assert_eq!(entry(server, "n").await["last_error"], serde_json::Value::Null);
+    let promised = json!({"type": "report.build", "args": [], "meta": {"ojs_validate": true}});
+    every_minute(server, "m", json!({"job_template": promised})).await;
+    server.pass_ms(MINUTE).await;
+    assert_eq!(outcomes(server, "m").await, ["failed"]);
 }

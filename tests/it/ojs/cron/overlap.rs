@@ -10,6 +10,7 @@ on_both![
     all_jobs_stand_beside_one_another_when_that_is_asked,
     the_earlier_job_is_cancelled_when_that_is_asked,
     a_job_of_the_same_name_of_another_entry_does_not_count,
+    jobs_of_an_entry_run_one_after_the_other_when_that_is_asked,
 ];
 
 async fn a_job_that_only_waits_stands_in_the_way(server: &OjsServer) {
@@ -56,4 +57,34 @@ async fn a_job_of_the_same_name_of_another_entry_does_not_count(server: &OjsServ
     every_minute(server, "b", json!({})).await;
     server.pass_ms(MINUTE).await;
     assert_eq!(states(server).await, ["available"; 2]);
+}
+
+/// OJS cron §5: `enqueue` makes every job and lets one run at a time.
+async fn jobs_of_an_entry_run_one_after_the_other_when_that_is_asked(server: &OjsServer) {
+    to_the_minute(server).await;
+    every_minute(server, "n", json!({"overlap_policy": "enqueue"})).await;
+    for _ in 0..3 {
+        server.pass_ms(MINUTE).await;
+    }
+    assert_eq!(
+        (states(server).await.as_slice(), outcomes(server, "n").await.as_slice()),
+        (&["available"; 3].map(str::to_owned)[..], &["triggered"; 3].map(str::to_owned)[..])
+    );
+    let fetch = async || {
+        let asked = json!({"queues": ["reports"], "count": 9, "worker_id": "w"});
+        server.post("/ojs/v1/workers/fetch", &asked).await.expect(200).json()["jobs"]
+            .as_array()
+            .unwrap()
+            .clone()
+    };
+    let mut order = Vec::new();
+    for _ in 0..3 {
+        let held = fetch().await;
+        assert_eq!(held.len(), 1, "one at a time");
+        assert!(fetch().await.is_empty());
+        order.push(held[0]["meta"]["cron_scheduled_at"].as_str().unwrap().to_owned());
+        server.post("/ojs/v1/workers/ack", &json!({"job_id": held[0]["id"]})).await.expect(200);
+    }
+    assert!(order.is_sorted(), "{order:?}");
+    assert_eq!(states(server).await, ["completed"; 3]);
 }

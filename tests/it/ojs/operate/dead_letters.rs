@@ -177,6 +177,28 @@ fn ids_of(reply: &Value) -> usize {
     reply["ids"].as_array().unwrap().len()
 }
 
+/// OJS unique jobs §3, OJS dead letter §4.3.
+async fn a_dead_letter_does_not_live_again_beside_its_like(server: &OjsServer) {
+    let mut job = mortal("mail", "email.digest");
+    job["options"]["unique"] = json!({"keys": ["type"]});
+    let first = server.push(&job).await;
+    fail(server, &first).await;
+    let second = server.push(&job).await;
+    let path = format!("/ojs/v1/dead-letter/{first}/retry");
+    let refused = server.post(&path, &json!({})).await.expect(409);
+    assert_eq!(
+        (refused.code().as_str(), &refused.json()["error"]["details"]["existing_job_id"]),
+        ("duplicate", &json!(second))
+    );
+    server.post(&format!("/ojs/v1/admin/jobs/{first}/retry"), &json!({})).await.expect(409);
+    assert_eq!(server.job(&first).await["state"], "discarded");
+    fail(server, &second).await;
+    let both = server.post("/ojs/v1/dead-letter/retry", &json!({"confirm": true})).await.expect(200).json();
+    assert_eq!((&both["succeeded"], &both["failed"]), (&json!(1), &json!(1)), "one of two that are alike");
+    let states = [server.job(&first).await["state"].clone(), server.job(&second).await["state"].clone()];
+    assert!(states.contains(&json!("available")) && states.contains(&json!("discarded")), "{states:?}");
+}
+
 on_both![
     only_jobs_that_asked_for_it_are_kept,
     a_list_is_filtered_and_cut,
@@ -185,4 +207,5 @@ on_both![
     a_deleted_one_leaves_nothing,
     they_are_counted,
     all_that_a_filter_finds_are_retried_or_deleted,
+    a_dead_letter_does_not_live_again_beside_its_like,
 ];

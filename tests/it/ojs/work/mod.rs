@@ -4,7 +4,7 @@ mod beats;
 mod ends;
 mod failures;
 mod fetching;
-mod killed;
+pub(crate) mod killed;
 mod progress;
 mod saved_states;
 mod time;

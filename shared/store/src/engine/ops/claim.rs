@@ -4,6 +4,7 @@ mod gate;
 mod keys;
 mod line;
 mod shares;
+mod tenants;
 
 use super::super::definitions::Definitions;
 use super::super::rows::{self, JobRow};
@@ -18,6 +19,7 @@ use line::{Line, Stop};
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use tenants::Tenants;
 use turnstone_domain::job::Envelope;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::state::Trigger;
@@ -47,6 +49,8 @@ pub(in super::super) struct ReadyQueue {
     pub ready: bool,
     /// Whether anywhere jobs are set aside for a limit that may have opened.
     pub set_aside: bool,
+    /// Whether anywhere the active jobs of a tenant are limited.
+    pub capped: bool,
 }
 
 /// What a claim got.
@@ -127,13 +131,14 @@ pub(super) async fn take<S: Session>(
         definitions,
         line: Line::form(session, ask).await?,
         keys: Keys::default(),
+        tenants: Tenants::lock(session, ask.ready.iter().any(|queue| queue.capped)).await?,
         agents: HashMap::new(),
         set_aside: ask.ready.iter().any(|queue| queue.set_aside),
         hasty: false,
     };
     let seqs = search.walk(session, unit).await?;
-    let Search { line, keys, agents, hasty, .. } = search;
-    let busy = line.busy || keys.busy() || hasty;
+    let Search { line, keys, tenants, agents, hasty, .. } = search;
+    let busy = line.busy || keys.busy() || tenants.busy() || hasty;
     if line.write(session).await? | keys.write(session).await? {
         unit.rings.push(Ring::Due);
     }
@@ -167,6 +172,7 @@ struct Search<'a> {
     definitions: &'a mut Definitions,
     line: Line,
     keys: Keys,
+    tenants: Tenants,
     agents: HashMap<i64, Arc<AgentDefinition>>,
     set_aside: bool,
     /// Whether it gave up looking although there is more to look at.
@@ -237,7 +243,9 @@ impl Search<'_> {
         let (mut chosen, mut seen) = (Vec::new(), HashSet::new());
         let (mut asked, mut looked_at) = (room, 0);
         loop {
-            let values = jobs.values(asked);
+            let shut = self.tenants.shut()?;
+            let [kind, queue, most, now, tenant, tags] = jobs.values(asked);
+            let values = [kind, queue, most, now, tenant, tags, shut.as_deref().into()];
             let rows = session.rows("claim jobs", &sql::JOBS_AVAILABLE, Args::Values(&values)).await?;
             looked_at += rows.len();
             let (all, mut found) = (rows.len() < asked, Vec::with_capacity(rows.len()));
@@ -286,9 +294,16 @@ impl Search<'_> {
             if chosen.len() >= room {
                 break;
             }
+            let tenant = unit.job(seq).and_then(|job| job.tenant.clone());
+            if !self.tenants.has_room(tenant.as_deref()) {
+                continue;
+            }
             let key = limited.get(&seq).and_then(|job| job.limit_key.as_deref());
             match key.map_or(Passage::Free, |key| self.keys.pass(key, self.request.now)) {
-                Passage::Free => chosen.push(seq),
+                Passage::Free => {
+                    self.tenants.take(tenant.as_deref());
+                    chosen.push(seq);
+                }
                 Passage::Shut => shut.extend(limited.remove(&seq)),
                 Passage::Unknown => {}
             }

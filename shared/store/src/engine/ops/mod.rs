@@ -16,6 +16,7 @@ pub(super) mod remote;
 pub(super) mod schemas;
 pub(super) mod session_state;
 pub(super) mod statistics;
+pub(super) mod tenants;
 pub(super) mod time_out;
 pub(super) mod turns;
 pub(super) mod upkeep;

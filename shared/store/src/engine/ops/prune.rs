@@ -3,11 +3,11 @@
 use super::super::columns::Columns;
 use super::super::rows;
 use super::super::session::{Args, Session, limit as row_limit};
-use super::super::statement::read;
+use super::super::statement::{decode_all, read};
 use crate::sql::{self, Text};
 use crate::{StoreError, sql::PRUNE_WORKERS};
 use std::collections::BTreeSet;
-use turnstone_domain::Timestamp;
+use turnstone_domain::{JobState, Timestamp};
 
 /// What belongs to one job.
 const OF_JOBS: &[&Text] = &[
@@ -34,8 +34,10 @@ const OF_STREAMS: &[&Text] = &[
     &sql::PRUNE_BUDGETS,
 ];
 
-/// Deletes at most `limit` jobs of streams that ended before `before`, and what belongs to them, and as many
-/// deliveries of webhooks. Keys of agents' state whose time is over by `now` go, too. Workers and writers that have been silent since then are forgotten, too. Where history is kept in partitions, those of the next jobs are made.
+/// Deletes at most `limit` jobs of streams that ended before `before`, or longer ago than their queue keeps them, and what
+/// belongs to them, and as many deliveries of webhooks. Keys of agents' state whose time is over by `now` go, too. Workers
+/// and writers that have been silent since then are forgotten, too, and so are limits that no job names. Where history is
+/// kept in partitions, those of the next jobs are made.
 pub(in super::super) async fn apply<S: Session>(
     session: &mut S,
     before: Timestamp,
@@ -56,10 +58,55 @@ pub(in super::super) async fn apply<S: Session>(
     let (action, text) = ("delete old deliveries", &sql::PRUNE_DELIVERIES);
     let deliveries = session.execute(action, text, Args::Values(&values)).await?;
     let deliveries = usize::try_from(deliveries).unwrap_or(usize::MAX);
-    let decode = |row: &S::Row| Ok((rows::get::<i64>(row, "seq")?, rows::get::<i64>(row, "stream")?));
-    let old = read(session, "look for old jobs", &sql::JOBS_PRUNABLE, &values, decode).await?;
+    let old = old_jobs(session, before, now, limit).await?;
     delete(session, &old).await?;
-    Ok(old.len().max(deliveries))
+    let keys = forget_limits(session, limit).await?;
+    Ok(old.len().max(deliveries).max(keys))
+}
+
+/// Jobs that are to go, by seq and stream. Queues that keep their jobs for a time of their own are asked one by one, and
+/// all others with them: who keeps more than the fleet does would otherwise be looked through again and again.
+async fn old_jobs<S: Session>(
+    session: &mut S,
+    before: Timestamp,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<(i64, i64)>, StoreError> {
+    let decode = |row: &S::Row| Ok((rows::get::<i64>(row, "seq")?, rows::get::<i64>(row, "stream")?));
+    let action = "look for old jobs";
+    let keeping = read(session, action, &sql::QUEUES_KEEPING, &[], |row| {
+        let kept = |name| rows::maybe::<i64>(row, name);
+        let kept = [kept("keep_completed_ms")?, kept("keep_discarded_ms")?, kept("keep_cancelled_ms")?];
+        Ok((rows::get::<String>(row, "name")?, kept))
+    });
+    let keeping = keeping.await?;
+    if keeping.is_empty() {
+        let values = [before.0.into(), row_limit(limit).into()];
+        return read(session, action, &sql::JOBS_PRUNABLE, &values, decode).await;
+    }
+    let ends = [JobState::Completed, JobState::Discarded, JobState::Cancelled];
+    let of_queue = |(queue, kept): (String, [Option<i64>; 3])| {
+        let before_of = move |kept: Option<i64>| kept.map_or(before, |ms| now.plus_ms(-ms));
+        ends.into_iter().zip(kept).map(move |(state, kept)| (queue.clone(), state.as_str(), before_of(kept)))
+    };
+    let wanted = Columns::of(keeping.into_iter().flat_map(of_queue).collect());
+    let values = [row_limit(limit).into()];
+    let rows = session.rows(action, &sql::JOBS_PRUNABLE_IN, Args::Rows(wanted, &values)).await?;
+    decode_all(&rows, decode)
+}
+
+/// Forgets limits that no job names any more.
+async fn forget_limits<S: Session>(session: &mut S, limit: usize) -> Result<usize, StoreError> {
+    let values = [row_limit(limit).into()];
+    let (action, text) = ("look for unused limits", &sql::RATE_KEYS_UNUSED);
+    let unused = read(session, action, text, &values, |row| rows::get::<String>(row, "name")).await?;
+    if unused.is_empty() {
+        return Ok(0);
+    }
+    let keys = Columns::of(unused.into_iter().map(|name| (name,)).collect());
+    let forgotten =
+        session.execute("forget unused limits", &sql::PRUNE_RATE_KEYS, Args::Rows(keys, &[])).await?;
+    Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
 }
 
 /// Deletes jobs, by seq and stream, with everything that belongs to them.

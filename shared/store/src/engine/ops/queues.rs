@@ -106,7 +106,7 @@ async fn configure<S: Session>(
         limits = changed.clone();
     }
     let config = as_json(&config)?;
-    let QueueLimits { max_depth, max_bytes, warn_at, concurrency, rate, throttle_ms } = limits;
+    let QueueLimits { max_depth, max_bytes, warn_at, concurrency, rate, throttle_ms, retention } = limits;
     let (rate, period_ms) = rate.map(|rate| (rate.limit, rate.period_ms)).unzip();
     let values = [
         name.into(),
@@ -118,6 +118,9 @@ async fn configure<S: Session>(
         Arg::Int(rate),
         Arg::Int(period_ms),
         Arg::Int(throttle_ms),
+        Arg::Int(retention.completed_ms),
+        Arg::Int(retention.discarded_ms),
+        Arg::Int(retention.cancelled_ms),
         now.0.into(),
     ];
     execute(session, "configure a queue", &sql::QUEUE_CONFIGURE, &values).await?;

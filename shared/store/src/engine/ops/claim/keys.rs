@@ -1,5 +1,6 @@
 //! The limits that jobs name by a key, as one claim uses them.
 
+use super::super::super::limit_name;
 use super::super::super::rows::{self, Fields, Inconsistency, JobRow, get};
 use super::super::super::session::{Arg, Args, Session};
 use super::super::super::statement::{Writes, read, read_by};
@@ -203,7 +204,7 @@ fn decode<R: Fields>(row: &R) -> Result<(String, Key), Inconsistency> {
 
 /// `available → discarded`: the job asked for it.
 fn drop_job(unit: &mut Unit, job: &JobRow, now: Timestamp) -> Result<(), StoreError> {
-    let key = job.limit_key.as_deref().unwrap_or_default();
+    let (_, key) = limit_name::parted(job.limit_key.as_deref().unwrap_or_default());
     let message = format!("the limit `{key}` was used up, and the job asked to be dropped then (on_limit)");
     let error = JobError::new(FailureKind::RateLimited, message);
     unit.change_job(job.seq)?.step(Trigger::Drop, now)?;

@@ -1,5 +1,6 @@
 //! A branch: a new job, with an engagement of its own, that takes over turns of others.
 
+use super::super::super::limit_name;
 use super::super::super::rows::{self, JobRow};
 use super::super::super::session::{Args, Session};
 use super::super::super::statement::{read, read_by};
@@ -12,6 +13,7 @@ use crate::control::{Branch, Refusal};
 use crate::{Ring, StoreError, sql};
 use std::collections::BTreeMap;
 use turnstone_domain::engagement::NewEngagement;
+use turnstone_domain::terms::RateLimit;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{AgentDefinition, EngagementId, Ids, JobId, NewJob, Terms, Timestamp, digest};
 
@@ -180,6 +182,12 @@ async fn like<S: Session>(
         terms: Terms {
             tenant: job.tenant.clone(),
             visibility_ms: job.visibility_ms,
+            // It uses what the other one uses, so it waits for the same limit. It is like the other one on purpose, so
+            // it need not be unique.
+            rate_limit: job.limit_key.as_deref().map(|stored| RateLimit {
+                key: Some(limit_name::parted(stored).1.to_owned()),
+                ..RateLimit::default()
+            }),
             runtime_tags: job.runtime_tags.clone(),
             ..Terms::default()
         },

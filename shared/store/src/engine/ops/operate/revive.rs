@@ -2,11 +2,13 @@
 //! available` before its time.
 
 use super::super::super::columns::Columns;
+use super::super::super::rows::{get, maybe};
 use super::super::super::session::{Arg, Args, Session};
-use super::super::super::statement::as_json;
+use super::super::super::statement::{as_json, read};
 use super::super::super::unit::Unit;
 use crate::{ActionOutcome, Ring, StoreError, sql};
 use serde_json::json;
+use std::collections::BTreeMap;
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobId, JobState, Overrides, Timestamp};
 
@@ -24,25 +26,66 @@ pub(super) async fn apply<S: Session>(
     if dead_letter && !job.is_dead_letter() {
         return Ok(ActionOutcome::NotFound);
     }
-    if !again(session, unit, seq, overrides, at).await? {
-        return Ok(ActionOutcome::Refused(previous));
+    match again(session, unit, seq, (overrides, &mut Revived::new()), at).await? {
+        Again::Done => {}
+        Again::Not => return Ok(ActionOutcome::Refused(previous)),
+        Again::Alike(other) => return Ok(ActionOutcome::NotUnique(other)),
     }
     unit.flush(session).await?;
     Ok(ActionOutcome::Done { previous })
 }
 
-/// Makes a job that was taken in available; false when its state does not allow it. Somebody has to flush the unit.
+/// What became of a job that is to be tried again.
+pub(super) enum Again {
+    /// It is available.
+    Done,
+    /// Its state does not allow it.
+    Not,
+    /// It has to be unique, and this one lives.
+    Alike(JobId),
+}
+
+/// Jobs that live again since this transaction began, by what of them has to be unique.
+pub(super) type Revived = BTreeMap<String, JobId>;
+
+/// The living job beside which a job that has ended may not live again (OJS unique jobs §3). Nobody else may make one
+/// before this transaction ends.
+async fn alike<S: Session>(
+    session: &mut S,
+    (seq, id): (i64, JobId),
+    revived: &mut Revived,
+) -> Result<Option<JobId>, StoreError> {
+    let decode = |row: &S::Row| Ok((get::<String>(row, "unique_key")?, maybe::<String>(row, "id")?));
+    let (action, text) = ("look for a job that is alike", &sql::JOB_ALIKE_LIVING);
+    let Some((key, _)) = read(session, action, text, &[seq.into()], decode).await?.pop() else {
+        return Ok(None);
+    };
+    let keys = Args::Rows(Columns::of(vec![(key.clone(),)]), &[]);
+    session.rows("lock unique keys", &sql::UNIQUE_LOCK, keys).await?;
+    let found = read(session, action, text, &[seq.into()], decode).await?.pop().and_then(|(_, other)| other);
+    if let Some(other) = found.map(JobId).or_else(|| revived.get(&key).cloned()) {
+        return Ok(Some(other));
+    }
+    revived.insert(key, id);
+    Ok(None)
+}
+
+/// Makes a job that was taken in available. Somebody has to flush the unit, before the next one of the same key.
 pub(super) async fn again<S: Session>(
     session: &mut S,
     unit: &mut Unit,
     seq: i64,
-    overrides: &Overrides,
+    (overrides, revived): (&Overrides, &mut Revived),
     at: Timestamp,
-) -> Result<bool, StoreError> {
+) -> Result<Again, StoreError> {
     let job = unit.change_job(seq)?;
     match job.state {
         JobState::Retryable => job.step(Trigger::RetryDue, at)?,
         JobState::Discarded => {
+            if let Some(other) = alike(session, (seq, job.id.clone()), revived).await? {
+                return Ok(Again::Alike(other));
+            }
+            let job = unit.change_job(seq)?;
             job.step(Trigger::Revive, at)?;
             job.attempt = 0;
             job.failures = 0;
@@ -52,7 +95,7 @@ pub(super) async fn again<S: Session>(
             let errors = Args::Rows(Columns::of(vec![(seq,)]), &[]);
             session.execute("forget errors", &sql::PRUNE_ERRORS, errors).await?;
         }
-        _ => return Ok(false),
+        _ => return Ok(Again::Not),
     }
     let job = unit.change_job(seq)?;
     job.run_at = at;
@@ -77,5 +120,5 @@ pub(super) async fn again<S: Session>(
     }
     unit.note(seq, EventName::JobAvailable, json!({"reason": "manual_retry"}), at)?;
     unit.rings.push(Ring::Available);
-    Ok(true)
+    Ok(Again::Done)
 }

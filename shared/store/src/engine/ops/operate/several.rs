@@ -5,7 +5,7 @@ use super::super::super::session::Session;
 use super::super::super::statement::read_by;
 use super::super::super::unit::Unit;
 use super::super::{cancel, prune};
-use super::revive;
+use super::revive::{self, Again, Revived};
 use crate::{JobAction, StoreError, sql};
 use turnstone_domain::{JobId, JobState, Overrides, Timestamp};
 
@@ -30,10 +30,12 @@ pub(super) async fn apply<S: Session>(
         .collect();
     unit.take_in(session, rows).await?;
     let (mut done, mut refused, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+    let mut revived = Revived::new();
     for (seq, id, state, stream) in jobs {
         let possible = match action {
             JobAction::Retry if matches!(state, JobState::Discarded | JobState::Retryable) => {
-                revive::again(session, unit, seq, &Overrides::default(), at).await?
+                let asked = (&Overrides::default(), &mut revived);
+                matches!(revive::again(session, unit, seq, asked, at).await?, Again::Done)
             }
             JobAction::Cancel if !state.is_terminal() => {
                 cancel::end(session, unit, seq, at).await?;

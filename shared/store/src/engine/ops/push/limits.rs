@@ -1,5 +1,6 @@
 //! What jobs ask of limits: remembered when the job that names them is stored (OJS rate limiting §3).
 
+use super::super::super::limit_name;
 use super::super::super::rows::{get, maybe};
 use super::super::super::session::{Arg, Args, Session};
 use super::super::super::statement::{Writes, as_json, read, read_by};
@@ -8,13 +9,19 @@ use std::collections::BTreeMap;
 use turnstone_domain::terms::{OnLimit, RateLimit};
 use turnstone_domain::{JobId, NewJob};
 
+/// The name under which the limit is stored that a job names by a key.
+pub(super) fn key(job: &NewJob) -> Option<String> {
+    let key = job.terms.rate_limit.as_ref()?.key.as_ref()?;
+    Some(limit_name::stored(job.terms.tenant.as_deref(), key))
+}
+
 /// Remembers the limits that these jobs name. Of several jobs that name one limit the last one counts.
 pub(super) async fn remember<S: Session>(session: &mut S, jobs: &[&NewJob]) -> Result<(), StoreError> {
     let (mut keys, mut queues, mut wishes) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     for job in jobs {
         let Some(limit) = &job.terms.rate_limit else { continue };
-        match &limit.key {
-            Some(key) => drop(keys.insert(key.as_str(), limit)),
+        match key(job) {
+            Some(key) => drop(keys.insert(key, limit)),
             None => drop(queues.insert(job.queue.as_str(), limit)),
         }
         if limit.key.is_some() && limit.on_limit != OnLimit::Wait {
@@ -32,9 +39,9 @@ pub(super) async fn remember<S: Session>(session: &mut S, jobs: &[&NewJob]) -> R
 
 async fn remember_keys<S: Session>(
     session: &mut S,
-    keys: BTreeMap<&str, &RateLimit>,
+    keys: BTreeMap<String, &RateLimit>,
 ) -> Result<(), StoreError> {
-    let names = keys.keys().map(|name| ((*name).to_owned(),)).collect();
+    let names = keys.keys().map(|name| (name.clone(),)).collect();
     let decode = |row: &S::Row| Ok((get::<String>(row, "name")?, maybe::<String>(row, "asked")?));
     let known = read_by(session, "read limits", &sql::RATE_KEYS_KNOWN, names, decode).await?;
     let known: BTreeMap<String, Option<String>> = known.into_iter().collect();
@@ -47,11 +54,11 @@ async fn remember_keys<S: Session>(
         } else {
             Some(as_json(&RateLimit { key: None, on_limit: OnLimit::Wait, ..limit.clone() })?)
         };
-        match known.get(name) {
+        match known.get(&name) {
             Some(before) if asked.is_none() || *before == asked => {}
             _ => {
                 let (rate, period_ms) = limit.rate.map(|rate| (rate.limit, rate.period_ms)).unzip();
-                rows.push((name.to_owned(), asked, limit.concurrency, rate, period_ms, limit.throttle_ms));
+                rows.push((name, asked, limit.concurrency, rate, period_ms, limit.throttle_ms));
             }
         }
     }

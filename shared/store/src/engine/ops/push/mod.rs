@@ -4,6 +4,7 @@ mod attest;
 mod bounds;
 mod limits;
 mod rows;
+mod tenants;
 mod unique;
 
 use super::super::rows::{get, maybe};
@@ -14,6 +15,7 @@ use crate::{Pushed, Ring, StoreError, sql};
 use bounds::Bounds;
 use rows::{Rows, first_state};
 use std::collections::{BTreeSet, HashSet};
+use tenants::Allowances;
 use turnstone_domain::{JobId, JobState, NewJob, Timestamp};
 use unique::{Alike, Verdict};
 
@@ -67,17 +69,21 @@ pub(in super::super) async fn enqueue<S: Session>(
         bounded.extend(queue);
     }
     let mut bounds = Bounds::read(session, bounded).await?;
+    let mut allowances = Allowances::read(session, pushes).await?;
     let mut alike = Alike::read(session, pushes).await?;
     let mut rows = Rows::new(numbers);
     let mut answers = Vec::with_capacity(pushes.len());
     let mut accepted = Vec::new();
     for entries in pushes {
-        answers.push(match plan(&taken, &alike, entries) {
+        let fits = plan(&taken, &alike, entries)
+            .and_then(|(plan, after)| allowances.refusal(entries, &plan).map_or(Ok((plan, after)), Err));
+        answers.push(match fits {
             Err(refused) => Err(refused),
             Ok((plan, after)) => match bounds.admit(entries, &plan) {
                 Err(refused) => Err(refused),
                 Ok(()) => {
                     alike.take_over(after);
+                    allowances.take(entries, &plan);
                     accepted.extend(entries.iter().map(|entry| entry.job));
                     let mut pushed = carry_out(unit, &mut rows, &mut taken, entries, plan)?;
                     bounds.tell(entries, &mut pushed);
@@ -88,6 +94,7 @@ pub(in super::super) async fn enqueue<S: Session>(
     }
     rows.flush(session).await?;
     limits::remember(session, &accepted).await?;
+    allowances.write(session).await?;
     alike.end_replaced(session, unit).await?;
     Ok(answers)
 }

@@ -3,7 +3,7 @@
 use super::super::super::session::Session;
 use super::super::super::statement::{Writes, as_json};
 use super::Entry;
-use super::unique;
+use super::{limits, unique};
 use crate::{JobKind, StoreError, sql};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -101,7 +101,7 @@ impl Rows {
             JobKind::of(job).as_str(),
             job.terms.tenant.clone(),
             job.terms.visibility_ms,
-            job.terms.rate_limit.as_ref().and_then(|limit| limit.key.clone()),
+            limits::key(job),
             unique::key(job),
             entry.step.map(|(workflow, _)| workflow),
             entry.step.map(|(_, step)| step),

@@ -1,5 +1,6 @@
 //! Making a workflow: its rows, and the jobs that wait for nothing, in one transaction.
 
+use super::super::super::columns::Columns;
 use super::super::super::rows::get;
 use super::super::super::session::{Args, Session};
 use super::super::super::statement::{Writes, as_json, read, read_by};
@@ -29,12 +30,18 @@ pub(super) async fn apply<S: Session>(
     let mut numbers = push::numbers(session, ready.len() + 1).await?;
     // The last one: on SQLite a number is free for others until it is used.
     let Some(seq) = numbers.pop() else { return Err(StoreError::Closed) };
+    // First of all: whoever makes one of the same id at the same time waits here, and is refused.
+    let Some(workflow) = insert(session, new, seq).await? else {
+        return Ok(Err(StoreError::DuplicateWorkflow(new.id.clone())));
+    };
     let entry = |at: &usize| Entry { job: &new.steps[*at].waiting.job, step: Some((seq, position(*at))) };
     let entries = vec![ready.iter().map(entry).collect::<Vec<_>>()];
     if let Some(Err(refused)) = push::enqueue(session, unit, numbers, &entries).await?.pop() {
+        let own = Args::Rows(Columns::of(vec![(seq,)]), &[]);
+        session.execute("take a workflow back", &sql::PRUNE_WORKFLOWS, own).await?;
         return Ok(Err(refused));
     }
-    write(session, unit, new, seq).await?;
+    write(session, unit, new, seq, workflow).await?;
     Ok(Ok(()))
 }
 
@@ -61,12 +68,12 @@ fn position(at: usize) -> i64 {
     i64::try_from(at).unwrap_or(i64::MAX)
 }
 
-async fn write<S: Session>(
+/// Writes the workflow's row; `None` when another one has its id.
+async fn insert<S: Session>(
     session: &mut S,
-    unit: &mut Unit,
     new: &NewWorkflow,
     seq: i64,
-) -> Result<(), StoreError> {
+) -> Result<Option<Workflow>, StoreError> {
     let members = new.steps.iter().filter(|step| step.role == StepRole::Member).count();
     let workflow = Workflow {
         id: new.id.clone(),
@@ -89,7 +96,18 @@ async fn write<S: Session>(
         workflow.members.into(),
         new.created_at.0.into(),
     ];
-    session.execute("write a workflow", &sql::WORKFLOW_INSERT, Args::Values(&values)).await?;
+    let written = session.execute("write a workflow", &sql::WORKFLOW_INSERT, Args::Values(&values)).await?;
+    Ok((written > 0).then_some(workflow))
+}
+
+/// Writes its steps, and tells of it.
+async fn write<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    new: &NewWorkflow,
+    seq: i64,
+    workflow: Workflow,
+) -> Result<(), StoreError> {
     let mut writes = Writes::default();
     writes.all("write steps", &sql::WORKFLOW_STEPS_INSERT, steps(new, seq)?);
     writes.run(session).await?;

@@ -1,8 +1,8 @@
 //! What an enqueue request has to keep beside its form: a short list of rules, each of which may refuse a job and
 //! changes nothing (OJS middleware §3).
 
+use crate::OjsError;
 use turnstone_domain::NewJob;
-use turnstone_ojs::OjsError;
 
 /// A rule.
 type Rule = fn(&NewJob) -> Result<(), OjsError>;
@@ -14,7 +14,7 @@ const RULES: [Rule; 1] = [promised_arguments];
 ///
 /// # Errors
 /// 422 of the first rule that refuses it.
-pub(crate) fn check(job: &NewJob) -> Result<(), OjsError> {
+pub fn check(job: &NewJob) -> Result<(), OjsError> {
     RULES.iter().try_for_each(|rule| rule(job))
 }
 

@@ -1,0 +1,247 @@
+//! `/ojs/v1/admin/tenants/{id}` (OJS multi-tenancy §8, §10): what a tenant may have, and what it has of it.
+
+use super::counts::StateCounts;
+use crate::api::{App, Shared};
+use crate::audit::Operator;
+use crate::docs;
+use crate::ojs::jobs::list_jobs;
+use crate::reply::{self, Answer, Failure};
+use crate::request::{JsonBytes, Params, Segment, Tenant};
+use axum::extract::State;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use turnstone_domain::RawObject;
+use turnstone_domain::terms::Rate;
+use turnstone_ojs::{Fields, OjsError, check_tenant, job_to_json, read_limit};
+use turnstone_store::{JobFilter, TenantLimits, TenantSetup};
+use utoipa::ToSchema;
+
+/// No limit is greater; beyond it sums could overflow.
+const MOST: i64 = 1_000_000_000_000;
+
+/// What a tenant may have.
+#[derive(ToSchema)]
+#[schema(example = json!({"max_concurrency": 20, "max_queue_depth": 50_000, "max_scheduled": 10_000,
+                          "max_enqueue_rate": {"limit": 1000, "period": "PT1M"}}))]
+#[expect(dead_code, reason = "described, never built")]
+pub(super) struct LimitsRequest {
+    /// Active jobs over all queues.
+    max_concurrency: Option<i64>,
+    /// Available, scheduled and retryable jobs over all queues.
+    max_queue_depth: Option<i64>,
+    /// Scheduled jobs over all queues.
+    max_scheduled: Option<i64>,
+    /// `limit` accepted jobs per `period`.
+    max_enqueue_rate: Option<Map<String, Value>>,
+    /// Why it is set.
+    reason: Option<String>,
+}
+
+/// A tenant that is set up.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(super) struct TenantRequest {
+    limits: Option<LimitsRequest>,
+}
+
+/// A tenant.
+#[derive(Serialize, ToSchema)]
+pub(super) struct TenantDetail {
+    id: String,
+    tenant_id: String,
+    limits: ShownLimits,
+    /// Why they were set, in the operator's words.
+    reason: Option<String>,
+    total_jobs: u64,
+    /// Jobs that have not ended.
+    unfinished_jobs: u64,
+    jobs: StateCounts,
+    /// Since when it has limits, RFC 3339; null when it has none.
+    created_at: Option<String>,
+    /// When they were set last, RFC 3339.
+    updated_at: Option<String>,
+}
+
+/// What a tenant may have; null is as much as it likes.
+#[derive(Serialize, ToSchema)]
+#[schema(as = TenantLimits)]
+pub(super) struct ShownLimits {
+    max_concurrency: Option<i64>,
+    max_queue_depth: Option<i64>,
+    max_scheduled: Option<i64>,
+    max_enqueue_rate: Option<ShownRate>,
+}
+
+/// Accepted jobs per period.
+#[derive(Serialize, ToSchema)]
+#[schema(as = TenantRate)]
+pub(super) struct ShownRate {
+    limit: i64,
+    period_ms: i64,
+}
+
+/// Limits that were taken away.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ForgottenTenant {
+    deleted: bool,
+    tenant_id: String,
+}
+
+/// Shows a tenant: its limits and its jobs. One that nobody knows has neither.
+#[utoipa::path(
+    get, path = "/ojs/v1/admin/tenants/{id}", tag = "admin",
+    params(
+        ("id" = String, Path, description = "The tenant."),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "The same tenant, if it is sent."),
+    ),
+    responses((status = 200, description = "The tenant.", body = TenantDetail, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
+    checked(&id, &tenant)?;
+    detail(&app, id).await
+}
+
+/// Sets a tenant up: its limits stand in place of those it had.
+#[utoipa::path(
+    put, path = "/ojs/v1/admin/tenants/{id}", tag = "admin",
+    params(("id" = String, Path, description = "The tenant.")),
+    request_body(content = TenantRequest, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "The tenant.", body = TenantDetail, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn put(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    operator: Operator,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    let sent = Fields::read_if_any(&body)?;
+    unspoken(&sent)?;
+    let limits = sent.object("limits")?.map(Fields).unwrap_or_default();
+    set(&app, id, &operator, &limits, "limits").await
+}
+
+/// Sets the limits of a tenant in place of those it had.
+#[utoipa::path(
+    put, path = "/ojs/v1/admin/tenants/{id}/limits", tag = "admin",
+    params(("id" = String, Path, description = "The tenant.")),
+    request_body(content = LimitsRequest, content_type = "application/openjobspec+json"),
+    responses((status = 200, description = "The tenant.", body = TenantDetail, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn put_limits(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    operator: Operator,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    set(&app, id, &operator, &Fields::read(&body)?, "").await
+}
+
+/// Takes the limits of a tenant away. Its jobs stay.
+#[utoipa::path(
+    delete, path = "/ojs/v1/admin/tenants/{id}", tag = "admin",
+    params(("id" = String, Path, description = "The tenant.")),
+    responses((status = 200, description = "It has no limits.", body = ForgottenTenant,
+               content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn forget(State(app): State<Shared>, Segment(id): Segment, operator: Operator) -> Answer {
+    if !app.api.store.tenants.forget_limits(&id).await? {
+        return Err(OjsError::not_found("tenant with limits", &id).into());
+    }
+    operator.did("tenant.forget", &id, "done");
+    Ok(reply::ok(&ForgottenTenant { deleted: true, tenant_id: id }))
+}
+
+/// Lists the jobs of a tenant as operators look for them.
+#[utoipa::path(
+    get, path = "/ojs/v1/admin/tenants/{id}/jobs", tag = "admin",
+    params(
+        ("id" = String, Path, description = "The tenant."),
+        ("state" = Option<String>, Query, description = "One of the eight states."),
+        ("queue" = Option<String>, Query, description = "In this queue."),
+        ("type" = Option<String>, Query, description = "Of this type."),
+        ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
+        ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
+    ),
+    responses((status = 200, description = "The jobs.", body = docs::JobPage, content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn jobs(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    params: Params,
+) -> Answer {
+    checked(&id, &tenant)?;
+    let filter = JobFilter { tenant: Some(id), ..list_jobs::filter(&params)? };
+    let (page, slice) = params.page()?;
+    let (jobs, total) = app.api.store.views.jobs(&filter, slice).await?;
+    Ok(reply::ok(&reply::page(jobs.iter().map(job_to_json), page, slice, total)))
+}
+
+/// A tenant sees itself only.
+fn checked(id: &str, tenant: &Tenant) -> Result<(), OjsError> {
+    match tenant.name() {
+        Some(name) if name != id => Err(OjsError::not_found("tenant", id)),
+        _ => Ok(()),
+    }
+}
+
+async fn set(app: &App, id: String, operator: &Operator, sent: &Fields, path: &str) -> Answer {
+    check_tenant(&id).map_err(|why| OjsError::invalid_request("the tenant", why))?;
+    unspoken(sent)?;
+    let count = |name| sent.integer(name, 0, MOST);
+    let limits = TenantLimits {
+        max_concurrency: count("max_concurrency")?,
+        max_queue_depth: count("max_queue_depth")?,
+        max_scheduled: count("max_scheduled")?,
+        max_enqueue_rate: sent.object("max_enqueue_rate")?.map(|rate| rate_of(&rate, path)).transpose()?,
+    };
+    let (reason, now) = (sent.text("reason")?, app.api.clock.now());
+    let setup = TenantSetup { tenant: id.clone(), limits, reason, created_at: now, updated_at: now };
+    app.api.store.tenants.set_up(setup).await?;
+    operator.did("tenant.limits", &id, "set");
+    detail(app, id).await
+}
+
+fn rate_of(rate: &RawObject, path: &str) -> Result<Rate, OjsError> {
+    let path =
+        if path.is_empty() { "max_enqueue_rate".to_owned() } else { format!("{path}.max_enqueue_rate") };
+    let missing = || OjsError::invalid_request(&format!("{path}.limit"), "is missing");
+    read_limit(&path, rate)?.rate.ok_or_else(missing)
+}
+
+/// What the text has and this server does not do is refused: it would be believed otherwise.
+fn unspoken(sent: &Fields) -> Result<(), OjsError> {
+    match ["fairness_weight", "priority_boost"].into_iter().find(|name| sent.0.given(name).is_some()) {
+        None => Ok(()),
+        Some(name) => {
+            let message =
+                format!("{name} of a tenant is not spoken here; put its queues into a pool by weight.");
+            Err(OjsError::unsupported(message).with("field", name))
+        }
+    }
+}
+
+async fn detail(app: &App, id: String) -> Result<axum::response::Response, Failure> {
+    let store = &app.api.store;
+    let setup = store.tenants.tenant(&id).await?;
+    let jobs = StateCounts::of(&store.views.counts_of(None, Some(&id)).await?);
+    let limits = setup.as_ref().map(|setup| setup.limits.clone()).unwrap_or_default();
+    let rate = limits.max_enqueue_rate.map(|Rate { limit, period_ms }| ShownRate { limit, period_ms });
+    let detail = TenantDetail {
+        id: id.clone(),
+        tenant_id: id,
+        limits: ShownLimits {
+            max_concurrency: limits.max_concurrency,
+            max_queue_depth: limits.max_queue_depth,
+            max_scheduled: limits.max_scheduled,
+            max_enqueue_rate: rate,
+        },
+        reason: setup.as_ref().and_then(|setup| setup.reason.clone()),
+        total_jobs: jobs.total(),
+        unfinished_jobs: jobs.unfinished(),
+        jobs,
+        created_at: setup.as_ref().map(|setup| setup.created_at.to_rfc3339()),
+        updated_at: setup.as_ref().map(|setup| setup.updated_at.to_rfc3339()),
+    };
+    Ok(reply::ok(&detail))
+}

@@ -1,0 +1,176 @@
+//! `/ojs/v1/schemas`: the registry as its own text has it (OJS schema registry §10), over the same schemas as
+//! `/ojs/v1/admin/schemas`.
+
+use super::{ArgsSchema, ArgsSchemas, list_schemas, missing, named, shown};
+use crate::api::{App, Shared};
+use crate::docs;
+use crate::reply::{self, Answer, Failure};
+use crate::request::{JsonBytes, Segment, Segments};
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde_json::{Map, Value};
+use turnstone_domain::schema::RegisteredSchema;
+use turnstone_domain::{RawJson, RawObject};
+use turnstone_ojs::{Fields, OjsError, schema_version_of};
+use utoipa::ToSchema;
+
+/// A schema to be registered.
+#[derive(ToSchema)]
+#[schema(example = json!({"job_type": "email.send", "version": "2.0.0", "schema": {"type": "array", "minItems": 1}}))]
+#[expect(dead_code, reason = "described, never built")]
+pub(super) struct PostedSchema {
+    /// The job type; `type` means the same.
+    job_type: String,
+    /// A whole number, also as `2.0` or `2.0.0`.
+    version: Value,
+    /// JSON Schema 2020-12, draft 7, or what `$schema` says.
+    schema: Map<String, Value>,
+    /// off (the default), warn, or enforce, which is also called strict.
+    mode: Option<String>,
+}
+
+/// A schema, wrapped.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(super) struct WrappedSchema {
+    schema: ArgsSchema,
+    job_type: String,
+    version: i64,
+}
+
+/// Versions, the newest first.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(super) struct ListedVersions {
+    job_type: String,
+    versions: Vec<ListedVersion>,
+}
+
+/// A version without its schema.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(super) struct ListedVersion {
+    version: i64,
+    mode: String,
+    created_at: String,
+    is_latest: bool,
+}
+
+/// Lists all schemas by job type, the newest version first.
+#[utoipa::path(
+    get, path = "/ojs/v1/schemas", tag = "schemas",
+    responses((status = 200, description = "The schemas.", body = ArgsSchemas,
+               content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn list(app: State<Shared>) -> Answer {
+    list_schemas::list_schemas(app).await
+}
+
+/// Registers a version of the schema of a job type's arguments.
+#[utoipa::path(
+    post, path = "/ojs/v1/schemas", tag = "schemas",
+    request_body(content = PostedSchema, content_type = "application/openjobspec+json"),
+    responses(
+        (status = 201, description = "It is registered.", body = WrappedSchema,
+         content_type = "application/openjobspec+json"),
+        (status = 409, description = "This version is registered already.", body = docs::ErrorReply,
+         content_type = "application/openjobspec+json"),
+    ),
+)]
+pub(crate) async fn register(State(app): State<Shared>, JsonBytes(bytes): JsonBytes) -> Answer {
+    let fields = Fields::read(&bytes)?;
+    let name = if fields.0.contains("job_type") { "job_type" } else { "type" };
+    let job_type = fields.required_text(name)?;
+    let sent = fields.0.given("version").ok_or_else(|| OjsError::invalid_request("version", "is missing"))?;
+    let version = schema_version_of(sent).filter(|version| *version <= 1_000_000_000);
+    let version = version.ok_or_else(|| {
+        OjsError::invalid_request("version", "must be a whole number from 1, also written as 2.0 or 2.0.0")
+    })?;
+    let schema = super::register::take(&app, &fields, job_type, version).await?;
+    Ok(reply::json(StatusCode::CREATED, &wrapped(&schema)))
+}
+
+/// The latest version of the schema of a job type.
+#[utoipa::path(
+    get, path = "/ojs/v1/schemas/{type}", tag = "schemas",
+    params(("type" = String, Path, description = "The job type.")),
+    responses((status = 200, description = "The schema.", body = WrappedSchema,
+               content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn latest(State(app): State<Shared>, Segment(job_type): Segment) -> Answer {
+    let schema = found(&app, &job_type, None).await?.into_iter().next();
+    let schema = schema.ok_or_else(|| missing(&job_type, None))?;
+    Ok(reply::ok(&wrapped(&schema)))
+}
+
+/// The versions of the schema of a job type, the newest first.
+#[utoipa::path(
+    get, path = "/ojs/v1/schemas/{type}/versions", tag = "schemas",
+    params(("type" = String, Path, description = "The job type.")),
+    responses((status = 200, description = "The versions.", body = ListedVersions,
+               content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn versions(State(app): State<Shared>, Segment(job_type): Segment) -> Answer {
+    let schemas = found(&app, &job_type, None).await?;
+    let listed = schemas.iter().enumerate().map(|(at, schema)| {
+        let mut out = RawObject::new();
+        out.insert("version", schema.version);
+        out.insert("mode", schema.mode.as_str());
+        out.insert("created_at", schema.created_at.to_rfc3339());
+        out.insert("is_latest", at == 0);
+        out
+    });
+    let mut out = RawObject::new();
+    out.insert("versions", RawJson::list(&listed.collect::<Vec<_>>()));
+    out.insert("job_type", job_type);
+    Ok(reply::ok(&out))
+}
+
+/// One version of the schema of a job type.
+#[utoipa::path(
+    get, path = "/ojs/v1/schemas/{type}/{version}", tag = "schemas",
+    params(
+        ("type" = String, Path, description = "The job type."),
+        ("version" = String, Path, description = "A whole number, also written as 2.0 or 2.0.0."),
+    ),
+    responses((status = 200, description = "The schema.", body = WrappedSchema,
+               content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn version(State(app): State<Shared>, segments: Segments) -> Answer {
+    let (job_type, version) = named(segments)?;
+    let schema = found(&app, &job_type, Some(version)).await?.into_iter().next();
+    let schema = schema.ok_or_else(|| missing(&job_type, Some(version)))?;
+    Ok(reply::ok(&wrapped(&schema)))
+}
+
+/// Removes a version of the schema of a job type.
+#[utoipa::path(
+    delete, path = "/ojs/v1/schemas/{type}/{version}", tag = "schemas",
+    params(
+        ("type" = String, Path, description = "The job type."),
+        ("version" = String, Path, description = "A whole number, also written as 2.0 or 2.0.0."),
+    ),
+    responses((status = 200, description = "The schema as it was.", body = ArgsSchema,
+               content_type = "application/openjobspec+json")),
+)]
+pub(crate) async fn remove(app: State<Shared>, segments: Segments) -> Answer {
+    super::remove::remove(app, segments).await
+}
+
+/// What is registered for a job type, or 404.
+async fn found(app: &App, job_type: &str, version: Option<i64>) -> Result<Vec<RegisteredSchema>, Failure> {
+    let schemas = app.api.store.schemas.schemas(Some(job_type), version).await?;
+    if schemas.is_empty() { Err(missing(job_type, version)) } else { Ok(schemas) }
+}
+
+/// A schema in the registry's wrapper, with what names it beside.
+fn wrapped(schema: &RegisteredSchema) -> RawObject {
+    let mut inner = shown(schema);
+    inner.insert("job_type", schema.job_type.as_str());
+    let mut out = RawObject::new();
+    out.insert("schema", inner);
+    out.insert("job_type", schema.job_type.as_str());
+    out.insert("type", schema.job_type.as_str());
+    out.insert("version", schema.version);
+    out
+}
