@@ -14,8 +14,10 @@
 //! | [`Schemas`] | what the arguments of a job type have to look like |
 //! | [`Feed`] | all events in one order |
 //! | [`Webhooks`] | who is told of events, and what became of it |
+//! | [`Breakers`](breakers::Breakers) | worker: what keeps failing and is left alone for a while |
 //! | [`Control`] | an engagement is paused, resumed, forked, merged, or one of its calls made again |
 
+pub mod breakers;
 mod control;
 mod crons;
 mod doorbell;
@@ -72,6 +74,7 @@ pub use workflows::{
     NewStep, NewWorkflow, WaitingJob, Workflow, WorkflowCancel, WorkflowFilter, WorkflowStep, Workflows,
 };
 
+use breakers::Breakers;
 use limits::RateLimits;
 use std::sync::Arc;
 
@@ -104,6 +107,8 @@ pub struct Store {
     pub webhooks: Arc<dyn Webhooks>,
     /// An engagement is paused, resumed, forked, merged, or one of its calls made again.
     pub control: Arc<dyn Control>,
+    /// Circuit breakers that the fleet shares.
+    pub breakers: Arc<dyn Breakers>,
     /// Rate limits of all processes that use this store.
     pub limits: Arc<dyn RateLimits>,
     /// Hints that something may have changed.

@@ -13,12 +13,14 @@ pub(crate) const SQLITE: &[File] = &[
     (1, "main job", include_str!("../../../migrations/sqlite/0001_main_job.sql")),
     (2, "fleet", include_str!("../../../migrations/sqlite/0002_fleet.sql")),
     (3, "ojs", include_str!("../../../migrations/sqlite/0003_ojs.sql")),
+    (8, "errors", include_str!("../../../migrations/sqlite/0008_errors.sql")),
 ];
 /// For PostgreSQL.
 pub(crate) const POSTGRES: &[File] = &[
     (1, "main job", include_str!("../../../migrations/postgres/0001_main_job.sql")),
     (2, "fleet", include_str!("../../../migrations/postgres/0002_fleet.sql")),
     (3, "ojs", include_str!("../../../migrations/postgres/0003_ojs.sql")),
+    (8, "errors", include_str!("../../../migrations/postgres/0008_errors.sql")),
 ];
 
 /// The number of the newest migration.

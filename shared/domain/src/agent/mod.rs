@@ -2,8 +2,10 @@
 //! and the `ext_agent_*` fields of a job.
 
 mod live;
+pub mod errors;
 
 use crate::error::{FailureKind, JobError};
+use errors::{CapabilityErrors, ErrorPolicy, TurnChain};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -47,6 +49,12 @@ pub struct AgentDefinition {
     pub memory: Memory,
     /// The demanded form of the final answer.
     pub output: OutputContract,
+    /// What it does about errors.
+    #[serde(default)]
+    pub errors: ErrorPolicy,
+    /// How its turns follow one another.
+    #[serde(default)]
+    pub chain: TurnChain,
 }
 
 /// Which model, and how it is called.
@@ -90,6 +98,12 @@ pub struct Capability {
     pub output_restriction: Restriction,
     /// The longest a call may take, in milliseconds; `None` leaves it to the tool.
     pub timeout_ms: Option<u64>,
+    /// Whether its calls may run beside others of the same turn (OSSA §1.5).
+    #[serde(default)]
+    pub parallel: bool,
+    /// What is done about its errors.
+    #[serde(default)]
+    pub errors: CapabilityErrors,
 }
 
 impl Capability {
@@ -106,7 +120,15 @@ impl Capability {
             input_restriction: Restriction::default(),
             output_restriction: Restriction::default(),
             timeout_ms: None,
+            parallel: false,
+            errors: CapabilityErrors::default(),
         }
+    }
+
+    /// Whether a condition or a reviewer stands before its calls or their results.
+    #[must_use]
+    pub fn is_restricted(&self) -> bool {
+        self.input_restriction.restricts() || self.output_restriction.restricts()
     }
 }
 
@@ -117,6 +139,12 @@ pub struct Restriction {
     pub require_review: Option<String>,
     /// CEL over the Engagement object; anything but `true` refuses.
     pub assertion: Option<String>,
+}
+
+impl Restriction {
+    fn restricts(&self) -> bool {
+        self.assertion.is_some() || self.require_review.is_some()
+    }
 }
 
 /// Whether the model may, must or must not call tools (agent extension §2.2).
@@ -320,12 +348,7 @@ impl AgentDefinition {
     /// Whether any expression of this agent reads the Engagement object, so that it has to be built.
     #[must_use]
     pub fn reads_engagement(&self) -> bool {
-        let restricted = |r: &Restriction| r.assertion.is_some() || r.require_review.is_some();
-        !self.exposes.is_empty()
-            || self
-                .capabilities
-                .iter()
-                .any(|c| restricted(&c.input_restriction) || restricted(&c.output_restriction))
+        !self.exposes.is_empty() || self.capabilities.iter().any(Capability::is_restricted)
     }
 }
 

@@ -29,5 +29,6 @@ WITH
     of_workers AS (DELETE FROM workers),
     of_statistics AS (DELETE FROM statistics),
     of_tool_retries AS (DELETE FROM tool_retries),
-    of_branches AS (DELETE FROM branches)
+    of_branches AS (DELETE FROM branches),
+    of_breakers AS (DELETE FROM breakers)
 SELECT 1 AS done

@@ -28,3 +28,4 @@ DELETE FROM workers;
 DELETE FROM statistics;
 DELETE FROM tool_retries;
 DELETE FROM branches;
+DELETE FROM breakers;
