@@ -1,6 +1,6 @@
 //! Asking: the agent's models in order, each when its rate limit allows it, until one answers.
 
-use super::secure;
+use super::{circuit, secure};
 use crate::model::limits::{Call, Pass, Refusal};
 use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest};
 use crate::turn::state::Turn;
@@ -25,11 +25,13 @@ pub struct Answered {
     pub pass: Option<Pass>,
 }
 
-/// Asks the models of the agent in order until one answers (agent extension §3 rule 2).
+/// Asks the models of the agent in order until one answers (agent extension §3 rule 2). `secured` says whether what the call may
+/// use is reserved already.
 pub async fn ask(
     turn: &mut Turn,
     mut request: ModelRequest,
     reserve: i64,
+    secured: &mut bool,
     draining: &CancellationToken,
 ) -> Result<Answered, Stop> {
     let models = match turn.agent.model.models.as_slice() {
@@ -42,12 +44,19 @@ pub async fn ask(
     );
     let tenant =
         turn.job.meta.get("tenant").and_then(|value| value.parse::<String>().ok()).unwrap_or_default();
-    let mut secured = false;
     for (at, wanted) in models.iter().enumerate() {
         let found = turn.deps.providers.resolve(wanted).map(|(name, model)| (name.to_owned(), model));
         let Some((provider, model)) = found else {
             last = unknown_provider(turn, wanted);
             continue;
+        };
+        let passage = match circuit::pass(turn, &provider).await {
+            Ok(passage) => passage,
+            Err(open) => {
+                model_failed(turn, wanted, &provider, &open.message);
+                last = open;
+                continue;
+            }
         };
         // A provider that wants to be left alone is waited for only when no other model is left to ask.
         let place = place(turn, &provider, draining).await?;
@@ -62,7 +71,7 @@ pub async fn ask(
                 continue;
             }
         };
-        if !std::mem::replace(&mut secured, true) {
+        if !std::mem::replace(secured, true) {
             secure(turn, reserve).await?;
         }
         request.model.clone_from(&wanted.model);
@@ -70,8 +79,12 @@ pub async fn ask(
         let answered = call_model(&*model, &request).await;
         drop(place);
         match answered {
-            Ok(answer) => return Ok(Answered { provider, answer, pass }),
+            Ok(answer) => {
+                circuit::succeeded(turn, &provider, passage).await;
+                return Ok(Answered { provider, answer, pass });
+            }
             Err(error) => {
+                circuit::failed(turn, &provider, &error).await;
                 if let Some(pass) = &pass {
                     give_back(turn, pass, &error).await;
                 }

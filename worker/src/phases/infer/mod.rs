@@ -4,13 +4,15 @@
 //! and the message are durable together, so that a paid answer is never bought twice.
 
 mod ask;
+mod circuit;
+mod patience;
 
 use super::resol;
 use crate::model::{FinishReason, Listener, ModelAnswer, ModelRequest, ToolOffer};
 use crate::turn::conversation::{images, size};
 use crate::turn::state::Turn;
 use crate::turn::stop::{Stop, budget_exceeded};
-use ask::{Answered, ask};
+use ask::Answered;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
@@ -60,7 +62,8 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     let allowance = allow(turn, &request)?;
     let capped = allowance.max_tokens < request.max_tokens;
     request.max_tokens = allowance.max_tokens;
-    let Answered { provider, answer, pass } = ask(turn, request, allowance.reserve, draining).await?;
+    let Answered { provider, answer, pass } =
+        patience::ask(turn, request, allowance.reserve, draining).await?;
     let used = budget::book(answer.usage.map(|usage| usage.total()), allowance.reserve);
     record(turn, provider, answer, allowance.reserve, capped)?;
     let durable = turn.barrier().await;
