@@ -1,8 +1,8 @@
 //! What an agent is, whatever format it was written in: the one model behind OpenAgentSpec documents, OSSA manifests
 //! and the `ext_agent_*` fields of a job.
 
-mod live;
 pub mod errors;
+mod live;
 
 use crate::error::{FailureKind, JobError};
 use errors::{CapabilityErrors, ErrorPolicy, TurnChain};
