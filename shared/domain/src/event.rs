@@ -77,6 +77,8 @@ events! {
     PhaseCompleted = "phase.completed", "phase, duration_ms; infer adds model, provider, tokens_in, tokens_out, tokens_cached, tokens_reasoning, finish_reason, budget_left, tool_calls";
     /// A model of the list did not answer; the next one is tried.
     ModelFailed = "model.failed", "model, provider, message";
+    /// No model of the list answered; all of them are asked once more.
+    ModelRetrying = "model.retrying", "as job.failed without attempt, retry, delay_ms";
     /// A declared tool is not available in this turn.
     ToolUnavailable = "tool.unavailable", "name, message";
     /// A tool call leaves for its tool.
@@ -85,6 +87,14 @@ events! {
     ToolCompleted = "tool.completed", "call_id, name, duration_ms, output (absent when withheld; output_bytes instead when it is long)";
     /// A tool failed, or its call was refused.
     ToolFailed = "tool.failed", "call_id, name, code, message, type, ossa_code, recoverable; retry_after_ms (when there is one)";
+    /// A try of a tool call failed, and it goes on: the same again, or another tool instead.
+    ToolRetrying = "tool.retrying", "as tool.failed, retry, delay_ms; instead (another tool)";
+    /// A tool or a model has failed so often in a row that it is left alone for a while.
+    BreakerOpened = "breaker.opened", "tool, or provider and model; until";
+    /// An error was handed to somebody: a review asks them, or, when the agent's document names nobody, the dead letters tell.
+    ErrorEscalated = "error.escalated", "as job.failed without attempt";
+    /// An error was replaced by the value that the agent's document gives for it, and the job completed with that.
+    ErrorReplaced = "error.replaced", "as job.failed without attempt";
     /// A review was opened.
     ReviewOpened = "review.opened", "review_id, kind, reviewer, name";
     /// A review was decided.
@@ -148,6 +158,9 @@ impl EventName {
                 | Self::ToolCalled
                 | Self::ToolCompleted
                 | Self::ToolFailed
+                | Self::ToolRetrying
+                | Self::ModelRetrying
+                | Self::BreakerOpened
                 | Self::UsageClamped
                 | Self::BudgetExceeded
                 | Self::OutputRejected

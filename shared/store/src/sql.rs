@@ -32,6 +32,11 @@ common! {
     BRANCH_KNOWN = "branch_known",
     BRANCH_NAMED = "branch_named",
     BRANCH_ROOT = "branch_root",
+    BREAKER_CLOSE = "breaker_close",
+    BREAKER_FAILED = "breaker_failed",
+    BREAKER_PROBE = "breaker_probe",
+    BREAKER_SUCCEEDED = "breaker_succeeded",
+    BREAKERS_TROUBLED = "breakers_troubled",
     CHECKPOINTS_LISTED = "checkpoints_listed",
     CHECKPOINTS_OF_PHASE = "checkpoints_of_phase",
     CHECKPOINTS_OF_TURNS = "checkpoints_of_turns",
@@ -93,6 +98,7 @@ common! {
     POOLS_LISTED = "pools_listed",
     PROGRESS_OF_JOB = "progress_of_job",
     PROGRESS_PUT = "progress_put",
+    PRUNE_BREAKERS = "prune_breakers",
     PRUNE_DELIVERIES = "prune_deliveries",
     PRUNE_WORKERS = "prune_workers",
     PRUNE_WRITERS = "prune_writers",
@@ -111,6 +117,7 @@ common! {
     QUEUES_PAGE = "queues_page",
     QUEUES_READY = "queues_ready",
     QUEUES_TOTAL = "queues_total",
+    QUEUES_URGENT = "queues_urgent",
     RATE_KEY_OVERRIDE = "rate_key_override",
     RATE_KEY_RESTORE = "rate_key_restore",
     RATE_KEYS_LISTED = "rate_keys_listed",
@@ -180,6 +187,7 @@ common! {
 }
 
 each! {
+    BREAKER_TO_PASS = "breaker_to_pass",
     BUDGETS_INSERT = "budgets_insert",
     BUDGETS_WRITE = "budgets_write",
     CHECKPOINTS_INSERT = "checkpoints_insert",

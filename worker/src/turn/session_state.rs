@@ -76,6 +76,7 @@ impl Turn {
             let position = Position {
                 turn: turn + 1,
                 model_used: self.position.model_used.clone(),
+                granted: self.position.granted,
                 ..Position::default()
             };
             self.pending().position = Some(position);

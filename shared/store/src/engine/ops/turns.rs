@@ -42,7 +42,7 @@ pub(in super::super) async fn apply<S: Session>(
     let mut leases = Vec::new();
     for step in steps {
         // Whether a job was paused is not known here: who gives one back reads it.
-        let yields = matches!(step.end, TurnEnd::Settle(Settlement::Yield));
+        let yields = matches!(step.end, TurnEnd::Settle(Settlement::Yield | Settlement::GiveWay));
         match known.filter(|_| !yields).and_then(|held| held.get(&step.lease.token)) {
             Some(known) => unit.take_known(known),
             None => leases.push((step.lease.job.clone(), step.lease.token.clone())),
@@ -141,7 +141,7 @@ pub(super) fn settle(
             (EventName::JobCompleted, completed(unit.change_job(seq)?, result, now))
         }
         Settlement::Retry { error, run_at, delay_ms } => {
-            job.failures += 1;
+            job.failures += i64::from(error.kind.costs_a_retry());
             job.run_at = *run_at;
             job.retry_delay_ms = Some(*delay_ms);
             unit.error(seq, error, now)?;
@@ -158,6 +158,8 @@ pub(super) fn settle(
             match error.handler_word() {
                 Some(HandlerWord::DeadLetter) => job.dead_letter = true,
                 Some(HandlerWord::Discard) => job.dead_letter = false,
+                // Nobody was asked, so the dead letters are where somebody looks (OSSA §2 `escalate`).
+                _ if error.alerts() => job.dead_letter = true,
                 _ => {}
             }
             unit.error(seq, error, now)?;
@@ -174,6 +176,10 @@ pub(super) fn settle(
                 EventName::JobParked,
                 json!({"review_id": review.id, "kind": review.kind, "reviewer": review.reviewer}),
             )
+        }
+        Settlement::GiveWay => {
+            unit.rings.push(Ring::Available);
+            (EventName::JobYielded, json!({"reason": "something more urgent waits"}))
         }
         Settlement::Yield if held => (EventName::JobYielded, json!({"reason": "paused"})),
         Settlement::Yield => {
