@@ -15,8 +15,6 @@ const COLUMNS: [(&str, &str); 30] = [
     ("agent_definitions", "definition"),
     ("agents", "source"),
     ("checkpoints", "body"),
-    ("cron_runs", "message"),
-    ("crons", "last_error"),
     ("crons", "template"),
     ("deliveries", "body"),
     ("events", "data"),
@@ -38,7 +36,9 @@ const COLUMNS: [(&str, &str); 30] = [
     ("webhooks", "metadata"),
     ("webhooks", "url"),
     ("workflow_steps", "job"),
-    // These hold a secret, and not the word.
+    // These hold a secret or a reason, and not the word.
+    ("cron_runs", "message"),
+    ("crons", "last_error"),
     ("server_keys", "body"),
     ("webhooks", "secret"),
     ("webhooks", "old_secret"),
@@ -98,11 +98,11 @@ async fn without_a_key_the_same_search_finds_it_in_every_column() {
         say_everything(&server).await;
         let dump = dump(&server.fleet.place).await;
         assert!(dump.contains(WORD) && dump.contains(&SECRET[6..]), "{backend:?}");
-        for (table, column) in &COLUMNS[..COLUMNS.len() - 4] {
+        for (table, column) in &COLUMNS[..COLUMNS.len() - 6] {
             let found = format!("SELECT count(*) FROM {table} WHERE {column} LIKE '%{WORD}%'");
             assert_ne!(server.fleet.number(&found).await, 0, "{table}.{column} on {backend:?}");
         }
-        for (table, column) in &COLUMNS[COLUMNS.len() - 4..COLUMNS.len() - 1] {
+        for (table, column) in &COLUMNS[COLUMNS.len() - 6..COLUMNS.len() - 1] {
             let found = format!("SELECT count(*) FROM {table} WHERE {column} IS NOT NULL");
             assert_ne!(server.fleet.number(&found).await, 0, "{table}.{column} on {backend:?}");
         }
@@ -195,6 +195,7 @@ async fn plain_job(server: &OjsServer) {
     assert_eq!(server.job(&id).await["result"]["got"], WORD);
     assert!(has_it(&server.get(&format!("{path}/progress")).await.expect(200).json()["data"]));
     let receipt = server.get(&format!("{path}/receipt")).await.expect(200).json();
+    let receipt = json!({"receipt": receipt["receipt"]});
     let verdict = server.post("/ojs/v1/attest/verify", &receipt).await.expect(200).json();
     assert_eq!(verdict["valid"], true, "{verdict}");
 }
@@ -213,15 +214,16 @@ async fn workflow(server: &OjsServer) {
     }
 }
 
-/// An entry whose request is refused by the time it fires.
+/// An entry whose agent is gone by the time it fires.
 async fn cron(server: &OjsServer) {
     let template =
         json!({"type": "cron.job", "args": [WORD], "meta": {"agent": WORD}, "options": {"queue": "full"}});
     let entry = json!({"name": "nightly", "expression": "* * * * *", "job_template": template});
     server.post("/ojs/v1/cron", &entry).await.expect(201);
+    server.fleet.place.change("DELETE FROM agents WHERE name = 'goner'").await;
     server.pass_ms(61_000).await;
-    let history = server.get("/ojs/v1/cron/nightly/history").await.expect(200).json();
-    assert!(has_it(&history["runs"][0]["message"]), "{history:#}");
+    let history = server.get("/ojs/v1/cron/nightly/history").await.expect(200).text;
+    assert!(history.contains("goner") && history.contains("not registered"), "{history}");
     assert!(has_it(&server.get("/ojs/v1/cron/nightly").await.expect(200).json()["cron"]["job_template"]));
 }
 
@@ -249,11 +251,11 @@ async fn agent_job(server: &OjsServer) {
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert_eq!(done["result"], format!("booked a {WORD}"), "{done:#}");
     let engagement = fleet.engagement_of(&id).await;
-    for (what, list) in [("events", "events"), ("messages", "messages"), ("checkpoints", "checkpoints")] {
+    for what in ["audit", "messages", "checkpoints", "tool-calls"] {
         let shown = fleet.get(&format!("/engagements/{engagement}/{what}")).await;
-        assert!(has_it(&shown[list]) || has_it(&shown), "{what}: {shown:#}");
+        assert!(has_it(&shown), "{what}: {shown:#}");
     }
-    assert!(has_it(&fleet.get("/agents").await) || has_it(&fleet.get("/agents/booker").await));
+    assert!(fleet.send(reqwest::Method::GET, "/agents/booker", "").await.1.to_string().contains(WORD));
 }
 
 #[tokio::test]
