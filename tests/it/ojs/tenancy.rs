@@ -229,8 +229,18 @@ async fn nobody_reaches_another_tenants_webhook(server: &OjsServer) {
 
 /// A review is its tenant's: nobody else sees it or answers it.
 async fn nobody_answers_another_tenants_review(backend: Backend) {
-    const AGENT: &str = "kind: \"openagentspec:v1/agent\"\nname: booker\ndescription: Books.\nintent: Book.\nowner: tests\n\
-                         capabilities:\n  book:\n    require_review: manager\n";
+    const AGENT: &str = r#"
+kind: "openagentspec:v1/agent"
+name: booker
+description: An agent that books.
+intent: You book what you are asked to book.
+owner: tests
+capabilities:
+  book:
+    input_restriction:
+      assertion: recent["book"].inputs.price <= 800
+      require_review: manager
+"#;
     let script = |request: &Value| match model_server::outcomes(request) {
         0 => turnstone_tests::Reply::call("book", json!({"price": 1})),
         _ => turnstone_tests::Reply::text("booked"),

@@ -28,6 +28,8 @@ pub(super) struct LimitReply {
     rate: Option<RateUse>,
     /// The least time between two starts; null when there is none.
     throttle_ms: Option<i64>,
+    /// The same, with when the next one may be; null when there is none.
+    throttle: Option<ThrottleUse>,
     /// Available jobs that name it.
     waiting_count: i64,
     /// Whether an operator's limit stands in place of the one that jobs name.
@@ -49,9 +51,21 @@ pub(super) struct Concurrency {
 pub(super) struct RateUse {
     limit: i64,
     period_ms: i64,
+    /// How many started in the window that is open now.
+    current_count: i64,
     remaining: i64,
     /// When all of them are there again, RFC 3339.
     resets_at: String,
+    /// The same.
+    window_resets_at: String,
+}
+
+/// Starts that are kept apart.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ThrottleUse {
+    interval_ms: i64,
+    /// RFC 3339.
+    next_allowed_at: String,
 }
 
 impl LimitReply {
@@ -60,13 +74,19 @@ impl LimitReply {
         let rate = limit.rate.zip(limit.window(now)).map(|(rate, (remaining, resets_at))| RateUse {
             limit: rate.limit,
             period_ms: rate.period_ms,
+            current_count: rate.limit - remaining,
             remaining,
             resets_at: resets_at.to_rfc3339(),
+            window_resets_at: resets_at.to_rfc3339(),
         });
         Self {
             concurrency: Concurrency { limit: limit.concurrency, active: limit.active, available },
             rate,
             throttle_ms: limit.throttle_ms,
+            throttle: limit.throttle_ms.map(|interval_ms| ThrottleUse {
+                interval_ms,
+                next_allowed_at: limit.next_at.max(now).to_rfc3339(),
+            }),
             waiting_count: limit.waiting,
             overridden: limit.overridden,
             tenant_id: limit.tenant,

@@ -88,7 +88,17 @@ fn queue_name(value: &Value) -> Result<String, String> {
     Ok(name.to_owned())
 }
 
+/// A number, or one of the words of OJS core.
 fn priority(value: &Value) -> Result<i64, String> {
+    let named = |word: &str| match word.to_ascii_lowercase().as_str() {
+        "high" => Some(10),
+        "normal" => Some(0),
+        "low" => Some(-10),
+        _ => None,
+    };
+    if let Some(level) = value.as_str().and_then(named) {
+        return Ok(level);
+    }
     match read::integer(value)? {
         number @ -100..=100 => Ok(number),
         number => Err(format!("must be from -100 to 100, not {number}")),
@@ -113,6 +123,13 @@ mod tests {
         assert_eq!((options.queue.as_str(), options.priority, options.run_at), ("default", 0, NOW));
         assert_eq!(options.retry, RetryPolicy::default());
         assert_eq!((options.expires_at, options.timeout_ms), (None, None));
+    }
+
+    #[test]
+    fn a_priority_may_be_named() {
+        for (word, level) in [("high", 10), ("NORMAL", 0), ("low", -10)] {
+            assert_eq!(read(json!({"priority": word})).unwrap().priority, level);
+        }
     }
 
     #[test]
@@ -165,6 +182,7 @@ mod tests {
             (json!({"priority": 101}), "priority"),
             (json!({"priority": -101}), "priority"),
             (json!({"priority": 1.5}), "priority"),
+            (json!({"priority": "urgent"}), "priority"),
             (json!({"timeout_ms": 0}), "timeout_ms"),
             (json!({"timeout_ms": "1s"}), "timeout_ms"),
             (json!({"timeout_ms": u64::MAX}), "timeout_ms"),

@@ -17,26 +17,31 @@ const SECOND_MS: i64 = 1000;
 pub(super) fn rate_limit(members: &RawObject) -> Result<RateLimit, OjsError> {
     const PATH: &str = "options.rate_limit";
     let limit = read_limit(PATH, members)?;
-    if limit.concurrency.is_none() && limit.rate.is_none() && limit.throttle_ms.is_none() {
-        let why = "limits nothing; give max_per_second, concurrency, rate or throttle";
+    // A job that names a key and says nothing of it takes the limit as it is.
+    if limit.key.is_none()
+        && limit.concurrency.is_none()
+        && limit.rate.is_none()
+        && limit.throttle_ms.is_none()
+    {
+        let why = "limits nothing; give a key, or max_per_second, concurrency, rate or throttle";
         return Err(OjsError::invalid_request(PATH, why));
     }
     Ok(limit)
 }
 
 /// Reads `{key?, concurrency?, max_per_second? | rate? | limit?, period?, throttle?, on_limit?}`, where `rate` is
-/// `{limit, period}` or a number per `period`. `path` stands before the names of members in errors; it may be empty.
+/// `{limit, period}` or a number per `period`, and `throttle` is `{limit, period}` or the time between two starts. A
+/// concurrency of 0 lets nothing start. `path` stands before the names of members in errors; it may be empty.
 ///
 /// # Errors
 /// 400 for a member that is wrong.
 pub fn read_limit(path: &str, members: &RawObject) -> Result<RateLimit, OjsError> {
     let sent = Section { path, members };
-    let count = |value: &Value| read::integer_between(value, 1, MOST);
     Ok(RateLimit {
         key: sent.given("key", key)?,
-        concurrency: sent.given("concurrency", count)?,
+        concurrency: sent.given("concurrency", |value| read::integer_between(value, 0, MOST))?,
         rate: rate(sent)?,
-        throttle_ms: sent.given("throttle", period)?,
+        throttle_ms: throttle(sent)?,
         on_limit: sent.given("on_limit", on_limit)?.unwrap_or_default(),
     })
 }
@@ -51,11 +56,26 @@ fn rate(sent: Section<'_>) -> Result<Option<Rate>, OjsError> {
         let limit = sent.given("rate", count)?.or(sent.given("limit", count)?);
         return Ok(limit.map(|limit| Rate { limit, period_ms: period_ms.unwrap_or(SECOND_MS) }));
     }
-    let Some(members) = sent.object("rate")? else { return Ok(None) };
-    let inner_path = sent.path_of("rate");
+    per_period(sent, "rate", period_ms)
+}
+
+/// The time between two starts: as it is, or that of `limit` starts in a `period`.
+fn throttle(sent: Section<'_>) -> Result<Option<i64>, OjsError> {
+    if sent.members.given("throttle").is_none_or(|throttle| !throttle.is_object()) {
+        return sent.given("throttle", period);
+    }
+    let rate = per_period(sent, "throttle", None)?;
+    Ok(rate.map(|rate| (rate.period_ms / rate.limit).max(1)))
+}
+
+/// `{limit, period}` of a member.
+fn per_period(sent: Section<'_>, name: &str, outer_ms: Option<i64>) -> Result<Option<Rate>, OjsError> {
+    let count = |value: &Value| read::integer_between(value, 1, MOST);
+    let Some(members) = sent.object(name)? else { return Ok(None) };
+    let inner_path = sent.path_of(name);
     let inner = Section { path: &inner_path, members: &members };
     let Some(limit) = inner.given("limit", count)? else { return Err(inner.wrong("limit", "is missing")) };
-    let period_ms = inner.given("period", period)?.or(period_ms).unwrap_or(SECOND_MS);
+    let period_ms = inner.given("period", period)?.or(outer_ms).unwrap_or(SECOND_MS);
     Ok(Some(Rate { limit, period_ms }))
 }
 
@@ -115,6 +135,12 @@ mod tests {
                 json!({"key": "k", "rate": 1, "period": "hour"}),
                 RateLimit { rate: rate(1, 3_600_000), ..keyed.clone() },
             ),
+            (json!({"key": "k"}), keyed.clone()),
+            (json!({"key": "k", "concurrency": 0}), RateLimit { concurrency: Some(0), ..keyed.clone() }),
+            (
+                json!({"key": "k", "throttle": {"limit": 10, "period": "PT1S"}}),
+                RateLimit { throttle_ms: Some(100), ..keyed.clone() },
+            ),
             (
                 json!({"key": "k", "limit": 2, "period": 90}),
                 RateLimit { rate: rate(2, 90_000), ..keyed.clone() },
@@ -133,7 +159,6 @@ mod tests {
     fn wrong_limits_are_named() {
         for (sent, field) in [
             (json!({}), ""),
-            (json!({"key": "k"}), ""),
             (json!({"max_per_second": 0}), ".max_per_second"),
             (json!({"max_per_second": "5"}), ".max_per_second"),
             (json!({"key": "", "concurrency": 1}), ".key"),
@@ -162,7 +187,8 @@ mod tests {
             Some(Rate { limit: 2, period_ms: 60_000 })
         );
         for (limit, field) in [
-            (json!({"concurrency": 0}), "concurrency"),
+            (json!({"concurrency": -1}), "concurrency"),
+            (json!({"throttle": {"period": "PT1S"}}), "throttle.limit"),
             (json!({"rate": {"period": "PT1S"}}), "rate.limit"),
             (json!({"rate": {"limit": 1, "period": "soon"}}), "rate.period"),
             (json!({"throttle": "PT0S"}), "throttle"),

@@ -81,7 +81,8 @@ async fn a_fork_of_a_job_that_never_ran_is_that_job_from_its_beginning(backend: 
 
 async fn a_fork_of_a_plain_job_is_a_copy_that_waits(backend: Backend) {
     let fleet = Fleet::builder().on(backend).workers(0).start().await;
-    let job = json!({"type": "mail.send", "args": [1.50], "x_own": {"a": 1}, "options": {"queue": "mail"}});
+    let options = json!({"queue": "mail", "rate_limit": {"key": "smtp", "concurrency": 1}, "unique": {"keys": ["type"]}});
+    let job = json!({"type": "mail.send", "args": [1.50], "x_own": {"a": 1}, "options": options});
     let id = fleet.push(&job).await;
     let fork = granted(&fleet, &id, "fork", json!({"at_turn": 0})).await;
     assert_eq!((&fork["state"], &fork["branch_id"]), (&json!("paused"), &fork["job_id"]), "{fork}");
@@ -90,6 +91,9 @@ async fn a_fork_of_a_plain_job_is_a_copy_that_waits(backend: Backend) {
         assert_eq!(copy[field], fleet.job(&id).await[field], "{field}");
     }
     assert_eq!(fleet.number("SELECT count(*) FROM jobs WHERE held = 1").await, 1);
+    // It waits for the same limit, and is like its origin on purpose.
+    let terms = "SELECT count(*) FROM jobs WHERE limit_key = 'smtp' AND (held = 0 OR unique_key IS NULL)";
+    assert_eq!(fleet.number(terms).await, 2);
     granted(&fleet, fork["job_id"].as_str().unwrap(), "resume", json!({})).await;
     fleet.end().await;
 }
