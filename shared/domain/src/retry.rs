@@ -6,7 +6,7 @@ use crate::reported::HandlerWord;
 use serde::{Deserialize, Serialize};
 
 /// The most that a `Retry-After` of the other side can delay the next attempt: one hour.
-const MAX_RETRY_AFTER_MS: u64 = 3_600_000;
+pub const MAX_RETRY_AFTER_MS: u64 = 3_600_000;
 
 /// How the delay grows with the number of failures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

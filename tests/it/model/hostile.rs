@@ -1,5 +1,6 @@
 //! A provider that does everything wrong: bounded memory, the right code, and the next model where that may help.
 
+use super::languages::providers;
 use serde_json::{Value, json};
 use turnstone_tests::{Fleet, Reply};
 
@@ -125,5 +126,34 @@ async fn cached_tokens_are_told_and_never_more_than_the_input() {
             ["tokens_in", "tokens_cached", "tokens_out"].map(|name| infer["data"][name].as_i64().unwrap());
         assert_eq!(told, [20, cached, 5], "{input}");
     }
+    fleet.end().await;
+}
+
+/// RS-19: the limit counts for each call of a model; one that does not answer in time is followed by the next.
+#[tokio::test]
+async fn a_model_that_does_not_answer_in_time_is_followed_by_the_next() {
+    let mut fleet = Fleet::builder()
+        .workers(0)
+        .model(|request| match request["model"].as_str() {
+            Some("quick") => Reply::text("done"),
+            _ => Reply::Hang,
+        })
+        .start()
+        .await;
+    let providers = providers(json!({"kind": "openai", "base_url": fleet.models.url, "timeout_ms": 200}));
+    fleet.add_worker_with(4, |mut deps| {
+        deps.providers = providers;
+        deps
+    });
+    let ended = fleet.settled(&fleet.push(&job("slow")).await).await;
+    assert_eq!(ended["error"]["code"], "OSSA_LLM_TIMEOUT");
+    let mut job = job("slow");
+    job["ext_agent_fallback_models"] = json!(["quick"]);
+    let ended = fleet.settled(&fleet.push(&job).await).await;
+    assert_eq!(
+        (&ended["state"], &ended["ext_agent_model_used"]),
+        (&json!("completed"), &json!("quick")),
+        "{ended:#}"
+    );
     fleet.end().await;
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use turnstone_domain::retry::MAX_RETRY_AFTER_MS;
 use turnstone_domain::{Clock, Timestamp};
 use turnstone_store::StoreError;
 use turnstone_store::limits::{Admission, Grant, Limit, LimitKey, RateLimits};
@@ -158,11 +159,12 @@ impl ModelLimits {
         }
     }
 
-    /// Lets everybody wait as long as the provider asked.
+    /// Lets everybody wait as long as the provider asked, but not for years because of one header.
     pub async fn hold(&self, clock: &dyn Clock, pass: &Pass, wait_ms: u64) {
         let Some(keeper) = &self.keeper else { return };
         let now = clock.now();
-        let until = now.plus_ms(i64::try_from(wait_ms).unwrap_or(i64::MAX));
+        let wait_ms = i64::try_from(wait_ms.min(MAX_RETRY_AFTER_MS)).unwrap_or(i64::MAX);
+        let until = now.plus_ms(wait_ms);
         if let Err(error) = keeper.hold(&pass.key, until, now).await {
             tracing::debug!(%error, "other workers were not told how long the provider wants to be left alone");
         }
@@ -291,5 +293,8 @@ mod tests {
         assert!(matches!(refused, Err(Refusal::Held(until)) if until == Timestamp(5_001)), "{refused:?}");
         clock.0.store(1, Ordering::SeqCst);
         assert!(limits.enter(&clock, call("m", "b")).now_or_never().is_none(), "now it can be waited for");
+        limits.hold(&clock, &pass, u64::MAX).await;
+        let refused = limits.enter(&clock, call("m", "b")).await;
+        assert!(matches!(refused, Err(Refusal::Held(until)) if until == Timestamp(3_600_001)), "{refused:?}");
     }
 }

@@ -66,26 +66,26 @@ fn format(output: &OutputContract) -> Option<Value> {
 /// A message as items: what was said, and each call, stand for themselves.
 fn items(message: &Message, names: &WireNames) -> Vec<Value> {
     match message.role {
-        Role::System => vec![said("system", "input_text", message)],
+        Role::System => vec![said("system", message)],
         Role::User if !message.parts.is_empty() => {
             let parts: Value = message.parts.iter().map(part).collect();
             vec![json!({"type": "message", "role": "user", "content": parts})]
         }
-        Role::User => vec![said("user", "input_text", message)],
+        Role::User => vec![said("user", message)],
         Role::Tool => {
             let call_id = message.call_id.as_ref().map_or("", |id| id.as_str());
             vec![json!({"type": "function_call_output", "call_id": call_id, "output": message.content})]
         }
         Role::Assistant => {
             let text = (!message.content.is_empty() || message.tool_calls.is_empty())
-                .then(|| said("assistant", "output_text", message));
+                .then(|| said("assistant", message));
             text.into_iter().chain(message.tool_calls.iter().map(|call| asked(call, names))).collect()
         }
     }
 }
 
-fn said(role: &str, kind: &str, message: &Message) -> Value {
-    json!({"type": "message", "role": role, "content": [{"type": kind, "text": message.content}]})
+fn said(role: &str, message: &Message) -> Value {
+    json!({"type": "message", "role": role, "content": message.content})
 }
 
 /// A part of a message. What this provider takes as no file is told as text.
