@@ -12,7 +12,7 @@ CREATE INDEX state_scopes_engagement ON state_scopes (engagement_seq) WHERE enga
 CREATE TABLE state_keys (
     scope      TEXT    NOT NULL,
     name       TEXT    NOT NULL,
-    value      TEXT    NOT NULL,                    -- JSON
+    content    TEXT    NOT NULL,                    -- JSON
     version    INTEGER NOT NULL CHECK (version > 0),    -- of the scope, when it was written
     updated_at INTEGER NOT NULL,
     expires_at INTEGER,

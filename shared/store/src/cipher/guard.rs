@@ -34,6 +34,8 @@ const CLEAR: &[(&str, &str)] = &[
     ("rate_limits", "*"),
     ("reviews", "id call_id kind reviewer arguments_hash state decided_by"),
     ("server_keys", "name"),
+    ("state_keys", "scope name"),
+    ("state_scopes", "*"),
     ("statistics", "*"),
     ("tool_calls", "call_id name state provider"),
     ("tool_retries", "*"),

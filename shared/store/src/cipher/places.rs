@@ -68,6 +68,7 @@ written! {
     REVIEWS_INSERT: "reviews"[0] { 7 question }
     SAVED_STATE_PUT: "saved_states"[0] { 1 state }
     SERVER_KEY_KEEP: "server_keys"[0] { 1 body }
+    STATE_KEYS_PUT: "state_keys"[0, 1] { 2 content }
     TOOL_CALLS_INSERT: "tool_calls"[0] { 6 input }
     TOOL_CALLS_WRITE: "tool_calls"[0] { 2 outcome }
     WEBHOOK_INSERT: "webhooks"[0] { 2 url, 5 metadata, 6 secret }
@@ -79,6 +80,7 @@ found! {
     AGENTS_LISTED: "agents"[Text name] { source }
     AGENTS_LISTED: "agent_definitions"[Text digest] { definition }
     CHECKPOINTS_LISTED: "checkpoints"[Int job_seq, Int turn, Int phase] { body }
+    CHECKPOINTS_OF_PHASE: "checkpoints"[Int job_seq, Int turn, Int phase] { body }
     CHECKPOINTS_OF_TURN: "checkpoints"[Int job_seq, Int turn, Int phase] { body }
     CHECKPOINTS_OF_TURNS: "checkpoints"[Int job_seq, Int turn, Int phase] { body }
     CRON_RUNS_LISTED: "cron_runs"[Text id] { message }
@@ -107,6 +109,7 @@ found! {
     REVIEWS_OVERDUE: "reviews"[Text id] { question, reason }
     SAVED_BY_JOB: "saved_states"[Int job_seq] { state }
     SERVER_KEYS: "server_keys"[Text name] { body }
+    STATE_OF_SCOPE: "state_keys"[Text scope, Text name] { content }
     TOOL_CALLS_FROM_TURN: "tool_calls"[Text call_id] { input, outcome }
     TOOL_CALLS_OF_ENGAGEMENT: "tool_calls"[Text call_id] { input, outcome }
     TOOL_CALLS_OF_JOB: "tool_calls"[Text call_id] { input, outcome }

@@ -400,7 +400,7 @@ pub(super) async fn state<R: Reader>(
             None => None,
             Some(key) => Some(StateEntry {
                 key,
-                value: json(row, "value")?,
+                value: json(row, "content")?,
                 version: get(row, "version")?,
                 updated_at: time(row, "updated_at")?,
                 expires_at: rows::time_or_none(row, "expires_at")?,

@@ -161,7 +161,7 @@ fn check_image(source: &ImageSource) -> Result<(), String> {
 fn is_base64(data: &[u8]) -> bool {
     let digits = data.iter().rposition(|byte| *byte != b'=').map_or(0, |at| at + 1);
     digits > 0
-        && data.len() % 4 == 0
+        && data.len().is_multiple_of(4)
         && data.len() - digits <= 2
         && data[..digits].iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/".contains(byte))
 }
