@@ -58,7 +58,7 @@ pub(crate) fn review(review: &Review) -> Value {
 
 /// A call; an output that is withheld is not shown (OAS-24, OAS-35).
 pub(crate) fn tool_call(call: &ToolCall) -> Value {
-    let mut value = with_times(call, &["created_at"]);
+    let mut value = with_times(call, &["created_at", "started_at", "completed_at"]);
     if let Some(outcome) = &call.outcome {
         value["outcome"] = outcome.shown();
     }
@@ -98,6 +98,11 @@ mod tests {
             review_id: None,
             again: false,
             provider: None,
+            retries: 0,
+            tried: Vec::new(),
+            handled: None,
+            started_at: None,
+            completed_at: None,
         };
         let shown = tool_call(&call);
         assert_eq!(

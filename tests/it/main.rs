@@ -11,6 +11,7 @@ mod crash;
 mod demo;
 mod dev;
 mod drain;
+mod errors;
 mod faults;
 mod fleet;
 mod fleet_commands;

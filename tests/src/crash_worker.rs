@@ -25,7 +25,8 @@ async fn main() {
     let slots = slots.parse().expect("a number of slots");
     let (store, clock) = Place::from(place.as_str()).open().await;
     let id = format!("process-{}", std::process::id());
-    let mut deps = worker::deps(&id, (store.ledger, store.doorbell), clock, model_url, tool_url, slots);
+    let mut deps = worker::deps(&id, (store.ledger, store.doorbell), clock, model_url, tool_url, slots)
+        .with_breakers(store.breakers);
     deps.options.lease = lease;
     deps.ledger = Arc::new(CrashLedger::new(deps.ledger, point, deps.options.lease_ms()));
     let stop = CancellationToken::new();

@@ -240,7 +240,7 @@ impl Fleet {
         let id = format!("worker-{}", self.workers.len());
         let store = (Arc::clone(&self.store.ledger), self.store.doorbell.clone());
         let deps = worker::deps(&id, store, Arc::clone(&self.time), &self.models.url, &self.tools.url, slots);
-        let deps = change(deps);
+        let deps = change(deps.with_breakers(Arc::clone(&self.store.breakers)));
         let stop = CancellationToken::new();
         let token = stop.clone();
         let running = tokio::spawn(async move { Worker::new(deps).run(token).await.expect("the worker") });

@@ -51,7 +51,8 @@ impl Gate {
         self.0.send_replace(true);
     }
 
-    async fn passed(&self) {
+    /// Waits until it is open.
+    pub async fn passed(&self) {
         self.0.subscribe().wait_for(|open| *open).await.expect("the gate stands as long as it is waited at");
     }
 }

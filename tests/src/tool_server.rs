@@ -6,6 +6,9 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::routing::post;
 use serde_json::{Value, json};
+use crate::model_server::Gate;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
@@ -23,6 +26,11 @@ pub struct Called {
 
 struct Shared {
     log: Mutex<Vec<Called>>,
+    /// How often each tool still fails.
+    failing: Mutex<HashMap<String, usize>>,
+    gate: Mutex<Option<Gate>>,
+    under_way: AtomicUsize,
+    most: AtomicUsize,
     count: watch::Sender<usize>,
 }
 
@@ -38,7 +46,14 @@ pub struct ToolServer {
 impl ToolServer {
     /// Starts the server.
     pub async fn start() -> Self {
-        let shared = Arc::new(Shared { log: Mutex::default(), count: watch::channel(0).0 });
+        let shared = Arc::new(Shared {
+            log: Mutex::default(),
+            failing: Mutex::default(),
+            gate: Mutex::default(),
+            under_way: AtomicUsize::new(0),
+            most: AtomicUsize::new(0),
+            count: watch::channel(0).0,
+        });
         let router = Router::new().route("/{tool}", post(call)).with_state(Arc::clone(&shared));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -50,6 +65,27 @@ impl ToolServer {
     /// Every call so far.
     pub fn calls(&self) -> Vec<Called> {
         self.shared.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How often a tool was called so far.
+    pub fn calls_of(&self, tool: &str) -> usize {
+        self.calls().iter().filter(|call| call.tool == tool).count()
+    }
+
+    /// The next calls of a tool, so many of them, are answered with 500.
+    pub fn fail(&self, tool: &str, times: usize) {
+        let mut failing = self.shared.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        failing.insert(tool.to_owned(), times);
+    }
+
+    /// Keeps every answer back until the gate is open.
+    pub fn hold(&self, gate: &Gate) {
+        *self.shared.gate.lock().unwrap_or_else(PoisonError::into_inner) = Some(gate.clone());
+    }
+
+    /// How many calls were under way at once, at most.
+    pub fn most_at_once(&self) -> usize {
+        self.shared.most.load(Ordering::SeqCst)
     }
 
     /// Waits until the server has seen `count` calls.
@@ -71,7 +107,23 @@ async fn call(
         log.push(Called { tool: tool.clone(), key, input: input.clone() });
         shared.count.send_replace(log.len());
     }
+    let under_way = shared.under_way.fetch_add(1, Ordering::SeqCst) + 1;
+    shared.most.fetch_max(under_way, Ordering::SeqCst);
+    let gate = shared.gate.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some(gate) = gate {
+        gate.passed().await;
+    }
+    let fails = {
+        let mut failing = shared.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        failing.get_mut(&tool).is_some_and(|left| {
+            let fails = *left > 0;
+            *left = left.saturating_sub(1);
+            fails
+        })
+    };
+    shared.under_way.fetch_sub(1, Ordering::SeqCst);
     match tool.as_str() {
+        _ if fails => Err(axum::http::StatusCode::INTERNAL_SERVER_ERROR),
         "hang" => std::future::pending().await,
         "broken" => Err(axum::http::StatusCode::INTERNAL_SERVER_ERROR),
         _ => Ok(Json(json!({"tool": tool, "echo": input}))),

@@ -1,5 +1,6 @@
 //! What every turn of this worker shares.
 
+use crate::breakers::BreakerWatch;
 use crate::model::{ModelLimits, Providers};
 use crate::options::WorkerOptions;
 use crate::tool::Toolbox;
@@ -9,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use turnstone_domain::policy::Expression;
 use turnstone_domain::schema::Schema;
 use turnstone_domain::{AgentDefinition, Clock, Ids};
+use turnstone_store::breakers::Breakers;
 use turnstone_store::{Doorbell, Ledger};
 
 /// Compiled things beyond this number are thrown away together and compiled again.
@@ -28,6 +30,8 @@ pub struct Deps {
     pub providers: Providers,
     /// How often models may be asked.
     pub limits: ModelLimits,
+    /// What is left alone because it keeps failing.
+    pub breakers: BreakerWatch,
     /// Tools.
     pub toolbox: Toolbox,
     /// Settings.
@@ -52,14 +56,21 @@ impl Deps {
         options: WorkerOptions,
     ) -> Self {
         let (ledger, doorbell) = store;
-        let (limits, compiled) = (ModelLimits::default(), Compiled::default());
-        Self { ledger, doorbell, clock, ids, providers, limits, toolbox, options, compiled }
+        let (limits, breakers, compiled) =
+            (ModelLimits::default(), BreakerWatch::default(), Compiled::default());
+        Self { ledger, doorbell, clock, ids, providers, limits, breakers, toolbox, options, compiled }
     }
 
     /// The same with these rate limits.
     #[must_use]
     pub fn with_limits(self, limits: ModelLimits) -> Self {
         Self { limits, ..self }
+    }
+
+    /// The same with the circuit breakers of this keeper.
+    #[must_use]
+    pub fn with_breakers(self, keeper: Arc<dyn Breakers>) -> Self {
+        Self { breakers: BreakerWatch::new(keeper), ..self }
     }
 
     /// A compiled schema.

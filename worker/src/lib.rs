@@ -2,6 +2,7 @@
 //!
 //! It knows nothing about SQL and nothing about HTTP servers: durability is the [`turnstone_store::Ledger`]'s.
 
+mod breakers;
 pub mod deps;
 pub mod model;
 pub mod options;

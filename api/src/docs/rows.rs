@@ -129,6 +129,16 @@ pub(crate) struct ToolCall {
     duration_ms: Option<i64>,
     created_at: String,
     review_id: Option<String>,
+    /// Tries beyond the first.
+    retries: i64,
+    /// The tries that failed before the last one: code, message, duration_ms, at.
+    tried: Option<Vec<Value>>,
+    /// What a handler made of a failure: strategy, code, message.
+    handled: Option<Value>,
+    /// When its first request may have left.
+    started_at: Option<String>,
+    /// When its outcome was known.
+    completed_at: Option<String>,
 }
 
 /// Calls, oldest first.

@@ -1,5 +1,5 @@
-//! `GET /engagements/{id}/audit`: the Engagement object as expressions see it (OAS-54 … OAS-65), every attempt, and
-//! the reviews.
+//! `GET /engagements/{id}/audit`: the Engagement object as expressions see it (OAS-54 … OAS-65), every attempt with its tries
+//! (RS-27), and the reviews, escalations among them.
 
 use crate::api::Shared;
 use crate::docs::rows;
@@ -8,13 +8,14 @@ use crate::request::{Segment, Tenant};
 use crate::show;
 use axum::extract::State;
 use serde_json::{Value, json};
-use std::collections::HashSet;
 use turnstone_domain::engagement::EngagementObject;
 use turnstone_domain::{EngagementId, Phase};
-use turnstone_store::{StoreError, Views};
+use turnstone_store::{Page, ReviewFilter, StoreError, Views};
 
 /// Turns whose changes of state are shown.
 const TURNS: u32 = 1000;
+/// At most this many reviews of one engagement are shown.
+const REVIEWS: u32 = 1000;
 
 /// The Engagement object as expressions see it, every attempt, and the reviews.
 #[utoipa::path(
@@ -28,13 +29,9 @@ pub(crate) async fn audit(State(app): State<Shared>, Segment(id): Segment, tenan
     let calls = views.tool_calls(&engagement.id).await?;
     let mut object = EngagementObject::begin(&engagement, &agent);
     object.replay(&calls);
-    let mut reviews: Vec<Value> = Vec::new();
-    let mut seen = HashSet::new();
-    for review_id in calls.iter().filter_map(|call| call.review_id.as_ref()).filter(|id| seen.insert(*id)) {
-        if let Some(review) = views.review(review_id).await? {
-            reviews.push(show::review(&review));
-        }
-    }
+    let filter = ReviewFilter { engagement: Some(engagement.id.clone()), ..ReviewFilter::default() };
+    let reviews = views.reviews(&filter, Page { limit: REVIEWS, offset: 0 }).await?;
+    let reviews: Vec<Value> = reviews.iter().map(show::review).collect();
     let attempts: Vec<Value> = calls.iter().map(show::tool_call).collect();
     Ok(reply::ok(&json!({
         "engagement_id": engagement.id,

@@ -26,6 +26,7 @@ pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
         state: params.word("state", ReviewState::parse, "open, approved, rejected, expired")?,
         reviewer: params.text("reviewer").map(str::to_owned),
         tenant: tenant.0,
+        engagement: None,
     };
     let (page, slice) = params.page()?;
     let one_more = Page { limit: slice.limit + 1, ..slice };

@@ -41,7 +41,8 @@ async fn parked(server: &Server) -> String {
         sent,
     };
     let outcome = ToolOutcome::Success { output: json!("classified") };
-    let done = ToolCallMove::Settle { call_id: "c1".into(), outcome, duration_ms: 4, withheld: true };
+    let done =
+        ToolCallMove::Settle { call_id: "c1".into(), outcome, handled: None, duration_ms: 4, withheld: true };
     let write = TurnWrite {
         messages: vec![(1, Message::text(Role::User, "hi")), (1, Message::tool("c1".into(), "classified"))],
         tool_calls: vec![intend("c1", 0, true), done, intend("c2", 1, false)],

@@ -136,7 +136,8 @@ impl RetryPolicy {
             Some(HandlerWord::Retry) => false,
             Some(HandlerWord::Discard | HandlerWord::DeadLetter | HandlerWord::Fail) => true,
         };
-        if hopeless || !error.retryable || failures >= self.max_attempts {
+        let used_up = failures >= self.max_attempts && error.kind.costs_a_retry();
+        if hopeless || !error.retryable || used_up {
             return Decision::Exhausted;
         }
         // The other side's wish is capped: a job must not sleep for years because of one header.

@@ -15,6 +15,11 @@ pub enum ReviewKind {
     /// A worker died after sending a call that is not idempotent. Approval calls it once more; rejection tells the
     /// model that the outcome is unknown.
     UnknownOutcome,
+    /// An error that the agent's document hands to a person. Approval goes on (what that means stands in the question);
+    /// rejection ends the job with the error.
+    Escalation,
+    /// `turn_chain.confirm_between_turns`: may the next turn begin? Rejection ends the engagement.
+    Confirmation,
 }
 
 impl ReviewKind {
@@ -25,13 +30,17 @@ impl ReviewKind {
             Self::Input => "input",
             Self::Output => "output",
             Self::UnknownOutcome => "unknown_outcome",
+            Self::Escalation => "escalation",
+            Self::Confirmation => "confirmation",
         }
     }
 
     /// Reads a kind; `None` for an unknown word.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Input, Self::Output, Self::UnknownOutcome].into_iter().find(|kind| kind.as_str() == text)
+        [Self::Input, Self::Output, Self::UnknownOutcome, Self::Escalation, Self::Confirmation]
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The tool journal: what was intended, sent and learnt about each call (design §4, OSSA §1.5).
 
-use crate::error::FailureKind;
+use crate::error::{FailureKind, Strategy};
 use crate::{CallId, JobError, ReviewId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -79,6 +79,24 @@ impl ToolOutcome {
         Self::Error { code: code.to_owned(), message, invoked, retryable: None, retry_after_ms: None }
     }
 
+    /// The same, when another try of the call can only fail the same way.
+    #[must_use]
+    pub fn again_is_useless(mut self) -> Self {
+        if let Self::Error { retryable, .. } = &mut self {
+            *retryable = Some(false);
+        }
+        self
+    }
+
+    /// The same with what the tool asked us to wait, in milliseconds.
+    #[must_use]
+    pub fn retry_after(mut self, ms: Option<u64>) -> Self {
+        if let Self::Error { retry_after_ms, .. } = &mut self {
+            *retry_after_ms = ms;
+        }
+        self
+    }
+
     /// What kind of failure it was; `None` for a success and for codes that are not ours.
     #[must_use]
     pub fn failure(&self) -> Option<FailureKind> {
@@ -138,6 +156,33 @@ impl ToolOutcome {
     }
 }
 
+/// A try that failed before the last one (RS-27).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Tried {
+    /// The code of the failure.
+    pub code: String,
+    /// What happened.
+    pub message: String,
+    /// How long the try took, in milliseconds.
+    pub duration_ms: i64,
+    /// When it had failed.
+    pub at: Timestamp,
+    /// The tool that was tried, when it was not the call's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead: Option<String>,
+}
+
+/// What a handler made of a failed call (OSSA §2, RS-50).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Handled {
+    /// What was done.
+    pub strategy: Strategy,
+    /// The code of the failure.
+    pub code: String,
+    /// What happened.
+    pub message: String,
+}
+
 /// A row of the journal, or a change to one.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ToolCallMove {
@@ -163,12 +208,23 @@ pub enum ToolCallMove {
         /// The call.
         call_id: CallId,
     },
+    /// A try failed, its failure is known, and the call goes on: nothing has left since, so it is planned again.
+    Retry {
+        /// The call.
+        call_id: CallId,
+        /// What failed.
+        tried: Tried,
+        /// The tool that is called instead from now on; `None` is the same again.
+        instead: Option<String>,
+    },
     /// The outcome is known.
     Settle {
         /// The call.
         call_id: CallId,
         /// How it ended.
         outcome: ToolOutcome,
+        /// What a handler made of a failure.
+        handled: Option<Handled>,
         /// How long the call took, in milliseconds.
         duration_ms: i64,
         /// Whether the output may be shown outside (OAS-24 `collect_results`, OAS-35 a denied output).
@@ -213,7 +269,19 @@ pub struct ToolCall {
     /// Whether somebody asked for it to be made again, and that has not happened yet.
     #[serde(skip_serializing_if = "is_false")]
     pub again: bool,
-    /// The tool that is called instead of its own, when it is made again.
+    /// The tool that is called instead of its own: when it is made again, or as the fallback of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
+    /// Tries beyond the first.
+    pub retries: i64,
+    /// The tries that failed before the last one, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Tried>,
+    /// What a handler made of a failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handled: Option<Handled>,
+    /// When its first request may have left.
+    pub started_at: Option<Timestamp>,
+    /// When its outcome was known.
+    pub completed_at: Option<Timestamp>,
 }

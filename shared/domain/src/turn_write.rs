@@ -34,6 +34,11 @@ impl TurnWrite {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
 /// Where a job stands between turns: small, rewritten once a turn.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Position {
@@ -43,6 +48,9 @@ pub struct Position {
     pub tool_turns: u32,
     /// How often the model was asked to give its answer in the demanded form.
     pub reasks: u32,
+    /// Turns that somebody granted beyond `max_turns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub granted: i64,
     /// The model that answered last, if any did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_used: Option<String>,

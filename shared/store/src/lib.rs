@@ -15,8 +15,10 @@
 //! | [`Tenants`] | what operators allow tenants |
 //! | [`Feed`] | all events in one order |
 //! | [`Webhooks`] | who is told of events, and what became of it |
+//! | [`Breakers`](breakers::Breakers) | worker: what keeps failing and is left alone for a while |
 //! | [`Control`] | an engagement is paused, resumed, forked, merged, or one of its calls made again |
 
+pub mod breakers;
 mod cipher;
 mod control;
 mod crons;
@@ -77,6 +79,7 @@ pub use workflows::{
     NewStep, NewWorkflow, WaitingJob, Workflow, WorkflowCancel, WorkflowFilter, WorkflowStep, Workflows,
 };
 
+use breakers::Breakers;
 use limits::RateLimits;
 use std::sync::Arc;
 
@@ -111,6 +114,8 @@ pub struct Store {
     pub tenants: Arc<dyn Tenants>,
     /// An engagement is paused, resumed, forked, merged, or one of its calls made again.
     pub control: Arc<dyn Control>,
+    /// Circuit breakers that the fleet shares.
+    pub breakers: Arc<dyn Breakers>,
     /// Rate limits of all processes that use this store.
     pub limits: Arc<dyn RateLimits>,
     /// Hints that something may have changed.

@@ -15,6 +15,7 @@ pub(crate) const SQLITE: &[File] = &[
     (3, "ojs", include_str!("../../../migrations/sqlite/0003_ojs.sql")),
     (4, "encryption", include_str!("../../../migrations/sqlite/0004_encryption.sql")),
     (5, "ojs limits", include_str!("../../../migrations/sqlite/0005_ojs_limits.sql")),
+    (8, "errors", include_str!("../../../migrations/sqlite/0008_errors.sql")),
     (9, "session state", include_str!("../../../migrations/sqlite/0009_session_state.sql")),
 ];
 /// For PostgreSQL.
@@ -24,6 +25,7 @@ pub(crate) const POSTGRES: &[File] = &[
     (3, "ojs", include_str!("../../../migrations/postgres/0003_ojs.sql")),
     (4, "encryption", include_str!("../../../migrations/postgres/0004_encryption.sql")),
     (5, "ojs limits", include_str!("../../../migrations/postgres/0005_ojs_limits.sql")),
+    (8, "errors", include_str!("../../../migrations/postgres/0008_errors.sql")),
     (9, "session state", include_str!("../../../migrations/postgres/0009_session_state.sql")),
 ];
 

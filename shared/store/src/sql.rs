@@ -32,6 +32,11 @@ common! {
     BRANCH_KNOWN = "branch_known",
     BRANCH_NAMED = "branch_named",
     BRANCH_ROOT = "branch_root",
+    BREAKER_CLOSE = "breaker_close",
+    BREAKER_FAILED = "breaker_failed",
+    BREAKER_PROBE = "breaker_probe",
+    BREAKER_SUCCEEDED = "breaker_succeeded",
+    BREAKERS_TROUBLED = "breakers_troubled",
     CHECKPOINTS_LISTED = "checkpoints_listed",
     CHECKPOINTS_OF_PHASE = "checkpoints_of_phase",
     CHECKPOINTS_OF_TURNS = "checkpoints_of_turns",
@@ -180,6 +185,7 @@ common! {
 }
 
 each! {
+    BREAKER_TO_PASS = "breaker_to_pass",
     BUDGETS_INSERT = "budgets_insert",
     BUDGETS_WRITE = "budgets_write",
     CHECKPOINTS_INSERT = "checkpoints_insert",

@@ -68,6 +68,8 @@ pub struct ReviewFilter {
     pub reviewer: Option<String>,
     /// About jobs of this tenant; `None` is everybody's.
     pub tenant: Option<String>,
+    /// About this engagement.
+    pub engagement: Option<EngagementId>,
 }
 
 /// Which stream of events.

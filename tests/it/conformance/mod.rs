@@ -5,6 +5,7 @@
 //! an argument, so no clock is needed.
 
 mod backend;
+mod breakers;
 mod budget;
 mod fencing;
 mod fleet;

@@ -138,7 +138,7 @@ async fn lived(at: &Opened, completed: bool, when: Timestamp) -> (JobId, Engagem
         sent: true,
     };
     let outcome = ToolOutcome::Success { output: json!(1) };
-    let settle = ToolCallMove::Settle { call_id, outcome, duration_ms: 1, withheld: false };
+    let settle = ToolCallMove::Settle { call_id, outcome, handled: None, duration_ms: 1, withheld: false };
     let write = TurnWrite {
         messages: vec![(1, Message::text(Role::User, "go"))],
         tool_calls: vec![intend],

@@ -92,7 +92,11 @@ async fn silence_becomes_a_no_at_the_deadline(at: &Opened) {
     assert_eq!((expired.state, expired.decided_at), (ReviewState::Expired, Some(NOW.plus_ms(10))));
     assert_eq!(at.state(&held.job).await, JobState::Available);
     assert_eq!(at.state(&waits.job).await, JobState::Pending);
-    let filter = ReviewFilter { state: Some(ReviewState::Open), reviewer: Some("ann".into()), tenant: None };
+    let filter = ReviewFilter {
+        state: Some(ReviewState::Open),
+        reviewer: Some("ann".into()),
+        ..ReviewFilter::default()
+    };
     let waiting = at.store.views.reviews(&filter, EVERYTHING).await.unwrap();
     assert_eq!(waiting.iter().map(|review| &review.id).collect::<Vec<_>>(), [&open]);
     let late = at.store.intake.decide_review(&id, answer(true, NOW)).await.unwrap();

@@ -93,10 +93,9 @@ impl HttpTool {
     }
 
     async fn send(&self, request: Request) -> Result<Value, ToolError> {
-        let failed = |problem: String| ToolError::Failed(format!("tool {}: {problem}", self.spec.name));
-        let response =
-            self.client.execute(request).await.map_err(|error| failed(outbound::describe(&error)))?;
+        let response = self.client.execute(request).await.map_err(|error| lost(&self.spec.name, &error))?;
         let status = response.status();
+        let wait_ms = retry_after_ms(&response);
         if !status.is_success() {
             let told = match outbound::read_start(response, 4 * EXCERPT).await {
                 Ok((body, _)) => excerpt(&String::from_utf8_lossy(&body), EXCERPT),
@@ -104,13 +103,18 @@ impl HttpTool {
             };
             let hint = if status.is_redirection() { " (redirects are not followed)" } else { "" };
             let code = status.as_u16();
-            return Err(failed(if told.is_empty() {
-                format!("answered with status {code}{hint}")
-            } else {
-                format!("answered with status {code}{hint}: {told}")
-            }));
+            let told = if told.is_empty() { told } else { format!(": {told}") };
+            let text = format!("tool {}: answered with status {code}{hint}{told}", self.spec.name);
+            return Err(match code {
+                429 | 503 => ToolError::Busy(text, wait_ms),
+                // It will say the same of the same request.
+                300..=407 | 409..=424 | 426..=499 => ToolError::Final(text),
+                _ => ToolError::Failed(text),
+            });
         }
-        read_output(response, self.config.max_response_bytes).await.map_err(failed)
+        // It was done; another request would do it again, and its answer be as unreadable.
+        let unreadable = |problem: String| ToolError::Final(format!("tool {}: {problem}", self.spec.name));
+        read_output(response, self.config.max_response_bytes).await.map_err(unreadable)
     }
 }
 
@@ -131,6 +135,18 @@ impl Tool for HttpTool {
             Err(ToolError::Timeout(format!("tool {} did not answer within {ms} ms", self.spec.name)))
         })
     }
+}
+
+/// A request that got no answer. Only when no connection could be made it is known that nothing arrived.
+fn lost(tool: &str, error: &reqwest::Error) -> ToolError {
+    let text = format!("tool {tool}: {}", outbound::describe(error));
+    if error.is_connect() || error.is_builder() { ToolError::Failed(text) } else { ToolError::Lost(text) }
+}
+
+/// `Retry-After` in seconds, as milliseconds; a date is not read.
+fn retry_after_ms(response: &Response) -> Option<u64> {
+    let header = response.headers().get(reqwest::header::RETRY_AFTER)?.to_str().ok()?;
+    header.trim().parse::<u64>().ok()?.checked_mul(1000)
 }
 
 fn is_required(schema: &Value, name: &str) -> bool {

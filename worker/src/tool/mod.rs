@@ -32,9 +32,18 @@ pub struct Invocation<'a> {
 /// Why a tool call failed. The sentences are for the model and the timeline, and free of secrets.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ToolError {
-    /// The tool answered that it failed, or could not be reached.
+    /// The tool answered that it failed, or could not be reached: what became of the request is known.
     #[error("{0}")]
     Failed(String),
+    /// The tool answered that it failed, and that the same request fails every time.
+    #[error("{0}")]
+    Final(String),
+    /// The tool answered that it wants to be left alone, and for how many milliseconds when it said so.
+    #[error("{0}")]
+    Busy(String, Option<u64>),
+    /// The request may have reached the tool, and its answer was lost: nobody knows what became of it.
+    #[error("{0}")]
+    Lost(String),
     /// The tool took too long.
     #[error("{0}")]
     Timeout(String),

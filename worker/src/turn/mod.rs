@@ -2,6 +2,8 @@
 
 pub mod conversation;
 mod ending;
+pub mod escalation;
+mod failure;
 mod screen;
 pub mod session_state;
 pub mod state;
@@ -11,7 +13,6 @@ mod verdict;
 use crate::deps::Deps;
 use crate::phases;
 use futures::FutureExt;
-use serde_json::json;
 use state::Turn;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -21,10 +22,7 @@ use stop::Stop;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::ids::fraction;
-use turnstone_domain::retry::Decision;
-use turnstone_domain::turn_write::Position;
-use turnstone_domain::{EventName, JobError, JobId, Phase, RawJson, Settlement};
+use turnstone_domain::{JobError, JobId, Phase, RawJson, Settlement};
 use turnstone_store::{Claim, LedgerError};
 use turnstone_telemetry::names;
 use verdict::Verdict;
@@ -106,6 +104,7 @@ async fn expired(timeout: Option<Duration>) -> JobError {
 
 /// Turn after turn until there is a result or a reason to stop.
 async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
+    escalation::not_refused(turn)?;
     loop {
         let span = tracing::info_span!(
             names::TURN,
@@ -119,7 +118,10 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
         let infer = turn.inferred()?;
         match verdict::verdict(turn, &infer)? {
             Verdict::Complete(result) => return Ok(Settlement::Complete { result: RawJson::of(&result) }),
-            Verdict::Continue(position) => turn.advance(position),
+            Verdict::Continue(position) => {
+                escalation::confirmed(turn)?;
+                turn.advance(position);
+            }
             Verdict::Reask(position, why) => {
                 verdict::reask(turn, &why);
                 turn.advance(position);
@@ -144,7 +146,9 @@ async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
                 Box::pin(phases::exec::again(turn, &signals.calls_again)).instrument(span.clone()).await?;
                 Box::pin(phases::infer::run(turn, &signals.draining)).instrument(span).await?;
             }
-            Phase::Exec => Box::pin(phases::exec::run(turn)).instrument(span).await?,
+            Phase::Exec => {
+                Box::pin(phases::exec::run(turn, &signals.draining)).instrument(span).await?;
+            }
             Phase::Persist => Box::pin(phases::persist::run(turn)).instrument(span).await?,
             Phase::Emit => span.in_scope(|| phases::emit::run(turn))?,
         }
@@ -156,7 +160,7 @@ async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
 async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), Stop> {
     let settlement = match end {
         Ok(settlement) => settlement,
-        Err(Stop::Fail(error)) => failure(turn, error),
+        Err(Stop::Fail(error)) => failure::settlement(turn, error),
         Err(Stop::Park(wait)) => Settlement::Park { wait: *wait },
         Err(Stop::Drain) => Settlement::Yield,
         Err(stop @ (Stop::LeaseLost(_) | Stop::Store(_))) => return Err(stop),
@@ -166,29 +170,5 @@ async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), 
         Ok(()) => Ok(()),
         Err(LedgerError::BudgetExceeded { .. }) => Ok(()),
         Err(error) => Err(error.into()),
-    }
-}
-
-fn failure(turn: &mut Turn, error: JobError) -> Settlement {
-    let error = turn.screen_error(error);
-    if turn.next_phase().is_none() {
-        // A complete turn would be judged the same again: the next attempt asks the model anew.
-        let model_used = turn.position.model_used.clone();
-        let position = Position { turn: turn.position.turn + 1, model_used, ..Position::default() };
-        turn.pending().position = Some(position);
-    }
-    if error.kind == FailureKind::TokenBudget {
-        let data = json!({"limit": turn.budget.limit, "settled": turn.budget.settled,
-                          "needed": error.details.get("needed")});
-        turn.event(EventName::BudgetExceeded, data);
-    }
-    let failures = u32::try_from(turn.job.failures + 1).unwrap_or(u32::MAX);
-    let decision = turn.job.retry.decide(failures, &error, fraction(&turn.lease.token));
-    turn.roll_back_state(&error, matches!(decision, Decision::Exhausted));
-    match decision {
-        Decision::Exhausted => Settlement::Discard { error },
-        Decision::After { delay_ms } => {
-            Settlement::Retry { error, run_at: turn.deps.clock.now().plus_ms(delay_ms), delay_ms }
-        }
     }
 }

@@ -75,6 +75,7 @@ impl Turn {
             self.say(Message::text(Role::System, text));
             let position = Position {
                 turn: turn + 1,
+                granted: self.position.granted,
                 model_used: self.position.model_used.clone(),
                 ..Position::default()
             };

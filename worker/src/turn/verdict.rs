@@ -1,10 +1,11 @@
 //! What follows a complete turn: another turn, the result, or a failure.
 
 use super::ending;
+use super::escalation;
 use super::state::Turn;
 use super::stop::{Stop, budget_exceeded};
 use crate::model::FinishReason;
-use crate::phases::infer::InferBody;
+use crate::phases::infer::{self, InferBody};
 use serde_json::{Map, Value};
 use turnstone_domain::agent::OutputFormat;
 use turnstone_domain::error::FailureKind;
@@ -30,15 +31,21 @@ pub enum Verdict {
 /// [`Stop::Fail`] when the engagement has used up its turns or the model cannot be made to answer in form.
 pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
     let asked_for_tools = turn.conversation.answer().is_some_and(|answer| !answer.tool_calls.is_empty());
-    let next = |tool_turns, reasks| Position {
+    let next = |granted, tool_turns, reasks| Position {
         turn: turn.position.turn + 1,
         tool_turns,
         reasks,
+        granted,
         model_used: turn.position.model_used.clone(),
     };
+    if asked_for_tools && !turn.agent.chain.continue_on_tool_use {
+        // The document wants each turn that asks for tools to be the last (OSSA §4).
+        return Ok(Verdict::Complete(text_of(turn).into()));
+    }
     if asked_for_tools {
-        enough_turns(turn)?;
-        return Ok(Verdict::Continue(next(turn.position.tool_turns + 1, turn.position.reasks)));
+        let granted = enough_turns(turn)?;
+        let tool_turns = enough_tool_turns(turn)?;
+        return Ok(Verdict::Continue(next(granted, tool_turns, turn.position.reasks)));
     }
     if infer.finish_reason == FinishReason::Length && infer.capped {
         // What is left of the budget was too little for the answer: a stump is not a result.
@@ -50,28 +57,49 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
     match answer(turn) {
         Ok(result) => Ok(Verdict::Complete(with_exposes(turn, result)?)),
         Err(why) if turn.position.reasks < MAX_REASKS => {
-            enough_turns(turn)?;
-            Ok(Verdict::Reask(next(turn.position.tool_turns, turn.position.reasks + 1), why))
+            let granted = enough_turns(turn)?;
+            Ok(Verdict::Reask(next(granted, turn.position.tool_turns, turn.position.reasks + 1), why))
         }
         Err(why) => Err(ending::hopeless(turn, &why).into()),
     }
 }
 
-/// Exactly `max_turns` turns may run (OSSA §6): wanting one more fails without a model call.
-fn enough_turns(turn: &Turn) -> Result<(), Stop> {
-    let limit = i64::from(turn.agent.limits.max_turns);
+/// Exactly `max_turns` turns may run (OSSA §6): wanting one more fails without a model call. Whom the error is handed to may
+/// grant as many again; returns how many are granted.
+fn enough_turns(turn: &Turn) -> Result<i64, Stop> {
+    let (block, granted) = (i64::from(turn.agent.limits.max_turns), turn.position.granted);
+    let limit = block + granted;
     if turn.position.turn < limit {
-        return Ok(());
+        return Ok(granted);
+    }
+    if escalation::is_granted(turn, FailureKind::MaxTurns) {
+        return Ok(granted + block);
     }
     let message = format!("the agent wants another turn after {limit} turns, which is its max_turns");
     Err(JobError::new(FailureKind::MaxTurns, message).with("max_turns", limit).into())
+}
+
+/// After `max_tool_turns` turns that asked for tools, the next one had none on offer and an answer was due (OSSA §4). A
+/// model that asks for tools all the same has used up its turns. Returns how many turns in a row have asked for tools.
+fn enough_tool_turns(turn: &Turn) -> Result<u32, Stop> {
+    if infer::may_call(turn) {
+        return Ok(turn.position.tool_turns + 1);
+    }
+    if escalation::is_granted(turn, FailureKind::MaxTurns) {
+        return Ok(0);
+    }
+    let most = turn.position.tool_turns;
+    let message = format!(
+        "the model asks for tools after {most} turns in a row that did, which is max_tool_turns, although none was on offer"
+    );
+    Err(JobError::new(FailureKind::MaxTurns, message).with("max_tool_turns", most).into())
 }
 
 fn answer(turn: &Turn) -> Result<Value, String> {
     if ending::lacks_call(turn) {
         return Err("the job demands a tool call before the answer, and none was made".to_owned());
     }
-    let text = turn.conversation.answer().map(|answer| answer.content.as_str()).unwrap_or_default();
+    let text = text_of(turn);
     if turn.agent.output.format != OutputFormat::Json && turn.agent.output.schema.is_none() {
         return Ok(text.into());
     }
@@ -81,6 +109,10 @@ fn answer(turn: &Turn) -> Result<Value, String> {
         turn.deps.schema(schema)?.check(&value)?;
     }
     Ok(value)
+}
+
+fn text_of(turn: &Turn) -> &str {
+    turn.conversation.answer().map(|answer| answer.content.as_str()).unwrap_or_default()
 }
 
 /// Models like to wrap JSON into a Markdown fence; the fence is not part of the answer.

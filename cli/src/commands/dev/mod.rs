@@ -158,7 +158,8 @@ async fn start(
         toolbox,
         worker::options(config, worker_id),
     )
-    .with_limits(limits);
+    .with_limits(limits)
+    .with_breakers(Arc::clone(&store.breakers));
     let api = api::part(listening, api::Materials { store, clock, ids, tools: specs, backend: "sqlite" });
     // The worker is stopped first, so that its turns can give their jobs back; the api last, so that clients see it.
     let service = Service::of(vec![worker::part(Worker::new(deps)), scheduler, api]);

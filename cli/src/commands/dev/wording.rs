@@ -221,6 +221,29 @@ fn of_step(name: EventName, data: &Fields<'_>) -> Words {
         E::ToolFailed => {
             Words::new(&tool, format!("{}: {}", data.text("code"), data.text("message")), T::Warning, "exec")
         }
+        E::ToolRetrying => {
+            let next = match data.has("instead") {
+                true => format!("{} is called instead", data.text("instead")),
+                false => format!("retry {} in {}", data.text("retry"), data.duration("delay_ms")),
+            };
+            let what = format!("{}: {}; {next}", data.text("code"), data.text("message"));
+            Words::new(&tool, what, T::Warning, &format!("{tool} is called again"))
+        }
+        E::BreakerOpened => {
+            let who = if data.has("tool") { data.text("tool") } else { data.text("provider") };
+            let what = format!("failed too often: left alone until {}", data.text("until"));
+            Words::new(&who, what, T::Warning, "exec")
+        }
+        E::ErrorEscalated => {
+            let to = data.0.pointer("/escalation/target").and_then(Value::as_str).unwrap_or("the operators");
+            let what = format!("{} is handed to {to}: {}", data.text("code"), data.text("message"));
+            Words::new("error", what, T::Bad, "is settled")
+        }
+        E::ErrorReplaced => {
+            let what =
+                format!("{}: {}; a value stands for the result", data.text("code"), data.text("message"));
+            Words::new("error", what, T::Warning, "is settled")
+        }
         E::ReviewOpened => {
             let what =
                 format!("asks {} about {tool}: review {}", data.text("reviewer"), data.text("review_id"));

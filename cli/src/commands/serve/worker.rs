@@ -112,9 +112,10 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     let Equipment { providers, toolbox, .. } = equipment;
     let name = config.worker.name.clone().unwrap_or_else(|| given_name(&ids.next()));
     let options = options(config, name.clone());
+    let breakers = Arc::clone(&store.breakers);
     let store = (Arc::clone(&store.ledger), store.doorbell.clone());
     let deps = Deps::new(store, clock, ids, providers, toolbox, options);
-    let worker = Worker::new(deps.with_limits(limits));
+    let worker = Worker::new(deps.with_limits(limits).with_breakers(breakers));
     worker.register().await.map_err(refused)?;
     let slots = config.worker.slots;
     let queues = config.worker.named_queues().map_or("every queue".to_owned(), |queues| queues.join(", "));

@@ -3,6 +3,7 @@
 
 pub mod identity;
 mod live;
+pub mod errors;
 pub mod prompt;
 pub mod safety;
 pub mod session;
@@ -13,6 +14,7 @@ pub use safety::Safety;
 pub use session::{Isolation, StateMode, StateOptions};
 
 use crate::error::{FailureKind, JobError};
+use errors::{CapabilityErrors, ErrorPolicy, TurnChain};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -68,6 +70,12 @@ pub struct AgentDefinition {
     /// How it keeps state.
     #[serde(default)]
     pub state: StateOptions,
+    /// What it does about errors.
+    #[serde(default)]
+    pub errors: ErrorPolicy,
+    /// How its turns follow one another.
+    #[serde(default)]
+    pub chain: TurnChain,
 }
 
 /// Which model, and how it is called.
@@ -120,6 +128,12 @@ pub struct Capability {
     pub output_restriction: Restriction,
     /// The longest a call may take, in milliseconds; `None` leaves it to the tool.
     pub timeout_ms: Option<u64>,
+    /// Whether its calls may run beside others of the same turn (OSSA §1.5).
+    #[serde(default)]
+    pub parallel: bool,
+    /// What is done about its errors.
+    #[serde(default)]
+    pub errors: CapabilityErrors,
 }
 
 impl Capability {
@@ -136,7 +150,15 @@ impl Capability {
             input_restriction: Restriction::default(),
             output_restriction: Restriction::default(),
             timeout_ms: None,
+            parallel: false,
+            errors: CapabilityErrors::default(),
         }
+    }
+
+    /// Whether a condition or a reviewer stands before its calls or their results.
+    #[must_use]
+    pub fn is_restricted(&self) -> bool {
+        self.input_restriction.restricts() || self.output_restriction.restricts()
     }
 }
 
@@ -147,6 +169,12 @@ pub struct Restriction {
     pub require_review: Option<String>,
     /// CEL over the Engagement object; anything but `true` refuses.
     pub assertion: Option<String>,
+}
+
+impl Restriction {
+    fn restricts(&self) -> bool {
+        self.assertion.is_some() || self.require_review.is_some()
+    }
 }
 
 /// Whether the model may, must or must not call tools (agent extension §2.2).
@@ -366,12 +394,7 @@ impl AgentDefinition {
     /// Whether any expression of this agent reads the Engagement object, so that it has to be built.
     #[must_use]
     pub fn reads_engagement(&self) -> bool {
-        let restricted = |r: &Restriction| r.assertion.is_some() || r.require_review.is_some();
-        !self.exposes.is_empty()
-            || self
-                .capabilities
-                .iter()
-                .any(|c| restricted(&c.input_restriction) || restricted(&c.output_restriction))
+        !self.exposes.is_empty() || self.capabilities.iter().any(Capability::is_restricted)
     }
 }
 

@@ -120,6 +120,13 @@ impl FailureKind {
         self.retryable() || self.ossa().strategy() == Strategy::Escalate
     }
 
+    /// Whether it counts against the retry policy. A call that a circuit breaker did not let out has not failed, so an outage
+    /// delays jobs and loses none.
+    #[must_use]
+    pub fn costs_a_retry(self) -> bool {
+        self != Self::CircuitOpen
+    }
+
     /// Whether it is about an agent's work, and not about the life of any job.
     #[must_use]
     pub fn is_agents(self) -> bool {

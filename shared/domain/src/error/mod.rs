@@ -60,6 +60,12 @@ impl JobError {
         self.retryable || self.kind.recoverable() && !self.kind.retryable()
     }
 
+    /// Whether the operators have to look at it, because nobody could be asked.
+    #[must_use]
+    pub fn alerts(&self) -> bool {
+        self.escalation.as_ref().is_some_and(|escalation| escalation.to == EscalationType::Alert)
+    }
+
     /// What a program may want to know of it: OSSA's code, the OJS type, whether it is recoverable, the wait that was
     /// asked for, what was behind it, and who is told.
     #[must_use]

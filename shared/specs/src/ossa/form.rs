@@ -1,5 +1,8 @@
 //! The forms of names and versions that the schema gives as patterns.
 
+use crate::suggest;
+use turnstone_domain::error::OssaCode;
+
 /// `ossa/v0.2.9`, `ossa/v0.2.10-dev`, `ossa/v1`, `ossa/v1.0`: what the schema's pattern accepts.
 pub(super) fn api_version(text: &str) -> Result<(), String> {
     let accepted = || {
@@ -60,6 +63,18 @@ pub(super) fn short_version(text: &str) -> Result<(), String> {
     let digits = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit());
     let accepted = text.split_once('.').is_some_and(|(major, minor)| digits(major) && digits(minor));
     if accepted { Ok(()) } else { Err("must be a version such as `1.0`, in quotes".to_owned()) }
+}
+
+/// One of OSSA's sixteen error codes.
+pub(super) fn error_code(text: &str) -> Result<(), String> {
+    if OssaCode::parse(text).is_some() {
+        return Ok(());
+    }
+    let hint = suggest::hint(text, OssaCode::ALL.iter().map(|code| code.as_str()));
+    Err(format!(
+        "is not an error code of OSSA{hint}; there are {}",
+        OssaCode::ALL.map(OssaCode::as_str).join(", ")
+    ))
 }
 
 /// At most 2000 characters.

@@ -4,6 +4,7 @@
 //! as `constraints.max_turns`. Fields that this version does not run are accepted silently when ignoring them is
 //! harmless, with a warning when somebody may rely on them, and refused when the agent would do something else.
 
+mod errors;
 mod form;
 mod identity;
 mod limits;
@@ -30,6 +31,7 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
     unenforced::report(root, problems);
     let text =
         |path: &[&str]| root.at_path(path).and_then(Node::text).unwrap_or_default().trim_end().to_owned();
+    let limits = limits::limits(root, problems);
     AgentDefinition {
         name: text(&["metadata", "name"]),
         format: AgentFormat::Ossa,
@@ -37,7 +39,9 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
         instructions: text(&["spec", "role"]),
         model: root.at_path(&["spec", "llm"]).map(model).unwrap_or_default(),
         capabilities: tools::read(root, names, problems),
-        limits: limits::limits(root, problems),
+        chain: errors::chain(root, limits.token_budget),
+        errors: errors::policy(root),
+        limits,
         memory: limits::memory(root),
         identity: root
             .at_path(&["spec", "identity"])

@@ -64,6 +64,7 @@ static SPEC: Object = object(
         Field::new("identity", Shape::Object(&IDENTITY)),
         Field::new("runtimes", SECTION),
         // Runtime: the schema leaves `spec` open.
+        Field::new("error_handlers", Shape::List(&Shape::Object(&ERROR_HANDLER))).rule("OSSA-errors"),
         Field::new("turn_chain", Shape::Object(&TURN_CHAIN)).rule("OSSA-turn_chain"),
         Field::new("conversation_memory", Shape::Object(&CONVERSATION_MEMORY))
             .rule("OSSA-conversation_memory"),
@@ -87,11 +88,63 @@ static LLM: Object = object(
         Field::new("frequencyPenalty", Shape::Number(-2.0, 2.0)),
         Field::new("presencePenalty", Shape::Number(-2.0, 2.0)),
         Field::new("fallback_models", Shape::List(&Shape::Object(&FALLBACK_MODEL))),
-        Field::new("retry_config", SECTION),
+        Field::new("retry_config", Shape::Object(&RETRY)),
         Field::new("cost_tracking", SECTION),
         // Runtime.
         Field::new("max_tokens", COUNT),
         Field::new("parameters", Shape::Object(&PARAMETERS)),
+    ],
+);
+
+/// How something is tried again.
+static RETRY: Object = object(
+    "OSSA-errors",
+    Ignored,
+    &[
+        Field::new("max_attempts", Shape::Integer(1, 10)),
+        Field::new("max_retries", Shape::Integer(0, 10)),
+        Field::new("backoff_strategy", Shape::OneOf(&["fixed", "linear", "exponential"])),
+        Field::new("backoff", Shape::OneOf(&["fixed", "constant", "linear", "exponential"])),
+        Field::new("initial_delay_ms", Shape::Integer(0, 3_600_000)),
+        Field::new("max_delay_ms", Shape::Integer(0, 3_600_000)),
+        Field::new("retryable_errors", TEXTS),
+    ],
+);
+
+static BREAKER: Object = object(
+    "OSSA-errors",
+    Ignored,
+    &[
+        Field::new("enabled", Shape::Flag),
+        Field::new("failure_threshold", TURNS),
+        Field::new("timeout_seconds", AMOUNT),
+        Field::new("half_open_requests", TURNS),
+        Field::new("success_threshold", TURNS),
+    ],
+);
+
+static ERROR_HANDLING: Object = object(
+    "OSSA-errors",
+    Ignored,
+    &[
+        Field::new("on_error", Shape::OneOf(&["fail", "fallback", "ignore", "retry"])),
+        Field::new("fallback_capability", Shape::Filled),
+        Field::new("error_mapping", SECTION),
+    ],
+);
+
+/// OSSA §2 `ErrorHandler`.
+static ERROR_HANDLER: Object = object(
+    "OSSA-errors",
+    Refused,
+    &[
+        Field::new("error_codes", Shape::List(&Shape::Checked(form::error_code))).required(),
+        Field::new("strategy", Shape::OneOf(&["retry", "fallback", "skip", "escalate", "abort"])).required(),
+        Field::new("max_retries", Shape::Integer(0, 10)),
+        Field::new("fallback_value", Shape::Any),
+        Field::new("fallback_capability", Shape::Filled),
+        Field::new("fallback_tool", Shape::Filled),
+        Field::new("escalation_target", Shape::Filled),
     ],
 );
 
@@ -132,14 +185,15 @@ static TOOL: Object = object(
         Field::new("transport", Shape::Object(&TRANSPORT)),
         Field::new("compliance_tags", TEXTS),
         Field::new("health_check", SECTION),
-        Field::new("circuit_breaker", SECTION),
+        Field::new("circuit_breaker", Shape::Object(&BREAKER)),
         // Runtime.
+        Field::new("error_handling", Shape::Object(&ERROR_HANDLING)),
         Field::new("description", Shape::Text),
         Field::new("input_schema", SECTION),
         Field::new("parallel", Shape::Flag),
         Field::new("source", Shape::Any),
         Field::new("timeout_ms", COUNT),
-        Field::new("retry_policy", SECTION),
+        Field::new("retry_policy", Shape::Object(&RETRY)),
         Field::new("approval_required", Shape::Flag),
     ],
 );
@@ -160,8 +214,8 @@ static CAPABILITY: Object = object(
         Field::new("scopes", TEXTS),
         Field::new("compliance_tags", TEXTS),
         Field::new("timeout", Shape::Object(&TIMEOUT)),
-        Field::new("retry_policy", SECTION),
-        Field::new("error_handling", SECTION),
+        Field::new("retry_policy", Shape::Object(&RETRY)),
+        Field::new("error_handling", Shape::Object(&ERROR_HANDLING)),
         Field::new("caching", SECTION),
         Field::new("idempotency", SECTION),
     ],
@@ -343,12 +397,13 @@ static RELIABILITY: Object = sections(
     "OSSA-reliability",
     &[
         Field::new("sla", SECTION),
-        Field::new("circuit_breaker", SECTION),
+        Field::new("circuit_breaker", Shape::Object(&BREAKER)),
         Field::new("health_check", SECTION),
         Field::new("failover", SECTION),
         Field::new("disaster_recovery", SECTION),
         // Runtime.
-        Field::new("retry", SECTION),
+        Field::new("retry", Shape::Object(&RETRY)),
+        Field::new("error_handlers", Shape::List(&Shape::Object(&ERROR_HANDLER))),
         Field::new("fallback", SECTION),
     ],
 );

@@ -3,6 +3,7 @@
 //! A manifest says that an agent uses a tool; how the tool is reached (URL, headers, secrets) is the business of this
 //! server's registry, which the names refer to. A tool with `capabilities` offers those, else it is one itself.
 
+use super::errors;
 use super::limits::milliseconds;
 use crate::problem::{Place, Problems};
 use crate::tree::Node;
@@ -19,7 +20,8 @@ pub(super) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
     let mut seen = HashSet::new();
     for tool in root.at_path(&["spec", "tools"]).map(Node::items).unwrap_or_default() {
         check_tool(tool, problems);
-        for (at, capability) in offered(tool, problems) {
+        for (at, mut capability) in offered(tool, problems) {
+            capability.parallel = errors::is_parallel(tool);
             check_name(at, &capability.name, names, problems);
             if seen.insert(capability.name.clone()) {
                 capabilities.push(capability);
@@ -77,7 +79,7 @@ fn offered(tool: &Node, problems: &mut Problems) -> Vec<(Place, Capability)> {
         };
         return vec![(
             node.at,
-            capability(name, tool, tool.get("timeout_ms").and_then(Node::integer), problems),
+            capability(name, (tool, tool), tool.get("timeout_ms").and_then(Node::integer), problems),
         )];
     }
     listed
@@ -90,12 +92,17 @@ fn offered(tool: &Node, problems: &mut Problems) -> Vec<(Place, Capability)> {
             let seconds = node.at_path(&["timeout", "execution_seconds"]).and_then(Node::number);
             let timeout =
                 seconds.filter(|seconds| *seconds > 0.0).map(|seconds| milliseconds(seconds).cast_signed());
-            Some((at, capability(name, node, timeout, problems)))
+            Some((at, capability(name, (tool, node), timeout, problems)))
         })
         .collect()
 }
 
-fn capability(name: &str, node: &Node, timeout_ms: Option<i64>, problems: &mut Problems) -> Capability {
+fn capability(
+    name: &str,
+    (tool, node): (&Node, &Node),
+    timeout_ms: Option<i64>,
+    problems: &mut Problems,
+) -> Capability {
     let schema = node.get("input_schema").map(|schema| (schema.at, schema.to_json()));
     if let Some((at, schema)) = &schema
         && let Err(e) = Schema::compile(schema)
@@ -106,6 +113,7 @@ fn capability(name: &str, node: &Node, timeout_ms: Option<i64>, problems: &mut P
         description: node.get("description").and_then(Node::text).map(str::to_owned),
         input_schema: schema.map(|(_, schema)| schema),
         timeout_ms: timeout_ms.and_then(|ms| u64::try_from(ms).ok()),
+        errors: errors::of_capability(tool, node),
         ..Capability::named(name)
     }
 }

@@ -1,14 +1,14 @@
 //! What a manifest may demand and this version does not do.
 
 use crate::problem::Problems;
-use crate::tree::{Content, Node};
+use crate::tree::{Content, Entry, Node};
 
 /// Reports what is not enforced: a warning where the agent still does its work, an error where it would do another.
 pub(super) fn report(root: &Node, problems: &mut Problems) {
     let Some(spec) = root.get("spec") else { return };
     for entry in spec.get("safety").map(Node::entries).unwrap_or_default() {
         let enforced = ["content_filtering", "pii_detection"].contains(&entry.key.as_str());
-        if !enforced && !is_off(&entry.value) {
+        if !enforced && !only_asks(entry) && !is_off(&entry.value) {
             let message = format!("`spec.safety.{}` is not enforced yet; do not rely on it", entry.key);
             problems.warning(entry.at, "OSSA-safety", message);
         }
@@ -22,14 +22,13 @@ pub(super) fn report(root: &Node, problems: &mut Problems) {
     report_delegation(spec, problems);
 }
 
+/// Whether a section of `safety` only says that a person may be asked: errors are handed to one.
+fn only_asks(entry: &Entry) -> bool {
+    entry.key == "human_in_loop" && entry.value.get("triggers").is_none_or(is_off)
+}
+
 /// Settings whose default is harmless and whose other words are not.
 fn report_words(spec: &Node, problems: &mut Problems) {
-    if let Some(node) =
-        spec.at_path(&["turn_chain", "continue_on_tool_use"]).filter(|node| node.flag() == Some(false))
-    {
-        let message = "`spec.turn_chain.continue_on_tool_use: false` is not in this version: after a tool call the next turn always follows";
-        problems.warning(node.at, "OSSA-turn_chain", message);
-    }
     if let Some(node) = spec.at_path(&["autonomy", "level"]).filter(|node| node.text() == Some("supervised"))
     {
         let message = "`spec.autonomy.level: supervised` is not enforced yet: calls run without asking anybody; an OpenAgentSpec \
@@ -76,7 +75,6 @@ const UNENFORCED: &[(&[&str], &str, &str)] = &[
     (&["autonomy", "approval_required"], "OSSA-autonomy", NOT_ENFORCED),
     (&["autonomy", "allowed_actions"], "OSSA-autonomy", NOT_ENFORCED),
     (&["autonomy", "blocked_actions"], "OSSA-autonomy", NOT_ENFORCED),
-    (&["autonomy", "escalation_policy"], "OSSA-autonomy", NOT_ENFORCED),
     (&["constraints", "max_tokens_per_turn"], "OSSA-constraints", NOT_ENFORCED),
     (&["constraints", "cost", "maxTokensPerDay"], "OSSA-constraints", NOT_ENFORCED),
     (&["constraints", "cost", "maxCostPerDay"], "OSSA-constraints", NOT_ENFORCED),
@@ -89,7 +87,6 @@ const UNENFORCED: &[(&[&str], &str, &str)] = &[
     (&["state", "encryption"], "OSSA-state", NOT_ENFORCED),
     (&["state", "storage", "encryption"], "OSSA-state", NOT_ENFORCED),
     (&["state", "storage", "retention"], "OSSA-state", NOT_ENFORCED),
-    (&["turn_chain", "confirm_between_turns"], "OSSA-turn_chain", NOT_ENFORCED),
     (&["knowledge_graph"], "OSSA-knowledge_graph", NO_EFFECT),
 ];
 

@@ -32,5 +32,6 @@ WITH
     of_tool_retries AS (DELETE FROM tool_retries),
     of_branches AS (DELETE FROM branches),
     of_state_scopes AS (DELETE FROM state_scopes),
-    of_state_keys AS (DELETE FROM state_keys)
+    of_state_keys AS (DELETE FROM state_keys),
+    of_breakers AS (DELETE FROM breakers)
 SELECT 1 AS done

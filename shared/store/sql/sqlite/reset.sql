@@ -31,3 +31,4 @@ DELETE FROM tool_retries;
 DELETE FROM state_scopes;
 DELETE FROM state_keys;
 DELETE FROM branches;
+DELETE FROM breakers;

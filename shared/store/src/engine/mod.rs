@@ -3,6 +3,7 @@
 //! The engine knows nothing of a database but its [`session`]: how to run a statement on one connection that writes,
 //! and on others that read.
 
+mod breakers;
 mod caller;
 pub(crate) mod columns;
 mod control;
@@ -80,7 +81,8 @@ pub(crate) fn start<R: Reader, S: Session>(
         feed: Arc::clone(&engine) as _,
         webhooks: Arc::clone(&engine) as _,
         tenants: Arc::clone(&engine) as _,
-        control: engine,
+        control: Arc::clone(&engine) as _,
+        breakers: engine,
         limits,
         doorbell,
     }

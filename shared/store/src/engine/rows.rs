@@ -11,7 +11,7 @@ use turnstone_domain::job::Envelope;
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::review::{Review, ReviewKind, ReviewState};
 use turnstone_domain::state::Trigger;
-use turnstone_domain::tool_call::{ToolCall, ToolCallState};
+use turnstone_domain::tool_call::{ToolCall, ToolCallState, Tried};
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::webhook::{Delivery, DeliveryState, SigningSecret, Webhook};
 use turnstone_domain::{CallId, Checkpoint, JobId, JobState, Phase, ReviewId, Timestamp};
@@ -361,7 +361,18 @@ pub(super) fn tool_call(row: &impl Fields) -> Result<ToolCall, Inconsistency> {
         review_id: maybe::<String>(row, "review_id")?.map(ReviewId),
         again: get(row, "again")?,
         provider: maybe(row, "provider")?,
+        retries: get(row, "retries")?,
+        tried: tried(row)?,
+        handled: json_or_none(row, "handled")?,
+        started_at: time_or_none(row, "started_at")?,
+        completed_at: time_or_none(row, "completed_at")?,
     })
+}
+
+/// Tries are appended as objects with commas between them.
+fn tried(row: &impl Fields) -> Result<Vec<Tried>, Inconsistency> {
+    let Some(objects) = maybe::<&str>(row, "tried")? else { return Ok(Vec::new()) };
+    serde_json::from_str(&format!("[{objects}]")).map_err(|e| wrong("tried", e))
 }
 
 pub(super) fn event(row: &impl Fields) -> Result<Event, Inconsistency> {

@@ -23,8 +23,21 @@ use turnstone_domain::{Checkpoint, EventName, JobError, JobId, JobState, NewEven
 type CheckpointInsert = (i64, i64, i64, i64, String, i64, i64, i64, Timestamp);
 type MessageInsert = (i64, i64, i64, i64, String, Timestamp);
 type EventInsert = (i64, i64, i64, &'static str, i64, String, Timestamp);
-type ToolCallInsert = (String, i64, i64, i64, i64, String, String, i64, &'static str, i64, Timestamp);
-type ToolCallWrite = (String, &'static str, Option<String>, Option<i64>, i64, i64);
+type ToolCallInsert =
+    (String, i64, i64, i64, i64, String, String, i64, &'static str, i64, Timestamp, Option<Timestamp>);
+type ToolCallWrite = (
+    String,
+    &'static str,
+    Option<String>,
+    Option<i64>,
+    i64,
+    i64,
+    i64,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Timestamp,
+);
 type ReviewInsert =
     (String, i64, i64, i64, String, &'static str, String, String, String, Timestamp, Option<Timestamp>);
 
@@ -318,21 +331,49 @@ impl Unit {
                     state.as_str(),
                     i64::from(*sent),
                     at,
+                    sent.then_some(at),
                 ));
             }
             ToolCallMove::Send { call_id } => {
-                self.moved_calls.push((call_id.0.clone(), ToolCallState::Sent.as_str(), None, None, 0, 1));
+                let state = ToolCallState::Sent.as_str();
+                self.moved_calls.push((call_id.0.clone(), state, None, None, 0, 1, 0, None, None, None, at));
             }
-            ToolCallMove::Settle { call_id, outcome, duration_ms, withheld } => {
-                let outcome = as_json::<ToolOutcome>(outcome)?;
-                let state = ToolCallState::Settled.as_str();
+            ToolCallMove::Retry { call_id, tried, instead } => {
+                // Another tool is no retry of this one.
+                let retries = i64::from(instead.is_none());
+                let (state, tried) = (ToolCallState::Planned.as_str(), Some(as_json(tried)?));
+                let instead = instead.clone();
                 self.moved_calls.push((
                     call_id.0.clone(),
                     state,
-                    Some(outcome),
-                    Some(*duration_ms),
-                    i64::from(*withheld),
+                    None,
+                    None,
                     0,
+                    0,
+                    retries,
+                    tried,
+                    None,
+                    instead,
+                    at,
+                ));
+            }
+            ToolCallMove::Settle { call_id, outcome, handled, duration_ms, withheld } => {
+                let outcome = Some(as_json::<ToolOutcome>(outcome)?);
+                let handled = handled.as_ref().map(as_json).transpose()?;
+                let (state, withheld) = (ToolCallState::Settled.as_str(), i64::from(*withheld));
+                let took = Some(*duration_ms);
+                self.moved_calls.push((
+                    call_id.0.clone(),
+                    state,
+                    outcome,
+                    took,
+                    withheld,
+                    0,
+                    0,
+                    None,
+                    handled,
+                    None,
+                    at,
                 ));
             }
         }

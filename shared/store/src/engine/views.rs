@@ -320,6 +320,7 @@ impl<R: Reader> Views for Engine<R> {
             filter.tenant.as_deref().into(),
             page.limit.into(),
             page.offset.into(),
+            filter.engagement.as_ref().map(EngagementId::as_str).into(),
         ];
         all(&self.readers, "list reviews", &sql::REVIEWS_LISTED, &values, rows::review).await
     }

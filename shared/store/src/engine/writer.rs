@@ -12,8 +12,8 @@ use super::held::{Held, Learnt};
 use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{
-    agents, cancel, claim, control, crons, decide, leader, leases, operate, prune, push, queues, remote,
-    schemas, statistics, tenants, time_out, turns, upkeep, webhooks, workers, workflows,
+    agents, breakers, cancel, claim, control, crons, decide, leader, leases, operate, prune, push, queues,
+    remote, schemas, statistics, tenants, time_out, turns, upkeep, webhooks, workers, workflows,
 };
 use super::rows::JobRow;
 use super::session::{CommitError, Session};
@@ -59,6 +59,7 @@ pub(super) enum Request {
     Tenants(tenants::Request),
     Webhooks(Box<webhooks::Request>),
     Control(control::Request),
+    Breakers(breakers::Request),
 }
 
 /// What the writer did.
@@ -80,6 +81,7 @@ pub(super) enum Answer {
     Tenants(tenants::Answer),
     Webhooks(webhooks::Answer),
     Control(control::Answer),
+    Breakers(breakers::Answer),
     /// Refused for a reason that is this caller's alone; nothing was written for it.
     Refused(StoreError),
 }
@@ -397,6 +399,9 @@ impl<S: Session> Writer<S> {
             },
             Request::Control(asked) => {
                 Answer::Control(control::apply(session, unit, asked, &*self.ids).await?)
+            }
+            Request::Breakers(asked) => {
+                Answer::Breakers(breakers::apply(session, unit, asked, &*self.ids).await?)
             }
         })
     }

@@ -5,7 +5,7 @@ use crate::phases::{infer, resol};
 use crate::tool::{Invocation, Tool, ToolError};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::Instrument;
@@ -13,7 +13,7 @@ use turnstone_domain::agent::Capability;
 use turnstone_domain::engagement::outputs_of;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall};
-use turnstone_domain::tool_call::{ToolCall, ToolCallMove, ToolCallState, ToolOutcome};
+use turnstone_domain::tool_call::{Handled, ToolCall, ToolCallMove, ToolCallState, ToolOutcome};
 use turnstone_domain::{EventName, JobError};
 use turnstone_telemetry::names;
 
@@ -30,63 +30,30 @@ pub struct Call {
     pub journalled: Option<ToolCallState>,
 }
 
-/// Runs one call. `allowed` is false for calls beyond the limit of one answer.
-pub async fn run(turn: &mut Turn, position: usize, asked: RequestedCall, allowed: bool) -> Result<(), Stop> {
-    let row = turn.recalled_calls.iter().find(|row| row.call_id == asked.call_id).cloned();
-    let call = Call { asked, position, journalled: row.as_ref().map(|row| row.state) };
-    let row_ms = row.as_ref().and_then(|row| row.duration_ms).unwrap_or(0);
-    if let Some(outcome) = row.as_ref().and_then(|row| row.outcome.clone()) {
-        // Settled before the worker died or parked, but the model was not told yet: only the output review is left.
-        return release(turn, &call, outcome, row_ms);
-    }
-    watch_repetition(turn, &call)?;
-    let sent = row.filter(|row| row.state == ToolCallState::Sent);
-    let (tool, capability) = match (callable(turn, &call, allowed), &sent) {
-        (Ok(found), _) => found,
-        (Err(refusal), None) => return refuse(turn, &call, refusal),
-        // The tool is gone or has changed since the request left; that it may have had its effect is still true.
-        (Err(_), Some(_)) => return unknown(turn, &call),
-    };
-    match &sent {
-        // It passed its restrictions before it left. Idempotent is what it was then and still is now.
-        Some(sent) if sent.idempotent && tool.spec().idempotent => {}
-        Some(sent) if restriction::may_resend(turn, &call, sent.sends)? => {}
-        Some(_) => return unknown(turn, &call),
-        None => {
-            if let Checked::Denied(refusal) =
-                restriction::before(turn, &call, &capability, tool.spec().idempotent)?
-            {
-                return refuse(turn, &call, refusal);
-            }
-        }
-    }
-    send(turn, &call, &tool).await?;
-    let began = Instant::now();
-    let span = tracing::info_span!(
-        names::TOOL_CALL,
-        { names::TOOL_NAME } = call.asked.name,
-        { names::CALL_ID } = %call.asked.call_id,
-    );
-    let outcome = invoke(&call, &tool, &capability).instrument(span).await;
-    let outcome = turn.screen_outcome(&call.asked.name, outcome);
-    let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
-    settle(turn, &call, outcome, duration_ms, &capability)?;
-    // The outcome is durable before anything is built on it.
-    turn.barrier().await
+/// What came back from one try.
+pub struct Made {
+    /// The outcome.
+    pub outcome: ToolOutcome,
+    /// Whether it is known what became of the request: the tool said so, or it never got there.
+    pub known: bool,
+    /// Whether it counts as a failure of the tool, and not of who called it.
+    pub counts: bool,
+    /// How long the try took, in milliseconds.
+    pub duration_ms: i64,
 }
 
 /// Makes a call of an earlier turn again, under the rules of its first time; returns what the model is to hear. The row of
 /// the journal stands for the newest outcome.
 pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Result<String, Stop> {
     let position = usize::try_from(row.position).unwrap_or_default();
-    let call = Call { asked, position, journalled: Some(row.state) };
+    let mut call = Call { asked, position, journalled: Some(row.state) };
     let (tool, capability) = match usable(turn, &call) {
         Ok(found) => found,
         Err(refusal) => return Ok(refused_again(turn, &call, &refusal)),
     };
     if row.state == ToolCallState::Sent {
         let idempotent = row.idempotent && tool.spec().idempotent;
-        if !idempotent && !restriction::may_resend(turn, &call, row.sends)? {
+        if !idempotent && !restriction::may_resend(turn, &call, row.sends - known_failures(&row))? {
             let text = "the outcome of this call is unknown: it may or may not have had its effect";
             return Ok(refused_again(turn, &call, &ToolOutcome::failed(FailureKind::Tool.code(), text)));
         }
@@ -95,16 +62,15 @@ pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Res
     {
         return Ok(refused_again(turn, &call, &refusal));
     }
-    send(turn, &call, &tool).await?;
-    let began = Instant::now();
-    let outcome = invoke(&call, &tool, &capability).await;
+    leave(turn, &mut call, tool.spec().idempotent, true);
+    turn.barrier().await?;
+    let Made { outcome, duration_ms, .. } = make(&call, &tool, &capability).await;
     let outcome = turn.screen_outcome(&call.asked.name, outcome);
-    let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
     let denied = restriction::after(turn, &call, &capability, &outcome);
     // A reviewer was asked about the first outcome; nobody has seen this one, so nobody is told.
     let reviewed = capability.output_restriction.require_review.is_some();
     let withheld = denied.is_some() || reviewed || !capability.collect_results;
-    note_outcome(turn, &call, &outcome, duration_ms, withheld);
+    note_outcome(turn, &call, &outcome, None, duration_ms, withheld);
     Ok(match denied {
         Some(denial) => denial.for_model(),
         None if reviewed => "withheld, because a reviewer would have to agree".to_owned(),
@@ -113,13 +79,18 @@ pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Res
 }
 
 fn refused_again(turn: &mut Turn, call: &Call, refusal: &ToolOutcome) -> String {
-    note_outcome(turn, call, refusal, 0, false);
+    note_outcome(turn, call, refusal, None, 0, false);
     refusal.for_model()
+}
+
+/// How many of a call's requests are known to have failed.
+fn known_failures(row: &ToolCall) -> i64 {
+    i64::try_from(row.tried.len()).unwrap_or(0)
 }
 
 /// OAS-53: the N-th repetition of a block is refused and ends the engagement. A call that was journalled before has
 /// been counted by the recall.
-fn watch_repetition(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
+pub fn watch_repetition(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
     if call.journalled.is_some() {
         return Ok(());
     }
@@ -136,7 +107,11 @@ fn watch_repetition(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
 }
 
 /// Finds the tool and checks the arguments, or says why the call is refused.
-fn callable(turn: &mut Turn, call: &Call, allowed: bool) -> Result<(Arc<dyn Tool>, Capability), ToolOutcome> {
+pub fn callable(
+    turn: &mut Turn,
+    call: &Call,
+    allowed: bool,
+) -> Result<(Arc<dyn Tool>, Capability), ToolOutcome> {
     let name = &call.asked.name;
     if !allowed {
         return Err(ToolOutcome::refused(
@@ -171,23 +146,28 @@ fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), T
     Ok((Arc::clone(tool), capability.clone()))
 }
 
-/// A call that was sent before a crash, and that nobody may repeat: the model learns that its outcome is unknown.
-fn unknown(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
-    let text = "the outcome of this call is unknown: it may or may not have had its effect; do not repeat it";
-    let outcome = ToolOutcome::failed(FailureKind::Tool.code(), text);
-    settle(turn, call, outcome, 0, &Capability::named(call.asked.name.clone()))
+/// Journals a call whose request does not leave yet, unless it is journalled.
+pub fn plan(turn: &mut Turn, call: &mut Call, idempotent: bool) {
+    if call.journalled.is_none() {
+        let intent = intend(turn, call, idempotent, false);
+        turn.pending().tool_calls.push(intent);
+        call.journalled = Some(ToolCallState::Planned);
+    }
 }
 
-/// Makes the intent durable.
-async fn send(turn: &mut Turn, call: &Call, tool: &Arc<dyn Tool>) -> Result<(), Stop> {
+/// Notes the intent: the request leaves after the next barrier. `tells` says that followers hear of it.
+pub fn leave(turn: &mut Turn, call: &mut Call, idempotent: bool, tells: bool) {
     let intent = match call.journalled {
         Some(_) => ToolCallMove::Send { call_id: call.asked.call_id.clone() },
-        None => intend(turn, call, tool.spec().idempotent, true),
+        None => intend(turn, call, idempotent, true),
     };
     turn.pending().tool_calls.push(intent);
-    let data = json!({"call_id": call.asked.call_id, "name": call.asked.name, "input": call.asked.arguments});
-    turn.event(EventName::ToolCalled, data);
-    turn.barrier().await
+    call.journalled = Some(ToolCallState::Sent);
+    if tells {
+        let data =
+            json!({"call_id": call.asked.call_id, "name": call.asked.name, "input": call.asked.arguments});
+        turn.event(EventName::ToolCalled, data);
+    }
 }
 
 /// A new journal row.
@@ -203,62 +183,43 @@ pub fn intend(turn: &Turn, call: &Call, idempotent: bool, sent: bool) -> ToolCal
     }
 }
 
-async fn invoke(call: &Call, tool: &Arc<dyn Tool>, capability: &Capability) -> ToolOutcome {
+/// Makes the request and waits for what comes back.
+pub async fn make(call: &Call, tool: &Arc<dyn Tool>, capability: &Capability) -> Made {
+    let span = tracing::info_span!(
+        names::TOOL_CALL,
+        { names::TOOL_NAME } = call.asked.name,
+        { names::CALL_ID } = %call.asked.call_id,
+    );
     let timeout =
         capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)));
     let invocation = Invocation { call_id: &call.asked.call_id, input: &call.asked.arguments, timeout };
-    match tool.call(invocation).await {
-        Ok(output) => ToolOutcome::Success { output },
-        Err(ToolError::Failed(text)) => ToolOutcome::failed(FailureKind::Tool.code(), text),
-        Err(ToolError::Timeout(text)) => ToolOutcome::failed(FailureKind::ToolTimeout.code(), text),
-        Err(ToolError::Refused(text)) => ToolOutcome::refused(FailureKind::Tool.code(), text),
-    }
-}
-
-/// A call that is refused before it is made: journalled, and the model is told.
-fn refuse(turn: &mut Turn, call: &Call, outcome: ToolOutcome) -> Result<(), Stop> {
-    if call.journalled.is_none() {
-        let intent = intend(turn, call, false, false);
-        turn.pending().tool_calls.push(intent);
-    }
-    note_outcome(turn, call, &outcome, 0, false);
-    turn.say(Message::tool(call.asked.call_id.clone(), outcome.for_model()));
-    Ok(())
-}
-
-/// The outcome of a call that was made: checked, journalled, and the model is told unless a reviewer has to agree.
-fn settle(
-    turn: &mut Turn,
-    call: &Call,
-    outcome: ToolOutcome,
-    duration_ms: i64,
-    capability: &Capability,
-) -> Result<(), Stop> {
-    let denied = restriction::after(turn, call, capability, &outcome);
-    let reviewed = capability.output_restriction.require_review.is_some() && denied.is_none();
-    let withheld = denied.is_some() || reviewed || !capability.collect_results;
-    if let Some(object) = turn.object.as_mut().filter(|_| outcome.was_invoked()) {
-        let outputs = if withheld { Value::Null } else { outputs_of(&outcome) };
-        object.record(&call.asked.name, call.asked.arguments.clone(), outputs);
-    }
-    note_outcome(turn, call, &outcome, duration_ms, withheld);
-    match denied {
-        Some(denial) => turn.say(Message::tool(call.asked.call_id.clone(), denial.for_model())),
-        None if reviewed => restriction::review_output(turn, call, capability, &outcome)?,
-        None => turn.say(Message::tool(call.asked.call_id.clone(), outcome.for_model())),
-    }
-    Ok(())
+    let began = Instant::now();
+    let answer = tool.call(invocation).instrument(span).await;
+    let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
+    let failed = |text| ToolOutcome::failed(FailureKind::Tool.code(), text);
+    let (outcome, known, counts) = match answer {
+        Ok(output) => (ToolOutcome::Success { output }, true, false),
+        Err(ToolError::Failed(text)) => (failed(text), true, true),
+        Err(ToolError::Final(text)) => (failed(text).again_is_useless(), true, false),
+        Err(ToolError::Busy(text, wait_ms)) => (failed(text).retry_after(wait_ms), true, true),
+        Err(ToolError::Lost(text)) => (failed(text), false, true),
+        Err(ToolError::Timeout(text)) => {
+            (ToolOutcome::failed(FailureKind::ToolTimeout.code(), text), false, true)
+        }
+        Err(ToolError::Refused(text)) => (ToolOutcome::refused(FailureKind::Tool.code(), text), true, false),
+    };
+    Made { outcome, known, counts, duration_ms }
 }
 
 /// Tells the model an outcome that was settled earlier, once its output review allows it.
-fn release(turn: &mut Turn, call: &Call, outcome: ToolOutcome, duration_ms: i64) -> Result<(), Stop> {
+pub fn release(turn: &mut Turn, call: &Call, outcome: ToolOutcome, duration_ms: i64) -> Result<(), Stop> {
     if let Some(capability) = turn.agent.capability(&call.asked.name).cloned()
         && capability.output_restriction.require_review.is_some()
         && outcome.was_invoked()
     {
         restriction::review_output(turn, call, &capability, &outcome)?;
         if capability.collect_results {
-            let step = settled(call, &outcome, duration_ms, false);
+            let step = settled(call, &outcome, None, duration_ms, false);
             turn.pending().tool_calls.push(step);
             if let Some(object) = &mut turn.object {
                 object.reveal(&call.asked.name, &outputs_of(&outcome));
@@ -269,16 +230,30 @@ fn release(turn: &mut Turn, call: &Call, outcome: ToolOutcome, duration_ms: i64)
     Ok(())
 }
 
-fn settled(call: &Call, outcome: &ToolOutcome, duration_ms: i64, withheld: bool) -> ToolCallMove {
+fn settled(
+    call: &Call,
+    outcome: &ToolOutcome,
+    handled: Option<Handled>,
+    duration_ms: i64,
+    withheld: bool,
+) -> ToolCallMove {
     let call_id = call.asked.call_id.clone();
-    ToolCallMove::Settle { call_id, outcome: outcome.clone(), duration_ms, withheld }
+    ToolCallMove::Settle { call_id, outcome: outcome.clone(), handled, duration_ms, withheld }
 }
 
-pub fn note_outcome(turn: &mut Turn, call: &Call, outcome: &ToolOutcome, duration_ms: i64, withheld: bool) {
-    let step = settled(call, outcome, duration_ms, withheld);
+/// Journals an outcome and tells followers of it.
+pub fn note_outcome(
+    turn: &mut Turn,
+    call: &Call,
+    outcome: &ToolOutcome,
+    handled: Option<Handled>,
+    duration_ms: i64,
+    withheld: bool,
+) {
+    let step = settled(call, outcome, handled.clone(), duration_ms, withheld);
     turn.pending().tool_calls.push(step);
     let (call_id, name) = (&call.asked.call_id, &call.asked.name);
-    match outcome {
+    let (event, mut data) = match outcome {
         ToolOutcome::Success { output } => {
             let mut data = json!({"call_id": call_id, "name": name, "duration_ms": duration_ms});
             let bytes = output.to_string().len();
@@ -287,13 +262,17 @@ pub fn note_outcome(turn: &mut Turn, call: &Call, outcome: &ToolOutcome, duratio
             } else if !withheld {
                 data["output_bytes"] = bytes.into();
             }
-            turn.event(EventName::ToolCompleted, data);
+            (EventName::ToolCompleted, data)
         }
         ToolOutcome::Error { .. } => {
             let mut data = outcome.told().unwrap_or_default();
             data["call_id"] = json!(call_id);
             data["name"] = json!(name);
-            turn.event(EventName::ToolFailed, data);
+            (EventName::ToolFailed, data)
         }
+    };
+    if let Some(handled) = handled {
+        data["handled"] = json!(handled);
     }
+    turn.event(event, data);
 }

@@ -1,13 +1,17 @@
-//! EXEC: the tool calls the model asked for, one after the other in request order (OSSA §1.5).
+//! EXEC: the tool calls the model asked for, one after the other in request order, or beside each other when all of them
+//! allow it (OSSA §1.5).
 //!
 //! Around every call stands a barrier: the intent is durable before the request leaves, the outcome before anything
 //! is built on it. After a crash, a call that was sent and has no outcome is called again only if it is idempotent;
 //! otherwise a reviewer is asked. Never a blind retry.
 
 mod again;
+mod batch;
 mod call;
+mod remedy;
 mod restriction;
 pub mod state_call;
+mod tell;
 
 pub use again::again;
 
@@ -15,6 +19,7 @@ use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 use turnstone_domain::{CallId, Phase};
 
 const VERSION: i64 = 1;
@@ -32,19 +37,24 @@ pub struct ExecBody {
 /// Runs EXEC.
 ///
 /// # Errors
-/// [`Stop::Park`] when a reviewer has to be asked, [`Stop::Fail`] when the short circuit trips or a reviewer said no.
-pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
+/// [`Stop::Park`] when a reviewer has to be asked, [`Stop::Fail`] when the short circuit trips, a reviewer said no or a handler
+/// aborts, [`Stop::Drain`] when the worker drains while a call waits for its next try.
+pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     let asked = turn.conversation.answer().map(|answer| answer.tool_calls.clone()).unwrap_or_default();
     let body = ExecBody { calls: asked.iter().map(|call| call.call_id.clone()).collect() };
-    for (position, asked) in asked.into_iter().enumerate() {
-        if turn.conversation.has_outcome(&asked.call_id) {
-            continue;
+    let mut open: Vec<_> = asked.into_iter().enumerate().collect();
+    let parallel = open.len() > 1 && open.len() <= MAX_CALLS && batch::may_be_parallel(turn, &open);
+    open.retain(|(_, asked)| !turn.conversation.has_outcome(&asked.call_id));
+    if parallel {
+        batch::run(turn, open, MAX_CALLS, draining).await?;
+    } else {
+        for (position, asked) in open {
+            if state_call::is_one(&turn.agent, &asked.name) {
+                state_call::run(turn, position, asked, position < MAX_CALLS).await?;
+            } else {
+                batch::run(turn, vec![(position, asked)], MAX_CALLS, draining).await?;
+            }
         }
-        if state_call::is_one(&turn.agent, &asked.name) {
-            state_call::run(turn, position, asked, position < MAX_CALLS).await?;
-            continue;
-        }
-        call::run(turn, position, asked, position < MAX_CALLS).await?;
     }
     turn.complete_phase(Phase::Exec, VERSION, &body, (0, 0), Value::Null)
 }

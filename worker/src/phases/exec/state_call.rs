@@ -49,7 +49,7 @@ pub async fn run(turn: &mut Turn, position: usize, asked: RequestedCall, allowed
         let intent = call::intend(turn, &call, true, false);
         turn.pending().tool_calls.push(intent);
     }
-    call::note_outcome(turn, &call, &outcome, 0, false);
+    call::note_outcome(turn, &call, &outcome, None, 0, false);
     turn.say(Message::tool(call.asked.call_id.clone(), outcome.for_model()));
     at_once(turn).await
 }

@@ -1,6 +1,7 @@
 //! What the writer does, one file per transition or group of them.
 
 pub(super) mod agents;
+pub(super) mod breakers;
 pub(super) mod cancel;
 pub(super) mod claim;
 pub(super) mod control;

@@ -141,7 +141,7 @@ pub(super) fn settle(
             (EventName::JobCompleted, completed(unit.change_job(seq)?, result, now))
         }
         Settlement::Retry { error, run_at, delay_ms } => {
-            job.failures += 1;
+            job.failures += i64::from(error.kind.costs_a_retry());
             job.run_at = *run_at;
             job.retry_delay_ms = Some(*delay_ms);
             unit.error(seq, error, now)?;
@@ -158,6 +158,8 @@ pub(super) fn settle(
             match error.handler_word() {
                 Some(HandlerWord::DeadLetter) => job.dead_letter = true,
                 Some(HandlerWord::Discard) => job.dead_letter = false,
+                // Nobody was asked, so the dead letters are where somebody looks (OSSA §2 `escalate`).
+                _ if error.alerts() => job.dead_letter = true,
                 _ => {}
             }
             unit.error(seq, error, now)?;

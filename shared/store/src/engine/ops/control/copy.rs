@@ -149,11 +149,26 @@ async fn calls<S: Session>(
             ToolCallState::Planned.as_str(),
             call.sends,
             call.created_at,
+            call.started_at,
         ));
+        let handled = call.handled.as_ref().map(as_json).transpose()?;
+        let tried: Vec<String> = call.tried.iter().map(as_json).collect::<Result<_, _>>()?;
         if let Some(outcome) = &call.outcome {
             let state = ToolCallState::Settled.as_str();
             let withheld = i64::from(call.withheld);
-            settled.push((id, state, Some(as_json(outcome)?), call.duration_ms, withheld, 0_i64));
+            settled.push((
+                id,
+                state,
+                Some(as_json(outcome)?),
+                call.duration_ms,
+                withheld,
+                0_i64,
+                call.retries,
+                (!tried.is_empty()).then(|| tried.join(",")),
+                handled,
+                call.provider,
+                call.completed_at.unwrap_or(call.created_at),
+            ));
         }
     }
     let mut writes = Writes::default();

@@ -131,7 +131,7 @@ async fn may_repeat<S: Session>(
             && review.kind == ReviewKind::UnknownOutcome
             && review.state == ReviewState::Approved
     });
-    Ok(i64::try_from(approved.count()).unwrap_or(0) >= call.sends)
+    Ok(i64::try_from(approved.count()).unwrap_or(0) >= call.sends - call.retries)
 }
 
 async fn has_tool<S: Session>(

@@ -1,0 +1,304 @@
+//! What an agent does about errors (OSSA §2): handlers, retries within the turn, circuit breakers, and who is asked.
+
+use crate::error::{OssaCode, Strategy};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a document says of errors; the default says nothing, and OSSA's defaults count.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ErrorPolicy {
+    /// Handlers in document order; the first that names a code counts.
+    pub handlers: Vec<ErrorHandler>,
+    /// How failed tool calls are tried again, for capabilities that do not say.
+    pub retry: Option<RetryRule>,
+    /// How failed model calls are tried again within the turn; `None` leaves it to the job's retry policy.
+    pub model_retry: Option<RetryRule>,
+    /// The circuit breaker of tools that do not say.
+    pub breaker: Breaker,
+    /// Who is asked when an error escalates and its handler names nobody.
+    pub escalation: Option<Contact>,
+}
+
+/// What is done about some errors.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ErrorHandler {
+    /// About which; empty is about all.
+    #[serde(default)]
+    pub codes: Vec<OssaCode>,
+    /// What is done.
+    pub strategy: Strategy,
+    /// How often the same is tried again before that.
+    #[serde(default)]
+    pub max_retries: Option<u32>,
+    /// What stands for the output that could not be had.
+    #[serde(default)]
+    pub fallback_value: Option<Value>,
+    /// The capability that is called instead.
+    #[serde(default)]
+    pub fallback_capability: Option<String>,
+    /// Who is asked.
+    #[serde(default)]
+    pub escalation_target: Option<String>,
+}
+
+impl ErrorHandler {
+    /// A handler with this strategy and nothing else.
+    #[must_use]
+    pub fn of(strategy: Strategy) -> Self {
+        Self {
+            codes: Vec::new(),
+            strategy,
+            max_retries: None,
+            fallback_value: None,
+            fallback_capability: None,
+            escalation_target: None,
+        }
+    }
+
+    /// Whether it is about this code.
+    #[must_use]
+    pub fn is_about(&self, code: OssaCode) -> bool {
+        self.codes.is_empty() || self.codes.contains(&code)
+    }
+}
+
+/// How the delay between two tries grows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pause {
+    /// Always the first delay.
+    Fixed,
+    /// By the first delay each time.
+    Linear,
+    /// Twice as long each time.
+    #[default]
+    Exponential,
+}
+
+impl Pause {
+    /// Reads the word of a document; `constant` is another word for fixed.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "fixed" | "constant" => Some(Self::Fixed),
+            "linear" => Some(Self::Linear),
+            "exponential" => Some(Self::Exponential),
+            _ => None,
+        }
+    }
+}
+
+/// How something is tried again within a turn.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RetryRule {
+    /// Tries beyond the first; `None` is what the error's code says.
+    pub retries: Option<u32>,
+    /// How the delay grows.
+    pub pause: Pause,
+    /// The first delay, in milliseconds.
+    pub initial_delay_ms: u64,
+    /// The longest delay, in milliseconds.
+    pub max_delay_ms: u64,
+    /// Only these codes are tried again (OSSA's or ours); empty is all that may be.
+    pub only: Vec<String>,
+}
+
+impl Default for RetryRule {
+    fn default() -> Self {
+        Self {
+            retries: None,
+            pause: Pause::Exponential,
+            initial_delay_ms: 1000,
+            max_delay_ms: 30_000,
+            only: Vec::new(),
+        }
+    }
+}
+
+impl RetryRule {
+    /// The delay before try number `retry` beyond the first (1-based), in milliseconds.
+    #[must_use]
+    pub fn delay_ms(&self, retry: u32) -> u64 {
+        let first = self.initial_delay_ms;
+        let delay = match self.pause {
+            Pause::Fixed => first,
+            Pause::Linear => first.saturating_mul(u64::from(retry)),
+            Pause::Exponential => first.saturating_mul(2_u64.saturating_pow(retry.saturating_sub(1).min(62))),
+        };
+        delay.min(self.max_delay_ms)
+    }
+
+    /// Whether an error with these codes is one that it tries again.
+    #[must_use]
+    pub fn covers(&self, codes: &[&str]) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| codes.contains(&only.as_str()))
+    }
+}
+
+/// When something that keeps failing is left alone for a while (OSSA §1.5, RS-26).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Breaker {
+    /// Whether it counts at all.
+    pub enabled: bool,
+    /// Failures in a row that open it.
+    pub failure_threshold: u32,
+    /// How long it stays open, in milliseconds.
+    pub timeout_ms: u64,
+    /// Tries that are let through after that; all have to succeed to close it.
+    pub half_open_requests: u32,
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self { enabled: true, failure_threshold: 5, timeout_ms: 60_000, half_open_requests: 3 }
+    }
+}
+
+/// What one capability does about errors; it goes before what the agent says.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CapabilityErrors {
+    /// `retry_policy`.
+    pub retry: Option<RetryRule>,
+    /// `error_handling.on_error`, with its fallback.
+    pub handler: Option<ErrorHandler>,
+    /// `circuit_breaker` of the tool.
+    pub breaker: Option<Breaker>,
+}
+
+/// Whom an escalation asks.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Contact {
+    /// Their name; empty is the operator.
+    pub target: String,
+    /// How long they are waited for, in milliseconds; silence is a no. `None` waits for ever.
+    pub timeout_ms: Option<u64>,
+}
+
+/// How turns follow one another (OSSA §4).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TurnChain {
+    /// Whether a turn that asked for tools is followed by another.
+    pub continue_on_tool_use: bool,
+    /// Whether somebody is asked before each turn but the first.
+    pub confirm_between_turns: bool,
+    /// The most tokens that the document itself allows an engagement (`constraints.max_tokens`).
+    pub max_tokens: Option<i64>,
+}
+
+impl Default for TurnChain {
+    fn default() -> Self {
+        Self { continue_on_tool_use: true, confirm_between_turns: false, max_tokens: None }
+    }
+}
+
+/// What follows from the rules about a failed call of a capability.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Remedy {
+    /// How often it may be tried again in all.
+    pub retries: u32,
+    /// How long to wait between tries, and which errors are worth it.
+    pub rule: RetryRule,
+    /// What is done when that is used up; `None` tells the model.
+    pub handler: Option<ErrorHandler>,
+}
+
+impl ErrorPolicy {
+    /// Who is asked when this code escalates: whom its handler names, else whom the agent names.
+    #[must_use]
+    pub fn contact(&self, code: OssaCode) -> Option<Contact> {
+        let named = self.handler(code).and_then(|handler| handler.escalation_target.clone());
+        let timeout_ms = self.escalation.as_ref().and_then(|contact| contact.timeout_ms);
+        named.map(|target| Contact { target, timeout_ms }).or_else(|| self.escalation.clone())
+    }
+
+    /// The first handler about this code.
+    #[must_use]
+    pub fn handler(&self, code: OssaCode) -> Option<&ErrorHandler> {
+        self.handlers.iter().find(|handler| handler.is_about(code))
+    }
+
+    /// What is done about an error of a call. What the capability says goes before what the agent says, which goes
+    /// before OSSA's defaults.
+    #[must_use]
+    pub fn remedy(&self, own: &CapabilityErrors, code: OssaCode) -> Remedy {
+        let rule = own.retry.clone().or_else(|| self.retry.clone()).unwrap_or_default();
+        let handler = own
+            .handler
+            .clone()
+            .filter(|handler| handler.is_about(code))
+            .or_else(|| self.handler(code).cloned());
+        let said = handler.as_ref().and_then(|handler| handler.max_retries).or(rule.retries);
+        let retries = match handler.as_ref().map(|handler| handler.strategy) {
+            None | Some(Strategy::Retry) => said.unwrap_or_else(|| code.retries()),
+            // Another strategy comes at once, unless the document asks for tries before it.
+            Some(_) => said.unwrap_or(0),
+        };
+        let tried = matches!(code, OssaCode::ToolError | OssaCode::ToolTimeout | OssaCode::RateLimited);
+        let handler = handler.filter(|handler| handler.strategy != Strategy::Retry || has_more(handler));
+        Remedy { retries: if tried { retries } else { 0 }, rule, handler }
+    }
+}
+
+/// Whether a handler that retries says what comes after that.
+fn has_more(handler: &ErrorHandler) -> bool {
+    handler.fallback_value.is_some() || handler.fallback_capability.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// RS-25, OSSA §2: 3 more tries for TOOL_ERROR, 2 for TOOL_TIMEOUT, none for arguments that do not fit.
+    #[test]
+    fn defaults_are_ossas() {
+        let policy = ErrorPolicy::default();
+        let retries = |code| policy.remedy(&CapabilityErrors::default(), code).retries;
+        assert_eq!(
+            (
+                retries(OssaCode::ToolError),
+                retries(OssaCode::ToolTimeout),
+                retries(OssaCode::SchemaViolation)
+            ),
+            (3, 2, 0)
+        );
+        let delays: Vec<u64> = (1..=7).map(|n| RetryRule::default().delay_ms(n)).collect();
+        assert_eq!(delays, [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
+        let linear = RetryRule { pause: Pause::Linear, ..RetryRule::default() };
+        let fixed = RetryRule { pause: Pause::Fixed, ..RetryRule::default() };
+        assert_eq!((linear.delay_ms(3), fixed.delay_ms(3)), (3000, 1000));
+    }
+
+    /// RS-50: a handler replaces the default, the capability's own goes first, and tries come only where asked for.
+    #[test]
+    fn the_nearest_handler_counts() {
+        let skip = ErrorHandler { codes: vec![OssaCode::ToolTimeout], ..ErrorHandler::of(Strategy::Skip) };
+        let policy = ErrorPolicy { handlers: vec![skip], ..ErrorPolicy::default() };
+        let none = CapabilityErrors::default();
+        let remedy = policy.remedy(&none, OssaCode::ToolTimeout);
+        assert_eq!((remedy.retries, remedy.handler.map(|h| h.strategy)), (0, Some(Strategy::Skip)));
+        assert_eq!(policy.remedy(&none, OssaCode::ToolError).handler, None);
+        let own = CapabilityErrors {
+            retry: Some(RetryRule { retries: Some(1), ..RetryRule::default() }),
+            handler: Some(ErrorHandler {
+                fallback_value: Some(json!(7)),
+                ..ErrorHandler::of(Strategy::Fallback)
+            }),
+            breaker: None,
+        };
+        let remedy = policy.remedy(&own, OssaCode::ToolTimeout);
+        assert_eq!((remedy.retries, remedy.handler.unwrap().fallback_value), (1, Some(json!(7))));
+    }
+
+    #[test]
+    fn a_rule_may_be_about_some_codes_only() {
+        let rule = RetryRule { only: vec!["TOOL_TIMEOUT".into()], ..RetryRule::default() };
+        assert!(rule.covers(&["AGENT_TOOL_TIMEOUT", "TOOL_TIMEOUT"]) && !rule.covers(&["TOOL_ERROR"]));
+    }
+}

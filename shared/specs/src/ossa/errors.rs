@@ -1,0 +1,136 @@
+//! What a manifest says of errors (OSSA runtime semantics §2): handlers, retries, circuit breakers, who is asked, and how turns
+//! follow one another.
+//!
+//! The runtime semantics define handlers and give them no place in a manifest; `spec.error_handlers` and
+//! `spec.reliability.error_handlers` are read. `max_attempts` counts the first try, `max_retries` does not.
+
+use super::limits::milliseconds;
+use crate::tree::Node;
+use turnstone_domain::agent::errors::{
+    Breaker, CapabilityErrors, Contact, ErrorHandler, ErrorPolicy, Pause, RetryRule, TurnChain,
+};
+use turnstone_domain::error::{OssaCode, Strategy};
+
+/// The errors of a call that `error_handling` of a capability is about.
+const OF_CALLS: [OssaCode; 4] =
+    [OssaCode::ToolError, OssaCode::ToolTimeout, OssaCode::RateLimited, OssaCode::CircuitOpen];
+
+/// Reads what concerns the whole agent.
+pub(super) fn policy(root: &Node) -> ErrorPolicy {
+    let at = |path: &[&str]| root.get("spec").and_then(|spec| spec.at_path(path));
+    let listed = [at(&["error_handlers"]), at(&["reliability", "error_handlers"])];
+    let handlers = listed.into_iter().flatten().flat_map(Node::items).filter_map(handler).collect();
+    ErrorPolicy {
+        handlers,
+        retry: at(&["reliability", "retry"]).map(retry),
+        model_retry: at(&["llm", "retry_config"]).map(retry),
+        breaker: at(&["reliability", "circuit_breaker"])
+            .map_or_else(Breaker::default, |node| breaker(node, Breaker::default())),
+        escalation: contact(at(&["autonomy", "escalation_policy"]), at(&["safety", "human_in_loop"])),
+    }
+}
+
+/// Reads what concerns one capability: what it says itself goes before what its tool says.
+pub(super) fn of_capability(tool: &Node, own: &Node) -> CapabilityErrors {
+    let said = |key: &str| own.get(key).or_else(|| tool.get(key));
+    // A tool that says something of a breaker has it off unless it says so, as the schema has it.
+    let off = Breaker { enabled: false, ..Breaker::default() };
+    CapabilityErrors {
+        retry: said("retry_policy").map(retry),
+        handler: said("error_handling").and_then(handling),
+        breaker: said("circuit_breaker").map(|node| breaker(node, off)),
+    }
+}
+
+/// Whether calls of a tool may run beside others.
+pub(super) fn is_parallel(tool: &Node) -> bool {
+    let flag = |path: &[&str]| tool.at_path(path).and_then(Node::flag);
+    flag(&["parallel"]).or_else(|| flag(&["config", "parallel"])).unwrap_or(false)
+}
+
+/// Reads `turn_chain`, and the tokens that the document itself allows.
+pub(super) fn chain(root: &Node, max_tokens: Option<i64>) -> TurnChain {
+    let flag = |key: &str| root.at_path(&["spec", "turn_chain", key]).and_then(Node::flag);
+    TurnChain {
+        continue_on_tool_use: flag("continue_on_tool_use").unwrap_or(true),
+        confirm_between_turns: flag("confirm_between_turns").unwrap_or(false),
+        max_tokens,
+    }
+}
+
+fn handler(node: &Node) -> Option<ErrorHandler> {
+    let text = |key: &str| node.get(key).and_then(Node::text);
+    let codes = node.get("error_codes").map(Node::items).unwrap_or_default();
+    Some(ErrorHandler {
+        codes: codes.iter().filter_map(|code| OssaCode::parse(code.text()?)).collect(),
+        max_retries: count(node, "max_retries"),
+        fallback_value: node.get("fallback_value").map(Node::to_json),
+        fallback_capability: text("fallback_capability").or_else(|| text("fallback_tool")).map(str::to_owned),
+        escalation_target: text("escalation_target").map(str::to_owned),
+        ..ErrorHandler::of(Strategy::parse(text("strategy")?)?)
+    })
+}
+
+/// `error_handling` of a capability. `fail` is what happens anyway: the call fails, and the model is told.
+fn handling(node: &Node) -> Option<ErrorHandler> {
+    let fallback = node.get("fallback_capability").and_then(Node::text).map(str::to_owned);
+    let strategy = match node.get("on_error").and_then(Node::text) {
+        Some("ignore") => Strategy::Skip,
+        Some("retry") => Strategy::Retry,
+        Some("fallback") => Strategy::Fallback,
+        None if fallback.is_some() => Strategy::Fallback,
+        _ => return None,
+    };
+    let fallback = fallback.filter(|_| strategy == Strategy::Fallback);
+    Some(ErrorHandler {
+        codes: OF_CALLS.to_vec(),
+        fallback_capability: fallback,
+        ..ErrorHandler::of(strategy)
+    })
+}
+
+fn retry(node: &Node) -> RetryRule {
+    let rule = RetryRule::default();
+    let text = |key: &str| node.get(key).and_then(Node::text);
+    let ms = |key: &str| node.get(key).and_then(Node::integer).and_then(|ms| u64::try_from(ms).ok());
+    let attempts = count(node, "max_attempts").map(|attempts| attempts.saturating_sub(1));
+    let only = node.get("retryable_errors").map(Node::items).unwrap_or_default();
+    RetryRule {
+        retries: count(node, "max_retries").or(attempts),
+        pause: text("backoff_strategy")
+            .or_else(|| text("backoff"))
+            .and_then(Pause::parse)
+            .unwrap_or(rule.pause),
+        initial_delay_ms: ms("initial_delay_ms").unwrap_or(rule.initial_delay_ms),
+        max_delay_ms: ms("max_delay_ms").unwrap_or(rule.max_delay_ms),
+        only: only.iter().filter_map(Node::text).map(str::to_owned).collect(),
+    }
+}
+
+fn breaker(node: &Node, default: Breaker) -> Breaker {
+    let seconds = node.get("timeout_seconds").and_then(Node::number).filter(|seconds| *seconds > 0.0);
+    Breaker {
+        enabled: node.get("enabled").and_then(Node::flag).unwrap_or(default.enabled),
+        failure_threshold: count(node, "failure_threshold").unwrap_or(default.failure_threshold),
+        timeout_ms: seconds.map_or(default.timeout_ms, milliseconds),
+        half_open_requests: count(node, "half_open_requests")
+            .or_else(|| count(node, "success_threshold"))
+            .unwrap_or(default.half_open_requests),
+    }
+}
+
+/// Who is asked: `autonomy.escalation_policy` with a name in it, or anybody when `safety.human_in_loop` is enabled.
+fn contact(escalation: Option<&Node>, human: Option<&Node>) -> Option<Contact> {
+    let seconds = |node: &Node| node.get("timeout_seconds").and_then(Node::number);
+    let timeout = |node: &Node| seconds(node).filter(|seconds| *seconds > 0.0).map(milliseconds);
+    if let Some(node) = escalation.filter(|node| !node.entries().is_empty()) {
+        let named = ["target", "escalation_target", "contact"].iter().find_map(|key| node.get(key)?.text());
+        return Some(Contact { target: named.unwrap_or_default().to_owned(), timeout_ms: timeout(node) });
+    }
+    let human = human.filter(|node| node.get("enabled").and_then(Node::flag) == Some(true))?;
+    Some(Contact { target: String::new(), timeout_ms: timeout(human) })
+}
+
+fn count(node: &Node, key: &str) -> Option<u32> {
+    node.get(key).and_then(Node::integer).and_then(|number| u32::try_from(number).ok())
+}

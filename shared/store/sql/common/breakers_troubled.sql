@@ -1,0 +1,2 @@
+-- What is not well.
+SELECT name, failures, open_until FROM breakers

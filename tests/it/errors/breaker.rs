@@ -1,0 +1,88 @@
+//! What fails too often is left alone for a while, by the whole fleet (RS-26, RS-47; facts §6.2 case 5).
+
+use super::{attempts, desk, run};
+use serde_json::json;
+use turnstone_tests::{Backend, Fleet};
+
+/// Nothing is tried again, so each job is one try.
+const ONCE: &str = "  tools: [{type: http, name: search, retry_policy: {max_attempts: 1}}]";
+
+async fn one_call(fleet: &Fleet) -> serde_json::Value {
+    let (id, done) = run(fleet).await;
+    assert_eq!(done["state"], "completed", "{done:#}");
+    attempts(fleet, &id).await[0]["outcome"].clone()
+}
+
+/// RS-26, facts §6.2 case 5: the fifth failure in a row opens it; then no request leaves, from any engagement, any process,
+/// nor after a restart; after its timeout three calls find out, and close it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_fifth_failure_opens_it_for_every_engagement_and_process() {
+    for backend in Backend::ALL {
+        let mut fleet = desk(Fleet::builder().on(backend), ONCE, &["search"]).await;
+        fleet.tools.fail("search", 5);
+        for _ in 0..5 {
+            assert_eq!(one_call(&fleet).await["ossa_code"], "TOOL_ERROR");
+        }
+        let refused = one_call(&fleet).await;
+        assert_eq!((&refused["code"], &refused["ossa_code"]), (&json!("OSSA_CIRCUIT_OPEN"), &json!("CIRCUIT_OPEN")));
+        assert_eq!((&refused["invoked"], &refused["retry_after_ms"]), (&json!(false), &json!(60_000)), "{refused:#}");
+        assert_eq!(fleet.tools.calls().len(), 5);
+        // Another process, and one that has never seen a failure.
+        fleet.stop_workers().await;
+        fleet.add_worker(4);
+        assert_eq!(one_call(&fleet).await["ossa_code"], "CIRCUIT_OPEN");
+        assert_eq!(fleet.tools.calls().len(), 5);
+        fleet.clock.advance_ms(60_000);
+        for _ in 0..3 {
+            assert_eq!(one_call(&fleet).await["status"], "success");
+        }
+        assert_eq!(fleet.number("SELECT count(*) FROM breakers").await, 0, "it is closed, and costs nothing");
+        fleet.end().await;
+    }
+}
+
+/// RS-26: a failure while it is half-open opens it again; a success before the fifth failure forgets the others.
+#[tokio::test]
+async fn a_failed_probe_opens_it_again_and_a_success_starts_anew() {
+    let fleet = desk(Fleet::builder(), ONCE, &["search"]).await;
+    fleet.tools.fail("search", 4);
+    for _ in 0..4 {
+        one_call(&fleet).await;
+    }
+    assert_eq!(one_call(&fleet).await["status"], "success");
+    fleet.tools.fail("search", 6);
+    for _ in 0..5 {
+        assert_eq!(one_call(&fleet).await["ossa_code"], "TOOL_ERROR");
+    }
+    fleet.clock.advance_ms(60_000);
+    assert_eq!(one_call(&fleet).await["ossa_code"], "TOOL_ERROR", "the probe");
+    assert_eq!(one_call(&fleet).await["ossa_code"], "CIRCUIT_OPEN");
+    assert_eq!(fleet.tools.calls().len(), 11);
+    fleet.end().await;
+}
+
+/// RS-26, RS-50: CIRCUIT_OPEN takes the fallback that the document gives, with no request to what is open.
+#[tokio::test]
+async fn an_open_breaker_takes_the_fallback() {
+    let spec = "  tools:\n    - {type: http, name: broken, retry_policy: {max_attempts: 1}, circuit_breaker: {enabled: true, \
+                failure_threshold: 1}, error_handling: {on_error: fallback, fallback_capability: search}}\n    - {type: http, name: search}";
+    let fleet = desk(Fleet::builder(), spec, &["broken"]).await;
+    for job in 1..=3 {
+        assert_eq!(one_call(&fleet).await["status"], "success");
+        assert_eq!((fleet.tools.calls_of("broken"), fleet.tools.calls_of("search")), (1, job));
+    }
+    fleet.end().await;
+}
+
+/// RS-26: a tool's own section has it off unless it says so; the agent's has it on.
+#[tokio::test]
+async fn a_breaker_that_is_off_never_opens() {
+    let spec = "  reliability: {circuit_breaker: {enabled: false}}\n".to_owned() + ONCE;
+    let fleet = desk(Fleet::builder(), &spec, &["search"]).await;
+    fleet.tools.fail("search", 7);
+    for _ in 0..7 {
+        assert_eq!(one_call(&fleet).await["ossa_code"], "TOOL_ERROR");
+    }
+    assert_eq!(fleet.number("SELECT count(*) FROM breakers").await, 0);
+    fleet.end().await;
+}

@@ -1,0 +1,182 @@
+//! How turns follow one another, and where they end (RS-18, RS-40, RS-41, OSSA §4; facts §6.2 cases 1 and 10).
+
+use super::{answer, open_review, push, register};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use turnstone_domain::JobState;
+use turnstone_tests::{Backend, Fleet, Reply, model_server};
+
+/// A model that always asks for a tool when it has one, and all the same when it has not.
+async fn insatiable(backend: Backend, spec: &str) -> Fleet {
+    let fleet = Fleet::builder().on(backend).model(|_| Reply::call("search", json!({}))).start().await;
+    register(&fleet, &format!("  tools: [{{type: http, name: search}}]\n{spec}")).await;
+    fleet
+}
+
+/// RS-41, RS-40, facts §6.2 case 1: exactly `max_turns` model calls, no attempt after that, and an escalation that can be seen:
+/// nobody is named, so the dead letters have it.
+#[tokio::test]
+async fn max_turns_is_exact_and_escalates_to_the_dead_letters() {
+    for backend in Backend::ALL {
+        let fleet = insatiable(backend, "  constraints: {max_turns: 3}").await;
+        let id = push(&fleet).await;
+        let done = fleet.settled(&id).await;
+        assert_eq!((&done["state"], &done["error"]["code"]), (&json!("discarded"), &json!("OSSA_MAX_TURNS_EXCEEDED")));
+        let details = &done["error"]["details"];
+        assert_eq!((&details["ossa_code"], &details["recoverable"]), (&json!("MAX_TURNS_EXCEEDED"), &json!(true)), "{done:#}");
+        assert_eq!(details["escalation"]["type"], "alert");
+        assert_eq!((fleet.models.calls().len(), fleet.tools.calls().len()), (3, 3));
+        let dead = fleet.get("/ojs/v1/dead-letter").await;
+        assert!(dead.to_string().contains(&id), "{dead:#}");
+        assert!(fleet.event_names(&id).await.contains(&"error.escalated".to_owned()));
+        let ids = fleet.number("SELECT count(*) FROM checkpoints WHERE phase = 0").await;
+        assert_eq!(ids, 3);
+        fleet.end().await;
+    }
+}
+
+/// RS-41, D2: whoever is named grants as many turns again, or ends it.
+#[tokio::test]
+async fn max_turns_asks_whom_the_document_names() {
+    for (verb, calls) in [("approve", 4), ("reject", 2)] {
+        let spec = "  constraints: {max_turns: 2}\n  autonomy: {escalation_policy: {target: ann}}";
+        let fleet = insatiable(Backend::Sqlite, spec).await;
+        let id = push(&fleet).await;
+        fleet.wait_for(&id, &[JobState::Pending]).await;
+        assert_eq!(fleet.models.calls().len(), 2);
+        let review = open_review(&fleet).await;
+        assert_eq!((&review["kind"], &review["reviewer"]), (&json!("escalation"), &json!("ann")));
+        assert_eq!(review["question"]["error"]["ossa_code"], "MAX_TURNS_EXCEEDED", "{review:#}");
+        let engagement = fleet.engagement_of(&id).await;
+        let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
+        assert_eq!(audit["reviews"][0]["kind"], "escalation", "RS-27: the audit shows it: {audit:#}");
+        answer(&fleet, &review, verb).await;
+        fleet.models.seen(calls).await;
+        let done = match verb {
+            // The next block is used up as well.
+            "approve" => fleet.until("the next question", async || {
+                fleet.get("/reviews?state=open").await["items"].as_array().is_some_and(|open| open.len() == 1)
+            }),
+            _ => fleet.until("the end", async || fleet.job(&id).await["state"] == "discarded"),
+        };
+        done.await;
+        assert_eq!(fleet.models.calls().len(), calls);
+        if verb == "reject" {
+            let done = fleet.job(&id).await;
+            assert_eq!(done["error"]["code"], "OSSA_MAX_TURNS_EXCEEDED", "{done:#}");
+            assert!(done["error"]["message"].as_str().unwrap().contains("because"), "{done:#}");
+        }
+        fleet.end().await;
+    }
+}
+
+/// RS-41: a final answer in the last turn is a success.
+#[tokio::test]
+async fn an_answer_in_the_last_turn_is_a_success() {
+    let fleet = Fleet::builder()
+        .model(|request: &Value| match model_server::outcomes(request) {
+            0..2 => Reply::call("search", json!({})),
+            _ => Reply::text("at last"),
+        })
+        .start()
+        .await;
+    register(&fleet, "  tools: [{type: http, name: search}]\n  constraints: {max_turns: 3}").await;
+    let id = push(&fleet).await;
+    assert_eq!(fleet.settled(&id).await["result"], "at last");
+    fleet.end().await;
+}
+
+/// OSSA §4: after `max_tool_turns` the model is asked without tools; asking for one all the same is MAX_TURNS_EXCEEDED.
+#[tokio::test]
+async fn after_max_tool_turns_an_answer_is_due() {
+    let fleet = insatiable(Backend::Sqlite, "  turn_chain: {max_tool_turns: 2}").await;
+    let id = push(&fleet).await;
+    let done = fleet.settled(&id).await;
+    assert_eq!(done["error"]["code"], "OSSA_MAX_TURNS_EXCEEDED", "{done:#}");
+    let offered: Vec<bool> = fleet.models.calls().iter().map(|call| call.request["tools"].is_array()).collect();
+    assert_eq!((offered, fleet.tools.calls().len()), (vec![true, true, false], 2));
+    fleet.end().await;
+}
+
+/// OSSA §4: without `continue_on_tool_use` the turn that asked for tools is the last one.
+#[tokio::test]
+async fn a_turn_that_asked_for_tools_may_be_the_last() {
+    let fleet = insatiable(Backend::Sqlite, "  turn_chain: {continue_on_tool_use: false}").await;
+    let id = push(&fleet).await;
+    let done = fleet.settled(&id).await;
+    assert_eq!((&done["state"], fleet.models.calls().len()), (&json!("completed"), 1), "{done:#}");
+    assert_eq!((fleet.tools.calls().len(), done["ext_agent_tool_results"].as_array().unwrap().len()), (1, 1));
+    fleet.end().await;
+}
+
+/// OSSA §4: `confirm_between_turns` parks before each turn but the first; no ends the job.
+#[tokio::test]
+async fn turns_may_have_to_be_confirmed() {
+    let fleet = insatiable(Backend::Sqlite, "  turn_chain: {confirm_between_turns: true}").await;
+    let id = push(&fleet).await;
+    for turn in 1..=3 {
+        fleet.wait_for(&id, &[JobState::Pending]).await;
+        assert_eq!((fleet.models.calls().len(), fleet.tools.calls().len()), (turn, turn));
+        let review = open_review(&fleet).await;
+        assert_eq!((&review["kind"], &review["question"]["turn"]), (&json!("confirmation"), &json!(turn)));
+        answer(&fleet, &review, if turn < 3 { "approve" } else { "reject" }).await;
+        if turn < 3 {
+            fleet.models.seen(turn + 1).await;
+        }
+    }
+    let done = fleet.wait_for(&id, &super::ENDED).await;
+    assert_eq!((&done["state"], &done["error"]["code"]), (&json!("discarded"), &json!("OSSA_POLICY_VIOLATION")));
+    assert_eq!(fleet.models.calls().len(), 3);
+    assert_eq!(done["errors"].as_array().unwrap().len(), 1, "parking is no failure");
+    fleet.end().await;
+}
+
+/// RS-18: the tokens that the document itself allows are OSSA's limit: it escalates, and no attempt follows.
+#[tokio::test]
+async fn the_documents_own_token_limit_escalates() {
+    let fleet = insatiable(Backend::Sqlite, "  llm: {provider: openai, model: m, maxTokens: 10}\n  constraints: {max_tokens: 900}").await;
+    let id = push(&fleet).await;
+    let done = fleet.settled(&id).await;
+    assert_eq!((&done["state"], &done["error"]["code"]), (&json!("discarded"), &json!("OSSA_MAX_TOKENS_EXCEEDED")), "{done:#}");
+    assert_eq!(done["error"]["details"]["escalation"]["type"], "alert");
+    let used = done["ext_agent_tokens_used"].as_i64().unwrap();
+    assert!(used <= 900 && used > 0, "{used}");
+    fleet.end().await;
+}
+
+/// RS-40: each turn has an interaction id of its own, also when turns run under several leases.
+#[tokio::test]
+async fn interaction_ids_are_never_repeated() {
+    let fleet = insatiable(Backend::Sqlite, "  constraints: {max_turns: 4}\n  turn_chain: {confirm_between_turns: true}").await;
+    let id = push(&fleet).await;
+    for turn in 1..=3 {
+        fleet.models.seen(turn).await;
+        fleet.wait_for(&id, &[JobState::Pending]).await;
+        let review = open_review(&fleet).await;
+        answer(&fleet, &review, "approve").await;
+    }
+    fleet.wait_for(&id, &super::ENDED).await;
+    let engagement = fleet.engagement_of(&id).await;
+    let checkpoints = fleet.get(&format!("/engagements/{engagement}/checkpoints?body=true")).await;
+    let rows = checkpoints["checkpoints"].as_array().or_else(|| checkpoints["items"].as_array()).unwrap().clone();
+    let ids: HashSet<String> = rows
+        .iter()
+        .filter_map(|row| row["body"]["interaction_id"].as_str().map(str::to_owned))
+        .collect();
+    assert_eq!(ids.len(), 4, "{checkpoints:#}");
+    fleet.end().await;
+}
+
+/// facts §6.2 case 10: a limit that the schema forgets is accepted, a misspelt one is not.
+#[tokio::test]
+async fn a_misspelt_limit_is_refused() {
+    let fleet = Fleet::builder().start().await;
+    let send = async |limit: &str| {
+        let source = super::manifest(&format!("  constraints: {{{limit}: 3}}"));
+        fleet.send(Method::POST, "/agents", source).await.0
+    };
+    assert!(send("max_turns").await.is_success());
+    assert_eq!(send("max_trns").await.as_u16(), 422);
+    fleet.end().await;
+}

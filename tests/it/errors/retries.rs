@@ -1,0 +1,148 @@
+//! Failed calls are tried again within the turn (RS-20, RS-21, RS-25, RS-27, RS-45).
+
+use super::{attempts, desk, push, register, run, tool};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use turnstone_domain::JobState;
+use turnstone_tests::{Backend, Fleet, Reply};
+
+/// RS-25, RS-27, facts §6.2 case 2: three failures and then a success are one call with three retries.
+#[tokio::test]
+async fn a_tool_that_fails_three_times_succeeds_with_three_retries() {
+    for backend in Backend::ALL {
+        let spec = format!("  tools:\n{}", tool("search", ""));
+        let fleet = desk(Fleet::builder().on(backend), &spec, &["search"]).await;
+        fleet.tools.fail("search", 3);
+        let (id, done) = run(&fleet).await;
+        assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!("done")), "{done:#}");
+        let calls = fleet.tools.calls();
+        let keys: HashSet<&str> = calls.iter().map(|call| call.key.as_str()).collect();
+        assert_eq!((calls.len(), keys.len()), (4, 1), "each try has the call's own key");
+        let attempts = attempts(&fleet, &id).await;
+        let call = &attempts[0];
+        assert_eq!((&call["retries"], &call["sends"]), (&json!(3), &json!(4)), "{call:#}");
+        assert_eq!(call["outcome"]["status"], "success");
+        let tried = call["tried"].as_array().unwrap();
+        assert_eq!(tried.len(), 3);
+        assert!(tried.iter().all(|tried| tried["code"] == "AGENT_TOOL_EXECUTION_FAILED"), "{call:#}");
+        assert!(call["started_at"].is_string() && call["completed_at"].is_string(), "{call:#}");
+        let events = fleet.event_names(&id).await;
+        assert_eq!(events.iter().filter(|name| *name == "tool.retrying").count(), 3);
+        assert_eq!(events.iter().filter(|name| *name == "tool.called").count(), 1);
+        fleet.end().await;
+    }
+}
+
+/// RS-25, facts §6.2 case 2: after the fourth failure the model is told, and the turn goes on.
+#[tokio::test]
+async fn a_fourth_failure_is_told_to_the_model() {
+    let spec = format!("  tools:\n{}", tool("search", ""));
+    let fleet = desk(Fleet::builder(), &spec, &["search"]).await;
+    fleet.tools.fail("search", 4);
+    let (id, done) = run(&fleet).await;
+    assert_eq!(done["state"], "completed", "{done:#}");
+    assert_eq!(fleet.tools.calls().len(), 4);
+    let outcome = attempts(&fleet, &id).await[0]["outcome"].clone();
+    assert_eq!((&outcome["status"], &outcome["ossa_code"]), (&json!("error"), &json!("TOOL_ERROR")));
+    assert_eq!((&outcome["recoverable"], &outcome["type"]), (&json!(true), &json!("agent.tool")), "{outcome:#}");
+    let told = fleet.models.calls()[1].request["messages"].to_string();
+    assert!(told.contains("AGENT_TOOL_EXECUTION_FAILED") && told.contains("500"), "{told}");
+    fleet.end().await;
+}
+
+/// RS-25: what the manifest says counts: `max_attempts` is every invocation, the first included.
+#[tokio::test]
+async fn the_manifest_says_how_often() {
+    let spec = "  tools:\n    - {type: http, name: search, capabilities: [{name: search, retry_policy: \
+                {max_attempts: 2, initial_delay_ms: 1}}]}";
+    let fleet = desk(Fleet::builder(), spec, &["search"]).await;
+    fleet.tools.fail("search", 9);
+    run(&fleet).await;
+    assert_eq!(fleet.tools.calls().len(), 2);
+    fleet.end().await;
+}
+
+/// RS-25: a timeout is tried twice more, and only where a request that may have been done can be repeated.
+#[tokio::test]
+async fn a_timeout_is_tried_twice_more_unless_it_may_have_had_its_effect() {
+    let spec = format!(
+        "  tools:\n{}{}",
+        tool("hang", ", timeout_ms: 20"),
+        tool("book", ", timeout_ms: 20, circuit_breaker: {enabled: false}")
+    );
+    let fleet = desk(Fleet::builder(), &spec, &["hang", "book"]).await;
+    let gate = turnstone_tests::Gate::default();
+    fleet.tools.hold(&gate);
+    let (id, done) = run(&fleet).await;
+    assert_eq!(done["state"], "completed", "{done:#}");
+    assert_eq!((fleet.tools.calls_of("hang"), fleet.tools.calls_of("book")), (3, 1));
+    let attempts = attempts(&fleet, &id).await;
+    assert_eq!((&attempts[0]["retries"], &attempts[1]["retries"]), (&json!(2), &json!(0)));
+    assert_eq!(attempts[1]["outcome"]["status"], "timeout", "{:#}", attempts[1]);
+    fleet.end().await;
+}
+
+/// RS-21, RS-45: arguments that do not fit are told to the model, and the tool never hears of them.
+#[tokio::test]
+async fn wrong_arguments_are_never_sent() {
+    let spec = "  tools:\n    - {type: http, name: search, input_schema: {type: object, properties: {n: {type: string}}}}";
+    let fleet = desk(Fleet::builder(), spec, &["search"]).await;
+    let (id, done) = run(&fleet).await;
+    assert_eq!(done["state"], "completed", "{done:#}");
+    assert_eq!(fleet.tools.calls().len(), 0);
+    let outcome = attempts(&fleet, &id).await[0]["outcome"].clone();
+    assert_eq!((&outcome["code"], &outcome["ossa_code"]), (&json!("SCHEMA_VIOLATION"), &json!("SCHEMA_VIOLATION")));
+    assert_eq!(outcome["recoverable"], false, "{outcome:#}");
+    fleet.end().await;
+}
+
+/// RS-20: every call has an id of its own, over all turns.
+#[tokio::test]
+async fn every_call_has_an_id_of_its_own() {
+    let fleet = Fleet::builder()
+        .model(|request: &Value| match turnstone_tests::model_server::outcomes(request) {
+            0..6 => Reply::Calls(vec![("search".to_owned(), json!({})), ("search".to_owned(), json!({}))], (1, 1)),
+            _ => Reply::text("done"),
+        })
+        .start()
+        .await;
+    register(&fleet, "  tools: [{type: http, name: search}]").await;
+    let (_, done) = run(&fleet).await;
+    assert_eq!(done["state"], "completed", "{done:#}");
+    let keys: HashSet<String> = fleet.tools.calls().into_iter().map(|call| call.key).collect();
+    assert_eq!(keys.len(), 6);
+    fleet.end().await;
+}
+
+/// RS-25, RS-27: a worker that is killed between two tries leaves the count behind, and the next one goes on with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tries_survive_a_kill() {
+    for backend in Backend::ALL {
+        // The tries wait a day for each other: only a new worker goes on at once.
+        let spec = "  tools:\n    - {type: http, name: book, retry_policy: {max_attempts: 4, initial_delay_ms: 3600000, \
+                    max_delay_ms: 60000}}";
+        let fleet = desk(Fleet::builder().on(backend).workers(0), spec, &["book"]).await;
+        fleet.tools.fail("book", 2);
+        let id = push(&fleet).await;
+        for failed in 1..=2 {
+            let mut worker = crate::crash::spawn(&fleet, 2, None);
+            fleet
+                .until("the failed try is journalled", async || {
+                    let sql = format!("SELECT count(*) FROM tool_calls WHERE retries = {failed}");
+                    fleet.number(&sql).await == 1
+                })
+                .await;
+            worker.start_kill().unwrap();
+            worker.wait().await.unwrap();
+            fleet.release_all().await;
+        }
+        let last = crate::crash::spawn(&fleet, 2, None);
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Pending, JobState::Discarded]).await;
+        drop(last);
+        assert_eq!(done["state"], "completed", "a known failure asks nobody: {done:#}");
+        assert_eq!(fleet.tools.calls().len(), 3);
+        let call = attempts(&fleet, &id).await[0].clone();
+        assert_eq!((&call["retries"], &call["sends"]), (&json!(2), &json!(3)), "{call:#}");
+        fleet.end().await;
+    }
+}

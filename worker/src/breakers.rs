@@ -1,0 +1,99 @@
+//! What this worker knows of the fleet's circuit breakers (RS-26, RS-47). While all is well, a look at them is shared by every
+//! call of this process and costs none of them a round trip of its own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+use turnstone_domain::agent::errors::Breaker;
+use turnstone_domain::{Clock, Timestamp};
+use turnstone_store::StoreError;
+use turnstone_store::breakers::{BreakerKey, Breakers, Passage};
+
+/// How old what is known of other processes' breakers may be.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The breakers as this worker knows them. Without a keeper none ever opens.
+#[derive(Default)]
+pub struct BreakerWatch {
+    keeper: Option<Arc<dyn Breakers>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    looked: Option<Instant>,
+    /// What is not well, and until when it is open.
+    troubled: HashMap<BreakerKey, Option<Timestamp>>,
+}
+
+impl BreakerWatch {
+    /// A watch over the breakers of this keeper.
+    #[must_use]
+    pub fn new(keeper: Arc<dyn Breakers>) -> Self {
+        Self { keeper: Some(keeper), known: Mutex::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a call may be made. A store that does not answer lets it through: nothing is known against it.
+    pub async fn pass(&self, clock: &dyn Clock, key: &BreakerKey, rule: &Breaker) -> Passage {
+        let Some(keeper) = self.keeper.as_deref().filter(|_| rule.enabled) else { return Passage::Free };
+        self.look(keeper).await;
+        let Some(open_until) = self.known().troubled.get(key).copied().flatten() else {
+            return Passage::Free;
+        };
+        let now = clock.now();
+        if now < open_until {
+            return Passage::Refused { until: open_until };
+        }
+        told(keeper.pass(key, rule, now).await).unwrap_or(Passage::Free)
+    }
+
+    /// Counts a failure; returns until when the breaker is open now, if it is.
+    pub async fn failed(&self, clock: &dyn Clock, key: &BreakerKey, rule: &Breaker) -> Option<Timestamp> {
+        let keeper = self.keeper.as_deref().filter(|_| rule.enabled)?;
+        let open_until = told(keeper.failed(key, rule, clock.now()).await)?;
+        self.known().troubled.insert(key.clone(), open_until);
+        open_until
+    }
+
+    /// Counts a success. What was well stays well, and nothing is written.
+    pub async fn succeeded(&self, clock: &dyn Clock, key: &BreakerKey, rule: &Breaker, probe: bool) {
+        let Some(keeper) = self.keeper.as_deref().filter(|_| rule.enabled) else { return };
+        if !probe && !self.known().troubled.contains_key(key) {
+            return;
+        }
+        if told(keeper.succeeded(key, rule, probe, clock.now()).await).is_some() {
+            let mut known = self.known();
+            // Whether a probe closed it is looked up with the next call.
+            known.looked = if probe { None } else { known.looked };
+            if !probe {
+                known.troubled.remove(key);
+            }
+        }
+    }
+
+    /// Looks at all of them, unless somebody in this process has just done so.
+    async fn look(&self, keeper: &dyn Breakers) {
+        {
+            let mut known = self.known();
+            if known.looked.is_some_and(|at| at.elapsed() < LOOK) {
+                return;
+            }
+            known.looked = Some(Instant::now());
+        }
+        if let Some(troubled) = told(keeper.troubled().await) {
+            self.known().troubled =
+                troubled.into_iter().map(|trouble| (trouble.key, trouble.open_until)).collect();
+        }
+    }
+}
+
+fn told<T>(outcome: Result<T, StoreError>) -> Option<T> {
+    outcome
+        .inspect_err(|error| tracing::debug!(%error, "the circuit breakers cannot be asked; calls are made"))
+        .ok()
+}

@@ -1,0 +1,388 @@
+//! Calls on their way: one, or all of an answer that may run beside each other (OSSA §1.5, RS-24).
+//!
+//! They go in rounds. Before a round one barrier makes every intent durable, after it one barrier every outcome; a call whose
+//! failure is known goes into the next round. What the model is told stands in the order of its wishes, whichever call came
+//! back first.
+
+use super::call::{self, Call, Made};
+use super::remedy::{Remedy, Standing, remedy};
+use super::restriction::{self, Checked};
+use super::tell::{Ending, Over, tell};
+use crate::tool::Tool;
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use futures::StreamExt;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use turnstone_domain::agent::Capability;
+use turnstone_domain::agent::errors::Breaker;
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::message::RequestedCall;
+use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome, Tried};
+use turnstone_domain::{EventName, Timestamp};
+use turnstone_store::breakers::{BreakerKey, Passage};
+
+/// Calls that run at once, at most.
+const AT_ONCE: usize = 8;
+
+/// A call and how far it is.
+struct Flight {
+    call: Call,
+    step: Step,
+}
+
+enum Step {
+    /// It leaves with the next round.
+    Ready(Box<Ready>),
+    /// How it ended is known, and the model has not been told yet.
+    Over(Box<Over>),
+    /// The model has been told.
+    Told,
+}
+
+/// What is called, and what came of it so far.
+struct Ready {
+    tool: Arc<dyn Tool>,
+    capability: Capability,
+    /// Tries of this tool that failed.
+    tries: u32,
+    /// Whether it is called instead of what the model asked for.
+    replaced: bool,
+    /// Whether its breaker lets it through only to find out if all is well.
+    probe: bool,
+}
+
+/// Whether these calls may run beside each other: all of them are `parallel`, and nothing stands before or behind any of
+/// them that depends on order.
+pub fn may_be_parallel(turn: &Turn, asked: &[(usize, RequestedCall)]) -> bool {
+    turn.short_circuit.is_none()
+        && asked.iter().all(|(_, call)| {
+            turn.agent
+                .capability(&call.name)
+                .is_some_and(|capability| capability.parallel && !capability.is_restricted())
+        })
+}
+
+/// Runs calls until each has its outcome and the model is told. Calls beyond `allowed` are refused.
+///
+/// # Errors
+/// As [`super::run`].
+pub async fn run(
+    turn: &mut Turn,
+    asked: Vec<(usize, RequestedCall)>,
+    allowed: usize,
+    draining: &CancellationToken,
+) -> Result<(), Stop> {
+    let mut flights = Vec::with_capacity(asked.len());
+    for (position, call) in asked {
+        flights.push(prepare(turn, position, call, position < allowed)?);
+    }
+    loop {
+        if admit(turn, &mut flights).await? {
+            // A row of the journal moves once per write.
+            turn.barrier().await?;
+        }
+        tell_in_order(turn, &mut flights)?;
+        if flights.iter().all(|flight| matches!(flight.step, Step::Told)) {
+            return Ok(());
+        }
+        send(turn, &mut flights).await?;
+        let returned = invoke(&flights).await;
+        let wait = judge(turn, &mut flights, returned).await?;
+        tell_in_order(turn, &mut flights)?;
+        // The outcomes are durable before anything is built on them.
+        turn.barrier().await?;
+        if let Some(wait) = wait {
+            pause(wait, draining).await?;
+        }
+    }
+}
+
+async fn pause(wait: Duration, draining: &CancellationToken) -> Result<(), Stop> {
+    tokio::select! {
+        biased;
+        () = draining.cancelled() => Err(Stop::Drain),
+        () = tokio::time::sleep(wait) => Ok(()),
+    }
+}
+
+/// Finds out where a call stands: the journal may know it from before a crash or a park.
+fn prepare(
+    turn: &mut Turn,
+    position: usize,
+    mut asked: RequestedCall,
+    allowed: bool,
+) -> Result<Flight, Stop> {
+    let row = turn.recalled_calls.iter().find(|row| row.call_id == asked.call_id).cloned();
+    let replaced = row.as_ref().is_some_and(|row| row.provider.is_some());
+    if let Some(instead) = row.as_ref().and_then(|row| row.provider.clone()) {
+        asked.name = instead;
+    }
+    let call = Call { asked, position, journalled: row.as_ref().map(|row| row.state) };
+    if let Some(row) = &row
+        && let Some(outcome) = row.outcome.clone()
+    {
+        // Settled before the worker died or parked, but the model was not told yet.
+        let over = Over::recalled(outcome, row.handled.clone(), row.duration_ms.unwrap_or(0));
+        return Ok(Flight { call, step: Step::Over(Box::new(over)) });
+    }
+    call::watch_repetition(turn, &call)?;
+    let tried = row.as_ref().map(|row| row.tried.as_slice()).unwrap_or_default();
+    let of_this = tried.iter().filter(|tried| tried.instead.is_some() == replaced).count();
+    let known = i64::try_from(tried.len()).unwrap_or(0);
+    let sent = row.as_ref().filter(|row| row.state == ToolCallState::Sent);
+    let found = call::callable(turn, &call, allowed);
+    let (tool, capability) = match (found, sent) {
+        (Ok(found), _) => found,
+        (Err(refusal), None) => return Ok(refused(turn, call, refusal)),
+        // The tool is gone or has changed since the request left; that it may have had its effect is still true.
+        (Err(_), Some(_)) => return Ok(unknown(turn, call)),
+    };
+    match sent {
+        // It passed its restrictions before it left. Idempotent is what it was then and still is now.
+        Some(sent) if sent.idempotent && tool.spec().idempotent => {}
+        // Tries whose failure is known need nobody's leave.
+        Some(sent) if restriction::may_resend(turn, &call, sent.sends - known)? => {}
+        Some(_) => return Ok(unknown(turn, call)),
+        None => {
+            if let Checked::Denied(refusal) =
+                restriction::before(turn, &call, &capability, tool.spec().idempotent)?
+            {
+                return Ok(refused(turn, call, refusal));
+            }
+        }
+    }
+    let tries = u32::try_from(of_this).unwrap_or(u32::MAX);
+    let ready = Ready { tool, capability, tries, replaced, probe: false };
+    Ok(Flight { call, step: Step::Ready(Box::new(ready)) })
+}
+
+/// A call that is refused before it is made: journalled, and told in its turn.
+fn refused(turn: &mut Turn, mut call: Call, refusal: ToolOutcome) -> Flight {
+    let own = turn.agent.capability(&call.asked.name).map(|capability| capability.errors.clone());
+    let standing = Standing { tries: 0, repeatable: false, replaced: true };
+    let (outcome, handled) = match refusal.failure() {
+        Some(FailureKind::ToolNotFound) => (refusal, None),
+        _ => match remedy(&turn.agent.errors, &own.unwrap_or_default(), refusal.clone(), standing) {
+            Remedy::End(outcome, handled) => (outcome, handled),
+            Remedy::Again(_) | Remedy::Instead(_) => (refusal, None),
+        },
+    };
+    call::plan(turn, &mut call, false);
+    let over = Over { outcome, handled, duration_ms: 0, ending: Ending::Refused };
+    over.note(turn, &call, false);
+    Flight { call, step: Step::Over(Box::new(over)) }
+}
+
+/// A call that was sent before a crash, and that nobody may repeat: the model learns that its outcome is unknown.
+fn unknown(turn: &mut Turn, call: Call) -> Flight {
+    let text = "the outcome of this call is unknown: it may or may not have had its effect; do not repeat it";
+    let outcome = ToolOutcome::failed(FailureKind::Tool.code(), text);
+    let over = Over::made(turn, &call, &Capability::named(call.asked.name.clone()), outcome, None, 0);
+    Flight { call, step: Step::Over(Box::new(over)) }
+}
+
+/// Asks the circuit breakers. A call that is refused was never made. Returns whether another tool takes a call over.
+async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<bool, Stop> {
+    let mut replaced = false;
+    for flight in flights {
+        while let Step::Ready(ready) = &mut flight.step {
+            let (key, rule) = breaker(turn, &ready.capability);
+            let passage = turn.deps.breakers.pass(&*turn.deps.clock, &key, &rule).await;
+            ready.probe = passage == Passage::Probe;
+            let Passage::Refused { until } = passage else { break };
+            let outcome = open(turn, &flight.call, until);
+            let standing = Standing { tries: ready.tries, repeatable: false, replaced: ready.replaced };
+            match remedy(&turn.agent.errors, &ready.capability.errors, outcome.clone(), standing) {
+                Remedy::Instead(name) => {
+                    replace(turn, flight, name, &outcome, 0)?;
+                    replaced = true;
+                }
+                Remedy::End(outcome, handled) => {
+                    call::plan(turn, &mut flight.call, false);
+                    let over = Over { outcome, handled, duration_ms: 0, ending: Ending::Refused };
+                    over.note(turn, &flight.call, false);
+                    flight.step = Step::Over(Box::new(over));
+                }
+                Remedy::Again(_) => break,
+            }
+        }
+    }
+    Ok(replaced)
+}
+
+fn breaker(turn: &Turn, capability: &Capability) -> (BreakerKey, Breaker) {
+    let rule = capability.errors.breaker.unwrap_or(turn.agent.errors.breaker);
+    (BreakerKey::tool(&turn.agent.name, &capability.name), rule)
+}
+
+/// The refusal of an open breaker.
+fn open(turn: &Turn, call: &Call, until: Timestamp) -> ToolOutcome {
+    let text = format!(
+        "`{}` has failed too often in a row and is not called before {}; go on without it",
+        call.asked.name,
+        until.to_rfc3339()
+    );
+    let wait_ms = u64::try_from(until.since(turn.deps.clock.now())).unwrap_or(0);
+    ToolOutcome::refused(FailureKind::CircuitOpen.code(), text).retry_after(Some(wait_ms))
+}
+
+/// Makes the intents of the round durable.
+async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
+    for flight in flights {
+        let Step::Ready(ready) = &flight.step else { continue };
+        call::leave(turn, &mut flight.call, ready.tool.spec().idempotent, ready.tries == 0);
+    }
+    turn.barrier().await
+}
+
+/// Makes the calls of the round; what came back, with the place of its flight.
+async fn invoke(flights: &[Flight]) -> Vec<(usize, Made)> {
+    let calls = flights.iter().enumerate().filter_map(|(at, flight)| {
+        let Step::Ready(ready) = &flight.step else { return None };
+        Some(async move { (at, call::make(&flight.call, &ready.tool, &ready.capability).await) })
+    });
+    let calls: Vec<_> = calls.collect();
+    let mut returned: Vec<_> = futures::stream::iter(calls).buffer_unordered(AT_ONCE).collect().await;
+    returned.sort_unstable_by_key(|(at, _)| *at);
+    returned
+}
+
+/// Decides about each call that came back; returns how long to wait before the next round, if there is one.
+///
+/// Every call that came back is journalled before a fallback parks for its reviewer.
+async fn judge(
+    turn: &mut Turn,
+    flights: &mut [Flight],
+    returned: Vec<(usize, Made)>,
+) -> Result<Option<Duration>, Stop> {
+    let (mut wait, mut stop) = (None, None);
+    for (at, mut made) in returned {
+        let Some(flight) = flights.get_mut(at) else { continue };
+        made.outcome = turn.screen_outcome(&flight.call.asked.name, made.outcome);
+        let Step::Ready(ready) = &mut flight.step else { continue };
+        let is_open = count(turn, ready, &made).await;
+        let standing = Standing {
+            tries: if is_open { u32::MAX - 1 } else { ready.tries },
+            repeatable: made.known || ready.tool.spec().idempotent,
+            replaced: ready.replaced,
+        };
+        match remedy(&turn.agent.errors, &ready.capability.errors, made.outcome.clone(), standing) {
+            Remedy::Again(wait_ms) => {
+                ready.tries += 1;
+                let replaced = ready.replaced.then(|| flight.call.asked.name.clone());
+                tried(turn, &flight.call, &made.outcome, made.duration_ms, replaced, None);
+                retrying(
+                    turn,
+                    &flight.call,
+                    &made.outcome,
+                    json!({"retry": ready.tries, "delay_ms": wait_ms}),
+                );
+                flight.call.journalled = Some(ToolCallState::Planned);
+                wait = wait.max(Some(Duration::from_millis(wait_ms)));
+            }
+            Remedy::Instead(name) => {
+                if let Err(parked) = replace(turn, flight, name, &made.outcome, made.duration_ms) {
+                    stop.get_or_insert(parked);
+                }
+                wait = wait.max(Some(Duration::ZERO));
+            }
+            Remedy::End(outcome, handled) => {
+                let capability = ready.capability.clone();
+                let over = Over::made(turn, &flight.call, &capability, outcome, handled, made.duration_ms);
+                flight.step = Step::Over(Box::new(over));
+            }
+        }
+    }
+    stop.map_or(Ok(wait), Err)
+}
+
+/// Tells the breaker how it went; returns whether it is open now.
+async fn count(turn: &mut Turn, ready: &Ready, made: &Made) -> bool {
+    let (key, rule) = breaker(turn, &ready.capability);
+    let deps = Arc::clone(&turn.deps);
+    if !made.counts {
+        if made.outcome.was_invoked() {
+            deps.breakers.succeeded(&*deps.clock, &key, &rule, ready.probe).await;
+        }
+        return false;
+    }
+    let Some(until) = deps.breakers.failed(&*deps.clock, &key, &rule).await else { return false };
+    turn.event(EventName::BreakerOpened, json!({"tool": ready.capability.name, "until": until.to_rfc3339()}));
+    true
+}
+
+/// Goes on with another capability of the agent in the place of the one that failed, under the rules of that one.
+fn replace(
+    turn: &mut Turn,
+    flight: &mut Flight,
+    name: String,
+    failed: &ToolOutcome,
+    duration_ms: i64,
+) -> Result<(), Stop> {
+    call::plan(turn, &mut flight.call, false);
+    let asked = RequestedCall { name: name.clone(), ..flight.call.asked.clone() };
+    let other = Call { asked, position: flight.call.position, journalled: Some(ToolCallState::Planned) };
+    let Ok((tool, capability)) = call::callable(turn, &other, true) else {
+        // The fallback cannot be called like this: the failure of what was asked for is told.
+        let own = Capability::named(flight.call.asked.name.clone());
+        let over = Over::made(turn, &flight.call, &own, failed.clone(), None, duration_ms);
+        flight.step = Step::Over(Box::new(over));
+        return Ok(());
+    };
+    let checked = restriction::before(turn, &other, &capability, tool.spec().idempotent);
+    if let Ok(Checked::Denied(outcome)) = checked {
+        let over = Over { outcome, handled: None, duration_ms: 0, ending: Ending::Refused };
+        over.note(turn, &other, false);
+        *flight = Flight { call: other, step: Step::Over(Box::new(over)) };
+        return Ok(());
+    }
+    tried(turn, &flight.call, failed, duration_ms, None, Some(name.clone()));
+    retrying(turn, &flight.call, failed, json!({"instead": name}));
+    let ready = Ready { tool, capability, tries: 0, replaced: true, probe: false };
+    *flight = Flight { call: other, step: Step::Ready(Box::new(ready)) };
+    checked.map(|_| ())
+}
+
+/// Journals a try that failed: the call goes on, and nothing of it is under way.
+fn tried(
+    turn: &mut Turn,
+    call: &Call,
+    failed: &ToolOutcome,
+    duration_ms: i64,
+    replaced: Option<String>,
+    instead: Option<String>,
+) {
+    let ToolOutcome::Error { code, message, .. } = failed else { return };
+    let (code, message, at) = (code.clone(), message.clone(), turn.deps.clock.now());
+    let tried = Tried { code, message, duration_ms, at, instead: replaced };
+    let step = ToolCallMove::Retry { call_id: call.asked.call_id.clone(), tried, instead };
+    turn.pending().tool_calls.push(step);
+}
+
+fn retrying(turn: &mut Turn, call: &Call, failed: &ToolOutcome, facts: serde_json::Value) {
+    let mut data = failed.told().unwrap_or_default();
+    data["call_id"] = json!(call.asked.call_id);
+    data["name"] = json!(call.asked.name);
+    if let (Some(data), serde_json::Value::Object(facts)) = (data.as_object_mut(), facts) {
+        data.extend(facts);
+    }
+    turn.event(EventName::ToolRetrying, data);
+}
+
+/// Tells the model of those that are over, as far as no call before them is still under way.
+fn tell_in_order(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
+    for flight in flights {
+        match std::mem::replace(&mut flight.step, Step::Told) {
+            Step::Told => {}
+            Step::Over(over) => tell(turn, &flight.call, *over)?,
+            ready @ Step::Ready(_) => {
+                flight.step = ready;
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! What is done about a failed call: the rules of the capability, then of the agent, then OSSA's (OSSA §2, RS-25, RS-50).
+
+use turnstone_domain::agent::errors::{CapabilityErrors, ErrorPolicy};
+use turnstone_domain::error::Strategy;
+use turnstone_domain::tool_call::{Handled, ToolOutcome};
+
+/// A tool that wants to be left alone for longer is not waited for within the turn, in milliseconds.
+const LONGEST_WAIT_MS: u64 = 60_000;
+
+/// What is done.
+#[derive(Debug, PartialEq)]
+pub enum Remedy {
+    /// The same again after this many milliseconds.
+    Again(u64),
+    /// Another capability of the agent.
+    Instead(String),
+    /// This is how the call ends.
+    End(ToolOutcome, Option<Handled>),
+}
+
+/// How a call stands when it has failed.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing {
+    /// Tries of this tool that failed before.
+    pub tries: u32,
+    /// Whether one more request can do no harm: the failure is known, or the tool is idempotent.
+    pub repeatable: bool,
+    /// Whether another capability is called already.
+    pub replaced: bool,
+}
+
+/// Decides. A success ends the call as it is.
+pub fn remedy(
+    policy: &ErrorPolicy,
+    own: &CapabilityErrors,
+    outcome: ToolOutcome,
+    standing: Standing,
+) -> Remedy {
+    let Some(error) = outcome.as_error() else { return Remedy::End(outcome, None) };
+    let code = error.kind.ossa();
+    let found = policy.remedy(own, code);
+    let wait_ms = found.rule.delay_ms(standing.tries + 1).max(error.retry_after_ms.unwrap_or(0));
+    if standing.repeatable
+        && outcome.was_invoked()
+        && error.retryable
+        && standing.tries < found.retries
+        && wait_ms <= LONGEST_WAIT_MS
+        && found.rule.covers(&[error.code(), code.as_str()])
+    {
+        return Remedy::Again(wait_ms);
+    }
+    let Some(handler) = found.handler else { return Remedy::End(outcome, None) };
+    let ToolOutcome::Error { code, message, .. } = &outcome else { return Remedy::End(outcome, None) };
+    let handled = |strategy| Some(Handled { strategy, code: code.clone(), message: message.clone() });
+    match handler.strategy {
+        Strategy::Retry | Strategy::Fallback => match (handler.fallback_capability, handler.fallback_value) {
+            (Some(capability), _) if !standing.replaced => Remedy::Instead(capability),
+            (_, Some(value)) => {
+                Remedy::End(ToolOutcome::Success { output: value }, handled(Strategy::Fallback))
+            }
+            _ => Remedy::End(outcome, None),
+        },
+        strategy => {
+            let handled = handled(strategy);
+            Remedy::End(outcome, handled)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use turnstone_domain::agent::errors::{ErrorHandler, RetryRule};
+    use turnstone_domain::error::FailureKind;
+
+    const FIRST: Standing = Standing { tries: 0, repeatable: true, replaced: false };
+
+    fn broke() -> ToolOutcome {
+        ToolOutcome::failed(FailureKind::Tool.code(), "it broke")
+    }
+
+    fn after(tries: u32) -> Standing {
+        Standing { tries, ..FIRST }
+    }
+
+    /// RS-25: three more tries, with growing pauses, and then the model is told.
+    #[test]
+    fn a_failed_call_is_tried_three_more_times() {
+        let decide =
+            |standing| remedy(&ErrorPolicy::default(), &CapabilityErrors::default(), broke(), standing);
+        assert_eq!(decide(after(0)), Remedy::Again(1000));
+        assert_eq!(decide(after(2)), Remedy::Again(4000));
+        assert_eq!(decide(after(3)), Remedy::End(broke(), None));
+    }
+
+    /// RS-21, RS-25: what was never made, what cannot get better, and what may have had its effect is not repeated.
+    #[test]
+    fn nothing_is_repeated_that_must_not_be() {
+        let decide = |outcome: ToolOutcome, standing| {
+            let expected = Remedy::End(outcome.clone(), None);
+            let found = remedy(&ErrorPolicy::default(), &CapabilityErrors::default(), outcome, standing);
+            assert_eq!(found, expected);
+        };
+        decide(broke(), Standing { repeatable: false, ..FIRST });
+        decide(ToolOutcome::refused(FailureKind::ToolInput.code(), "no"), FIRST);
+        decide(ToolOutcome::refused(FailureKind::Tool.code(), "a secret is missing"), FIRST);
+        decide(broke().again_is_useless(), FIRST);
+        decide(broke().retry_after(Some(3_600_000)), FIRST);
+    }
+
+    /// RS-50: a value, another capability, or nothing stands for what could not be had.
+    #[test]
+    fn a_handler_says_what_comes_after_the_tries() {
+        let rule = RetryRule { retries: Some(1), initial_delay_ms: 7, ..RetryRule::default() };
+        let with = |handler: ErrorHandler, standing| {
+            let own = CapabilityErrors { retry: Some(rule.clone()), handler: Some(handler), breaker: None };
+            remedy(&ErrorPolicy::default(), &own, broke(), standing)
+        };
+        let value =
+            ErrorHandler { fallback_value: Some(json!("none")), ..ErrorHandler::of(Strategy::Fallback) };
+        let tool = ErrorHandler {
+            fallback_capability: Some("other".into()),
+            ..ErrorHandler::of(Strategy::Fallback)
+        };
+        assert_eq!(with(value.clone(), after(0)), Remedy::Again(7));
+        assert!(
+            matches!(with(value, after(1)), Remedy::End(ToolOutcome::Success { .. }, Some(handled)) if handled.strategy == Strategy::Fallback)
+        );
+        assert_eq!(with(tool.clone(), after(1)), Remedy::Instead("other".into()));
+        assert_eq!(with(tool, Standing { replaced: true, ..after(1) }), Remedy::End(broke(), None));
+        assert!(matches!(
+            with(ErrorHandler::of(Strategy::Skip), after(1)),
+            Remedy::End(ToolOutcome::Error { .. }, Some(_))
+        ));
+    }
+}

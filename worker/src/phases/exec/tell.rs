@@ -1,0 +1,146 @@
+//! What the model is told of a call, once its outcome is known and everybody who has a say has had it.
+
+use super::call::{self, Call};
+use super::restriction;
+use crate::turn::escalation;
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use serde_json::{Value, json};
+use turnstone_domain::agent::Capability;
+use turnstone_domain::engagement::outputs_of;
+use turnstone_domain::error::{FailureKind, Strategy};
+use turnstone_domain::message::Message;
+use turnstone_domain::review::{ReviewKind, ReviewState};
+use turnstone_domain::tool_call::{Handled, ToolOutcome};
+use turnstone_domain::{EventName, JobError};
+
+/// How a call ended.
+pub struct Over {
+    /// Its outcome, after what a handler made of it.
+    pub outcome: ToolOutcome,
+    /// What a handler did.
+    pub handled: Option<Handled>,
+    /// How long the last try took, in milliseconds.
+    pub duration_ms: i64,
+    /// How it came to its end.
+    pub ending: Ending,
+}
+
+/// How a call came to its end.
+pub enum Ending {
+    /// It was refused, and never made.
+    Refused,
+    /// It was made. What its output restriction says, and whether anybody outside may see the output.
+    Made {
+        /// The assertion's no.
+        denied: Option<ToolOutcome>,
+        /// The capability, when a reviewer has to agree.
+        reviewed: Option<Box<Capability>>,
+        /// Whether the output stays out of every view.
+        withheld: bool,
+    },
+    /// The journal knew it before.
+    Recalled,
+}
+
+impl Over {
+    /// An outcome that the journal knew.
+    pub fn recalled(outcome: ToolOutcome, handled: Option<Handled>, duration_ms: i64) -> Self {
+        Self { outcome, handled, duration_ms, ending: Ending::Recalled }
+    }
+
+    /// The outcome of a call that was made: checked and journalled.
+    pub fn made(
+        turn: &mut Turn,
+        call: &Call,
+        capability: &Capability,
+        outcome: ToolOutcome,
+        handled: Option<Handled>,
+        duration_ms: i64,
+    ) -> Self {
+        let denied = restriction::after(turn, call, capability, &outcome);
+        let reviewed = capability.output_restriction.require_review.is_some() && denied.is_none();
+        let withheld = denied.is_some() || reviewed || !capability.collect_results;
+        let reviewed = reviewed.then(|| Box::new(capability.clone()));
+        let over =
+            Self { outcome, handled, duration_ms, ending: Ending::Made { denied, reviewed, withheld } };
+        over.note(turn, call, withheld);
+        over
+    }
+
+    /// Journals it.
+    pub fn note(&self, turn: &mut Turn, call: &Call, withheld: bool) {
+        call::note_outcome(turn, call, &self.outcome, self.handled.clone(), self.duration_ms, withheld);
+    }
+}
+
+/// Tells the model, or does what the agent's handler asks for instead.
+///
+/// # Errors
+/// [`Stop::Park`] when somebody has to be asked before, [`Stop::Fail`] when a handler aborts or a reviewer said no.
+pub fn tell(turn: &mut Turn, call: &Call, over: Over) -> Result<(), Stop> {
+    let Over { outcome, handled, duration_ms, ending } = over;
+    if let Ending::Made { withheld, .. } = &ending
+        && let Some(object) = turn.object.as_mut().filter(|_| outcome.was_invoked())
+    {
+        let outputs = if *withheld { Value::Null } else { outputs_of(&outcome) };
+        object.record(&call.asked.name, call.asked.arguments.clone(), outputs);
+    }
+    match handled.as_ref().map(|handled| handled.strategy) {
+        Some(Strategy::Skip) => {
+            let text = format!("`{}` could not be called; go on without its result", call.asked.name);
+            say(turn, call, text);
+            return Ok(());
+        }
+        Some(Strategy::Abort) => return Err(failed(call, &outcome).into()),
+        Some(Strategy::Escalate) => ask(turn, call, &outcome)?,
+        Some(Strategy::Fallback | Strategy::Retry) | None => {}
+    }
+    match ending {
+        Ending::Refused => say(turn, call, outcome.for_model()),
+        Ending::Recalled => call::release(turn, call, outcome, duration_ms)?,
+        Ending::Made { denied: Some(denial), .. } => say(turn, call, denial.for_model()),
+        Ending::Made { reviewed: Some(capability), .. } => {
+            restriction::review_output(turn, call, &capability, &outcome)?;
+        }
+        Ending::Made { .. } => say(turn, call, outcome.for_model()),
+    }
+    Ok(())
+}
+
+fn say(turn: &mut Turn, call: &Call, text: String) {
+    turn.say(Message::tool(call.asked.call_id.clone(), text));
+}
+
+/// The failed call as the job's own failure: no attempt can change it.
+fn failed(call: &Call, outcome: &ToolOutcome) -> JobError {
+    let error =
+        outcome.as_error().unwrap_or_else(|| JobError::new(FailureKind::Tool, "a handler ended the job"));
+    let message =
+        format!("the call of `{}` ended the job, as its handler says: {}", call.asked.name, error.message);
+    JobError { message, retryable: false, ..error }.with("call_id", call.asked.call_id.as_str())
+}
+
+/// Hands the error to whom the agent's document names. Returns once they said to go on.
+fn ask(turn: &mut Turn, call: &Call, outcome: &ToolOutcome) -> Result<(), Stop> {
+    let Some(error) = outcome.as_error() else { return Ok(()) };
+    let Some(contact) = turn.agent.errors.contact(error.kind.ossa()) else {
+        let told = error.told();
+        turn.event(EventName::ErrorEscalated, told);
+        return Ok(());
+    };
+    let question = json!({"name": call.asked.name, "call_id": call.asked.call_id, "inputs": call.asked.arguments,
+        "error": error.told(), "approve_means": "tell the model of the error and go on",
+        "reject_means": "end the job with the error"});
+    let subject = escalation::subject(&error);
+    match escalation::answer(turn, ReviewKind::Escalation, &call.asked.call_id, &subject) {
+        Some(ReviewState::Approved) => Ok(()),
+        Some(ReviewState::Rejected | ReviewState::Expired) => Err(failed(call, outcome).into()),
+        Some(ReviewState::Open) | None => {
+            let told = error.told();
+            turn.event(EventName::ErrorEscalated, told);
+            let call_id = call.asked.call_id.clone();
+            Err(escalation::ask(turn, ReviewKind::Escalation, call_id, subject, question, &contact))
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Questions about the engagement itself: an error that is handed to somebody, and whether the next turn may begin.
+//!
+//! A question belongs to the turn that the job goes on with, so the answer is recalled with it. It is about an error's code,
+//! which stands in the place of the hash of arguments.
+
+use super::state::Turn;
+use super::stop::Stop;
+use serde_json::{Value, json};
+use turnstone_domain::agent::errors::Contact;
+use turnstone_domain::digest;
+use turnstone_domain::error::{Escalation, EscalationType, FailureKind};
+use turnstone_domain::review::{NewReview, ReviewKind, ReviewState};
+use turnstone_domain::{CallId, JobError, ReviewId, Wait};
+use turnstone_store::ReviewAnswer;
+
+/// Whom a question asks when the document names nobody.
+const OPERATOR: &str = "operator";
+
+/// What a question about an error is about.
+pub fn subject(error: &JobError) -> String {
+    of_kind(error.kind)
+}
+
+fn of_kind(kind: FailureKind) -> String {
+    digest::of_text(kind.code())
+}
+
+/// A question to this contact.
+pub fn review(
+    turn: &mut Turn,
+    kind: ReviewKind,
+    about: CallId,
+    subject: String,
+    question: Value,
+    contact: &Contact,
+) -> NewReview {
+    let now = turn.deps.clock.now();
+    let wait_ms = contact.timeout_ms.and_then(|ms| i64::try_from(ms).ok());
+    let current = turn.position.turn;
+    NewReview {
+        id: ReviewId(turn.deps.ids.next()),
+        turn: turn.pending().position.as_ref().map_or(current, |position| position.turn),
+        call_id: about,
+        kind,
+        reviewer: if contact.target.is_empty() { OPERATOR.to_owned() } else { contact.target.clone() },
+        question,
+        arguments_hash: subject,
+        deadline_at: wait_ms.map(|ms| now.plus_ms(ms)),
+    }
+}
+
+/// Parks with a question to this contact.
+pub fn ask(
+    turn: &mut Turn,
+    kind: ReviewKind,
+    about: CallId,
+    subject: String,
+    question: Value,
+    contact: &Contact,
+) -> Stop {
+    Stop::Park(Box::new(Wait::Review(review(turn, kind, about, subject, question, contact))))
+}
+
+/// What was answered to the newest question about this.
+pub fn answer(turn: &Turn, kind: ReviewKind, about: &CallId, subject: &str) -> Option<ReviewState> {
+    let newest =
+        turn.reviews.iter().rev().find(|review| {
+            review.kind == kind && review.call_id == *about && review.arguments_hash == subject
+        });
+    newest.map(|review| review.state)
+}
+
+/// Whether somebody said that the current turn may be followed by another in spite of this error.
+pub fn is_granted(turn: &Turn, kind: FailureKind) -> bool {
+    let about = CallId(String::new());
+    answer(turn, ReviewKind::Escalation, &about, &of_kind(kind)) == Some(ReviewState::Approved)
+}
+
+/// An engagement that somebody said no to does not go on.
+///
+/// # Errors
+/// [`Stop::Fail`] with the error that was asked about.
+pub fn not_refused(turn: &Turn) -> Result<(), Stop> {
+    let newest = turn
+        .reviews
+        .iter()
+        .rev()
+        .find(|review| review.kind == ReviewKind::Escalation && review.call_id.as_str().is_empty());
+    match newest {
+        Some(review) if matches!(review.state, ReviewState::Rejected | ReviewState::Expired) => {
+            let asked = FailureKind::ALL.iter().find(|kind| of_kind(**kind) == review.arguments_hash);
+            let kind = asked.copied().unwrap_or(FailureKind::Escalation);
+            Err(refusal(kind, "the error was not forgiven", review).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `turn_chain.confirm_between_turns`: somebody is asked before the next turn (OSSA §4).
+///
+/// # Errors
+/// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a no.
+pub fn confirmed(turn: &mut Turn) -> Result<(), Stop> {
+    if !turn.agent.chain.confirm_between_turns {
+        return Ok(());
+    }
+    let newest = turn.reviews.iter().rev().find(|review| review.kind == ReviewKind::Confirmation);
+    match newest {
+        Some(review) if review.state == ReviewState::Approved => Ok(()),
+        Some(review) if review.state != ReviewState::Open => {
+            Err(refusal(FailureKind::Policy, "the next turn was refused", review).into())
+        }
+        _ => {
+            let contact = turn.agent.errors.escalation.clone().unwrap_or_default();
+            let calls: Vec<Value> = turn
+                .conversation
+                .answer()
+                .map(|answer| answer.tool_calls.iter().map(|call| json!({"name": call.name})).collect())
+                .unwrap_or_default();
+            let question = json!({"turn": turn.position.turn, "tool_calls": calls,
+                "approve_means": "begin the next turn", "reject_means": "end the job"});
+            let (kind, about) = (ReviewKind::Confirmation, CallId(String::new()));
+            Err(ask(turn, kind, about, String::new(), question, &contact))
+        }
+    }
+}
+
+/// The failure of a job that somebody, or nobody in time, ended. It is final.
+fn refusal(kind: FailureKind, what: &str, review: &ReviewAnswer) -> JobError {
+    let by = review.decided_by.clone().unwrap_or_else(|| "nobody in time".to_owned());
+    let why = review.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    let decided = Escalation {
+        to: EscalationType::Human,
+        target: Some(by.clone()),
+        context: Some(json!({"state": review.state})),
+    };
+    let message = format!("{what} by {by}{why}");
+    JobError { retryable: false, ..JobError::new(kind, message) }.escalated(decided)
+}

@@ -1,0 +1,113 @@
+//! What an error means for the job, when nothing within the turn could make up for it.
+
+use super::escalation;
+use super::state::Turn;
+use serde_json::json;
+use turnstone_domain::error::{Escalation, EscalationType, FailureKind, Strategy};
+use turnstone_domain::ids::fraction;
+use turnstone_domain::retry::Decision;
+use turnstone_domain::review::ReviewKind;
+use turnstone_domain::turn_write::Position;
+use turnstone_domain::{CallId, EventName, JobError, RawJson, Settlement, Wait};
+
+/// The settlement: what the agent's handlers say (OSSA §2, RS-50), else what the job's retry policy says.
+pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
+    let error = of_own_limit(turn, turn.screen_error(error));
+    if turn.next_phase().is_none() && error.kind != FailureKind::MaxTurns {
+        // A complete turn would be judged the same again: the next attempt asks the model anew.
+        let (model_used, granted) = (turn.position.model_used.clone(), turn.position.granted);
+        let position = Position { turn: turn.position.turn + 1, model_used, granted, ..Position::default() };
+        turn.pending().position = Some(position);
+    }
+    if matches!(error.kind, FailureKind::TokenBudget | FailureKind::MaxTokens) {
+        let data = json!({"limit": turn.budget.limit, "settled": turn.budget.settled,
+                          "needed": error.details.get("needed")});
+        turn.event(EventName::BudgetExceeded, data);
+    }
+    match handled(turn, error) {
+        Ok(settlement) => settlement,
+        Err(error) => by_policy(turn, error),
+    }
+}
+
+/// What the job's retry policy says.
+fn by_policy(turn: &mut Turn, error: JobError) -> Settlement {
+    let failures = u32::try_from(turn.job.failures + 1).unwrap_or(u32::MAX);
+    let decision = turn.job.retry.decide(failures, &error, fraction(&turn.lease.token));
+    turn.roll_back_state(&error, matches!(decision, Decision::Exhausted));
+    match decision {
+        Decision::Exhausted => Settlement::Discard { error },
+        Decision::After { delay_ms } => {
+            Settlement::Retry { error, run_at: turn.deps.clock.now().plus_ms(delay_ms), delay_ms }
+        }
+    }
+}
+
+/// The engagement's budget is the one that the agent's own document gives it: that is OSSA's token limit and not a quota.
+fn of_own_limit(turn: &Turn, error: JobError) -> JobError {
+    let own = turn.agent.chain.max_tokens;
+    if error.kind != FailureKind::TokenBudget || own.is_none() || own != turn.budget.limit {
+        return error;
+    }
+    let kind = FailureKind::MaxTokens;
+    JobError { kind, retryable: kind.retryable(), ..error }
+}
+
+/// What the agent's handlers, or OSSA's default strategies, make of an error; gives it back when they leave it to the job's
+/// retry policy.
+fn handled(turn: &mut Turn, error: JobError) -> Result<Settlement, JobError> {
+    // Somebody has decided about it already.
+    if error.escalation.is_some() || !error.kind.is_agents() {
+        return Err(error);
+    }
+    let code = error.kind.ossa();
+    let handler = turn.agent.errors.handler(code).cloned();
+    let default = match error.kind {
+        // Nobody can grant a deeper chain.
+        FailureKind::DelegationDepth => Strategy::Abort,
+        _ => code.strategy(),
+    };
+    match handler.as_ref().map_or(default, |handler| handler.strategy) {
+        Strategy::Escalate => Ok(escalate(turn, error)),
+        Strategy::Abort if handler.is_some() => {
+            turn.roll_back_state(&error, true);
+            Ok(Settlement::Discard { error: JobError { retryable: false, ..error } })
+        }
+        Strategy::Fallback => match handler.and_then(|handler| handler.fallback_value) {
+            Some(value) => {
+                turn.roll_back_state(&error, true);
+                let told = error.told();
+                turn.event(EventName::ErrorReplaced, told);
+                Ok(Settlement::Complete { result: RawJson::of(&value) })
+            }
+            None => Err(error),
+        },
+        Strategy::Retry | Strategy::Skip | Strategy::Abort => Err(error),
+    }
+}
+
+/// Asks whom the agent's document names. When it names nobody the dead letters are where people look (D2).
+fn escalate(turn: &mut Turn, error: JobError) -> Settlement {
+    let Some(contact) = turn.agent.errors.contact(error.kind.ossa()) else {
+        let alert = Escalation { to: EscalationType::Alert, target: None, context: None };
+        turn.roll_back_state(&error, true);
+        let error = JobError { retryable: false, ..error }.escalated(alert);
+        let told = error.told();
+        turn.event(EventName::ErrorEscalated, told);
+        return Settlement::Discard { error };
+    };
+    let human = Escalation { to: EscalationType::Human, target: Some(contact.target.clone()), context: None };
+    let told = error.clone().escalated(human).told();
+    let approve = match error.kind {
+        FailureKind::MaxTurns => "as many turns again",
+        _ => "try once more",
+    };
+    let question =
+        json!({"error": told, "approve_means": approve, "reject_means": "end the job with the error"});
+    turn.event(EventName::ErrorEscalated, told);
+    let subject = escalation::subject(&error);
+    let (kind, about) = (ReviewKind::Escalation, CallId(String::new()));
+    Settlement::Park {
+        wait: Wait::Review(escalation::review(turn, kind, about, subject, question, &contact)),
+    }
+}
