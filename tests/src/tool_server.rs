@@ -1,12 +1,12 @@
 //! A tool for tests: real HTTP, a log of every call with its idempotency key.
 
+use crate::model_server::Gate;
 use axum::Json;
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::routing::post;
 use serde_json::{Value, json};
-use crate::model_server::Gate;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -77,6 +77,8 @@ events! {
     PhaseCompleted = "phase.completed", "phase, duration_ms; infer adds model, provider, tokens_in, tokens_out, tokens_cached, tokens_reasoning, finish_reason, budget_left, tool_calls";
     /// A model of the list did not answer; the next one is tried.
     ModelFailed = "model.failed", "model, provider, message";
+    /// No model of the list answered; all of them are asked once more.
+    ModelRetrying = "model.retrying", "as job.failed without attempt, retry, delay_ms";
     /// A declared tool is not available in this turn.
     ToolUnavailable = "tool.unavailable", "name, message";
     /// A tool call leaves for its tool.
@@ -157,6 +159,7 @@ impl EventName {
                 | Self::ToolCompleted
                 | Self::ToolFailed
                 | Self::ToolRetrying
+                | Self::ModelRetrying
                 | Self::BreakerOpened
                 | Self::UsageClamped
                 | Self::BudgetExceeded

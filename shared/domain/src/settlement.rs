@@ -30,8 +30,10 @@ pub enum Settlement {
         /// What it waits for.
         wait: Wait,
     },
-    /// `active → available`, no failure: the worker drains or something more urgent waits.
+    /// `active → available`, no failure: the worker drains, or the job is paused.
     Yield,
+    /// `active → available`, no failure: something more urgent waits for the slot.
+    GiveWay,
 }
 
 /// What a parked job waits for.
@@ -51,7 +53,7 @@ impl Settlement {
             Self::Retry { .. } => Trigger::Retry,
             Self::Discard { .. } => Trigger::Discard,
             Self::Park { .. } => Trigger::Park,
-            Self::Yield => Trigger::Yield,
+            Self::Yield | Self::GiveWay => Trigger::Yield,
         }
     }
 }

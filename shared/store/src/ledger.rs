@@ -83,6 +83,8 @@ pub struct Claim {
     pub envelope: Envelope,
     /// What the predecessors in its workflow returned, the immediate one first: JSON texts.
     pub parent_results: Option<Vec<String>>,
+    /// −100 to 100; higher goes first.
+    pub priority: i64,
     /// When the job was accepted.
     pub created_at: Timestamp,
     /// The right to write it.
@@ -184,6 +186,13 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// How these leases stand; writes nothing.
     async fn standing(&self, leases: &[Lease]) -> Result<Standing, StoreError>;
+
+    /// The highest priority of an agent job that could be claimed at once from one of these queues (`*` stands for all);
+    /// writes nothing. Queues that are paused or limited are left out.
+    async fn most_urgent(&self, queues: &[String]) -> Result<Option<i64>, StoreError> {
+        let _ = queues;
+        Ok(None)
+    }
 
     /// The tokens of those leases that are lost; writes nothing.
     async fn lost(&self, leases: &[Lease]) -> Result<Vec<String>, StoreError> {

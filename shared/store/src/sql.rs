@@ -116,6 +116,7 @@ common! {
     QUEUES_PAGE = "queues_page",
     QUEUES_READY = "queues_ready",
     QUEUES_TOTAL = "queues_total",
+    QUEUES_URGENT = "queues_urgent",
     RATE_KEY_OVERRIDE = "rate_key_override",
     RATE_KEY_RESTORE = "rate_key_restore",
     RATE_KEYS_LISTED = "rate_keys_listed",

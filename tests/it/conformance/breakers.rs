@@ -103,7 +103,8 @@ async fn probes_of_a_dead_process_hold_nobody_up_for_ever(at: &Opened) {
 }
 
 async fn concurrent_failures_all_count(at: &Opened) {
-    let failures = (0..5).map(|_| at.store.breakers.failed(&key(), &RULE, NOW));
+    let key = key();
+    let failures = (0..5).map(|_| at.store.breakers.failed(&key, &RULE, NOW));
     let opened = futures::future::join_all(failures).await.into_iter().filter_map(Result::unwrap).count();
     assert_eq!(opened, 1, "the last of five, whichever it is");
     assert_eq!(pass(at, NOW).await, Passage::Refused { until: AFTER });

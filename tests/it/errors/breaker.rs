@@ -24,8 +24,15 @@ async fn the_fifth_failure_opens_it_for_every_engagement_and_process() {
             assert_eq!(one_call(&fleet).await["ossa_code"], "TOOL_ERROR");
         }
         let refused = one_call(&fleet).await;
-        assert_eq!((&refused["code"], &refused["ossa_code"]), (&json!("OSSA_CIRCUIT_OPEN"), &json!("CIRCUIT_OPEN")));
-        assert_eq!((&refused["invoked"], &refused["retry_after_ms"]), (&json!(false), &json!(60_000)), "{refused:#}");
+        assert_eq!(
+            (&refused["code"], &refused["ossa_code"]),
+            (&json!("OSSA_CIRCUIT_OPEN"), &json!("CIRCUIT_OPEN"))
+        );
+        assert_eq!(
+            (&refused["invoked"], &refused["retry_after_ms"]),
+            (&json!(false), &json!(60_000)),
+            "{refused:#}"
+        );
         assert_eq!(fleet.tools.calls().len(), 5);
         // Another process, and one that has never seen a failure.
         fleet.stop_workers().await;

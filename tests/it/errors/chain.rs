@@ -22,9 +22,16 @@ async fn max_turns_is_exact_and_escalates_to_the_dead_letters() {
         let fleet = insatiable(backend, "  constraints: {max_turns: 3}").await;
         let id = push(&fleet).await;
         let done = fleet.settled(&id).await;
-        assert_eq!((&done["state"], &done["error"]["code"]), (&json!("discarded"), &json!("OSSA_MAX_TURNS_EXCEEDED")));
+        assert_eq!(
+            (&done["state"], &done["error"]["code"]),
+            (&json!("discarded"), &json!("OSSA_MAX_TURNS_EXCEEDED"))
+        );
         let details = &done["error"]["details"];
-        assert_eq!((&details["ossa_code"], &details["recoverable"]), (&json!("MAX_TURNS_EXCEEDED"), &json!(true)), "{done:#}");
+        assert_eq!(
+            (&details["ossa_code"], &details["recoverable"]),
+            (&json!("MAX_TURNS_EXCEEDED"), &json!(true)),
+            "{done:#}"
+        );
         assert_eq!(details["escalation"]["type"], "alert");
         assert_eq!((fleet.models.calls().len(), fleet.tools.calls().len()), (3, 3));
         let dead = fleet.get("/ojs/v1/dead-letter").await;
@@ -53,14 +60,17 @@ async fn max_turns_asks_whom_the_document_names() {
         assert_eq!(audit["reviews"][0]["kind"], "escalation", "RS-27: the audit shows it: {audit:#}");
         answer(&fleet, &review, verb).await;
         fleet.models.seen(calls).await;
-        let done = match verb {
+        if verb == "approve" {
             // The next block is used up as well.
-            "approve" => fleet.until("the next question", async || {
-                fleet.get("/reviews?state=open").await["items"].as_array().is_some_and(|open| open.len() == 1)
-            }),
-            _ => fleet.until("the end", async || fleet.job(&id).await["state"] == "discarded"),
-        };
-        done.await;
+            fleet
+                .until("the next question", async || {
+                    let open = fleet.get("/reviews?state=open").await;
+                    open["items"].as_array().is_some_and(|open| open.len() == 1)
+                })
+                .await;
+        } else {
+            fleet.wait_for(&id, &super::ENDED).await;
+        }
         assert_eq!(fleet.models.calls().len(), calls);
         if verb == "reject" {
             let done = fleet.job(&id).await;
@@ -94,7 +104,8 @@ async fn after_max_tool_turns_an_answer_is_due() {
     let id = push(&fleet).await;
     let done = fleet.settled(&id).await;
     assert_eq!(done["error"]["code"], "OSSA_MAX_TURNS_EXCEEDED", "{done:#}");
-    let offered: Vec<bool> = fleet.models.calls().iter().map(|call| call.request["tools"].is_array()).collect();
+    let offered: Vec<bool> =
+        fleet.models.calls().iter().map(|call| call.request["tools"].is_array()).collect();
     assert_eq!((offered, fleet.tools.calls().len()), (vec![true, true, false], 2));
     fleet.end().await;
 }
@@ -126,7 +137,10 @@ async fn turns_may_have_to_be_confirmed() {
         }
     }
     let done = fleet.wait_for(&id, &super::ENDED).await;
-    assert_eq!((&done["state"], &done["error"]["code"]), (&json!("discarded"), &json!("OSSA_POLICY_VIOLATION")));
+    assert_eq!(
+        (&done["state"], &done["error"]["code"]),
+        (&json!("discarded"), &json!("OSSA_POLICY_VIOLATION"))
+    );
     assert_eq!(fleet.models.calls().len(), 3);
     assert_eq!(done["errors"].as_array().unwrap().len(), 1, "parking is no failure");
     fleet.end().await;
@@ -135,10 +149,18 @@ async fn turns_may_have_to_be_confirmed() {
 /// RS-18: the tokens that the document itself allows are OSSA's limit: it escalates, and no attempt follows.
 #[tokio::test]
 async fn the_documents_own_token_limit_escalates() {
-    let fleet = insatiable(Backend::Sqlite, "  llm: {provider: openai, model: m, maxTokens: 10}\n  constraints: {max_tokens: 900}").await;
+    let fleet = insatiable(
+        Backend::Sqlite,
+        "  llm: {provider: openai, model: m, maxTokens: 10}\n  constraints: {max_tokens: 900}",
+    )
+    .await;
     let id = push(&fleet).await;
     let done = fleet.settled(&id).await;
-    assert_eq!((&done["state"], &done["error"]["code"]), (&json!("discarded"), &json!("OSSA_MAX_TOKENS_EXCEEDED")), "{done:#}");
+    assert_eq!(
+        (&done["state"], &done["error"]["code"]),
+        (&json!("discarded"), &json!("OSSA_MAX_TOKENS_EXCEEDED")),
+        "{done:#}"
+    );
     assert_eq!(done["error"]["details"]["escalation"]["type"], "alert");
     let used = done["ext_agent_tokens_used"].as_i64().unwrap();
     assert!(used <= 900 && used > 0, "{used}");
@@ -148,7 +170,11 @@ async fn the_documents_own_token_limit_escalates() {
 /// RS-40: each turn has an interaction id of its own, also when turns run under several leases.
 #[tokio::test]
 async fn interaction_ids_are_never_repeated() {
-    let fleet = insatiable(Backend::Sqlite, "  constraints: {max_turns: 4}\n  turn_chain: {confirm_between_turns: true}").await;
+    let fleet = insatiable(
+        Backend::Sqlite,
+        "  constraints: {max_turns: 4}\n  turn_chain: {confirm_between_turns: true}",
+    )
+    .await;
     let id = push(&fleet).await;
     for turn in 1..=3 {
         fleet.models.seen(turn).await;
@@ -158,12 +184,11 @@ async fn interaction_ids_are_never_repeated() {
     }
     fleet.wait_for(&id, &super::ENDED).await;
     let engagement = fleet.engagement_of(&id).await;
-    let checkpoints = fleet.get(&format!("/engagements/{engagement}/checkpoints?body=true")).await;
-    let rows = checkpoints["checkpoints"].as_array().or_else(|| checkpoints["items"].as_array()).unwrap().clone();
-    let ids: HashSet<String> = rows
-        .iter()
-        .filter_map(|row| row["body"]["interaction_id"].as_str().map(str::to_owned))
-        .collect();
+    let checkpoints = fleet.get(&format!("/engagements/{engagement}/checkpoints?bodies=true&per_page=100")).await;
+    let rows =
+        checkpoints["checkpoints"].as_array().or_else(|| checkpoints["items"].as_array()).unwrap().clone();
+    let ids: HashSet<String> =
+        rows.iter().filter_map(|row| row["body"]["interaction_id"].as_str().map(str::to_owned)).collect();
     assert_eq!(ids.len(), 4, "{checkpoints:#}");
     fleet.end().await;
 }

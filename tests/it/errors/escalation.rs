@@ -27,7 +27,10 @@ async fn a_yes_tries_once_more() {
     let parked = fleet.settled(&id).await;
     assert_eq!(parked["state"], "pending", "{parked:#}");
     let review = open_review(&fleet).await;
-    assert_eq!((&review["reviewer"], &review["question"]["error"]["ossa_code"]), (&json!("ann"), &json!("LLM_ERROR")));
+    assert_eq!(
+        (&review["reviewer"], &review["question"]["error"]["ossa_code"]),
+        (&json!("ann"), &json!("LLM_ERROR"))
+    );
     assert_eq!(review["question"]["error"]["escalation"]["target"], "ann");
     well.store(true, Ordering::SeqCst);
     answer(&fleet, &review, "approve").await;
@@ -52,7 +55,11 @@ async fn silence_is_a_no() {
     fleet.clock.advance_ms(60_000);
     fleet.tick().await;
     let done = fleet.wait_for(&id, &super::ENDED).await;
-    assert_eq!((&done["state"], &done["error"]["code"]), (&json!("discarded"), &json!("OSSA_LLM_ERROR")), "{done:#}");
+    assert_eq!(
+        (&done["state"], &done["error"]["code"]),
+        (&json!("discarded"), &json!("OSSA_LLM_ERROR")),
+        "{done:#}"
+    );
     assert_eq!(fleet.models.calls().len(), 1);
     fleet.end().await;
 }

@@ -35,12 +35,16 @@ async fn another_tool_is_called_instead() {
     let fleet = desk(Fleet::builder(), spec, &["broken"]).await;
     let (id, done) = run(&fleet).await;
     assert_eq!(done["state"], "completed", "{done:#}");
-    let called: Vec<(String, String)> = fleet.tools.calls().into_iter().map(|call| (call.tool, call.key)).collect();
+    let called: Vec<(String, String)> =
+        fleet.tools.calls().into_iter().map(|call| (call.tool, call.key)).collect();
     assert_eq!((called[0].0.as_str(), called[1].0.as_str(), called.len()), ("broken", "search", 2));
     assert_eq!(called[0].1, called[1].1);
     let call = attempts(&fleet, &id).await[0].clone();
     assert_eq!((&call["name"], &call["provider"]), (&json!("broken"), &json!("search")), "{call:#}");
-    assert_eq!((&call["outcome"]["status"], &call["tried"][0]["code"]), (&json!("success"), &json!("AGENT_TOOL_EXECUTION_FAILED")));
+    assert_eq!(
+        (&call["outcome"]["status"], &call["tried"][0]["code"]),
+        (&json!("success"), &json!("AGENT_TOOL_EXECUTION_FAILED"))
+    );
     fleet.end().await;
 }
 
@@ -57,7 +61,10 @@ async fn a_skipped_call_is_no_error_for_the_model() {
         let told = fleet.models.calls()[1].request["messages"].to_string();
         assert!(told.contains("without its result") && !told.contains("AGENT_TOOL"), "{told}");
         let call = attempts(&fleet, &id).await[0].clone();
-        assert_eq!((&call["handled"]["strategy"], &call["outcome"]["status"]), (&json!("skip"), &json!("error")));
+        assert_eq!(
+            (&call["handled"]["strategy"], &call["outcome"]["status"]),
+            (&json!("skip"), &json!("error"))
+        );
         fleet.end().await;
     }
 }
@@ -67,8 +74,14 @@ async fn a_skipped_call_is_no_error_for_the_model() {
 async fn abort_ends_the_job() {
     let fleet = desk(Fleet::builder(), &handled("strategy: abort"), &["broken"]).await;
     let (_, done) = run(&fleet).await;
-    assert_eq!((&done["state"], &done["error"]["code"]), (&json!("discarded"), &json!("AGENT_TOOL_EXECUTION_FAILED")));
-    assert_eq!((&done["error"]["retryable"], &done["error"]["details"]["ossa_code"]), (&json!(false), &json!("TOOL_ERROR")));
+    assert_eq!(
+        (&done["state"], &done["error"]["code"]),
+        (&json!("discarded"), &json!("AGENT_TOOL_EXECUTION_FAILED"))
+    );
+    assert_eq!(
+        (&done["error"]["retryable"], &done["error"]["details"]["ossa_code"]),
+        (&json!(false), &json!("TOOL_ERROR"))
+    );
     assert_eq!((fleet.tools.calls().len(), fleet.models.calls().len()), (1, 1));
     fleet.end().await;
 }
@@ -103,7 +116,11 @@ async fn a_value_stands_for_the_result() {
     .await;
     let id = push(&fleet).await;
     let done = fleet.settled(&id).await;
-    assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!({"answer": "unknown"})), "{done:#}");
+    assert_eq!(
+        (&done["state"], &done["result"]),
+        (&json!("completed"), &json!({"answer": "unknown"})),
+        "{done:#}"
+    );
     assert!(fleet.event_names(&id).await.contains(&"error.replaced".to_owned()));
     fleet.end().await;
 }

@@ -5,8 +5,10 @@ mod breaker;
 mod chain;
 mod escalation;
 mod handlers;
+mod outage;
 mod parallel;
 mod retries;
+mod urgent;
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -22,7 +24,9 @@ fn manifest(spec: &str) -> String {
 
 /// A tool of the manifest whose tries follow each other quickly.
 fn tool(name: &str, rest: &str) -> String {
-    format!("    - {{type: http, name: {name}, retry_policy: {{initial_delay_ms: 1, backoff: fixed}}{rest}}}\n")
+    format!(
+        "    - {{type: http, name: {name}, retry_policy: {{initial_delay_ms: 1, backoff: fixed}}{rest}}}\n"
+    )
 }
 
 /// A fleet whose model calls these tools once, all in one answer, and then says `done`; and the agent `desk`.

@@ -57,7 +57,10 @@ async fn unmarked_tools_never_overlap() {
     gate.open();
     fleet.settled(&id).await;
     let order: Vec<String> = fleet.tools.calls().into_iter().map(|call| call.tool).collect();
-    assert_eq!((order, fleet.tools.most_at_once()), (vec!["search".into(), "book".into(), "search".into()], 1));
+    assert_eq!(
+        (order, fleet.tools.most_at_once()),
+        (vec!["search".into(), "book".into(), "search".into()], 1)
+    );
     fleet.end().await;
 }
 

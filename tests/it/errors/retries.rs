@@ -44,7 +44,11 @@ async fn a_fourth_failure_is_told_to_the_model() {
     assert_eq!(fleet.tools.calls().len(), 4);
     let outcome = attempts(&fleet, &id).await[0]["outcome"].clone();
     assert_eq!((&outcome["status"], &outcome["ossa_code"]), (&json!("error"), &json!("TOOL_ERROR")));
-    assert_eq!((&outcome["recoverable"], &outcome["type"]), (&json!(true), &json!("agent.tool")), "{outcome:#}");
+    assert_eq!(
+        (&outcome["recoverable"], &outcome["type"]),
+        (&json!(true), &json!("agent.tool")),
+        "{outcome:#}"
+    );
     let told = fleet.models.calls()[1].request["messages"].to_string();
     assert!(told.contains("AGENT_TOOL_EXECUTION_FAILED") && told.contains("500"), "{told}");
     fleet.end().await;
@@ -91,7 +95,10 @@ async fn wrong_arguments_are_never_sent() {
     assert_eq!(done["state"], "completed", "{done:#}");
     assert_eq!(fleet.tools.calls().len(), 0);
     let outcome = attempts(&fleet, &id).await[0]["outcome"].clone();
-    assert_eq!((&outcome["code"], &outcome["ossa_code"]), (&json!("SCHEMA_VIOLATION"), &json!("SCHEMA_VIOLATION")));
+    assert_eq!(
+        (&outcome["code"], &outcome["ossa_code"]),
+        (&json!("SCHEMA_VIOLATION"), &json!("SCHEMA_VIOLATION"))
+    );
     assert_eq!(outcome["recoverable"], false, "{outcome:#}");
     fleet.end().await;
 }
@@ -101,7 +108,9 @@ async fn wrong_arguments_are_never_sent() {
 async fn every_call_has_an_id_of_its_own() {
     let fleet = Fleet::builder()
         .model(|request: &Value| match turnstone_tests::model_server::outcomes(request) {
-            0..6 => Reply::Calls(vec![("search".to_owned(), json!({})), ("search".to_owned(), json!({}))], (1, 1)),
+            0..6 => {
+                Reply::Calls(vec![("search".to_owned(), json!({})), ("search".to_owned(), json!({}))], (1, 1))
+            }
             _ => Reply::text("done"),
         })
         .start()

@@ -52,7 +52,7 @@ pub async fn run(
                 delays = patience.build();
                 for claim in claims {
                     let Ok(permit) = Arc::clone(&slots).try_acquire_owned() else { break };
-                    let slot = keeper.keep(claim.lease.clone(), permit);
+                    let slot = keeper.keep(claim.lease.clone(), claim.priority, permit);
                     if assignments.send(Assignment::new(claim, slot)).await.is_err() {
                         return;
                     }

@@ -22,6 +22,7 @@ const GIVE_BACK: Duration = Duration::from_secs(5);
 
 struct Held {
     lease: Lease,
+    priority: i64,
     signals: Signals,
     /// How often calls of the job had been asked to be made again when that was looked at last.
     calls_again: i64,
@@ -53,17 +54,18 @@ impl LeaseKeeper {
 
     /// Keeps a lease until the returned slot is done. A job that was reaped and claimed again here is kept twice,
     /// once per token.
-    pub fn keep(self: &Arc<Self>, lease: Lease, permit: OwnedSemaphorePermit) -> Slot {
+    pub fn keep(self: &Arc<Self>, lease: Lease, priority: i64, permit: OwnedSemaphorePermit) -> Slot {
         let (revoked, lost) = (CancellationToken::new(), CancellationToken::new());
         let signals = Signals {
             revoked,
             lost,
             draining: self.draining.child_token(),
             settling: CancellationToken::new(),
+            give_way: CancellationToken::new(),
             calls_again: Arc::default(),
         };
         let token = lease.token.clone();
-        self.table().insert(token.clone(), Held { lease, signals: signals.clone(), calls_again: 0 });
+        self.table().insert(token.clone(), Held { lease, priority, signals: signals.clone(), calls_again: 0 });
         self.first.notify_one();
         Slot { keeper: Arc::clone(self), token, signals, permit: Some(permit) }
     }
@@ -144,6 +146,28 @@ impl LeaseKeeper {
         };
         for token in &lost {
             self.end(token, overslept);
+        }
+        self.make_way().await
+    }
+
+    /// When every slot is taken and something more urgent waits, the least urgent turn gives its slot up before the next
+    /// one. One at a time: the next look sees whether that was enough.
+    async fn make_way(&self) -> Result<(), StoreError> {
+        let least = {
+            let table = self.table();
+            let going = table.values().any(|held| held.signals.give_way.is_cancelled());
+            if going || table.len() < self.deps.options.slots {
+                return Ok(());
+            }
+            let least = table.iter().min_by_key(|(_, held)| held.priority);
+            least.map(|(token, held)| (token.clone(), held.priority))
+        };
+        let Some((token, priority)) = least else { return Ok(()) };
+        let waiting = self.deps.ledger.most_urgent(&self.deps.options.queues).await?;
+        if waiting.is_some_and(|waiting| waiting > priority)
+            && let Some(held) = self.table().get(&token)
+        {
+            held.signals.give_way.cancel();
         }
         Ok(())
     }

@@ -102,7 +102,7 @@ async fn answers_are_json_text_or_nothing() {
         [("/large", "max_response_bytes"), ("/broken", "not JSON"), ("/moved", "302"), ("/absent", "404")]
     {
         let error = call(&get(path), json!({})).await.unwrap_err();
-        assert!(matches!(&error, ToolError::Failed(text) if text.contains(word)), "{path}: {error:?}");
+        assert!(matches!(&error, ToolError::Final(text) if text.contains(word)), "{path}: {error:?}");
     }
     server.abort();
 }
@@ -117,7 +117,7 @@ async fn failures_tell_the_status_and_no_secret() {
     let error = call(&tool("POST", &format!("{base}/status/503"), headers.clone()).unwrap(), json!({}))
         .await
         .unwrap_err();
-    let ToolError::Failed(text) = &error else { panic!("{error:?}") };
+    let ToolError::Busy(text, None) = &error else { panic!("{error:?}") };
     assert!(
         text.contains("503") && text.contains("no luck with ***") && text.chars().count() < 400,
         "{text}"

@@ -36,6 +36,8 @@ pub struct Signals {
     pub lost: CancellationToken,
     /// The worker drains, or the job is paused: stop after the current phase.
     pub draining: CancellationToken,
+    /// Something more urgent waits for the slot: stop before the next turn.
+    pub give_way: CancellationToken,
     /// Told by the turn: all that is left is its settlement. Who hears it may claim the next job already, so that both
     /// share a commit.
     pub settling: CancellationToken,
@@ -121,6 +123,9 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
             Verdict::Continue(position) => {
                 escalation::confirmed(turn)?;
                 turn.advance(position);
+                if signals.give_way.is_cancelled() {
+                    return Ok(Settlement::GiveWay);
+                }
             }
             Verdict::Reask(position, why) => {
                 verdict::reask(turn, &why);

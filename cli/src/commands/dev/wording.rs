@@ -221,6 +221,15 @@ fn of_step(name: EventName, data: &Fields<'_>) -> Words {
         E::ToolFailed => {
             Words::new(&tool, format!("{}: {}", data.text("code"), data.text("message")), T::Warning, "exec")
         }
+        E::ModelRetrying => {
+            let next = format!("asked again in {}", data.duration("delay_ms"));
+            Words::new(
+                "infer",
+                format!("{}: {}; {next}", data.text("code"), data.text("message")),
+                T::Warning,
+                "infer: the models are asked once more",
+            )
+        }
         E::ToolRetrying => {
             let next = match data.has("instead") {
                 true => format!("{} is called instead", data.text("instead")),

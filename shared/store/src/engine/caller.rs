@@ -171,6 +171,15 @@ impl<R: Reader> Ledger for Engine<R> {
         Ok(standing)
     }
 
+    async fn most_urgent(&self, queues: &[String]) -> Result<Option<i64>, StoreError> {
+        let rows = self.readers.read("look for urgent jobs", &sql::QUEUES_URGENT, Args::Values(&[])).await?;
+        let found = decode_all(&rows, |row| {
+            Ok((rows::get::<String>(row, "name")?, rows::maybe::<i64>(row, "priority")?))
+        })?;
+        let serves = |name: &String| queues.iter().any(|queue| queue == "*" || queue == name);
+        Ok(found.iter().filter(|(name, _)| serves(name)).filter_map(|(_, priority)| *priority).max())
+    }
+
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {
         self.request(Request::Release { leases: leases.to_vec(), now }).await.map(|_| ())
     }

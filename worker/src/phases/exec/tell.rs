@@ -8,7 +8,7 @@ use crate::turn::stop::Stop;
 use serde_json::{Value, json};
 use turnstone_domain::agent::Capability;
 use turnstone_domain::engagement::outputs_of;
-use turnstone_domain::error::{FailureKind, Strategy};
+use turnstone_domain::error::{Escalation, EscalationType, FailureKind, Strategy};
 use turnstone_domain::message::Message;
 use turnstone_domain::review::{ReviewKind, ReviewState};
 use turnstone_domain::tool_call::{Handled, ToolOutcome};
@@ -135,7 +135,11 @@ fn ask(turn: &mut Turn, call: &Call, outcome: &ToolOutcome) -> Result<(), Stop> 
     let subject = escalation::subject(&error);
     match escalation::answer(turn, ReviewKind::Escalation, &call.asked.call_id, &subject) {
         Some(ReviewState::Approved) => Ok(()),
-        Some(ReviewState::Rejected | ReviewState::Expired) => Err(failed(call, outcome).into()),
+        Some(state @ (ReviewState::Rejected | ReviewState::Expired)) => {
+            let (target, context) = (Some(contact.target.clone()), Some(json!({"state": state})));
+            let decided = Escalation { to: EscalationType::Human, target, context };
+            Err(failed(call, outcome).escalated(decided).into())
+        }
         Some(ReviewState::Open) | None => {
             let told = error.told();
             turn.event(EventName::ErrorEscalated, told);

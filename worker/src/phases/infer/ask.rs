@@ -1,6 +1,6 @@
 //! Asking: the agent's models in order, each when its rate limit allows it, until one answers.
 
-use super::secure;
+use super::{circuit, secure};
 use crate::model::limits::{Call, Pass, Refusal};
 use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest};
 use crate::turn::state::Turn;
@@ -26,12 +26,14 @@ pub struct Answered {
 }
 
 /// Asks the models of the agent in order until one answers (agent extension §3 rule 2). What is `heard` reaches whoever
-/// follows the engagement while the model speaks.
+/// follows the engagement while the model speaks. `secured` says whether what the call may use
+/// is reserved already.
 pub async fn ask(
     turn: &mut Turn,
     mut request: ModelRequest,
     reserve: i64,
     heard: bool,
+    secured: &mut bool,
     draining: &CancellationToken,
 ) -> Result<Answered, Stop> {
     let models = match turn.agent.model.models.as_slice() {
@@ -43,12 +45,19 @@ pub async fn ask(
         "the job names no model and the server has no default; set ext_agent_model or [models] default_model",
     );
     let tenant = tenant(turn);
-    let mut secured = false;
     for (at, wanted) in models.iter().enumerate() {
         let found = turn.deps.providers.resolve(wanted).map(|(name, model)| (name.to_owned(), model));
         let Some((provider, model)) = found else {
             last = unknown_provider(turn, wanted);
             continue;
+        };
+        let passage = match circuit::pass(turn, &provider).await {
+            Ok(passage) => passage,
+            Err(open) => {
+                model_failed(turn, wanted, &provider, &open.message);
+                last = open;
+                continue;
+            }
         };
         // A provider that wants to be left alone is waited for only when no other model is left to ask.
         let patience = if at + 1 == models.len() { request.timeout } else { Duration::ZERO };
@@ -63,7 +72,7 @@ pub async fn ask(
             }
         };
         let place = place(turn, &provider, pass.as_ref(), draining).await?;
-        if !std::mem::replace(&mut secured, true) {
+        if !std::mem::replace(secured, true) {
             secure(turn, reserve).await?;
         }
         request.model.clone_from(&wanted.model);
@@ -71,8 +80,12 @@ pub async fn ask(
         let answered = call_model(&*model, &request).await;
         drop(place);
         match answered {
-            Ok(answer) => return Ok(Answered { provider, answer, pass }),
+            Ok(answer) => {
+                circuit::succeeded(turn, &provider, passage).await;
+                return Ok(Answered { provider, answer, pass });
+            }
             Err(error) => {
+                circuit::failed(turn, &provider, &error).await;
                 if let Some(pass) = &pass {
                     give_back(turn, pass, &error).await;
                 }

@@ -4,6 +4,8 @@
 //! and the message are durable together, so that a paid answer is never bought twice.
 
 mod ask;
+mod circuit;
+mod patience;
 mod prompt;
 mod summary;
 
@@ -13,7 +15,7 @@ use crate::model::{FinishReason, Listener, ModelAnswer, ModelRequest, ToolOffer}
 use crate::turn::conversation::{images, size};
 use crate::turn::state::Turn;
 use crate::turn::stop::{Stop, budget_exceeded};
-use ask::{Answered, ask};
+use ask::Answered;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
@@ -65,7 +67,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     let capped = allowance.max_tokens < request.max_tokens;
     request.max_tokens = allowance.max_tokens;
     let Answered { provider, mut answer, pass } =
-        ask(turn, request, allowance.reserve, true, draining).await?;
+        patience::ask(turn, request, allowance.reserve, draining).await?;
     let used = budget::book(answer.usage.map(|usage| usage.total()), allowance.reserve);
     let blocked = turn.screen_answer(&mut answer);
     record(turn, provider, answer, allowance.reserve, capped)?;

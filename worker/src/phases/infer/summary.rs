@@ -36,7 +36,7 @@ pub async fn make(turn: &mut Turn, draining: &CancellationToken) -> Result<(), S
     };
     let request = ModelRequest { max_tokens: allowance.max_tokens, ..request };
     let Answered { provider, mut answer, pass } =
-        ask(turn, request, allowance.reserve, false, draining).await?;
+        ask(turn, request, allowance.reserve, false, &mut false, draining).await?;
     let used = budget::book(answer.usage.map(|usage| usage.total()), allowance.reserve);
     let tokens_in = answer.usage.map_or(0, |usage| usage.input.clamp(0, used));
     turn.pending().budget = Some(BudgetMove::Settle { reserved: allowance.reserve, used });

@@ -391,6 +391,7 @@ fn claimed(
         timeout_ms: job.timeout_ms,
         envelope,
         parent_results: None,
+        priority: job.priority,
         created_at: job.created_at,
         lease: Lease {
             job: job.id.clone(),

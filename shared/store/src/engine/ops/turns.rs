@@ -42,7 +42,7 @@ pub(in super::super) async fn apply<S: Session>(
     let mut leases = Vec::new();
     for step in steps {
         // Whether a job was paused is not known here: who gives one back reads it.
-        let yields = matches!(step.end, TurnEnd::Settle(Settlement::Yield));
+        let yields = matches!(step.end, TurnEnd::Settle(Settlement::Yield | Settlement::GiveWay));
         match known.filter(|_| !yields).and_then(|held| held.get(&step.lease.token)) {
             Some(known) => unit.take_known(known),
             None => leases.push((step.lease.job.clone(), step.lease.token.clone())),
@@ -176,6 +176,10 @@ pub(super) fn settle(
                 EventName::JobParked,
                 json!({"review_id": review.id, "kind": review.kind, "reviewer": review.reviewer}),
             )
+        }
+        Settlement::GiveWay => {
+            unit.rings.push(Ring::Available);
+            (EventName::JobYielded, json!({"reason": "something more urgent waits"}))
         }
         Settlement::Yield if held => (EventName::JobYielded, json!({"reason": "paused"})),
         Settlement::Yield => {

@@ -1,0 +1,94 @@
+//! A provider that is away delays jobs and loses none (RS-26, RS-47), and OSSA's tries within a turn (RS-25).
+
+use super::{push, register};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use turnstone_domain::JobState;
+use turnstone_tests::{Backend, Fleet, Reply};
+
+/// RS-47: after five failures in a row no call is made for a minute; jobs wait as `retryable`, which costs them no attempt of
+/// their policy, and all complete once the provider is back.
+#[tokio::test]
+async fn an_outage_of_a_minute_delays_jobs_and_loses_none() {
+    for backend in Backend::ALL {
+        let well = Arc::new(AtomicBool::new(false));
+        let answers = Arc::clone(&well);
+        let fleet = Fleet::builder()
+            .on(backend)
+            .model(move |_: &Value| match answers.load(Ordering::SeqCst) {
+                false => Reply::Status(503),
+                true => Reply::text("back"),
+            })
+            .start()
+            .await;
+        let retry = json!({"max_attempts": 2, "initial_interval": "PT1S", "jitter": false});
+        let job =
+            json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m", "options": {"retry": retry}});
+        let mut ids = Vec::new();
+        for _ in 0..20 {
+            let id = fleet.push(&job).await;
+            fleet.wait_for(&id, &[JobState::Retryable]).await;
+            ids.push(id);
+        }
+        assert_eq!(fleet.models.count(), 5, "the breaker is open: nobody asks");
+        let waiting = fleet.job(&ids[19]).await;
+        assert_eq!(waiting["error"]["code"], "OSSA_CIRCUIT_OPEN", "{waiting:#}");
+        assert_eq!(waiting["error"]["details"]["ossa_code"], "CIRCUIT_OPEN");
+        assert!(waiting["retry_delay_ms"].as_i64().unwrap() >= 60_000, "{waiting:#}");
+        // Those that failed try once more, and are not let through either.
+        fleet.clock.advance_ms(1_000);
+        fleet.tick().await;
+        fleet
+            .until("the early ones have been refused", async || {
+                fleet.number("SELECT count(*) FROM jobs WHERE state = 'retryable'").await == 20
+                    && fleet.number("SELECT count(*) FROM job_errors").await == 25
+            })
+            .await;
+        assert_eq!(fleet.models.count(), 5);
+        well.store(true, Ordering::SeqCst);
+        // Three find out; the others come a little later.
+        for _ in 0..20 {
+            fleet.clock.advance_ms(61_000);
+            fleet.tick().await;
+            fleet
+                .until("nobody is under way", async || {
+                    fleet.number("SELECT count(*) FROM jobs WHERE state IN ('active', 'available')").await
+                        == 0
+                })
+                .await;
+        }
+        for id in &ids {
+            let done = fleet.job(id).await;
+            assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!("back")), "{done:#}");
+        }
+        fleet.end().await;
+    }
+}
+
+/// RS-25: an OSSA agent asks again within the turn, as `llm.retry_config` says; no attempt of the job is spent.
+#[tokio::test]
+async fn a_model_is_asked_again_within_the_turn() {
+    let tries = AtomicUsize::new(0);
+    let fleet = Fleet::builder()
+        .model(move |_: &Value| match tries.fetch_add(1, Ordering::SeqCst) {
+            0 | 1 => Reply::Status(503),
+            _ => Reply::text("done"),
+        })
+        .start()
+        .await;
+    register(
+        &fleet,
+        "  llm: {provider: openai, model: m, retry_config: {max_attempts: 3, backoff_strategy: fixed, initial_delay_ms: 1}}",
+    )
+    .await;
+    let id = push(&fleet).await;
+    let done = fleet.settled(&id).await;
+    assert_eq!((&done["state"], &done["attempt"]), (&json!("completed"), &json!(1)), "{done:#}");
+    assert_eq!(fleet.models.count(), 3);
+    let events = fleet.event_names(&id).await;
+    assert_eq!(events.iter().filter(|name| *name == "model.retrying").count(), 2);
+    let failed = fleet.number("SELECT count(*) FROM job_errors").await;
+    assert_eq!(failed, 0);
+    fleet.end().await;
+}

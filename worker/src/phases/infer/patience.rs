@@ -1,0 +1,73 @@
+//! Asking again within the turn when no model of the list answered (OSSA §2: LLM_ERROR, LLM_TIMEOUT, RATE_LIMITED). Fallback models
+//! come first and are not counted.
+//!
+//! It is OSSA's, so it is for OSSA's agents, and for those whose document says so. All others leave it to the retry policy of
+//! their job, which holds no slot meanwhile.
+
+use super::ask::{Answered, ask as ask_once};
+use crate::model::ModelRequest;
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use serde_json::json;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use turnstone_domain::agent::AgentFormat;
+use turnstone_domain::error::{OssaCode, Strategy};
+use turnstone_domain::{EventName, JobError};
+
+/// A provider that wants to be left alone for longer is not waited for within the turn, in milliseconds.
+const LONGEST_WAIT_MS: u64 = 60_000;
+
+/// Asks the models of the agent, and asks again as its document says.
+///
+/// # Errors
+/// As [`super::run`].
+pub async fn ask(
+    turn: &mut Turn,
+    request: ModelRequest,
+    reserve: i64,
+    draining: &CancellationToken,
+) -> Result<Answered, Stop> {
+    let (mut secured, mut tries) = (false, 0);
+    loop {
+        let error = match ask_once(turn, request.clone(), reserve, true, &mut secured, draining).await {
+            Err(Stop::Fail(error)) => error,
+            other => return other,
+        };
+        let Some(wait_ms) = wait(turn, &error, tries) else { return Err(error.into()) };
+        tries += 1;
+        let mut data = error.told();
+        data["retry"] = tries.into();
+        data["delay_ms"] = json!(wait_ms);
+        turn.event(EventName::ModelRetrying, data);
+        tokio::select! {
+            biased;
+            () = draining.cancelled() => return Err(Stop::Drain),
+            () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
+        }
+    }
+}
+
+/// How long to wait before the models are asked again; `None` when they are not.
+fn wait(turn: &Turn, error: &JobError, tries: u32) -> Option<u64> {
+    let code = error.kind.ossa();
+    if !error.retryable || !matches!(code, OssaCode::LlmError | OssaCode::LlmTimeout | OssaCode::RateLimited)
+    {
+        return None;
+    }
+    let policy = &turn.agent.errors;
+    let handler = policy.handler(code);
+    let retries = match handler.map(|handler| (handler.strategy, handler.max_retries)) {
+        Some((Strategy::Retry, said)) => said.unwrap_or_else(|| code.retries()),
+        Some((_, said)) => said.unwrap_or(0),
+        None => match &policy.model_retry {
+            Some(rule) => rule.retries.unwrap_or_else(|| code.retries()),
+            None if turn.agent.format == AgentFormat::Ossa => code.retries(),
+            None => 0,
+        },
+    };
+    let rule = policy.model_retry.clone().unwrap_or_default();
+    let wait_ms = rule.delay_ms(tries + 1).max(error.retry_after_ms.unwrap_or(0));
+    let worth_it = rule.covers(&[error.code(), code.as_str()]) && wait_ms <= LONGEST_WAIT_MS;
+    (tries < retries && worth_it).then_some(wait_ms)
+}
