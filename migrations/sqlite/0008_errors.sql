@@ -39,7 +39,7 @@ CREATE INDEX reviews_engagement ON reviews (engagement_seq);
 
 -- What has failed lately; what is well has no row. Closed while open_until is NULL, open until then, half-open after it.
 CREATE TABLE breakers (
-    name       TEXT PRIMARY KEY,                        -- JSON: ["tool", agent, tool] or ["model", provider]
+    name       TEXT PRIMARY KEY,                        -- JSON: ["tool", agent, tool] or ["model", provider, model]
     failures   INTEGER NOT NULL DEFAULT 0 CHECK (failures >= 0),     -- in a row
     open_until INTEGER,
     probes     INTEGER NOT NULL DEFAULT 0 CHECK (probes >= 0),       -- let through since it is half-open

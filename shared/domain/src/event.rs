@@ -89,8 +89,8 @@ events! {
     ToolFailed = "tool.failed", "call_id, name, code, message, type, ossa_code, recoverable; retry_after_ms (when there is one)";
     /// A try of a tool call failed, and it goes on: the same again, or another tool instead.
     ToolRetrying = "tool.retrying", "as tool.failed, retry, delay_ms; instead (another tool)";
-    /// A tool or a provider of models has failed so often in a row that it is left alone for a while.
-    BreakerOpened = "breaker.opened", "tool or provider, until";
+    /// A tool or a model has failed so often in a row that it is left alone for a while.
+    BreakerOpened = "breaker.opened", "tool, or provider and model; until";
     /// An error was handed to somebody: a review asks them, or, when the agent's document names nobody, the dead letters tell.
     ErrorEscalated = "error.escalated", "as job.failed without attempt";
     /// An error was replaced by the value that the agent's document gives for it, and the job completed with that.

@@ -16,10 +16,10 @@ impl BreakerKey {
         Self(serde_json::json!(["tool", agent, tool]).to_string())
     }
 
-    /// A provider of models.
+    /// A model of a provider.
     #[must_use]
-    pub fn model(provider: &str) -> Self {
-        Self(serde_json::json!(["model", provider]).to_string())
+    pub fn model(provider: &str, model: &str) -> Self {
+        Self(serde_json::json!(["model", provider, model]).to_string())
     }
 
     /// The key as in the database.

@@ -98,6 +98,7 @@ common! {
     POOLS_LISTED = "pools_listed",
     PROGRESS_OF_JOB = "progress_of_job",
     PROGRESS_PUT = "progress_put",
+    PRUNE_BREAKERS = "prune_breakers",
     PRUNE_DELIVERIES = "prune_deliveries",
     PRUNE_WORKERS = "prune_workers",
     PRUNE_WRITERS = "prune_writers",

@@ -184,7 +184,8 @@ async fn interaction_ids_are_never_repeated() {
     }
     fleet.wait_for(&id, &super::ENDED).await;
     let engagement = fleet.engagement_of(&id).await;
-    let checkpoints = fleet.get(&format!("/engagements/{engagement}/checkpoints?bodies=true&per_page=100")).await;
+    let checkpoints =
+        fleet.get(&format!("/engagements/{engagement}/checkpoints?bodies=true&per_page=100")).await;
     let rows =
         checkpoints["checkpoints"].as_array().or_else(|| checkpoints["items"].as_array()).unwrap().clone();
     let ids: HashSet<String> =

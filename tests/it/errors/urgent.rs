@@ -32,9 +32,7 @@ async fn a_more_urgent_job_gets_the_slot_between_two_turns() {
             .await;
         let limits = "  constraints: {max_turns: 1000000}\n  turn_chain: {max_tool_turns: 1000000}";
         register(&fleet, &format!("  tools: [{{type: http, name: search}}]\n{limits}")).await;
-        let job = |input: &str, priority: i64| {
-            json!({"type": "agent.desk", "args": [input], "meta": {"agent": "desk"}, "options": {"priority": priority}})
-        };
+        let job = |input: &str, priority: i64| json!({"type": "agent.desk", "args": [input], "meta": {"agent": "desk"}, "options": {"priority": priority}});
         let long = fleet.push(&job("long", 0)).await;
         fleet.add_worker(1);
         fleet.models.seen(1).await;
@@ -45,7 +43,8 @@ async fn a_more_urgent_job_gets_the_slot_between_two_turns() {
         assert_eq!((&done["result"], &done["attempt"]), (&json!("done"), &json!(2)), "{done:#}");
         assert!(done["errors"].as_array().is_none_or(Vec::is_empty), "{done:#}");
         fleet.wait_for(&equal, &[JobState::Completed]).await;
-        let mut order: Vec<String> = fleet.models.calls().iter().map(|call| call.input().to_owned()).collect();
+        let mut order: Vec<String> =
+            fleet.models.calls().iter().map(|call| call.input().to_owned()).collect();
         order.dedup();
         assert_eq!(order, ["long", "urgent", "long", "equal"]);
         fleet.end().await;

@@ -65,7 +65,8 @@ impl LeaseKeeper {
             calls_again: Arc::default(),
         };
         let token = lease.token.clone();
-        self.table().insert(token.clone(), Held { lease, priority, signals: signals.clone(), calls_again: 0 });
+        self.table()
+            .insert(token.clone(), Held { lease, priority, signals: signals.clone(), calls_again: 0 });
         self.first.notify_one();
         Slot { keeper: Arc::clone(self), token, signals, permit: Some(permit) }
     }

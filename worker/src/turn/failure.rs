@@ -19,7 +19,7 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
         let position = Position { turn: turn.position.turn + 1, model_used, granted, ..Position::default() };
         turn.pending().position = Some(position);
     }
-    if matches!(error.kind, FailureKind::TokenBudget | FailureKind::MaxTokens) {
+    if error.details.contains_key("needed") {
         let data = json!({"limit": turn.budget.limit, "settled": turn.budget.settled,
                           "needed": error.details.get("needed")});
         turn.event(EventName::BudgetExceeded, data);

@@ -239,7 +239,7 @@ fn of_step(name: EventName, data: &Fields<'_>) -> Words {
             Words::new(&tool, what, T::Warning, &format!("{tool} is called again"))
         }
         E::BreakerOpened => {
-            let who = if data.has("tool") { data.text("tool") } else { data.text("provider") };
+            let who = if data.has("tool") { data.text("tool") } else { data.text("model") };
             let what = format!("failed too often: left alone until {}", data.text("until"));
             Words::new(&who, what, T::Warning, "exec")
         }

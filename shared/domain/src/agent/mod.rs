@@ -1,9 +1,9 @@
 //! What an agent is, whatever format it was written in: the one model behind OpenAgentSpec documents, OSSA manifests
 //! and the `ext_agent_*` fields of a job.
 
+pub mod errors;
 pub mod identity;
 mod live;
-pub mod errors;
 pub mod prompt;
 pub mod safety;
 pub mod session;

@@ -51,7 +51,7 @@ pub async fn ask(
             last = unknown_provider(turn, wanted);
             continue;
         };
-        let passage = match circuit::pass(turn, &provider).await {
+        let passage = match circuit::pass(turn, &provider, &wanted.model).await {
             Ok(passage) => passage,
             Err(open) => {
                 model_failed(turn, wanted, &provider, &open.message);
@@ -79,13 +79,10 @@ pub async fn ask(
         request.listener = if heard { listener(turn) } else { Listener::default() };
         let answered = call_model(&*model, &request).await;
         drop(place);
+        circuit::asked(turn, &provider, &wanted.model, passage, answered.as_ref().err()).await;
         match answered {
-            Ok(answer) => {
-                circuit::succeeded(turn, &provider, passage).await;
-                return Ok(Answered { provider, answer, pass });
-            }
+            Ok(answer) => return Ok(Answered { provider, answer, pass }),
             Err(error) => {
-                circuit::failed(turn, &provider, &error).await;
                 if let Some(pass) = &pass {
                     give_back(turn, pass, &error).await;
                 }

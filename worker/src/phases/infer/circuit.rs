@@ -1,5 +1,8 @@
-//! The circuit breaker before a provider of models: one that has failed five times in a row is left alone for a minute by the
-//! whole fleet (RS-26, RS-47). Jobs wait for it as `retryable`, and it costs them no retry.
+//! The circuit breaker before a model: one that could not be reached five times in a row is left alone for a minute by the whole
+//! fleet (RS-26, RS-47). Jobs wait for it as `retryable`, and it costs them no retry.
+//!
+//! It stands before a model of a provider and not before the provider, so that a name that no provider knows shuts out nobody
+//! else.
 
 use crate::model::ModelError;
 use crate::turn::state::Turn;
@@ -9,35 +12,37 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::{EventName, JobError};
 use turnstone_store::breakers::{BreakerKey, Passage};
 
-/// Whether the provider may be asked; the error says until when not.
-pub async fn pass(turn: &Turn, provider: &str) -> Result<Passage, JobError> {
+/// Whether the model may be asked; the error says until when not.
+pub async fn pass(turn: &Turn, provider: &str, model: &str) -> Result<Passage, JobError> {
     let deps = &turn.deps;
-    let key = BreakerKey::model(provider);
+    let key = BreakerKey::model(provider, model);
     let passage = deps.breakers.pass(&*deps.clock, &key, &Breaker::default()).await;
     let Passage::Refused { until } = passage else { return Ok(passage) };
-    let message =
-        format!("provider {provider} has failed too often in a row and is not asked before {until}");
+    let message = format!(
+        "model {model} at provider {provider} has failed too often in a row and is not asked before {}",
+        until.to_rfc3339()
+    );
     let wait_ms = u64::try_from(until.since(deps.clock.now())).unwrap_or(0);
     Err(JobError::new(FailureKind::CircuitOpen, message)
         .with("provider", provider)
         .retry_after(Some(wait_ms)))
 }
 
-/// Notes that the provider answered.
-pub async fn succeeded(turn: &Turn, provider: &str, passage: Passage) {
+/// Notes how it went. A model that refuses is there.
+pub async fn asked(
+    turn: &mut Turn,
+    provider: &str,
+    model: &str,
+    passage: Passage,
+    failure: Option<&ModelError>,
+) {
     let deps = &turn.deps;
-    let probe = passage == Passage::Probe;
-    deps.breakers.succeeded(&*deps.clock, &BreakerKey::model(provider), &Breaker::default(), probe).await;
-}
-
-/// Notes that the provider could not be reached or did not answer. What it refuses says nothing against it.
-pub async fn failed(turn: &mut Turn, provider: &str, error: &ModelError) {
-    if !matches!(error, ModelError::Unavailable(_) | ModelError::Timeout(_)) {
-        return;
+    let (key, rule) = (BreakerKey::model(provider, model), Breaker::default());
+    if !matches!(failure, Some(ModelError::Unavailable(_) | ModelError::Timeout(_))) {
+        return deps.breakers.succeeded(&*deps.clock, &key, &rule, passage == Passage::Probe).await;
     }
-    let deps = &turn.deps;
-    let key = BreakerKey::model(provider);
-    if let Some(until) = deps.breakers.failed(&*deps.clock, &key, &Breaker::default()).await {
-        turn.event(EventName::BreakerOpened, json!({"provider": provider, "until": until.to_rfc3339()}));
+    if let Some(until) = deps.breakers.failed(&*deps.clock, &key, &rule).await {
+        let data = json!({"provider": provider, "model": model, "until": until.to_rfc3339()});
+        turn.event(EventName::BreakerOpened, data);
     }
 }

@@ -50,6 +50,7 @@ pub(in super::super) async fn apply<S: Session>(
     session
         .execute("forget old writers", &sql::PRUNE_WRITERS, Args::Values(&[oldest.as_str().into()]))
         .await?;
+    session.execute("forget old breakers", &sql::PRUNE_BREAKERS, Args::Values(&values)).await?;
     session.rows("part history", &sql::PRUNE_HISTORY, Args::Values(&values)).await?;
     forget_workflows(session, before, limit).await?;
     let values = [now.0.into(), row_limit(limit).into()];

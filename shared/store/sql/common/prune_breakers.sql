@@ -1,0 +1,2 @@
+-- Forgets what has not failed since $1.
+DELETE FROM breakers WHERE failed_at < $1
