@@ -24,19 +24,18 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
                           "needed": error.details.get("needed")});
         turn.event(EventName::BudgetExceeded, data);
     }
-    let cause = error.clone();
-    let settlement = match handled(turn, error) {
+    match handled(turn, error) {
         Ok(settlement) => settlement,
         Err(error) => by_policy(turn, error),
-    };
-    turn.roll_back_state(&cause, matches!(settlement, Settlement::Discard { .. }));
-    settlement
+    }
 }
 
 /// What the job's retry policy says.
-fn by_policy(turn: &Turn, error: JobError) -> Settlement {
+fn by_policy(turn: &mut Turn, error: JobError) -> Settlement {
     let failures = u32::try_from(turn.job.failures + 1).unwrap_or(u32::MAX);
-    match turn.job.retry.decide(failures, &error, fraction(&turn.lease.token)) {
+    let decision = turn.job.retry.decide(failures, &error, fraction(&turn.lease.token));
+    turn.roll_back_state(&error, matches!(decision, Decision::Exhausted));
+    match decision {
         Decision::Exhausted => Settlement::Discard { error },
         Decision::After { delay_ms } => {
             Settlement::Retry { error, run_at: turn.deps.clock.now().plus_ms(delay_ms), delay_ms }
@@ -71,10 +70,12 @@ fn handled(turn: &mut Turn, error: JobError) -> Result<Settlement, JobError> {
     match handler.as_ref().map_or(default, |handler| handler.strategy) {
         Strategy::Escalate => Ok(escalate(turn, error)),
         Strategy::Abort if handler.is_some() => {
+            turn.roll_back_state(&error, true);
             Ok(Settlement::Discard { error: JobError { retryable: false, ..error } })
         }
         Strategy::Fallback => match handler.and_then(|handler| handler.fallback_value) {
             Some(value) => {
+                turn.roll_back_state(&error, true);
                 let told = error.told();
                 turn.event(EventName::ErrorReplaced, told);
                 Ok(Settlement::Complete { result: RawJson::of(&value) })
@@ -89,6 +90,7 @@ fn handled(turn: &mut Turn, error: JobError) -> Result<Settlement, JobError> {
 fn escalate(turn: &mut Turn, error: JobError) -> Settlement {
     let Some(contact) = turn.agent.errors.contact(error.kind.ossa()) else {
         let alert = Escalation { to: EscalationType::Alert, target: None, context: None };
+        turn.roll_back_state(&error, true);
         let error = JobError { retryable: false, ..error }.escalated(alert);
         let told = error.told();
         turn.event(EventName::ErrorEscalated, told);

@@ -75,8 +75,8 @@ impl Turn {
             self.say(Message::text(Role::System, text));
             let position = Position {
                 turn: turn + 1,
-                model_used: self.position.model_used.clone(),
                 granted: self.position.granted,
+                model_used: self.position.model_used.clone(),
                 ..Position::default()
             };
             self.pending().position = Some(position);

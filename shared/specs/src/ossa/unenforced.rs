@@ -8,7 +8,7 @@ pub(super) fn report(root: &Node, problems: &mut Problems) {
     let Some(spec) = root.get("spec") else { return };
     for entry in spec.get("safety").map(Node::entries).unwrap_or_default() {
         let enforced = ["content_filtering", "pii_detection"].contains(&entry.key.as_str());
-        if !enforced && !is_off(&entry.value) && !only_asks(entry) {
+        if !enforced && !only_asks(entry) && !is_off(&entry.value) {
             let message = format!("`spec.safety.{}` is not enforced yet; do not rely on it", entry.key);
             problems.warning(entry.at, "OSSA-safety", message);
         }

@@ -81,8 +81,8 @@ pub(crate) fn start<R: Reader, S: Session>(
         feed: Arc::clone(&engine) as _,
         webhooks: Arc::clone(&engine) as _,
         tenants: Arc::clone(&engine) as _,
-        breakers: Arc::clone(&engine) as _,
-        control: engine,
+        control: Arc::clone(&engine) as _,
+        breakers: engine,
         limits,
         doorbell,
     }

@@ -89,7 +89,7 @@ pub async fn run(
             return Ok(());
         }
         send(turn, &mut flights).await?;
-        let returned = screened(turn, &flights, invoke(&flights).await);
+        let returned = invoke(&flights).await;
         let wait = judge(turn, &mut flights, returned).await?;
         tell_in_order(turn, &mut flights)?;
         // The outcomes are durable before anything is built on them.
@@ -250,16 +250,6 @@ async fn invoke(flights: &[Flight]) -> Vec<(usize, Made)> {
     returned
 }
 
-/// What may be told of what came back.
-fn screened(turn: &mut Turn, flights: &[Flight], returned: Vec<(usize, Made)>) -> Vec<(usize, Made)> {
-    let screen = |(at, made): (usize, Made)| {
-        let name = flights.get(at).map_or("", |flight| flight.call.asked.name.as_str());
-        let outcome = turn.screen_outcome(name, made.outcome);
-        (at, Made { outcome, ..made })
-    };
-    returned.into_iter().map(screen).collect()
-}
-
 /// Decides about each call that came back; returns how long to wait before the next round, if there is one.
 ///
 /// Every call that came back is journalled before a fallback parks for its reviewer.
@@ -269,8 +259,9 @@ async fn judge(
     returned: Vec<(usize, Made)>,
 ) -> Result<Option<Duration>, Stop> {
     let (mut wait, mut stop) = (None, None);
-    for (at, made) in returned {
+    for (at, mut made) in returned {
         let Some(flight) = flights.get_mut(at) else { continue };
+        made.outcome = turn.screen_outcome(&flight.call.asked.name, made.outcome);
         let Step::Ready(ready) = &mut flight.step else { continue };
         let is_open = count(turn, ready, &made).await;
         let standing = Standing {

@@ -26,7 +26,8 @@ pub struct Answered {
 }
 
 /// Asks the models of the agent in order until one answers (agent extension §3 rule 2). What is `heard` reaches whoever
-/// follows the engagement while the model speaks. `secured` says whether what the call may use is reserved already.
+/// follows the engagement while the model speaks. `secured` says whether what the call may use
+/// is reserved already.
 pub async fn ask(
     turn: &mut Turn,
     mut request: ModelRequest,
