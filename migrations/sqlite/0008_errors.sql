@@ -1,7 +1,7 @@
 -- Errors and what is done about them: tries of tool calls, escalations, circuit breakers.
 
 ALTER TABLE tool_calls ADD COLUMN retries INTEGER NOT NULL DEFAULT 0 CHECK (retries >= 0);       -- tries beyond the first
-ALTER TABLE tool_calls ADD COLUMN tried TEXT;           -- the tries that failed before the last: JSON objects, joined by commas
+ALTER TABLE tool_calls ADD COLUMN tried TEXT;           -- the tries that failed before the last: JSON objects without any content, joined by commas
 ALTER TABLE tool_calls ADD COLUMN handled TEXT;         -- JSON: what a handler made of the failure
 ALTER TABLE tool_calls ADD COLUMN started_at INTEGER;   -- when its first request may have left
 ALTER TABLE tool_calls ADD COLUMN completed_at INTEGER; -- when its outcome was known

@@ -131,7 +131,7 @@ pub(crate) struct ToolCall {
     review_id: Option<String>,
     /// Tries beyond the first.
     retries: i64,
-    /// The tries that failed before the last one: code, message, duration_ms, at.
+    /// The tries that failed before the last one: code, duration_ms, at.
     tried: Option<Vec<Value>>,
     /// What a handler made of a failure: strategy, code, message.
     handled: Option<Value>,

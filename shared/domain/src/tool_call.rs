@@ -159,10 +159,8 @@ impl ToolOutcome {
 /// A try that failed before the last one (RS-27).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Tried {
-    /// The code of the failure.
+    /// The code of the failure; what happened stands in its event.
     pub code: String,
-    /// What happened.
-    pub message: String,
     /// How long the try took, in milliseconds.
     pub duration_ms: i64,
     /// When it had failed.

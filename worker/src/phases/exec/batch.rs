@@ -355,9 +355,9 @@ fn tried(
     replaced: Option<String>,
     instead: Option<String>,
 ) {
-    let ToolOutcome::Error { code, message, .. } = failed else { return };
-    let (code, message, at) = (code.clone(), message.clone(), turn.deps.clock.now());
-    let tried = Tried { code, message, duration_ms, at, instead: replaced };
+    let ToolOutcome::Error { code, .. } = failed else { return };
+    let (code, at) = (code.clone(), turn.deps.clock.now());
+    let tried = Tried { code, duration_ms, at, instead: replaced };
     let step = ToolCallMove::Retry { call_id: call.asked.call_id.clone(), tried, instead };
     turn.pending().tool_calls.push(step);
 }
