@@ -294,6 +294,51 @@ fn what_ossa_asks_and_nobody_enforces_is_a_warning() {
     }
 }
 
+/// RS-24 to RS-26, RS-50: what a manifest says of errors is read; a misspelt code or strategy is refused.
+#[test]
+fn what_ossa_says_of_errors_is_read() {
+    use turnstone_domain::agent::errors::{Breaker, Pause};
+    use turnstone_domain::error::{OssaCode, Strategy};
+    let spec = "  error_handlers: [{error_codes: [LLM_ERROR], strategy: escalate, escalation_target: ann}]
+  reliability: {retry: {max_attempts: 2, backoff_strategy: linear}, circuit_breaker: {failure_threshold: 2, timeout_seconds: 1.5}}
+  llm: {provider: openai, model: m, retry_config: {max_attempts: 5}}
+  tools: [{type: http, name: find, parallel: true, capabilities: [{name: find, error_handling: {on_error: ignore}}]}]
+  turn_chain: {continue_on_tool_use: false, confirm_between_turns: true}
+  constraints: {max_tokens: 500}
+";
+    let (agent, warnings) = read(&format!("{MANIFEST}{spec}"), None).unwrap();
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let errors = &agent.errors;
+    assert_eq!(
+        (errors.handlers[0].codes.as_slice(), errors.handlers[0].strategy),
+        (&[OssaCode::LlmError][..], Strategy::Escalate)
+    );
+    assert_eq!(errors.contact(OssaCode::LlmError).unwrap().target, "ann");
+    let retry = errors.retry.as_ref().unwrap();
+    assert_eq!((retry.retries, retry.pause), (Some(1), Pause::Linear), "max_attempts counts the first");
+    assert_eq!(errors.model_retry.as_ref().unwrap().retries, Some(4));
+    assert_eq!(errors.breaker, Breaker { failure_threshold: 2, timeout_ms: 1500, ..Breaker::default() });
+    let find = agent.capability("find").unwrap();
+    assert_eq!((find.parallel, find.errors.handler.as_ref().unwrap().strategy), (true, Strategy::Skip));
+    assert_eq!(
+        (agent.chain.continue_on_tool_use, agent.chain.confirm_between_turns, agent.chain.max_tokens),
+        (false, true, Some(500))
+    );
+    for wrong in [
+        "error_handlers: [{error_codes: [TOOL_EROR], strategy: skip}]",
+        "error_handlers: [{error_codes: [TOOL_ERROR], strategy: ignore}]",
+        "error_handlers: [{error_codes: [TOOL_ERROR], strategy: skip, max_retry: 1}]",
+        "reliability: {retry: {max_attempts: 0}}",
+        "tools: [{type: http, name: find, error_handling: {on_error: explode}}]",
+    ] {
+        assert_eq!(errors_of(wrong).len(), 1, "{wrong}");
+    }
+}
+
+fn errors_of(rest: &str) -> Vec<String> {
+    errors(&format!("{MANIFEST}  {rest}\n"), None)
+}
+
 #[test]
 fn hostile_documents_are_refused_quickly() {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
