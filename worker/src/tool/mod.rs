@@ -5,14 +5,17 @@ pub mod builtin;
 pub mod config;
 pub mod header;
 pub mod http;
+pub mod mcp;
 pub mod outbound;
 pub mod toolbox;
 pub mod url_template;
 
 pub use config::ToolConfig;
+pub use mcp::McpConfig;
 pub use toolbox::Toolbox;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 use turnstone_domain::CallId;
@@ -43,6 +46,18 @@ pub enum ToolError {
     Refused(String),
 }
 
+/// How a tool is called (OSSA §1.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// In this process.
+    Function,
+    /// By a request over HTTP.
+    Http,
+    /// By `tools/call` of an MCP server.
+    Mcp,
+}
+
 /// Something an agent may call.
 #[async_trait]
 pub trait Tool: Send + Sync + 'static {
@@ -51,6 +66,11 @@ pub trait Tool: Send + Sync + 'static {
 
     /// The longest a call may take unless the capability says less.
     fn timeout(&self) -> Duration;
+
+    /// How it is called.
+    fn transport(&self) -> Transport {
+        Transport::Function
+    }
 
     /// Calls it once. Dropping the future ends the call on our side.
     ///

@@ -1,8 +1,10 @@
-//! What this worker can call: the tools of the configuration and the built-in ones.
+//! What this worker can call: the tools of the configuration, the built-in ones, and those of MCP servers.
 
 use crate::tool::builtin::{ClockTool, HttpGetTool};
 use crate::tool::config::ToolConfig;
 use crate::tool::http::HttpTool;
+use crate::tool::mcp::config::is_server_name;
+use crate::tool::mcp::{McpConfig, McpServer};
 use crate::tool::{Tool, outbound};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,10 +12,11 @@ use std::sync::Arc;
 use turnstone_domain::Clock;
 use turnstone_domain::agent::ToolSpec;
 
-/// Tools by name.
+/// Tools by name, and MCP servers by name.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: BTreeMap<String, Arc<dyn Tool>>,
+    servers: BTreeMap<String, Arc<McpServer>>,
 }
 
 impl Toolbox {
@@ -39,6 +42,37 @@ impl Toolbox {
         Ok(toolbox)
     }
 
+    /// The same with the MCP servers of the sections `[mcp.<name>]`. None of them is started or reached before a turn
+    /// needs it.
+    ///
+    /// # Errors
+    /// A sentence that names the server and the key that is wrong.
+    pub fn with_mcp(
+        mut self,
+        configs: &BTreeMap<String, McpConfig>,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Self, String> {
+        if configs.is_empty() {
+            return Ok(self);
+        }
+        let open = outbound::open_client()?;
+        let guarded = outbound::guarded_client()?;
+        for (name, config) in configs {
+            let wrong = |problem: String| format!("[mcp.{name}] {problem}");
+            if !is_server_name(name) {
+                return Err(wrong(
+                    "a server's name has 1 to 64 characters of a-z, A-Z, 0-9, `_`, `-` and begins with a letter or digit"
+                        .to_owned(),
+                ));
+            }
+            let client = if config.allow_private { &open } else { &guarded };
+            let server =
+                McpServer::new(name, config.clone(), client.clone(), Arc::clone(clock)).map_err(wrong)?;
+            self.servers.insert(name.clone(), server);
+        }
+        Ok(self)
+    }
+
     /// Adds a tool.
     ///
     /// # Errors
@@ -61,6 +95,29 @@ impl Toolbox {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.get(name)
+    }
+
+    /// The MCP server of this name.
+    #[must_use]
+    pub fn server(&self, name: &str) -> Option<&Arc<McpServer>> {
+        self.servers.get(name)
+    }
+
+    /// The MCP servers, by name.
+    pub fn servers(&self) -> impl Iterator<Item = &Arc<McpServer>> {
+        self.servers.values()
+    }
+
+    /// The MCP server and the tool of it that a name such as `github.search_issues` means.
+    #[must_use]
+    pub fn of_server<'a>(&self, name: &'a str) -> Option<(&Arc<McpServer>, &'a str)> {
+        let (server, tool) = name.split_once('.')?;
+        Some((self.servers.get(server)?, tool))
+    }
+
+    /// Ends the connections to MCP servers, and their processes.
+    pub async fn close(&self) {
+        futures::future::join_all(self.servers.values().map(|server| server.close())).await;
     }
 
     /// What the tools are, by name.

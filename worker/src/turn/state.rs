@@ -4,7 +4,7 @@ use super::conversation::Conversation;
 use super::stop::Stop;
 use crate::deps::Deps;
 use crate::phases::infer::{self, InferBody};
-use crate::phases::resol::{self, ResolBody};
+use crate::phases::resol::{self, Bindings, ResolBody};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -73,6 +73,8 @@ pub struct Turn {
     pub short_circuit: Option<ShortCircuit>,
     /// What RESOL left, once it is known in this process.
     pub resolved: Option<Arc<ResolBody>>,
+    /// The tools that RESOL found, once they are found in this process.
+    pub bindings: Option<Arc<Bindings>>,
     /// What INFER left, once it is known in this process.
     pub inferred: Option<Arc<InferBody>>,
     /// How many phases of the current turn are done.
@@ -115,6 +117,7 @@ impl Turn {
             again: Vec::new(),
             reviews: Vec::new(),
             resolved: None,
+            bindings: None,
             inferred: None,
             done: side.checkpoints.len(),
             recalled_bodies: side.checkpoints.into_iter().map(|done| (done.version, done.body)).collect(),
@@ -328,6 +331,7 @@ impl Turn {
         self.done = 0;
         self.recalled_bodies.clear();
         self.resolved = None;
+        self.bindings = None;
         self.inferred = None;
         self.recalled_calls.clear();
         self.reviews.clear();

@@ -2,6 +2,9 @@
 //! and the `ext_agent_*` fields of a job.
 
 mod live;
+mod tools;
+
+pub use tools::{Endpoint, Reached, ToolAuth, ToolOrigin, Toolset};
 
 use crate::error::{FailureKind, JobError};
 use serde::{Deserialize, Serialize};
@@ -35,6 +38,9 @@ pub struct AgentDefinition {
     pub model: ModelChoice,
     /// What it may call, in document order.
     pub capabilities: Vec<Capability>,
+    /// MCP servers all of whose tools it may call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub toolsets: Vec<Toolset>,
     /// Whether it may, must or must not call tools.
     pub tool_choice: ToolChoice,
     /// What is shown beside the text: key and CEL expression over the Engagement object (OAS-47).
@@ -90,6 +96,9 @@ pub struct Capability {
     pub output_restriction: Restriction,
     /// The longest a call may take, in milliseconds; `None` leaves it to the tool.
     pub timeout_ms: Option<u64>,
+    /// How a manifest says that it is reached; `None` is by its name in the server's registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<ToolOrigin>,
 }
 
 impl Capability {
@@ -106,6 +115,7 @@ impl Capability {
             input_restriction: Restriction::default(),
             output_restriction: Restriction::default(),
             timeout_ms: None,
+            origin: None,
         }
     }
 }
@@ -256,7 +266,12 @@ impl AgentDefinition {
         if let Some(tools) = &fields.tools {
             let mut kept = Vec::with_capacity(tools.len());
             for tool in tools {
-                let Some(own) = self.capabilities.iter().find(|own| own.name == tool.name) else {
+                let own = self.capabilities.iter().find(|own| own.name == tool.name).cloned();
+                let own = own.or_else(|| {
+                    let set = self.toolsets.iter().find(|set| set.covers(&tool.name))?;
+                    Some(set.capability(tool.name.clone()))
+                });
+                let Some(own) = own else {
                     let message = format!(
                         "ext_agent_tools names `{}`, which agent `{}` does not have; a job may only narrow the tools of a registered agent",
                         tool.name, self.name
@@ -265,9 +280,10 @@ impl AgentDefinition {
                         JobError::new(FailureKind::ToolNotFound, message).with("tool", tool.name.as_str())
                     );
                 };
-                kept.push(own.clone());
+                kept.push(own);
             }
             self.capabilities = kept;
+            self.toolsets.clear();
         }
         self.apply(fields);
         Ok(self)
@@ -388,6 +404,21 @@ mod tests {
         assert_eq!(registered().narrowed_by(fields).unwrap().limits.token_budget, Some(500));
         let fields = AgentFields { tools: Some(vec![tool("rm")]), ..AgentFields::default() };
         assert_eq!(registered().narrowed_by(fields).unwrap_err().kind, FailureKind::ToolNotFound);
+    }
+
+    #[test]
+    fn a_job_may_pick_one_tool_of_a_server_that_its_agent_has() {
+        let toolset = Toolset { tool_index: 3, server: "github".into(), timeout_ms: Some(5) };
+        let agent = AgentDefinition { toolsets: vec![toolset], ..registered() };
+        let fields = AgentFields { tools: Some(vec![tool("github.search")]), ..AgentFields::default() };
+        let agent_narrowed = agent.clone().narrowed_by(fields).unwrap();
+        assert!(agent_narrowed.toolsets.is_empty());
+        let [search] = agent_narrowed.capabilities.as_slice() else { panic!("{agent_narrowed:?}") };
+        assert_eq!((search.name.as_str(), search.timeout_ms), ("github.search", Some(5)));
+        for other in ["github", "github.", "githubs.search", "gitlab.search"] {
+            let fields = AgentFields { tools: Some(vec![tool(other)]), ..AgentFields::default() };
+            assert!(agent.clone().narrowed_by(fields).is_err(), "{other}");
+        }
     }
 
     #[test]

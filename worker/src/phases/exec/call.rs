@@ -153,7 +153,7 @@ fn callable(turn: &mut Turn, call: &Call, allowed: bool) -> Result<(Arc<dyn Tool
 fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), ToolOutcome> {
     let name = &call.asked.name;
     let offered = turn.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
-    let found = turn.deps.toolbox.get(name).zip(turn.agent.capability(name)).zip(resol::offer(turn, name));
+    let found = resol::callable(turn, name).zip(resol::offer(turn, name));
     let Some(((tool, capability), offer)) = found.filter(|_| offered) else {
         let text = format!("this agent has no tool `{name}`");
         return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
@@ -166,7 +166,7 @@ fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), T
         let text = format!("the arguments do not match the schema of `{name}`: {why}");
         return Err(ToolOutcome::refused(FailureKind::ToolInput.code(), text));
     }
-    Ok((Arc::clone(tool), capability.clone()))
+    Ok((tool, capability))
 }
 
 /// A call that was sent before a crash, and that nobody may repeat: the model learns that its outcome is unknown.
