@@ -26,3 +26,4 @@ mod retry;
 mod review;
 mod scheduler;
 mod servers;
+mod tools;

@@ -5,8 +5,11 @@ use turnstone_domain::agent::{AgentFormat, Memory, ModelRef};
 const HEAD: &str = "kind: \"openagentspec:v1/agent\"\nname: desk\ndescription: Finds things.\nintent: You find things.\nowner: u-1\n";
 const MANIFEST: &str =
     "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: desk}\nspec:\n  role: You find things.\n";
-const NAMES: Names<'static> =
-    Names { tools: &["find", "book-flight", "both", "web_search"], agents: &["helper", "both"] };
+const NAMES: Names<'static> = Names {
+    tools: &["find", "book-flight", "both", "web_search"],
+    servers: &["github"],
+    agents: &["helper", "both"],
+};
 
 /// `rule@line:column` of every problem, errors only.
 fn errors(source: &str, names: Option<&Names<'_>>) -> Vec<String> {
@@ -319,7 +322,7 @@ fn formats_are_told_apart() {
 fn the_example_agents_read_without_a_problem() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/agents");
     let tools = ["web_search", "search-flights", "book-flight", "search-faqs", "clock", "http_get"];
-    let names = Names { tools: &tools, agents: &[] };
+    let names = Names { tools: &tools, servers: &[], agents: &[] };
     let mut read_files = 0;
     for file in std::fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();

@@ -129,7 +129,7 @@ fn check_name(at: Place, name: &str, names: Option<&Names<'_>>, problems: &mut P
         return;
     }
     let Some(names) = names else { return };
-    if names.tools.contains(&name) {
+    if names.may_have_tool(name) {
         return;
     }
     if names.agents.contains(&name) {

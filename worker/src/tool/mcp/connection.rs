@@ -3,13 +3,13 @@
 use super::child::Process;
 use super::config::McpConfig;
 use crate::tool::header::resolve_headers;
-use crate::tool::outbound::excerpt;
+use crate::tool::outbound::{self, excerpt};
 use reqwest::Client;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, Implementation,
     ListToolsRequest, MetaObject, PaginatedRequestParams, RequestMetaObject, ServerResult, Tool,
 };
-use rmcp::service::{NotificationContext, RoleClient, RunningService};
+use rmcp::service::{ClientInitializeError, NotificationContext, RoleClient, RunningService};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::common::client_side_sse::FixedInterval;
 use rmcp::transport::streamable_http_client::{
@@ -97,7 +97,7 @@ impl Connection {
                 settings.retry_config = Arc::new(retries);
                 let transport = StreamableHttpClientTransport::with_client(client.clone(), settings);
                 let service =
-                    Box::pin(listener.serve(transport)).await.map_err(|error| told(&error, Some(url)))?;
+                    Box::pin(listener.serve(transport)).await.map_err(|error| refused(&error, Some(url)))?;
                 Ok(Self { service, changed, process: None, url: Some(url.clone()) })
             }
             None => {
@@ -106,7 +106,7 @@ impl Connection {
                 let transport = AsyncRwTransport::new_client(lines, stdin).with_max_line_length(usize::MAX);
                 match Box::pin(listener.serve(transport)).await {
                     Ok(service) => Ok(Self { service, changed, process: Some(process), url: None }),
-                    Err(error) => Err(format!("{}: {}", process.epitaph(), told(&error, None))),
+                    Err(error) => Err(format!("{}: {}", process.epitaph(), refused(&error, None))),
                 }
             }
         }
@@ -195,9 +195,12 @@ impl Connection {
             ServiceError::TransportSend(_) if self.process.is_some() => RequestError::Lost(self.epitaph()),
             // Requests over HTTP have little to do with one another: one bad answer ends that request alone.
             ServiceError::TransportSend(inner) if cannot_connect(&*inner.error) => {
-                RequestError::Lost(told(error, self.url.as_deref()))
+                RequestError::Lost(not_sent(&*inner.error, self.url.as_deref()))
             }
-            error => RequestError::Refused(told(error, self.url.as_deref())),
+            ServiceError::TransportSend(inner) => {
+                RequestError::Refused(not_sent(&*inner.error, self.url.as_deref()))
+            }
+            error => RequestError::Refused(told(&error.to_string(), self.url.as_deref())),
         }
     }
 }
@@ -207,19 +210,29 @@ fn cannot_connect(error: &(dyn std::error::Error + 'static)) -> bool {
     matches!(error, Some(StreamableHttpError::Client(error)) if error.is_connect())
 }
 
-/// An error with its causes, short and without the URL, which may hold a secret.
-fn told(error: &dyn std::error::Error, url: Option<&str>) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let words = inner.to_string();
-        if !text.contains(&words) {
-            text = format!("{text}: {words}");
+/// Why no handshake came about.
+fn refused(error: &ClientInitializeError, url: Option<&str>) -> String {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => not_sent(&*error.error, url),
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("it refused the handshake: {}", excerpt(&error.message, EXCERPT))
         }
-        cause = inner.source();
+        ClientInitializeError::ConnectionClosed(_) => "the handshake was not answered".to_owned(),
+        other => told(&other.to_string(), url),
     }
-    let text = url.map_or(text.clone(), |url| text.replace(url, "its URL"));
-    excerpt(&text, EXCERPT)
+}
+
+/// Why a request was not answered.
+fn not_sent(error: &(dyn std::error::Error + 'static), url: Option<&str>) -> String {
+    match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(error)) => outbound::describe(error),
+        _ => told(&error.to_string(), url),
+    }
+}
+
+/// A sentence that is short and without the URL, which may hold a secret.
+fn told(text: &str, url: Option<&str>) -> String {
+    excerpt(&url.map_or(text.to_owned(), |url| text.replace(url, "its URL")), EXCERPT)
 }
 
 /// How long a server is left alone after this many failures in a row.
