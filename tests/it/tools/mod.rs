@@ -1,5 +1,6 @@
 //! What a turn may call: RESOL, and the tools of MCP servers.
 
+mod manifest;
 mod mcp;
 
 use serde_json::{Value, json};

@@ -3,15 +3,18 @@
 pub mod address_guard;
 pub mod builtin;
 pub mod config;
+mod declared;
 pub mod header;
 pub mod http;
 pub mod mcp;
 pub mod outbound;
+pub mod policy;
 pub mod toolbox;
 pub mod url_template;
 
 pub use config::ToolConfig;
 pub use mcp::McpConfig;
+pub use policy::ToolPolicy;
 pub use toolbox::Toolbox;
 
 use async_trait::async_trait;

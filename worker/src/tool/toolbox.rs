@@ -2,21 +2,27 @@
 
 use crate::tool::builtin::{ClockTool, HttpGetTool};
 use crate::tool::config::ToolConfig;
+use crate::tool::declared::Declared;
 use crate::tool::http::HttpTool;
 use crate::tool::mcp::config::is_server_name;
 use crate::tool::mcp::{McpConfig, McpServer};
+use crate::tool::policy::ToolPolicy;
 use crate::tool::{Tool, outbound};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use turnstone_domain::Clock;
-use turnstone_domain::agent::ToolSpec;
+use turnstone_domain::agent::{Capability, Endpoint, ToolSpec};
+
+/// Why a manifest may name no address.
+const NOT_ALLOWED: &str = "its manifest names an address, and [tool_policy] allows none";
 
 /// Tools by name, and MCP servers by name.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: BTreeMap<String, Arc<dyn Tool>>,
     servers: BTreeMap<String, Arc<McpServer>>,
+    declared: Option<Arc<Declared>>,
 }
 
 impl Toolbox {
@@ -73,6 +79,15 @@ impl Toolbox {
         Ok(self)
     }
 
+    /// The same with what manifests may reach by themselves; without it, nothing.
+    ///
+    /// # Errors
+    /// A sentence that says why it cannot be reached.
+    pub fn with_policy(mut self, policy: ToolPolicy, clock: &Arc<dyn Clock>) -> Result<Self, String> {
+        self.declared = Some(Arc::new(Declared::new(policy, Arc::clone(clock))?));
+        Ok(self)
+    }
+
     /// Adds a tool.
     ///
     /// # Errors
@@ -115,9 +130,31 @@ impl Toolbox {
         Some((self.servers.get(server)?, tool))
     }
 
+    /// The tool behind an address that a manifest names.
+    ///
+    /// # Errors
+    /// A sentence that says why it may not be used, or how it is wrong.
+    pub fn declared_tool(
+        &self,
+        capability: &Capability,
+        endpoint: &Endpoint,
+    ) -> Result<Arc<dyn Tool>, String> {
+        self.declared.as_ref().ok_or(NOT_ALLOWED)?.tool(capability, endpoint)
+    }
+
+    /// The MCP server behind a URL that a manifest names.
+    ///
+    /// # Errors
+    /// A sentence that says why it may not be used.
+    pub fn declared_server(&self, url: &str) -> Result<Arc<McpServer>, String> {
+        self.declared.as_ref().ok_or(NOT_ALLOWED)?.server(url)
+    }
+
     /// Ends the connections to MCP servers, and their processes.
     pub async fn close(&self) {
-        futures::future::join_all(self.servers.values().map(|server| server.close())).await;
+        let declared = self.declared.iter().flat_map(|declared| declared.servers());
+        let servers: Vec<_> = self.servers.values().cloned().chain(declared).collect();
+        futures::future::join_all(servers.iter().map(|server| server.close())).await;
     }
 
     /// What the tools are, by name.

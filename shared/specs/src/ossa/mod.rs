@@ -6,6 +6,7 @@
 
 mod form;
 mod limits;
+mod reach;
 mod shape;
 mod tools;
 mod unenforced;
@@ -23,13 +24,15 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
     unenforced::report(root, problems);
     let text =
         |path: &[&str]| root.at_path(path).and_then(Node::text).unwrap_or_default().trim_end().to_owned();
+    let tools = tools::read(root, names, problems);
     AgentDefinition {
         name: text(&["metadata", "name"]),
         format: AgentFormat::Ossa,
         description: text(&["metadata", "description"]),
         instructions: text(&["spec", "role"]),
         model: root.at_path(&["spec", "llm"]).map(model).unwrap_or_default(),
-        capabilities: tools::read(root, names, problems),
+        capabilities: tools.capabilities,
+        toolsets: tools.toolsets,
         limits: limits::limits(root, problems),
         memory: limits::memory(root),
         ..AgentDefinition::default()

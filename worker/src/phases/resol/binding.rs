@@ -56,14 +56,19 @@ impl Catalogues {
     pub async fn ask(turn: &Turn, wanted: impl Fn(&str) -> bool) -> Self {
         let toolbox = &turn.deps.toolbox;
         let capabilities = turn.agent.capabilities.iter().filter(|capability| wanted(&capability.name));
-        let servers: BTreeMap<&str, Arc<McpServer>> = capabilities
-            .filter_map(|capability| Some(place(toolbox, capability)?.0))
-            .chain(turn.agent.toolsets.iter().filter_map(|set| toolbox.server(&set.server)))
-            .map(|server| (server.name(), Arc::clone(server)))
+        let servers: BTreeMap<String, Arc<McpServer>> = capabilities
+            .filter_map(|capability| place(toolbox, capability)?.ok())
+            .map(|place| (place.key.to_owned(), place.server))
+            .chain(
+                turn.agent
+                    .toolsets
+                    .iter()
+                    .filter_map(|set| Some((set.server.clone(), Arc::clone(toolbox.server(&set.server)?)))),
+            )
             .collect();
-        let asked = servers.into_values().map(async |server| {
+        let asked = servers.into_iter().map(async |(key, server)| {
             let catalogue = server.catalogue().await;
-            (server.name().to_owned(), catalogue)
+            (key, catalogue)
         });
         Self { by_server: futures::future::join_all(asked).await.into_iter().collect() }
     }
@@ -89,19 +94,36 @@ fn unknown_server(server: &str) -> String {
     format!("no MCP server `{server}` is configured on this worker; add [mcp.{server}]")
 }
 
-/// The MCP server that a capability means, and the tool of it, unless the registry has a tool of its name.
-fn place<'a>(toolbox: &'a Toolbox, capability: &'a Capability) -> Option<(&'a Arc<McpServer>, &'a str)> {
+/// Where an MCP tool is.
+struct Place<'a> {
+    /// What the agent calls the server: its name, or its URL.
+    key: &'a str,
+    server: Arc<McpServer>,
+    tool: &'a str,
+}
+
+/// Where the MCP tool of a capability is; `None` when the registry has a tool of its name, or it is none.
+fn place<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<Result<Place<'a>, String>> {
     let name = capability.name.as_str();
     if toolbox.get(name).is_some() {
         return None;
     }
     match capability.origin.as_ref().map(|origin| &origin.reached) {
-        Some(Reached::Mcp { server }) => {
-            let tool = name.strip_prefix(server.as_str()).and_then(|rest| rest.strip_prefix('.'));
-            Some((toolbox.server(server)?, tool.unwrap_or(name)))
+        Some(Reached::Mcp { server: key }) => {
+            let server = match toolbox.server(key) {
+                Some(server) => Ok(Arc::clone(server)),
+                None if key.contains("://") => toolbox.declared_server(key),
+                None => Err(unknown_server(key)),
+            };
+            let own = name.strip_prefix(key.as_str()).and_then(|rest| rest.strip_prefix('.'));
+            Some(server.map(|server| Place { key, server, tool: own.unwrap_or(name) }))
         }
         Some(Reached::Http(_) | Reached::Unserved { .. }) => None,
-        Some(Reached::Registry) | None => toolbox.of_server(name),
+        Some(Reached::Registry) | None => {
+            let (server, tool) = toolbox.of_server(name)?;
+            let key = &name[..name.len() - tool.len() - 1];
+            Some(Ok(Place { key, server: Arc::clone(server), tool }))
+        }
     }
 }
 
@@ -120,20 +142,22 @@ pub fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues) -> Re
         };
         return bound(turn, Arc::clone(tool), capability, source);
     }
-    if let Some((server, tool)) = place(toolbox, capability) {
-        let tool = catalogues.tool(server.name(), tool)?;
+    if let Some(place) = place(toolbox, capability) {
+        let place = place?;
+        let tool = catalogues.tool(place.key, place.tool)?;
         let source = of_server(&tool);
         return bound(turn, tool, capability, source);
     }
-    Err(match capability.origin.as_ref().map(|origin| &origin.reached) {
-        Some(Reached::Mcp { server }) => unknown_server(server),
-        Some(Reached::Unserved { kind }) => {
-            format!(
-                "tools of type {kind} are not served; put something that serves it over HTTP or MCP into [tools.{name}] or [mcp]"
-            )
+    match capability.origin.as_ref().map(|origin| (&origin.reached, origin.tool_index)) {
+        Some((Reached::Http(endpoint), tool_index)) => {
+            let tool = toolbox.declared_tool(capability, endpoint)?;
+            bound(turn, tool, capability, ToolSource::Manifest { tool_index })
         }
-        _ => "no tool of this name is registered on this worker; add it to [tools]".to_owned(),
-    })
+        Some((Reached::Unserved { kind }, _)) => Err(format!(
+            "tools of type {kind} are not served; put what serves it over HTTP into [tools.{name}]"
+        )),
+        _ => Err("no tool of this name is registered on this worker; add it to [tools]".to_owned()),
+    }
 }
 
 /// Finds all tools of a server, in the order of their names.
