@@ -39,7 +39,7 @@ const CLEAR: &[(&str, &str)] = &[
     ("state_scopes", "*"),
     ("statistics", "*"),
     ("tenant_limits", "*"),
-    ("tool_calls", "call_id name state provider"),
+    ("tool_calls", "call_id name state provider tried"),
     ("tool_retries", "*"),
     ("webhooks", "id tenant events filter"),
     ("workers", "*"),

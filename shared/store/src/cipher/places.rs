@@ -73,7 +73,7 @@ written! {
     SERVER_KEY_KEEP: "server_keys"[0] { 1 body }
     STATE_KEYS_PUT: "state_keys"[0, 1] { 2 content }
     TOOL_CALLS_INSERT: "tool_calls"[0] { 6 input }
-    TOOL_CALLS_WRITE: "tool_calls"[0] { 2 outcome, 7 tried, 8 handled }
+    TOOL_CALLS_WRITE: "tool_calls"[0] { 2 outcome, 8 handled }
     WEBHOOK_INSERT: "webhooks"[0] { 2 url, 5 metadata, 6 secret }
     WEBHOOK_WRITE: "webhooks"[0] { 1 url, 4 metadata, 5 secret, 6 old_secret }
     WORKFLOW_STEPS_INSERT: "workflow_steps"[0, 1] { 10 job }
@@ -113,10 +113,10 @@ found! {
     SAVED_BY_JOB: "saved_states"[Int job_seq] { state }
     SERVER_KEYS: "server_keys"[Text name] { body }
     STATE_OF_SCOPE: "state_keys"[Text scope, Text name] { content }
-    TOOL_CALLS_FROM_TURN: "tool_calls"[Text call_id] { input, outcome, tried, handled }
-    TOOL_CALLS_OF_ENGAGEMENT: "tool_calls"[Text call_id] { input, outcome, tried, handled }
-    TOOL_CALLS_OF_JOB: "tool_calls"[Text call_id] { input, outcome, tried, handled }
-    TOOL_CALLS_OF_TURNS: "tool_calls"[Text call_id] { input, outcome, tried, handled }
+    TOOL_CALLS_FROM_TURN: "tool_calls"[Text call_id] { input, outcome, handled }
+    TOOL_CALLS_OF_ENGAGEMENT: "tool_calls"[Text call_id] { input, outcome, handled }
+    TOOL_CALLS_OF_JOB: "tool_calls"[Text call_id] { input, outcome, handled }
+    TOOL_CALLS_OF_TURNS: "tool_calls"[Text call_id] { input, outcome, handled }
     WEBHOOK_TO_CHANGE: "webhooks"[Text id] { url, metadata, secret, old_secret }
     WEBHOOKS_LISTED: "webhooks"[Text id] { url, metadata, secret, old_secret }
     WORKFLOW_CALLBACKS: "workflow_steps"[Int workflow_seq, Int step] { job }
