@@ -131,7 +131,7 @@ fn prepare(
     call::watch_repetition(turn, &call)?;
     let tried = row.as_ref().map(|row| row.tried.as_slice()).unwrap_or_default();
     let of_this = tried.iter().filter(|tried| tried.instead.is_some() == replaced).count();
-    let known = i64::try_from(tried.len()).unwrap_or(0);
+    let known = row.as_ref().map_or(0, call::known_failures);
     let sent = row.as_ref().filter(|row| row.state == ToolCallState::Sent);
     let found = call::callable(turn, &call, allowed);
     let (tool, capability) = match (found, sent) {

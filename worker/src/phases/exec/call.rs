@@ -83,9 +83,10 @@ fn refused_again(turn: &mut Turn, call: &Call, refusal: &ToolOutcome) -> String 
     refusal.for_model()
 }
 
-/// How many of a call's requests are known to have failed.
-fn known_failures(row: &ToolCall) -> i64 {
-    i64::try_from(row.tried.len()).unwrap_or(0)
+/// How many of a call's requests are known to have failed. What a breaker refused was no request.
+pub fn known_failures(row: &ToolCall) -> i64 {
+    let sent = row.tried.iter().filter(|tried| tried.code != FailureKind::CircuitOpen.code());
+    i64::try_from(sent.count()).unwrap_or(0)
 }
 
 /// OAS-53: the N-th repetition of a block is refused and ends the engagement. A call that was journalled before has
