@@ -49,12 +49,23 @@ pub struct Message {
     /// The call this message answers; only on tool messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
-    /// Of a summary: the first turn that it does not stand for. It stands for everything before (OSSA §4).
+    /// Of a summary: what it stands for, and what it cost (OSSA §4).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub summary_until: Option<i64>,
+    pub summary: Option<Summary>,
     /// Where it came from; only on messages that NORM made of an input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
+}
+
+/// What a summary stands for, and what it cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// The first turn that it does not stand for: it stands for everything before.
+    pub until: i64,
+    /// Prompt tokens that were booked for it.
+    pub tokens_in: i64,
+    /// Completion tokens that were booked for it.
+    pub tokens_out: i64,
 }
 
 /// Where a message came from (OSSA §1.2, RS-07, RS-10).
@@ -86,7 +97,7 @@ impl Message {
     pub fn text(role: Role, content: impl Into<String>) -> Self {
         let (parts, tool_calls) = (Vec::new(), Vec::new());
         let (content, call_id) = (content.into(), None);
-        Self { role, content, parts, tool_calls, call_id, summary_until: None, metadata: None }
+        Self { role, content, parts, tool_calls, call_id, summary: None, metadata: None }
     }
 
     /// A message in ordered parts.

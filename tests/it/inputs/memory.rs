@@ -71,7 +71,7 @@ async fn a_summary_is_not_bought_again_after_a_crash() {
     drop(second);
     assert_eq!(done["state"], "completed");
     let until: Vec<Value> =
-        conversation(&fleet, &id).await.into_iter().filter(|m| !m["summary_until"].is_null()).collect();
+        conversation(&fleet, &id).await.into_iter().filter(|m| !m["summary"].is_null()).collect();
     let summaries = fleet.models.calls().iter().filter(|call| is_summary(&call.request)).count();
     assert_eq!(summaries, until.len(), "each summary was asked for once");
     fleet.end().await;

@@ -5,15 +5,18 @@
 
 use crate::turn::session_state::shown;
 use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::turn::stop::{Stop, state_conflict};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use turnstone_domain::agent::StateMode;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::session_state::StateChange;
 use turnstone_domain::{EventName, Phase};
 
 const VERSION: i64 = 2;
+/// Versions of the body that this worker reads; version 1 knew no state.
+pub const VERSIONS: &[i64] = &[1, 2];
 
 /// What PERSIST leaves: the record of the turn's transaction. Messages and the tool journal are rows that were written
 /// when they became true.
@@ -21,20 +24,35 @@ const VERSION: i64 = 2;
 pub struct PersistBody {
     /// Names the transaction in the audit.
     pub transaction_id: String,
-    /// `committed`: what was rolled back has no checkpoint, only an event.
-    pub status: String,
+    /// What became of the changes.
+    #[serde(default)]
+    pub status: Transaction,
     /// How the agent keeps state.
+    #[serde(default)]
     pub mode: StateMode,
     /// The kind of storage that the manifest names.
+    #[serde(default)]
     pub storage: Option<String>,
     /// State changes, in order.
     pub changes: Vec<StateChange>,
 }
 
-/// Runs PERSIST.
+/// What became of the changes of a turn (RS-31).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Transaction {
+    /// They are committed with the checkpoint that says so.
+    #[default]
+    Committed,
+    /// Another turn had changed what this one had read.
+    RolledBack,
+}
+
+/// Runs PERSIST. When another turn has changed the state that this one has read, nothing of it is committed; the turn
+/// ends, and fails when it is complete.
 ///
 /// # Errors
-/// [`Stop::Fail`] when another turn changed the state that this one has read: nothing of it is committed then.
+/// [`Stop::Store`] and [`Stop::LeaseLost`].
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     let scope = turn.state_scope();
     if let Some(scope) = &scope {
@@ -42,9 +60,9 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     }
     let changes = turn.buffer.as_ref().map(|buffer| buffer.changes().to_vec()).unwrap_or_default();
     let commit = scope.zip(turn.buffer.as_ref()).and_then(|(scope, buffer)| buffer.commit(&scope));
-    let body = PersistBody {
+    let mut body = PersistBody {
         transaction_id: turn.deps.ids.next(),
-        status: "committed".to_owned(),
+        status: Transaction::Committed,
         mode: turn.agent.state.mode,
         storage: turn.agent.state.storage.clone(),
         changes,
@@ -55,13 +73,29 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
         turn.event(EventName::StateChanged, data);
     }
     turn.complete_phase(Phase::Persist, VERSION, &body, (0, 0), Value::Null)?;
-    let Some(before) = before else { return Ok(()) };
-    turn.pending().state = commit;
-    match turn.barrier().await {
-        Err(Stop::Fail(error)) if error.kind == FailureKind::State => {
-            turn.undo_phase(before);
-            Err(Stop::Fail(error))
+    if let Some(before) = before {
+        turn.pending().state = commit;
+        match turn.barrier().await {
+            Err(Stop::Fail(error)) if error.kind == FailureKind::State => {
+                turn.undo_phase(before);
+                turn.lose_state();
+                body.status = Transaction::RolledBack;
+                turn.complete_phase(Phase::Persist, VERSION, &body, (0, 0), Value::Null)?;
+            }
+            other => other?,
         }
-        other => other,
+    }
+    turn.persisted = Some(Arc::new(body));
+    Ok(())
+}
+
+/// The error of a complete turn whose changes were rolled back.
+///
+/// # Errors
+/// [`Stop::Fail`] with that error, or when the checkpoint of PERSIST cannot be read.
+pub fn committed(turn: &mut Turn) -> Result<(), Stop> {
+    match turn.persisted()?.status {
+        Transaction::Committed => Ok(()),
+        Transaction::RolledBack => Err(state_conflict().into()),
     }
 }

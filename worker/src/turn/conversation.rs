@@ -17,7 +17,7 @@ const LEAST_SHARE: usize = 200;
 #[derive(Debug, Default)]
 pub struct Conversation {
     input: Option<Message>,
-    summary: Option<Message>,
+    summary: Option<(i64, Message)>,
     window: VecDeque<(i64, Message)>,
 }
 
@@ -52,10 +52,10 @@ impl Conversation {
 
     /// Appends a message; a summary takes the place of what it stands for.
     fn take(&mut self, turn: i64, message: Message) {
-        match message.summary_until {
-            Some(until) => {
-                self.forget_before(until);
-                self.summary = Some(message);
+        match message.summary {
+            Some(summary) => {
+                self.forget_before(summary.until);
+                self.summary = Some((turn, message));
             }
             None => self.window.push_back((turn, message)),
         }
@@ -105,7 +105,7 @@ impl Conversation {
             .filter(|(turn, _)| *turn < until)
             .map(|(_, message)| message.clone())
             .collect();
-        let messages = self.summary.iter().cloned().chain(old.iter().cloned()).collect();
+        let messages = self.summary.iter().map(|(_, summary)| summary).chain(&old).cloned().collect();
         (!old.is_empty()).then_some(Overflow { messages, until })
     }
 
@@ -137,7 +137,15 @@ impl Conversation {
     pub fn messages(&self, memory: &Memory) -> Vec<Message> {
         let newest = self.newest();
         let window = self.window.iter().map(|(turn, message)| shown(message, *turn < newest, memory));
-        self.input.iter().chain(&self.summary).cloned().chain(window).collect()
+        let summary = self.summary.iter().map(|(_, summary)| summary);
+        self.input.iter().chain(summary).cloned().chain(window).collect()
+    }
+
+    /// What the summary cost that was made in this turn: prompt and completion tokens.
+    pub fn summed_up_for(&self, turn: i64) -> (i64, i64) {
+        let made =
+            self.summary.as_ref().filter(|(of, _)| *of == turn).and_then(|(_, message)| message.summary);
+        made.map_or((0, 0), |summary| (summary.tokens_in, summary.tokens_out))
     }
 
     /// The newest message of the model, if it is the newest but for tool outcomes.
@@ -220,7 +228,7 @@ pub fn images(message: &Message) -> usize {
 mod tests {
     use super::*;
     use turnstone_domain::Timestamp;
-    use turnstone_domain::message::{RequestedCall, StoredMessage};
+    use turnstone_domain::message::{RequestedCall, StoredMessage, Summary};
 
     fn asking(id: &str) -> Message {
         let call = RequestedCall { call_id: id.into(), name: "t".into(), arguments: serde_json::json!({}) };
@@ -320,19 +328,20 @@ mod tests {
             if let Some(overflow) = kept.overflow(&memory) {
                 assert!(overflow.until < turn && overflow.messages.iter().any(|m| !m.tool_calls.is_empty()));
                 let summary = Message {
-                    summary_until: Some(overflow.until),
+                    summary: Some(Summary { until: overflow.until, tokens_in: 9, tokens_out: 1 }),
                     ..Message::text(Role::System, format!("summary {}", overflow.until))
                 };
                 say(&mut kept, turn, summary);
                 summaries += 1;
                 assert!(kept.overflow(&memory).is_none(), "half of the window is free again");
+                assert_eq!((kept.summed_up_for(turn), kept.summed_up_for(turn + 1)), ((9, 1), (0, 0)));
             }
             say(&mut kept, turn, asking(&format!("c{turn}")));
             say(&mut kept, turn, Message::tool(format!("c{turn}").into(), "out"));
         }
         let seen = kept.messages(&memory);
         assert!(summaries > 1 && seen[0].content == "question" && seen[1].content.starts_with("summary"));
-        assert_eq!(seen.iter().filter(|message| message.summary_until.is_some()).count(), 1);
+        assert_eq!(seen.iter().filter(|message| message.summary.is_some()).count(), 1);
         assert_ne!(seen[2].role, Role::Tool);
         assert_eq!(Conversation::recalled(&recall, &memory).messages(&memory), seen, "also after a crash");
     }

@@ -117,6 +117,7 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
             { names::JOB_ID } = %turn.job.id,
         );
         one_turn(turn, signals).instrument(span).await?;
+        phases::persist::committed(turn)?;
         let infer = turn.inferred()?;
         match verdict::verdict(turn, &infer)? {
             Verdict::Complete(result) => return Ok(Settlement::Complete { result: RawJson::of(&result) }),

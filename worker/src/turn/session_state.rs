@@ -8,7 +8,6 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, Role};
 use turnstone_domain::session_state::{Buffer, Operation, Scope, StateChange};
 use turnstone_domain::tool_call::ToolOutcome;
-use turnstone_domain::turn_write::Position;
 use turnstone_domain::{EventName, JobError};
 
 impl Turn {
@@ -51,36 +50,33 @@ impl Turn {
         if used { self.look_at_state(scope).await } else { Ok(()) }
     }
 
-    /// Drops the changes of a turn that failed for good, or lost against another one, and says so. A turn that lost is run
-    /// again as the next turn, because its own calls are on record and stay so; the model is told that its changes are
-    /// gone. A turn that is tried again for another reason goes on where it stopped, with its changes.
+    /// Drops the changes of a turn that failed for good, and says so. A turn that is tried again goes on where it stopped,
+    /// with its changes.
     pub fn roll_back_state(&mut self, error: &JobError, for_good: bool) {
-        let Some(buffer) = self.buffer.take() else { return };
-        let lost = error.kind == FailureKind::State;
-        if !(lost || for_good)
-            || buffer.writes_at_once()
-            || buffer.changes().is_empty()
-            || self.next_phase().is_none()
-        {
+        let Some(buffer) = self.buffer.take().filter(|buffer| for_good && !buffer.writes_at_once()) else {
             return;
+        };
+        if !buffer.changes().is_empty() && self.next_phase().is_some() {
+            self.tell_of_rollback(buffer.changes(), error.code());
         }
-        let changes = shown(buffer.changes());
-        self.event(EventName::StateRolledBack, json!({"changes": changes, "reason": error.code()}));
-        if lost {
-            let turn = self.position.turn;
-            let text = format!(
-                "The changes that you made to your state in turn {turn} were rolled back, because another conversation \
-                 changed it at the same time. Read it again, and make them again if they are still right."
-            );
-            self.say(Message::text(Role::System, text));
-            let position = Position {
-                turn: turn + 1,
-                granted: self.position.granted,
-                model_used: self.position.model_used.clone(),
-                ..Position::default()
-            };
-            self.pending().position = Some(position);
-        }
+    }
+
+    /// Drops the changes of a turn that lost against another one. It is run again as the next turn, because its own calls
+    /// are on record and stay so; the model is told that its changes are gone.
+    pub fn lose_state(&mut self) {
+        let Some(buffer) = self.buffer.take() else { return };
+        self.tell_of_rollback(buffer.changes(), FailureKind::State.code());
+        let text = format!(
+            "The changes that you made to your state in turn {} were rolled back, because another conversation changed it \
+             at the same time. Read it again, and make them again if they are still right.",
+            self.position.turn
+        );
+        self.say(Message::text(Role::System, text));
+    }
+
+    fn tell_of_rollback(&mut self, changes: &[StateChange], reason: &str) {
+        let changes = shown(changes);
+        self.event(EventName::StateRolledBack, json!({"changes": changes, "reason": reason}));
     }
 }
 

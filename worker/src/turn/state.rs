@@ -4,6 +4,7 @@ use super::conversation::Conversation;
 use super::stop::Stop;
 use crate::deps::Deps;
 use crate::phases::infer::{self, InferBody};
+use crate::phases::persist::{self, PersistBody};
 use crate::phases::resol::{self, Bindings, ResolBody};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -80,6 +81,8 @@ pub struct Turn {
     pub bindings: Option<Arc<Bindings>>,
     /// What INFER left, once it is known in this process.
     pub inferred: Option<Arc<InferBody>>,
+    /// What PERSIST left, once it is known in this process.
+    pub persisted: Option<Arc<PersistBody>>,
     /// How many phases of the current turn are done.
     done: usize,
     /// Version and body of the checkpoints that the claim brought.
@@ -123,6 +126,7 @@ impl Turn {
             resolved: None,
             bindings: None,
             inferred: None,
+            persisted: None,
             done: side.checkpoints.len(),
             recalled_bodies: side.checkpoints.into_iter().map(|done| (done.version, done.body)).collect(),
             pending: TurnWrite::default(),
@@ -223,6 +227,17 @@ impl Turn {
             self.inferred = Some(Arc::new(self.recalled(Phase::Infer, infer::VERSIONS)?));
         }
         self.inferred.clone().ok_or_else(|| self.unreadable(Phase::Infer, "it is missing"))
+    }
+
+    /// What PERSIST left: known, or read from its checkpoint.
+    ///
+    /// # Errors
+    /// As [`Turn::resolved`].
+    pub fn persisted(&mut self) -> Result<Arc<PersistBody>, Stop> {
+        if self.persisted.is_none() {
+            self.persisted = Some(Arc::new(self.recalled(Phase::Persist, persist::VERSIONS)?));
+        }
+        self.persisted.clone().ok_or_else(|| self.unreadable(Phase::Persist, "it is missing"))
     }
 
     fn recalled<T: DeserializeOwned>(&self, phase: Phase, versions: &[i64]) -> Result<T, Stop> {
@@ -342,6 +357,7 @@ impl Turn {
         self.resolved = None;
         self.bindings = None;
         self.inferred = None;
+        self.persisted = None;
         self.buffer = None;
         self.recalled_calls.clear();
         self.reviews.clear();

@@ -19,15 +19,12 @@ pub enum Stop {
     Store(StoreError),
 }
 
-/// What a turn says whose state was changed by another one meanwhile.
-const STATE_CONFLICT: &str = "another turn changed the state that this turn had read; its own changes are rolled back, and it is run again";
-
 impl From<LedgerError> for Stop {
     fn from(error: LedgerError) -> Self {
         match error {
             LedgerError::LeaseLost(job) => Self::LeaseLost(job),
             LedgerError::Store(error) => Self::Store(error),
-            LedgerError::StateConflict => Self::Fail(JobError::new(FailureKind::State, STATE_CONFLICT)),
+            LedgerError::StateConflict => Self::Fail(state_conflict()),
             LedgerError::BudgetExceeded { left, needed } => Self::Fail(budget_exceeded(left, needed)),
         }
     }
@@ -52,4 +49,10 @@ pub fn budget_exceeded(left: i64, needed: i64) -> JobError {
          enqueue the work again with a larger ext_agent_token_budget"
     );
     JobError::new(FailureKind::TokenBudget, message).with("left", left).with("needed", needed)
+}
+
+/// The error of a turn whose state was changed by another one meanwhile.
+pub fn state_conflict() -> JobError {
+    let message = "another turn changed the state that this turn had read; its own changes are rolled back, and it is run again";
+    JobError::new(FailureKind::State, message)
 }

@@ -221,7 +221,10 @@ fn record(
     turn.pending().position = Some(position);
     turn.pending().budget = Some(BudgetMove::Settle { reserved, used });
     turn.say(Message { tool_calls, ..Message::text(Role::Assistant, content) });
-    turn.complete_phase(Phase::Infer, VERSION, &body, (body.tokens_in, body.tokens_out), facts)?;
+    // A summary that was bought in this turn is part of what the phase cost.
+    let (summed_in, summed_out) = turn.conversation.summed_up_for(turn.position.turn);
+    let tokens = (body.tokens_in + summed_in, body.tokens_out + summed_out);
+    turn.complete_phase(Phase::Infer, VERSION, &body, tokens, facts)?;
     turn.inferred = Some(Arc::new(body));
     Ok(())
 }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use turnstone_domain::EventName;
 use turnstone_domain::agent::{OutputContract, ToolChoice};
 use turnstone_domain::budget::{self, BudgetMove};
-use turnstone_domain::message::{Message, Role};
+use turnstone_domain::message::{Message, Role, Summary};
 
 /// The most tokens of a summary.
 const MOST_TOKENS: i64 = 1024;
@@ -45,7 +45,8 @@ pub async fn make(turn: &mut Turn, draining: &CancellationToken) -> Result<(), S
                        "tokens_in": tokens_in, "tokens_out": used - tokens_in});
     turn.event(EventName::HistorySummarized, facts);
     let text = format!("Summary of the conversation so far: {}", answer.content.unwrap_or_default());
-    turn.say(Message { summary_until: Some(overflow.until), ..Message::text(Role::System, text) });
+    let summary = Some(Summary { until: overflow.until, tokens_in, tokens_out: used - tokens_in });
+    turn.say(Message { summary, ..Message::text(Role::System, text) });
     let durable = turn.barrier().await;
     if let Some(pass) = pass {
         turn.deps.limits.settle(&*turn.deps.clock, &pass, used).await;
