@@ -36,6 +36,8 @@ pub struct ApiOptions {
     pub enable_reset: bool,
     /// Whether webhooks may name addresses that are not of the public internet.
     pub private_webhooks: bool,
+    /// The MCP servers of the workers: agents may name their tools as `<server>.<tool>`.
+    pub mcp_servers: Vec<String>,
 }
 
 impl Default for ApiOptions {
@@ -47,6 +49,7 @@ impl Default for ApiOptions {
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             enable_reset: false,
             private_webhooks: false,
+            mcp_servers: Vec::new(),
         }
     }
 }

@@ -30,3 +30,4 @@ mod scheduler;
 mod sealed;
 mod servers;
 mod session_state;
+mod tools;

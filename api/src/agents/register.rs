@@ -57,10 +57,13 @@ async fn read(
     agents: Vec<String>,
 ) -> Result<(AgentDefinition, Vec<Problem>, String), Failure> {
     let tools: Vec<String> = app.api.tools.iter().map(|tool| tool.name.clone()).collect();
+    let servers = app.api.options.mcp_servers.clone();
     let reading = tokio::task::spawn_blocking(move || {
         let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
         let agents: Vec<&str> = agents.iter().map(String::as_str).collect();
-        (turnstone_specs::read(&source, Some(&Names { tools: &tools, agents: &agents })), source)
+        let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
+        let names = Names { tools: &tools, servers: &servers, agents: &agents };
+        (turnstone_specs::read(&source, Some(&names)), source)
     });
     match reading.await {
         Ok((Ok((definition, warnings)), source)) => Ok((definition, warnings, source)),

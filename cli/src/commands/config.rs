@@ -7,7 +7,7 @@ use crate::output::{Format, table, text};
 use clap::Subcommand;
 use std::process::ExitCode;
 use std::sync::Arc;
-use turnstone_domain::SystemClock;
+use turnstone_domain::{Clock, SystemClock};
 use turnstone_worker::model::{ModelDefaults, Providers};
 use turnstone_worker::tool::Toolbox;
 
@@ -98,11 +98,13 @@ pub fn problems(config: &Config) -> Vec<String> {
     problems
 }
 
-/// Sets the providers and tools up as a worker does, without calling any of them; gives what is wrong.
+/// Sets the providers, tools and MCP servers up as a worker does, without calling any of them; gives what is wrong.
 fn from_worker(config: &Config) -> Vec<String> {
     let ModelsConfig { default_provider, default_model, .. } = config.models.clone();
     let defaults = ModelDefaults { provider: default_provider, model: default_model };
     let providers = Providers::from_config(&config.providers, defaults, &config.base).err();
-    let tools = Toolbox::from_config(&config.tools, Arc::new(SystemClock)).err();
-    providers.into_iter().chain(tools).collect()
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let tools = Toolbox::from_config(&config.tools, Arc::clone(&clock)).err();
+    let servers = Toolbox::default().with_mcp(&config.mcp, &clock).err();
+    providers.into_iter().chain(tools).chain(servers).collect()
 }

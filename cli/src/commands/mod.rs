@@ -11,6 +11,7 @@ pub mod dead_letter;
 pub mod dev;
 mod doctor;
 pub mod job;
+pub mod mcp;
 mod migrate;
 pub mod queue;
 pub mod review;
@@ -113,6 +114,7 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Webhook(command) => until_interrupted(webhook::run(command, &session)).await,
             Command::Job(command) => until_interrupted(job::run(command, &session)).await,
             Command::Agent(command) => until_interrupted(agent::run(command, &session)).await,
+            Command::Mcp(command) => until_interrupted(mcp::run(command, &session)).await,
             Command::Review(command) => until_interrupted(review::run(command, &session)).await,
             Command::Config(command) => config::run(&command, &session),
             Command::Completions(args) => completions::run(&args),

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use turnstone_telemetry::{LogFormat, SecretRef};
 use turnstone_worker::model::{LimitConfig, ProviderConfig};
-use turnstone_worker::tool::ToolConfig;
+use turnstone_worker::tool::{McpConfig, ToolConfig, ToolPolicy};
 
 /// The effective configuration.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -45,6 +45,10 @@ pub struct Config {
     pub limits: BTreeMap<String, LimitConfig>,
     /// `[tools.<name>]`: the tools that agents may name.
     pub tools: BTreeMap<String, ToolConfig>,
+    /// `[tool_policy]`: what manifests may reach and use beyond the registry.
+    pub tool_policy: ToolPolicy,
+    /// `[mcp.<name>]`: the MCP servers whose tools agents may name as `<name>.<tool>`.
+    pub mcp: BTreeMap<String, McpConfig>,
     /// The directory of the configuration file, which paths in it are relative to; empty is the current directory.
     #[serde(skip)]
     pub base: PathBuf,

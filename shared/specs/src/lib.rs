@@ -35,8 +35,20 @@ pub enum Format {
 pub struct Names<'a> {
     /// Names of the tools in the registry.
     pub tools: &'a [&'a str],
+    /// Names of the MCP servers; their tools are named `<server>.<tool>`.
+    pub servers: &'a [&'a str],
     /// Names of the agents that are hosted.
     pub agents: &'a [&'a str],
+}
+
+impl Names<'_> {
+    /// Whether a tool of this name may be there: in the registry, or at an MCP server, which only a worker can ask.
+    fn may_have_tool(&self, name: &str) -> bool {
+        self.tools.contains(&name)
+            || name
+                .split_once('.')
+                .is_some_and(|(server, tool)| self.servers.contains(&server) && !tool.is_empty())
+    }
 }
 
 /// Reads one document. Its format is told by `kind` and `apiVersion`. Without `names` references are checked for

@@ -5,8 +5,11 @@ use turnstone_domain::agent::{AgentFormat, Memory, ModelRef};
 const HEAD: &str = "kind: \"openagentspec:v1/agent\"\nname: desk\ndescription: Finds things.\nintent: You find things.\nowner: u-1\n";
 const MANIFEST: &str =
     "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: desk}\nspec:\n  role: You find things.\n";
-const NAMES: Names<'static> =
-    Names { tools: &["find", "book-flight", "both", "web_search"], agents: &["helper", "both"] };
+const NAMES: Names<'static> = Names {
+    tools: &["find", "book-flight", "both", "web_search"],
+    servers: &["github"],
+    agents: &["helper", "both"],
+};
 
 /// `rule@line:column` of every problem, errors only.
 fn errors(source: &str, names: Option<&Names<'_>>) -> Vec<String> {
@@ -187,6 +190,54 @@ fn a_whole_ossa_manifest() {
     assert_eq!(agent.memory, Memory { window_size: 6, max_history_tokens: Some(700), ..Memory::default() });
 }
 
+/// RS-11: every type of tool says how it is reached.
+#[test]
+fn tools_of_a_manifest_say_how_they_are_reached() {
+    use turnstone_domain::agent::{Endpoint, Reached, ToolAuth};
+    let source = format!(
+        "{MANIFEST}  tools:
+    - {{type: function, name: find}}
+    - {{type: mcp, server: github, name: search_issues}}
+    - {{type: mcp, name: github, capabilities: [list_issues]}}
+    - {{type: mcp, server: github, timeout_ms: 900}}
+    - {{type: mcp, name: gitlab}}
+    - {{type: http, name: crm, endpoint: 'https://crm.example/v1/{{id}}', config: {{method: get}}, auth: {{type: bearer, credentials: '${{CRM}}'}}}}
+    - {{type: grpc, name: stream}}
+    - {{type: a2a, name: peer}}
+"
+    );
+    let (agent, warnings) = read(&source, Some(&NAMES)).unwrap();
+    let reached: Vec<(&str, u32, &Reached)> = agent
+        .capabilities
+        .iter()
+        .map(|c| {
+            (c.name.as_str(), c.origin.as_ref().unwrap().tool_index, &c.origin.as_ref().unwrap().reached)
+        })
+        .collect();
+    let github = Reached::Mcp { server: "github".into() };
+    let auth = ToolAuth { header: "Authorization".into(), prefix: "Bearer ".into(), secret: "CRM".into() };
+    let crm =
+        Endpoint { url: "https://crm.example/v1/{id}".into(), method: Some("GET".into()), auth: Some(auth) };
+    let unserved = |kind: &str| Reached::Unserved { kind: kind.into() };
+    let expected = [
+        ("find", 0, &Reached::Registry),
+        ("search_issues", 1, &github),
+        ("list_issues", 2, &github),
+        ("crm", 5, &Reached::Http(crm)),
+        ("stream", 6, &unserved("grpc")),
+        ("peer", 7, &unserved("a2a")),
+    ];
+    assert_eq!(reached, expected);
+    let sets: Vec<_> = agent.toolsets.iter().map(|set| (set.server.as_str(), set.like.timeout_ms)).collect();
+    assert_eq!(sets, [("github", Some(900)), ("gitlab", None)]);
+    // RS-14: what cannot be had here is a warning and no dead agent.
+    let told: Vec<u32> = warnings.iter().map(|warning| warning.line as u32).collect();
+    assert_eq!(told, [11, 13, 14], "{warnings:?}");
+    let known = "kind: \"openagentspec:v1/agent\"\nname: d\ndescription: d\nintent: i\nowner: o\ncapabilities:\n  github.search: {}\n";
+    assert!(read(known, Some(&NAMES)).is_ok());
+    assert!(read(&known.replace("github.", "gitlab."), Some(&NAMES)).is_err());
+}
+
 #[test]
 fn ossa_defaults_are_those_of_the_runtime_semantics() {
     let agent = agent(MANIFEST);
@@ -227,12 +278,22 @@ fn each_rule_of_ossa() {
         ("tools: [{type: http, name: nothing}]", "OSSA-tools@6:30"),
         ("tools: [{type: http, name: helper}]", "OAS-09@6:30"),
         ("tools: [{type: http, name: 'oagent://x'}]", "OAS-10@6:30"),
-        ("tools: [{type: a2a, name: find}]", "OAS-10@6:11"),
+        (
+            "tools: [{type: http, name: find, auth: {type: bearer, credentials: sk-live-1}}]",
+            "OSSA-tools@6:57",
+        ),
+        ("tools: [{type: http, name: find, config: {headers: {api_key: x}}}]", "OSSA-tools@6:55"),
+        ("tools: [{type: http, name: find, endpoint: 'ftp://a.example'}]", "OSSA-tools@6:46"),
+        (
+            "tools: [{type: http, name: find, endpoint: 'https://a.example', auth: {type: bearer}}]",
+            "OSSA-tools@6:73",
+        ),
+        ("tools: [{type: mcp, server: 'https://a.example/mcp'}]", "OSSA-tools@6:31"),
         ("tools: [{source: {type: delegation}, name: find}]", "OAS-10@6:11"),
         ("delegation: {enabled: true}", "OSSA-collaboration@6:15"),
         ("tools: [{type: http, name: 'f d'}]", "OSSA-tools@6:30"),
         ("tools: [{type: http, name: find, input_schema: {type: strin}}]", "OSSA-tools@6:50"),
-        ("tools: [{type: http, name: find}, {type: mcp, name: find}]", "OSSA-tools@6:55"),
+        ("tools: [{type: http, name: find}, {type: custom, name: find}]", "OSSA-tools@6:58"),
         ("constraints: {max_turn: 3}", "OSSA-constraints@6:17"),
         ("constraints: {max_turns: 0}", "OSSA-constraints@6:28"),
         ("constraints: {max_tokens: -1}", "OSSA-constraints@6:29"),
@@ -382,7 +443,7 @@ fn formats_are_told_apart() {
 fn the_example_agents_read_without_a_problem() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/agents");
     let tools = ["web_search", "search-flights", "book-flight", "search-faqs", "clock", "http_get"];
-    let names = Names { tools: &tools, agents: &[] };
+    let names = Names { tools: &tools, servers: &[], agents: &[] };
     let mut read_files = 0;
     for file in std::fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();

@@ -99,6 +99,7 @@ impl Worker {
         draining.cancel();
         let _ = claimer.await;
         keeper.give_back().await;
+        self.deps.toolbox.close().await;
         beating.end().await?;
         ended.map_err(Into::into)
     }

@@ -127,6 +127,22 @@ impl Method {
 }
 
 impl ToolConfig {
+    /// A tool at this URL, with the defaults.
+    #[must_use]
+    pub fn at(url: String) -> Self {
+        Self {
+            description: String::new(),
+            input_schema: SchemaText::default(),
+            method: Method::default(),
+            url,
+            headers: BTreeMap::new(),
+            timeout_ms: default_timeout_ms(),
+            idempotent: None,
+            allow_private: false,
+            max_response_bytes: default_max_response_bytes(),
+        }
+    }
+
     /// Whether the tool counts as idempotent.
     #[must_use]
     pub fn is_idempotent(&self) -> bool {

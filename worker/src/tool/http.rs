@@ -5,7 +5,7 @@ use crate::tool::config::ToolConfig;
 use crate::tool::header::{check_headers, resolve_headers};
 use crate::tool::outbound::{self, BodyError, excerpt};
 use crate::tool::url_template::UrlTemplate;
-use crate::tool::{Invocation, Tool, ToolError};
+use crate::tool::{Invocation, Tool, ToolError, Transport};
 use async_trait::async_trait;
 use reqwest::{Client, Request, Response};
 use serde_json::{Map, Value};
@@ -126,6 +126,10 @@ impl Tool for HttpTool {
 
     fn timeout(&self) -> Duration {
         Duration::from_millis(self.config.timeout_ms)
+    }
+
+    fn transport(&self) -> Transport {
+        Transport::Http
     }
 
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {

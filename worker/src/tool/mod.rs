@@ -3,16 +3,22 @@
 pub mod address_guard;
 pub mod builtin;
 pub mod config;
+mod declared;
 pub mod header;
 pub mod http;
+pub mod mcp;
 pub mod outbound;
+pub mod policy;
 pub mod toolbox;
 pub mod url_template;
 
 pub use config::ToolConfig;
+pub use mcp::McpConfig;
+pub use policy::ToolPolicy;
 pub use toolbox::Toolbox;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 use turnstone_domain::CallId;
@@ -52,6 +58,18 @@ pub enum ToolError {
     Refused(String),
 }
 
+/// How a tool is called (OSSA §1.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// In this process.
+    Function,
+    /// By a request over HTTP.
+    Http,
+    /// By `tools/call` of an MCP server.
+    Mcp,
+}
+
 /// Something an agent may call.
 #[async_trait]
 pub trait Tool: Send + Sync + 'static {
@@ -60,6 +78,11 @@ pub trait Tool: Send + Sync + 'static {
 
     /// The longest a call may take unless the capability says less.
     fn timeout(&self) -> Duration;
+
+    /// How it is called.
+    fn transport(&self) -> Transport {
+        Transport::Function
+    }
 
     /// Calls it once. Dropping the future ends the call on our side.
     ///

@@ -1,19 +1,28 @@
-//! What this worker can call: the tools of the configuration and the built-in ones.
+//! What this worker can call: the tools of the configuration, the built-in ones, and those of MCP servers.
 
 use crate::tool::builtin::{ClockTool, HttpGetTool};
 use crate::tool::config::ToolConfig;
+use crate::tool::declared::Declared;
 use crate::tool::http::HttpTool;
+use crate::tool::mcp::config::is_server_name;
+use crate::tool::mcp::{McpConfig, McpServer};
+use crate::tool::policy::ToolPolicy;
 use crate::tool::{Tool, outbound};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use turnstone_domain::Clock;
-use turnstone_domain::agent::ToolSpec;
+use turnstone_domain::agent::{Capability, Endpoint, ToolSpec};
 
-/// Tools by name.
+/// Why a manifest may name no address.
+const NOT_ALLOWED: &str = "its manifest names an address, and [tool_policy] allows none";
+
+/// Tools by name, and MCP servers by name.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: BTreeMap<String, Arc<dyn Tool>>,
+    servers: BTreeMap<String, Arc<McpServer>>,
+    declared: Option<Arc<Declared>>,
 }
 
 impl Toolbox {
@@ -39,6 +48,46 @@ impl Toolbox {
         Ok(toolbox)
     }
 
+    /// The same with the MCP servers of the sections `[mcp.<name>]`. None of them is started or reached before a turn
+    /// needs it.
+    ///
+    /// # Errors
+    /// A sentence that names the server and the key that is wrong.
+    pub fn with_mcp(
+        mut self,
+        configs: &BTreeMap<String, McpConfig>,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Self, String> {
+        if configs.is_empty() {
+            return Ok(self);
+        }
+        let open = outbound::open_client()?;
+        let guarded = outbound::guarded_client()?;
+        for (name, config) in configs {
+            let wrong = |problem: String| format!("[mcp.{name}] {problem}");
+            if !is_server_name(name) {
+                return Err(wrong(
+                    "a server's name has 1 to 64 characters of a-z, A-Z, 0-9, `_`, `-` and begins with a letter or digit"
+                        .to_owned(),
+                ));
+            }
+            let client = if config.allow_private { &open } else { &guarded };
+            let server =
+                McpServer::new(name, config.clone(), client.clone(), Arc::clone(clock)).map_err(wrong)?;
+            self.servers.insert(name.clone(), server);
+        }
+        Ok(self)
+    }
+
+    /// The same with what manifests may reach by themselves; without it, nothing.
+    ///
+    /// # Errors
+    /// A sentence that says why it cannot be reached.
+    pub fn with_policy(mut self, policy: ToolPolicy, clock: &Arc<dyn Clock>) -> Result<Self, String> {
+        self.declared = Some(Arc::new(Declared::new(policy, Arc::clone(clock))?));
+        Ok(self)
+    }
+
     /// Adds a tool.
     ///
     /// # Errors
@@ -61,6 +110,51 @@ impl Toolbox {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.get(name)
+    }
+
+    /// The MCP server of this name.
+    #[must_use]
+    pub fn server(&self, name: &str) -> Option<&Arc<McpServer>> {
+        self.servers.get(name)
+    }
+
+    /// The MCP servers, by name.
+    pub fn servers(&self) -> impl Iterator<Item = &Arc<McpServer>> {
+        self.servers.values()
+    }
+
+    /// The MCP server and the tool of it that a name such as `github.search_issues` means.
+    #[must_use]
+    pub fn of_server<'a>(&self, name: &'a str) -> Option<(&Arc<McpServer>, &'a str)> {
+        let (server, tool) = name.split_once('.')?;
+        Some((self.servers.get(server)?, tool))
+    }
+
+    /// The tool behind an address that a manifest names.
+    ///
+    /// # Errors
+    /// A sentence that says why it may not be used, or how it is wrong.
+    pub fn declared_tool(
+        &self,
+        capability: &Capability,
+        endpoint: &Endpoint,
+    ) -> Result<Arc<dyn Tool>, String> {
+        self.declared.as_ref().ok_or(NOT_ALLOWED)?.tool(capability, endpoint)
+    }
+
+    /// The MCP server behind a URL that a manifest names.
+    ///
+    /// # Errors
+    /// A sentence that says why it may not be used.
+    pub fn declared_server(&self, url: &str) -> Result<Arc<McpServer>, String> {
+        self.declared.as_ref().ok_or(NOT_ALLOWED)?.server(url)
+    }
+
+    /// Ends the connections to MCP servers, and their processes.
+    pub async fn close(&self) {
+        let declared = self.declared.iter().flat_map(|declared| declared.servers());
+        let servers: Vec<_> = self.servers.values().cloned().chain(declared).collect();
+        futures::future::join_all(servers.iter().map(|server| server.close())).await;
     }
 
     /// What the tools are, by name.

@@ -137,6 +137,7 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
 
 /// The phases of one turn that are not done yet.
 async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
+    Box::pin(phases::resol::recall(turn)).await?;
     while let Some(phase) = turn.next_phase() {
         if signals.draining.is_cancelled() {
             return Err(Stop::Drain);
@@ -146,7 +147,7 @@ async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
         match phase {
             Phase::Init => span.in_scope(|| phases::init::run(turn))?,
             Phase::Norm => span.in_scope(|| phases::norm::run(turn))?,
-            Phase::Resol => span.in_scope(|| phases::resol::run(turn))?,
+            Phase::Resol => Box::pin(phases::resol::run(turn)).instrument(span).await?,
             Phase::Infer => {
                 Box::pin(phases::exec::again(turn, &signals.calls_again)).instrument(span.clone()).await?;
                 Box::pin(phases::infer::run(turn, &signals.draining)).instrument(span).await?;

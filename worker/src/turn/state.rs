@@ -4,7 +4,7 @@ use super::conversation::Conversation;
 use super::stop::Stop;
 use crate::deps::Deps;
 use crate::phases::infer::{self, InferBody};
-use crate::phases::resol::{self, ResolBody};
+use crate::phases::resol::{self, Bindings, ResolBody};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -76,6 +76,8 @@ pub struct Turn {
     pub buffer: Option<Buffer>,
     /// What RESOL left, once it is known in this process.
     pub resolved: Option<Arc<ResolBody>>,
+    /// The tools that RESOL found, once they are found in this process.
+    pub bindings: Option<Arc<Bindings>>,
     /// What INFER left, once it is known in this process.
     pub inferred: Option<Arc<InferBody>>,
     /// How many phases of the current turn are done.
@@ -119,6 +121,7 @@ impl Turn {
             reviews: Vec::new(),
             buffer: None,
             resolved: None,
+            bindings: None,
             inferred: None,
             done: side.checkpoints.len(),
             recalled_bodies: side.checkpoints.into_iter().map(|done| (done.version, done.body)).collect(),
@@ -337,6 +340,7 @@ impl Turn {
         self.done = 0;
         self.recalled_bodies.clear();
         self.resolved = None;
+        self.bindings = None;
         self.inferred = None;
         self.buffer = None;
         self.recalled_calls.clear();

@@ -9,7 +9,7 @@ mod wording;
 
 use crate::client::Client;
 use crate::commands::Session;
-use crate::commands::serve::agents::{self, Registered};
+use crate::commands::serve::agents::{self, KnownTools, Registered};
 use crate::commands::serve::{Equipment, Farewell, Listening, Service, Signals, api, scheduler, worker};
 use crate::config::{ClientConfig, Config};
 use crate::failure::Exit;
@@ -122,12 +122,12 @@ async fn start(
     // Nobody else can have this directory, so whoever held a lease in it is dead: its jobs go on at once.
     store.upkeep.release_all(clock.now()).await?;
     let unfinished = unfinished(&store).await?;
-    let tool_names: Vec<String> = toolbox.specs().into_iter().map(|tool| tool.name).collect();
+    let known = KnownTools::of(&toolbox);
     let mut agents = Registered::default();
     for (documents, keep) in
         [(demo::agents(tools.is_some()), true), (documents, false)].into_iter().filter(|(d, _)| !d.is_empty())
     {
-        let more = agents::register(&store, documents, tool_names.clone(), keep, clock.now()).await?;
+        let more = agents::register(&store, documents, known.clone(), keep, clock.now()).await?;
         agents.names.extend(more.names);
         agents.problems.extend(more.problems);
     }
@@ -143,7 +143,7 @@ async fn start(
         providers: providers.names().map(str::to_owned).collect(),
         scripted,
         agents: store.views.agents().await?.into_iter().map(|record| record.definition.name).collect(),
-        tools: tool_names,
+        tools: known.shown(),
         example_tools: tools.map(ExampleTools::url),
         unfinished,
     };
@@ -160,7 +160,10 @@ async fn start(
     )
     .with_limits(limits)
     .with_breakers(Arc::clone(&store.breakers));
-    let api = api::part(listening, api::Materials { store, clock, ids, tools: specs, backend: "sqlite" });
+    let api = api::part(
+        listening,
+        api::Materials { store, clock, ids, tools: specs, mcp_servers: known.servers, backend: "sqlite" },
+    );
     // The worker is stopped first, so that its turns can give their jobs back; the api last, so that clients see it.
     let service = Service::of(vec![worker::part(Worker::new(deps)), scheduler, api]);
     Ok(Started { service, banner, url })

@@ -9,12 +9,39 @@ use std::path::{Path, PathBuf};
 use turnstone_domain::{AgentDefinition, Timestamp};
 use turnstone_specs::Names;
 use turnstone_store::{NewAgent, Store};
+use turnstone_worker::tool::Toolbox;
 
 /// What the names of agent files end with.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// A document and the name it is reported under.
 pub type Document = (String, String);
+
+/// What agents may name.
+#[derive(Clone, Debug, Default)]
+pub struct KnownTools {
+    /// The tools of the registry.
+    pub tools: Vec<String>,
+    /// The MCP servers.
+    pub servers: Vec<String>,
+}
+
+impl KnownTools {
+    /// Those of a worker with this toolbox.
+    #[must_use]
+    pub fn of(toolbox: &Toolbox) -> Self {
+        Self {
+            tools: toolbox.specs().into_iter().map(|tool| tool.name).collect(),
+            servers: toolbox.servers().map(|server| server.name().to_owned()).collect(),
+        }
+    }
+
+    /// For people: the tools, and `github.*` for those of a server that nobody has asked yet.
+    #[must_use]
+    pub fn shown(&self) -> Vec<String> {
+        self.tools.iter().cloned().chain(self.servers.iter().map(|server| format!("{server}.*"))).collect()
+    }
+}
 
 /// What became of the documents.
 #[derive(Debug, Default)]
@@ -72,7 +99,7 @@ fn is_agent_file(path: &Path) -> bool {
 pub async fn register(
     store: &Store,
     documents: Vec<Document>,
-    tools: Vec<String>,
+    known_tools: KnownTools,
     keep: bool,
     now: Timestamp,
 ) -> anyhow::Result<Registered> {
@@ -80,7 +107,8 @@ pub async fn register(
         store.views.agents().await?.into_iter().map(|record| record.definition.name).collect();
     let hosted = known.clone();
     // A hostile document can take a while to read.
-    let (found, problems) = tokio::task::spawn_blocking(move || read_all(documents, &tools, &hosted)).await?;
+    let (found, problems) =
+        tokio::task::spawn_blocking(move || read_all(documents, &known_tools, &hosted)).await?;
     let mut registered = Registered { names: Vec::new(), problems };
     for (name, (definition, source)) in found {
         if !(keep && known.contains(&name)) {
@@ -94,14 +122,19 @@ pub async fn register(
 type Found = BTreeMap<String, (AgentDefinition, String)>;
 
 /// Reads the documents; they may name one another, whatever their order.
-fn read_all(documents: Vec<Document>, tools: &[String], known: &[String]) -> (Found, Vec<FoundProblem>) {
+fn read_all(
+    documents: Vec<Document>,
+    known_tools: &KnownTools,
+    known: &[String],
+) -> (Found, Vec<FoundProblem>) {
     let mut hosted = known.to_vec();
     hosted.extend(
         documents.iter().filter_map(|(_, source)| Some(turnstone_specs::read(source, None).ok()?.0.name)),
     );
     let hosted: Vec<&str> = hosted.iter().map(String::as_str).collect();
-    let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
-    let names = Names { tools: &tools, agents: &hosted };
+    let tools: Vec<&str> = known_tools.tools.iter().map(String::as_str).collect();
+    let servers: Vec<&str> = known_tools.servers.iter().map(String::as_str).collect();
+    let names = Names { tools: &tools, servers: &servers, agents: &hosted };
     let (mut found, mut problems) = (Found::new(), Vec::new());
     for (file, source) in documents {
         let reported = match turnstone_specs::read(&source, Some(&names)) {
@@ -156,7 +189,8 @@ mod tests {
         }
         let documents = documents(dir.path()).unwrap();
         assert_eq!(documents.len(), 4);
-        let (found, problems) = read_all(documents, &["search".to_owned()], &[]);
+        let known = KnownTools { tools: vec!["search".to_owned()], servers: Vec::new() };
+        let (found, problems) = read_all(documents, &known, &[]);
         assert_eq!(found.keys().collect::<Vec<_>>(), ["first"]);
         let shown: Vec<String> = problems.iter().map(ToString::to_string).collect();
         assert!(shown.iter().any(|line| line.contains("b.YML:1:")), "{shown:?}");

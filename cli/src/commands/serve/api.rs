@@ -1,6 +1,6 @@
 //! `turnstone api`: the HTTP side of a fleet.
 
-use super::agents::{self, Registered};
+use super::agents::{self, KnownTools, Registered};
 use super::started::Started;
 use super::{Farewell, Ground, Listening, Part, Service, Signals};
 use crate::commands::Session;
@@ -46,6 +46,8 @@ pub struct Materials {
     pub ids: Arc<dyn Ids>,
     /// The tools that agents and jobs may name.
     pub tools: Vec<ToolSpec>,
+    /// The MCP servers whose tools they may name.
+    pub mcp_servers: Vec<String>,
     /// The kind of store, as health and manifest name it.
     pub backend: &'static str,
 }
@@ -55,13 +57,14 @@ pub struct Materials {
 pub fn part(listening: Listening, materials: Materials) -> Part {
     Part::start("api", |shutdown| {
         let Listening { listener, address, api_keys, attest_key, enable_reset, private_webhooks } = listening;
-        let Materials { store, clock, ids, tools, backend } = materials;
+        let Materials { store, clock, ids, tools, mcp_servers, backend } = materials;
         let options = ApiOptions {
             bind: address,
             api_keys,
             attest_key,
             enable_reset,
             private_webhooks,
+            mcp_servers,
             ..ApiOptions::default()
         };
         let backend = backend.to_owned();
@@ -94,15 +97,21 @@ async fn start(config: &Config, enable_reset: bool, session: &Session) -> anyhow
     let documents = config.agents.dir.as_deref().map(agents::documents).transpose()?.unwrap_or_default();
     let listening = Listening::start(config, enable_reset).await?;
     let Ground { store, clock, ids } = Ground::join(config).await?;
-    let tools = Toolbox::from_config(&config.tools, Arc::clone(&clock)).map_err(wrong)?.specs();
+    let toolbox = Toolbox::from_config(&config.tools, Arc::clone(&clock))
+        .and_then(|toolbox| toolbox.with_mcp(&config.mcp, &clock))
+        .map_err(wrong)?;
+    let (known, tools) = (KnownTools::of(&toolbox), toolbox.specs());
     if !documents.is_empty() {
-        let names = tools.iter().map(|tool| tool.name.clone()).collect();
-        let registered: Registered = agents::register(&store, documents, names, false, clock.now()).await?;
+        let registered: Registered =
+            agents::register(&store, documents, known.clone(), false, clock.now()).await?;
         registered.tell_problems();
     }
     let url = listening.url();
     let line = format!("turnstone listens on {url}");
-    let part = part(listening, Materials { store, clock, ids, tools, backend: "postgres" });
+    let part = part(
+        listening,
+        Materials { store, clock, ids, tools, mcp_servers: known.servers, backend: "postgres" },
+    );
     Started { url: Some(url), ..Started::new("api", line) }.print(&session.output)?;
     Ok(Service::of(vec![part]))
 }

@@ -60,7 +60,10 @@ impl Equipment {
                 tools.entry(name).or_insert(tool);
             }
         }
-        let toolbox = Toolbox::from_config(&tools, clock).map_err(wrong)?;
+        let toolbox = Toolbox::from_config(&tools, Arc::clone(&clock))
+            .and_then(|toolbox| toolbox.with_mcp(&config.mcp, &clock))
+            .and_then(|toolbox| toolbox.with_policy(config.tool_policy.clone(), &clock))
+            .map_err(wrong)?;
         Ok(Self { providers, toolbox, scripted })
     }
 

@@ -7,11 +7,13 @@ mod live;
 pub mod prompt;
 pub mod safety;
 pub mod session;
+mod tools;
 
 pub use identity::Identity;
 pub use prompt::{Example, Prompts};
 pub use safety::Safety;
 pub use session::{Isolation, StateMode, StateOptions};
+pub use tools::{Endpoint, Reached, ToolAuth, ToolOrigin, Toolset};
 
 use crate::error::{FailureKind, JobError};
 use errors::{CapabilityErrors, ErrorPolicy, TurnChain};
@@ -46,6 +48,9 @@ pub struct AgentDefinition {
     pub model: ModelChoice,
     /// What it may call, in document order.
     pub capabilities: Vec<Capability>,
+    /// MCP servers all of whose tools it may call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub toolsets: Vec<Toolset>,
     /// Whether it may, must or must not call tools.
     pub tool_choice: ToolChoice,
     /// What is shown beside the text: key and CEL expression over the Engagement object (OAS-47).
@@ -134,6 +139,9 @@ pub struct Capability {
     /// What is done about its errors.
     #[serde(default)]
     pub errors: CapabilityErrors,
+    /// How a manifest says that it is reached; `None` is by its name in the server's registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<ToolOrigin>,
 }
 
 impl Capability {
@@ -152,6 +160,7 @@ impl Capability {
             timeout_ms: None,
             parallel: false,
             errors: CapabilityErrors::default(),
+            origin: None,
         }
     }
 
@@ -330,7 +339,12 @@ impl AgentDefinition {
         if let Some(tools) = &fields.tools {
             let mut kept = Vec::with_capacity(tools.len());
             for tool in tools {
-                let Some(own) = self.capabilities.iter().find(|own| own.name == tool.name) else {
+                let own = self.capabilities.iter().find(|own| own.name == tool.name).cloned();
+                let own = own.or_else(|| {
+                    let set = self.toolsets.iter().find(|set| set.covers(&tool.name))?;
+                    Some(set.capability(tool.name.clone()))
+                });
+                let Some(own) = own else {
                     let message = format!(
                         "ext_agent_tools names `{}`, which agent `{}` does not have; a job may only narrow the tools of a registered agent",
                         tool.name, self.name
@@ -339,9 +353,10 @@ impl AgentDefinition {
                         JobError::new(FailureKind::ToolNotFound, message).with("tool", tool.name.as_str())
                     );
                 };
-                kept.push(own.clone());
+                kept.push(own);
             }
             self.capabilities = kept;
+            self.toolsets.clear();
         }
         self.apply(fields);
         Ok(self)
@@ -457,6 +472,24 @@ mod tests {
         assert_eq!(registered().narrowed_by(fields).unwrap().limits.token_budget, Some(500));
         let fields = AgentFields { tools: Some(vec![tool("rm")]), ..AgentFields::default() };
         assert_eq!(registered().narrowed_by(fields).unwrap_err().kind, FailureKind::ToolNotFound);
+    }
+
+    #[test]
+    fn a_job_may_pick_one_tool_of_a_server_that_its_agent_has() {
+        let toolset = Toolset {
+            server: "github".into(),
+            like: Capability { timeout_ms: Some(5), ..Capability::named("github.*") },
+        };
+        let agent = AgentDefinition { toolsets: vec![toolset], ..registered() };
+        let fields = AgentFields { tools: Some(vec![tool("github.search")]), ..AgentFields::default() };
+        let agent_narrowed = agent.clone().narrowed_by(fields).unwrap();
+        assert!(agent_narrowed.toolsets.is_empty());
+        let [search] = agent_narrowed.capabilities.as_slice() else { panic!("{agent_narrowed:?}") };
+        assert_eq!((search.name.as_str(), search.timeout_ms), ("github.search", Some(5)));
+        for other in ["github", "github.", "githubs.search", "gitlab.search"] {
+            let fields = AgentFields { tools: Some(vec![tool(other)]), ..AgentFields::default() };
+            assert!(agent.clone().narrowed_by(fields).is_err(), "{other}");
+        }
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn resolve(entry: &Entry, names: Option<&Names<'_>>, problems: &mut Problems) {
             problems.error(entry.at, "OAS-10", format!("`{key}` is an agent, and {delegation}"));
         }
         (Reference::Bare(_), None) => {}
-        (Reference::Bare(name), Some(names)) if names.tools.contains(&name) => {}
+        (Reference::Bare(name), Some(names)) if names.may_have_tool(name) => {}
         (Reference::Bare(name), Some(names)) if names.agents.contains(&name) => {
             problems.error(entry.at, "OAS-09", format!("`{key}` is an agent, and {delegation}"));
         }

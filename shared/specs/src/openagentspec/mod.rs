@@ -91,7 +91,7 @@ fn refuse_guardrails(guardrails: &Node, names: Option<&Names<'_>>, problems: &mu
             if let Some(Err((_, message))) = tool.text().map(name::check) {
                 problems.error(tool.at, "OAS-39", format!("`{what}.tool_name`: {message}"));
             } else if let (Some(name), Some(names)) = (tool.text(), names)
-                && !names.tools.contains(&name)
+                && !names.may_have_tool(name)
             {
                 let hint = crate::suggest::hint(name, names.tools.iter().copied());
                 let message = format!("`{what}.tool_name`: there is no tool `{name}`{hint}");

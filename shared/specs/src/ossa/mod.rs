@@ -9,6 +9,7 @@ mod form;
 mod identity;
 mod limits;
 mod prompts;
+mod reach;
 mod safety;
 mod session;
 mod shape;
@@ -32,16 +33,18 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
     let text =
         |path: &[&str]| root.at_path(path).and_then(Node::text).unwrap_or_default().trim_end().to_owned();
     let limits = limits::limits(root, problems);
+    let tools = tools::read(root, names, problems);
     AgentDefinition {
         name: text(&["metadata", "name"]),
         format: AgentFormat::Ossa,
         description: text(&["metadata", "description"]),
         instructions: text(&["spec", "role"]),
         model: root.at_path(&["spec", "llm"]).map(model).unwrap_or_default(),
-        capabilities: tools::read(root, names, problems),
         chain: errors::chain(root, limits.token_budget),
         errors: errors::policy(root),
         limits,
+        capabilities: tools.capabilities,
+        toolsets: tools.toolsets,
         memory: limits::memory(root),
         identity: root
             .at_path(&["spec", "identity"])

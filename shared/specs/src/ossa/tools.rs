@@ -1,30 +1,52 @@
 //! `spec.tools`: what the agent may call.
 //!
-//! A manifest says that an agent uses a tool; how the tool is reached (URL, headers, secrets) is the business of this
-//! server's registry, which the names refer to. A tool with `capabilities` offers those, else it is one itself.
+//! A manifest says that an agent uses a tool. A tool of the server's registry that has its name is what is meant; else
+//! an MCP tool is looked for at its `server`, and an HTTP tool may be called at its `endpoint` when the configuration
+//! of the server allows that address. A tool with `capabilities` offers those, else it is one itself (RS-11).
 
 use super::errors;
 use super::limits::milliseconds;
+use super::reach;
 use crate::problem::{Place, Problems};
 use crate::tree::Node;
 use crate::{Names, suggest};
 use std::collections::HashSet;
-use turnstone_domain::agent::Capability;
+use turnstone_domain::agent::{Capability, Reached, ToolOrigin, Toolset};
 use turnstone_domain::schema::Schema;
 
-const RULE: &str = "OSSA-tools";
+pub(super) const RULE: &str = "OSSA-tools";
 
-/// Reads the capabilities in document order.
-pub(super) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Problems) -> Vec<Capability> {
-    let mut capabilities: Vec<Capability> = Vec::new();
+/// The tools of a manifest.
+#[derive(Default)]
+pub(super) struct Tools {
+    /// One by one, in document order.
+    pub(super) capabilities: Vec<Capability>,
+    /// All tools of a server.
+    pub(super) toolsets: Vec<Toolset>,
+}
+
+/// Reads the tools in document order.
+pub(super) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Problems) -> Tools {
+    let mut tools = Tools::default();
     let mut seen = HashSet::new();
-    for tool in root.at_path(&["spec", "tools"]).map(Node::items).unwrap_or_default() {
+    let listed = root.at_path(&["spec", "tools"]).map(Node::items).unwrap_or_default();
+    for (tool, tool_index) in listed.iter().zip(0_u32..) {
         check_tool(tool, problems);
+        let reached = reach::read(tool, names, problems);
+        let origin = Some(ToolOrigin { tool_index, reached: reached.clone() });
+        if let (Reached::Mcp { server }, true) = (&reached, reach::means_all(tool)) {
+            let timeout_ms = tool.get("timeout_ms").and_then(Node::integer);
+            let like = capability(&format!("{server}.*"), (tool, tool), timeout_ms, problems);
+            let like = Capability { origin, parallel: errors::is_parallel(tool), ..like };
+            tools.toolsets.push(Toolset { server: server.clone(), like });
+            continue;
+        }
         for (at, mut capability) in offered(tool, problems) {
             capability.parallel = errors::is_parallel(tool);
-            check_name(at, &capability.name, names, problems);
+            capability.origin.clone_from(&origin);
+            check_name(at, &capability.name, &reached, names, problems);
             if seen.insert(capability.name.clone()) {
-                capabilities.push(capability);
+                tools.capabilities.push(capability);
             } else {
                 problems.error(
                     at,
@@ -34,7 +56,7 @@ pub(super) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
             }
         }
     }
-    capabilities
+    tools
 }
 
 fn check_tool(tool: &Node, problems: &mut Problems) {
@@ -42,19 +64,11 @@ fn check_tool(tool: &Node, problems: &mut Problems) {
     if !has("type") && !has("source") {
         problems.error(tool.at, RULE, "a tool needs a `type`, for example `type: http`");
     }
-    let delegates = tool.at_path(&["source", "type"]).and_then(Node::text) == Some("delegation");
-    if delegates || tool.get("type").and_then(Node::text) == Some("a2a") {
+    if tool.at_path(&["source", "type"]).and_then(Node::text) == Some("delegation") {
         let message = "this tool is another agent, and delegation is not in this version; use tools only";
         problems.error(tool.at, "OAS-10", message);
     }
-    for key in ["auth", "endpoint", "server"] {
-        if let Some(node) = tool.get(key) {
-            let message = format!(
-                "`{key}` of a tool is not used: this server's tool registry says how a tool is reached"
-            );
-            problems.warning(node.at, RULE, message);
-        }
-    }
+    reach::refuse_literal_secrets(tool, problems);
     if let Some(node) = tool.get("approval_required").filter(|node| node.flag() == Some(true)) {
         problems.warning(
             node.at,
@@ -62,7 +76,8 @@ fn check_tool(tool: &Node, problems: &mut Problems) {
             "`approval_required` of a tool is not enforced yet: its calls run without asking anybody",
         );
     }
-    if tool.get("name").is_none() && tool.get("capabilities").is_none_or(|list| list.items().is_empty()) {
+    let named = has("name") || tool.get("capabilities").is_some_and(|list| !list.items().is_empty());
+    if !named && !reach::means_all(tool) {
         problems.error(
             tool.at,
             RULE,
@@ -118,7 +133,7 @@ fn capability(
     }
 }
 
-fn check_name(at: Place, name: &str, names: Option<&Names<'_>>, problems: &mut Problems) {
+fn check_name(at: Place, name: &str, reached: &Reached, names: Option<&Names<'_>>, problems: &mut Problems) {
     let show = crate::shape::shortened(name);
     if name.starts_with("oagent://") {
         problems.error(
@@ -137,8 +152,21 @@ fn check_name(at: Place, name: &str, names: Option<&Names<'_>>, problems: &mut P
         return;
     }
     let Some(names) = names else { return };
-    if names.tools.contains(&name) {
+    if names.may_have_tool(name) {
         return;
+    }
+    match reached {
+        Reached::Registry => {}
+        // Whether a server or an address has it is seen when a turn needs it (RS-14).
+        Reached::Mcp { .. } | Reached::Http(_) => return,
+        Reached::Unserved { kind } => {
+            let message = format!(
+                "tools of type `{kind}` are not served: the agent runs without `{show}` unless the registry of this server \
+                 has a tool of that name"
+            );
+            problems.warning(at, RULE, message);
+            return;
+        }
     }
     if names.agents.contains(&name) {
         problems.error(

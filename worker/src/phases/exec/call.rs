@@ -130,7 +130,7 @@ pub fn callable(
 fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), ToolOutcome> {
     let name = &call.asked.name;
     let offered = turn.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
-    let found = turn.deps.toolbox.get(name).zip(turn.agent.capability(name)).zip(resol::offer(turn, name));
+    let found = resol::callable(turn, name).zip(resol::offer(turn, name));
     let Some(((tool, capability), offer)) = found.filter(|_| offered) else {
         let text = format!("this agent has no tool `{name}`");
         return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
@@ -143,7 +143,7 @@ fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), T
         let text = format!("the arguments do not match the schema of `{name}`: {why}");
         return Err(ToolOutcome::refused(FailureKind::ToolInput.code(), text));
     }
-    Ok((Arc::clone(tool), capability.clone()))
+    Ok((tool, capability))
 }
 
 /// Journals a call whose request does not leave yet, unless it is journalled.

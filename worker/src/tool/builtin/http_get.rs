@@ -2,7 +2,7 @@
 
 use crate::tool::address_guard::check_url;
 use crate::tool::outbound;
-use crate::tool::{Invocation, Tool, ToolError};
+use crate::tool::{Invocation, Tool, ToolError, Transport};
 use async_trait::async_trait;
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
@@ -79,6 +79,10 @@ impl Tool for HttpGetTool {
 
     fn timeout(&self) -> Duration {
         Duration::from_secs(20)
+    }
+
+    fn transport(&self) -> Transport {
+        Transport::Http
     }
 
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {

@@ -1,0 +1,44 @@
+//! What a turn may call: RESOL, and the tools of MCP servers.
+
+mod manifest;
+mod mcp;
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use turnstone_tests::Fleet;
+use turnstone_worker::Deps;
+use turnstone_worker::tool::McpConfig;
+
+/// The MCP server that every test of this folder speaks to.
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/it/tools/mcp_server.py");
+
+/// An MCP server over stdio that behaves as `mode` says.
+fn parrot(mode: &str, more: &Value) -> Value {
+    let mut config = json!({"command": ["python3", SCRIPT, mode], "connect_timeout_ms": 60_000});
+    config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    config
+}
+
+/// Gives a worker these MCP servers.
+fn with_servers(mut deps: Deps, servers: &Value) -> Deps {
+    let configs: BTreeMap<String, McpConfig> = serde_json::from_value(servers.clone()).unwrap();
+    let clock = Arc::clone(&deps.clock);
+    deps.toolbox = deps.toolbox.with_mcp(&configs, &clock).unwrap();
+    deps
+}
+
+/// The body of the newest checkpoint of RESOL.
+async fn resolved(fleet: &Fleet, job: &str) -> Value {
+    let engagement = fleet.engagement_of(job).await;
+    let body = fleet.get(&format!("/engagements/{engagement}/checkpoints?bodies=true")).await;
+    let checkpoints = body["checkpoints"].as_array().cloned().unwrap_or_default();
+    let newest = checkpoints.iter().rfind(|checkpoint| checkpoint["phase"] == "resol");
+    newest.unwrap_or_else(|| panic!("no RESOL in {body:#}"))["body"].clone()
+}
+
+/// The events of this name of a job.
+async fn events(fleet: &Fleet, job: &str, name: &str) -> Vec<Value> {
+    let events = fleet.get(&format!("/ojs/v1/jobs/{job}/events")).await["events"].clone();
+    events.as_array().unwrap().iter().filter(|event| event["name"] == name).cloned().collect()
+}

@@ -1,0 +1,213 @@
+//! From what an agent declares to what this worker can call.
+
+use super::record::{ResolvedTool, ToolSource};
+use crate::model::ToolOffer;
+use crate::tool::mcp::{Catalogue, McpServer, McpTool};
+use crate::tool::{Tool, Toolbox};
+use crate::turn::state::Turn;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+use turnstone_domain::agent::{AgentDefinition, Capability, Reached, Toolset};
+use turnstone_domain::digest;
+
+/// The tools of a turn, by the names that the model knows.
+#[derive(Default)]
+pub struct Bindings {
+    by_name: HashMap<String, Bound>,
+}
+
+/// A tool that was found.
+pub struct Bound {
+    /// The tool.
+    pub tool: Arc<dyn Tool>,
+    /// What RESOL notes of it.
+    pub record: ResolvedTool,
+    /// The capability of a tool that the agent does not name one by one.
+    own: Option<Capability>,
+}
+
+impl Bindings {
+    /// The tool of this name.
+    pub fn get(&self, name: &str) -> Option<&Bound> {
+        self.by_name.get(name)
+    }
+
+    /// Adds a tool.
+    pub fn insert(&mut self, name: String, bound: Bound) {
+        self.by_name.insert(name, bound);
+    }
+}
+
+impl Bound {
+    /// What the agent says about it.
+    pub fn capability<'a>(&'a self, agent: &'a AgentDefinition, name: &str) -> Option<&'a Capability> {
+        agent.capability(name).or(self.own.as_ref())
+    }
+}
+
+/// What the MCP servers of an agent offer now.
+pub struct Catalogues {
+    by_server: BTreeMap<String, Result<Arc<Catalogue>, String>>,
+}
+
+impl Catalogues {
+    /// Asks the servers of all capabilities that are `wanted` by name, and those of the toolsets, at the same time.
+    pub async fn ask(turn: &Turn, wanted: impl Fn(&str) -> bool) -> Self {
+        let toolbox = &turn.deps.toolbox;
+        let capabilities = turn.agent.capabilities.iter().filter(|capability| wanted(&capability.name));
+        let servers: BTreeMap<String, Arc<McpServer>> = capabilities
+            .filter_map(|capability| place(toolbox, capability)?.ok())
+            .map(|place| (place.key.to_owned(), place.server))
+            .chain(
+                turn.agent
+                    .toolsets
+                    .iter()
+                    .filter_map(|set| Some((set.server.clone(), Arc::clone(toolbox.server(&set.server)?)))),
+            )
+            .collect();
+        let asked = servers.into_iter().map(async |(key, server)| {
+            let catalogue = server.catalogue().await;
+            (key, catalogue)
+        });
+        Self { by_server: futures::future::join_all(asked).await.into_iter().collect() }
+    }
+
+    fn of(&self, server: &str) -> Result<&Arc<Catalogue>, String> {
+        match self.by_server.get(server) {
+            Some(Ok(catalogue)) => Ok(catalogue),
+            Some(Err(why)) => Err(format!("the MCP server `{server}` is not available: {why}")),
+            None => Err(unknown_server(server)),
+        }
+    }
+
+    fn tool(&self, server: &str, tool: &str) -> Result<Arc<McpTool>, String> {
+        let catalogue = self.of(server)?;
+        catalogue.get(tool).cloned().ok_or_else(|| match catalogue.why_not(tool) {
+            Some(why) => format!("the MCP server `{server}` has it, but {why}"),
+            None => format!("the MCP server `{server}` has no tool `{tool}` that agents may see"),
+        })
+    }
+}
+
+fn unknown_server(server: &str) -> String {
+    format!("no MCP server `{server}` is configured on this worker; add [mcp.{server}]")
+}
+
+/// Where an MCP tool is.
+struct Place<'a> {
+    /// What the agent calls the server: its name, or its URL.
+    key: &'a str,
+    server: Arc<McpServer>,
+    tool: &'a str,
+}
+
+/// Where the MCP tool of a capability is; `None` when the registry has a tool of its name, or it is none.
+fn place<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<Result<Place<'a>, String>> {
+    let name = capability.name.as_str();
+    if toolbox.get(name).is_some() {
+        return None;
+    }
+    match capability.origin.as_ref().map(|origin| &origin.reached) {
+        Some(Reached::Mcp { server: key }) => {
+            let server = match toolbox.server(key) {
+                Some(server) => Ok(Arc::clone(server)),
+                None if key.contains("://") => toolbox.declared_server(key),
+                None => Err(unknown_server(key)),
+            };
+            let own = name.strip_prefix(key.as_str()).and_then(|rest| rest.strip_prefix('.'));
+            Some(server.map(|server| Place { key, server, tool: own.unwrap_or(name) }))
+        }
+        Some(Reached::Http(_) | Reached::Unserved { .. }) => None,
+        Some(Reached::Registry) | None => {
+            let (server, tool) = toolbox.of_server(name)?;
+            let key = &name[..name.len() - tool.len() - 1];
+            Some(Ok(Place { key, server: Arc::clone(server), tool }))
+        }
+    }
+}
+
+/// Finds the tool of a capability.
+///
+/// # Errors
+/// A sentence that says why this turn does not have it.
+pub fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues) -> Result<Bound, String> {
+    let name = capability.name.as_str();
+    let toolbox = &turn.deps.toolbox;
+    let index = capability.origin.as_ref().map(|origin| origin.tool_index);
+    if let Some(tool) = toolbox.get(name) {
+        let source = match index {
+            Some(tool_index) => ToolSource::Manifest { tool_index },
+            None => ToolSource::Function { handler: name.to_owned() },
+        };
+        return bound(turn, Arc::clone(tool), capability, source);
+    }
+    if let Some(place) = place(toolbox, capability) {
+        let place = place?;
+        let tool = catalogues.tool(place.key, place.tool)?;
+        let source = of_server(&tool);
+        return bound(turn, tool, capability, source);
+    }
+    match capability.origin.as_ref().map(|origin| (&origin.reached, origin.tool_index)) {
+        Some((Reached::Http(endpoint), tool_index)) => {
+            let tool = toolbox.declared_tool(capability, endpoint)?;
+            bound(turn, tool, capability, ToolSource::Manifest { tool_index })
+        }
+        Some((Reached::Unserved { kind }, _)) => Err(format!(
+            "tools of type {kind} are not served; put what serves it over HTTP into [tools.{name}]"
+        )),
+        _ => Err("no tool of this name is registered on this worker; add it to [tools]".to_owned()),
+    }
+}
+
+/// Finds all tools of a server, in the order of their names.
+pub fn bind_all(turn: &Turn, set: &Toolset, catalogues: &Catalogues) -> Vec<(String, Result<Bound, String>)> {
+    let name = |tool: &str| format!("{}.{tool}", set.server);
+    match catalogues.of(&set.server) {
+        Err(why) => vec![(name("*"), Err(why))],
+        Ok(catalogue) => {
+            let offered = catalogue.tools().map(|(tool, found)| {
+                let capability = set.capability(name(tool));
+                let bound = bound(turn, Arc::clone(found) as Arc<dyn Tool>, &capability, of_server(found));
+                (name(tool), bound.map(|bound| Bound { own: Some(capability), ..bound }))
+            });
+            let withheld = catalogue.withheld().iter().map(|(tool, why)| (name(tool), Err(why.clone())));
+            offered.chain(withheld).collect()
+        }
+    }
+}
+
+fn of_server(tool: &McpTool) -> ToolSource {
+    ToolSource::Mcp { server_uri: tool.server_uri().to_owned(), capability: tool.remote().to_owned() }
+}
+
+fn bound(
+    turn: &Turn,
+    tool: Arc<dyn Tool>,
+    capability: &Capability,
+    source: ToolSource,
+) -> Result<Bound, String> {
+    let offer = offer(&*tool, capability);
+    turn.deps.schema(&offer.input_schema)?;
+    let timeout =
+        capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)));
+    let record = ResolvedTool {
+        name: offer.name,
+        source,
+        transport: tool.transport(),
+        timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+        digest: digest::of_json(&serde_json::json!([offer.description, offer.input_schema])),
+    };
+    let own = turn.agent.capability(&capability.name).is_none().then(|| capability.clone());
+    Ok(Bound { tool, record, own })
+}
+
+/// A tool as the model is told about it.
+pub fn offer(tool: &dyn Tool, capability: &Capability) -> ToolOffer {
+    let spec = tool.spec();
+    ToolOffer {
+        name: capability.name.clone(),
+        description: capability.description.clone().unwrap_or_else(|| spec.description.clone()),
+        input_schema: capability.input_schema.clone().unwrap_or_else(|| spec.input_schema.clone()),
+    }
+}

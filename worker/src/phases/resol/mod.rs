@@ -1,0 +1,112 @@
+//! RESOL: which tools this turn has (OSSA §1.3).
+
+mod binding;
+mod record;
+
+pub use binding::Bindings;
+pub use record::ResolBody;
+
+use crate::model::ToolOffer;
+use crate::tool::Tool;
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use binding::{Bound, Catalogues};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use turnstone_domain::agent::{Capability, ToolChoice};
+use turnstone_domain::{EventName, Phase};
+
+const VERSION: i64 = 2;
+/// Versions of the body that this worker reads; the first has no record of where the tools came from.
+pub const VERSIONS: &[i64] = &[1, 2];
+
+/// Runs RESOL: every tool that the agent declares is found, one per capability (RS-11). One that cannot be had now, or
+/// whose schema is not one (RS-13), is left out with a warning, and the turn goes on without it (RS-14).
+///
+/// # Errors
+/// None that a test could provoke; the signature is that of every phase.
+pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
+    let mut body = ResolBody::default();
+    let mut bindings = Bindings::default();
+    if turn.agent.tool_choice != ToolChoice::None {
+        let agent = Arc::clone(&turn.agent);
+        let catalogues = Catalogues::ask(turn, |_| true).await;
+        for capability in &agent.capabilities {
+            match binding::bind(turn, capability, &catalogues) {
+                Ok(bound) => keep(capability.name.clone(), bound, &mut body, &mut bindings),
+                Err(why) => body.unavailable.push((capability.name.clone(), why)),
+            }
+        }
+        for (name, found) in agent.toolsets.iter().flat_map(|set| binding::bind_all(turn, set, &catalogues)) {
+            match found {
+                Ok(_) if bindings.get(&name).is_some() => {}
+                Ok(bound) => keep(name, bound, &mut body, &mut bindings),
+                Err(why) => body.unavailable.push((name, why)),
+            }
+        }
+    }
+    for (name, message) in &body.unavailable {
+        turn.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
+    }
+    turn.complete_phase(Phase::Resol, VERSION, &body, (0, 0), Value::Null)?;
+    turn.resolved = Some(Arc::new(body));
+    turn.bindings = Some(Arc::new(bindings));
+    Ok(())
+}
+
+fn keep(name: String, bound: Bound, body: &mut ResolBody, bindings: &mut Bindings) {
+    body.tools.push(name.clone());
+    body.resolved.push(bound.record.clone());
+    bindings.insert(name, bound);
+}
+
+/// Finds the tools of a turn again whose RESOL was done by another process. A tool that is gone, or is not any more what
+/// was checkpointed, is left out with a warning: the turn offers what it offered, or less.
+///
+/// # Errors
+/// When the checkpoint cannot be read.
+pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
+    let needed = matches!(turn.next_phase(), Some(Phase::Infer | Phase::Exec));
+    if turn.bindings.is_some() || !needed {
+        return Ok(());
+    }
+    let body = turn.resolved()?;
+    let agent = Arc::clone(&turn.agent);
+    let catalogues = Catalogues::ask(turn, |name| body.tools.iter().any(|known| known == name)).await;
+    let mut bindings = Bindings::default();
+    for name in &body.tools {
+        let own = agent.capability(name).cloned();
+        let of_set =
+            || agent.toolsets.iter().find(|set| set.covers(name)).map(|set| set.capability(name.clone()));
+        let Some(capability) = own.or_else(of_set) else { continue };
+        let found = binding::bind(turn, &capability, &catalogues).and_then(|bound| {
+            let recorded = body.resolved.iter().find(|record| record.name == *name);
+            match recorded.is_none_or(|recorded| recorded.digest == bound.record.digest) {
+                true => Ok(bound),
+                false => Err("its description or schema changed while the turn was interrupted".to_owned()),
+            }
+        });
+        match found {
+            Ok(bound) => bindings.insert(name.clone(), bound),
+            Err(message) => {
+                turn.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
+            }
+        }
+    }
+    turn.bindings = Some(Arc::new(bindings));
+    Ok(())
+}
+
+/// A tool as the model is told about it: what the agent says of it goes before what the registry says.
+#[must_use]
+pub fn offer(turn: &Turn, name: &str) -> Option<ToolOffer> {
+    let bound = turn.bindings.as_ref()?.get(name)?;
+    Some(binding::offer(&*bound.tool, bound.capability(&turn.agent, name)?))
+}
+
+/// A tool of this turn, and what the agent says about its calls.
+#[must_use]
+pub fn callable(turn: &Turn, name: &str) -> Option<(Arc<dyn Tool>, Capability)> {
+    let bound = turn.bindings.as_ref()?.get(name)?;
+    Some((Arc::clone(&bound.tool), bound.capability(&turn.agent, name)?.clone()))
+}

@@ -1,0 +1,118 @@
+//! Tools that a manifest describes itself, within what `[tool_policy]` allows.
+
+use super::Tool;
+use super::config::{Method, SchemaText, ToolConfig};
+use super::header::{HeaderText, SecretHeader};
+use super::http::HttpTool;
+use super::mcp::{McpConfig, McpServer};
+use super::outbound;
+use super::policy::ToolPolicy;
+use reqwest::Client;
+use serde_json::json;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use turnstone_domain::agent::{Capability, Endpoint};
+use turnstone_domain::{Clock, digest};
+use url::Url;
+
+/// Tools beyond this number are forgotten together and made again.
+const KEPT: usize = 256;
+
+/// The most MCP servers that manifests may bring to one worker.
+const MOST_SERVERS: usize = 32;
+
+/// What manifests brought so far.
+pub(super) struct Declared {
+    policy: ToolPolicy,
+    client: Client,
+    clock: Arc<dyn Clock>,
+    tools: Mutex<HashMap<String, Arc<dyn Tool>>>,
+    servers: Mutex<BTreeMap<String, Arc<McpServer>>>,
+}
+
+impl Declared {
+    pub(super) fn new(policy: ToolPolicy, clock: Arc<dyn Clock>) -> Result<Self, String> {
+        let client =
+            if policy.allow_private { outbound::open_client()? } else { outbound::guarded_client()? };
+        Ok(Self { policy, client, clock, tools: Mutex::default(), servers: Mutex::default() })
+    }
+
+    /// The tool behind the endpoint of a capability.
+    pub(super) fn tool(&self, capability: &Capability, endpoint: &Endpoint) -> Result<Arc<dyn Tool>, String> {
+        let key = digest::of_json(&json!([
+            capability.name,
+            capability.description,
+            capability.input_schema,
+            endpoint
+        ]));
+        if let Some(known) = self.tools.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let tool: Arc<dyn Tool> = Arc::new(self.made(capability, endpoint)?);
+        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        if tools.len() >= KEPT {
+            tools.clear();
+        }
+        tools.insert(key, Arc::clone(&tool));
+        Ok(tool)
+    }
+
+    fn made(&self, capability: &Capability, endpoint: &Endpoint) -> Result<HttpTool, String> {
+        self.admit(&endpoint.url)?;
+        let mut headers = BTreeMap::new();
+        if let Some(auth) = &endpoint.auth {
+            let secret = self.policy.secret(&auth.secret)?.clone();
+            let header = SecretHeader { secret, prefix: auth.prefix.clone() };
+            headers.insert(auth.header.clone(), HeaderText::Secret(header));
+        }
+        let config = ToolConfig {
+            description: capability.description.clone().unwrap_or_default(),
+            input_schema: capability.input_schema.clone().map_or_else(SchemaText::default, SchemaText::Table),
+            method: method(endpoint.method.as_deref())?,
+            headers,
+            allow_private: self.policy.allow_private,
+            ..ToolConfig::at(endpoint.url.clone())
+        };
+        HttpTool::new(&capability.name, config, self.client.clone())
+    }
+
+    /// The MCP server at a URL.
+    pub(super) fn server(&self, url: &str) -> Result<Arc<McpServer>, String> {
+        self.admit(url)?;
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = servers.get(url) {
+            return Ok(Arc::clone(known));
+        }
+        if servers.len() >= MOST_SERVERS {
+            return Err(format!(
+                "manifests named more than {MOST_SERVERS} MCP servers by URL; configure this one as [mcp.<name>]"
+            ));
+        }
+        let config = McpConfig::of_url(url.to_owned(), self.policy.allow_private);
+        // Its tools are named by the manifest, so the name is for logs alone.
+        let host = Url::parse(url).ok().and_then(|url| url.host_str().map(|host| host.replace('.', "-")));
+        let name = host.unwrap_or_default();
+        let server = McpServer::new(&name, config, self.client.clone(), Arc::clone(&self.clock))?;
+        servers.insert(url.to_owned(), Arc::clone(&server));
+        Ok(server)
+    }
+
+    /// The servers that are known.
+    pub(super) fn servers(&self) -> Vec<Arc<McpServer>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    fn admit(&self, url: &str) -> Result<(), String> {
+        let url = Url::parse(url).map_err(|error| format!("its manifest names no usable URL: {error}"))?;
+        self.policy.admits(&url)
+    }
+}
+
+fn method(name: Option<&str>) -> Result<Method, String> {
+    match name {
+        None => Ok(Method::default()),
+        Some(name) => {
+            serde_json::from_value(name.into()).map_err(|_| format!("`{name}` is no method of a tool"))
+        }
+    }
+}

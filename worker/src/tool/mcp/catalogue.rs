@@ -1,0 +1,110 @@
+//! What a server offers, after everything that an agent must not see was taken out of it.
+
+use super::config::McpConfig;
+use super::server::McpServer;
+use super::tool::McpTool;
+use crate::tool::toolbox::is_tool_name;
+use rmcp::model::Tool as Listed;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use turnstone_domain::agent::ToolSpec;
+use turnstone_domain::digest;
+use turnstone_domain::schema::Schema;
+
+/// A tool that is not offered, and why.
+pub type Withheld = (String, String);
+
+/// The tools of a server, by the names that the server gives them.
+#[derive(Clone, Debug, Default)]
+pub struct Catalogue {
+    tools: BTreeMap<String, Arc<McpTool>>,
+    withheld: Vec<Withheld>,
+    digest: String,
+}
+
+impl Catalogue {
+    /// Makes a catalogue of what the server listed: tools beyond the allow-list are left out silently, those that
+    /// cannot be used (RS-13) with a reason.
+    pub(super) fn of(server: &Arc<McpServer>, config: &McpConfig, listed: Vec<Listed>) -> Self {
+        let mut catalogue = Self::default();
+        for tool in listed.into_iter().filter(|tool| config.allows(&tool.name)) {
+            let name = tool.name.to_string();
+            match made(server, config, tool) {
+                Ok(_) if catalogue.tools.contains_key(&name) => {
+                    catalogue
+                        .withheld
+                        .push((name, "the server lists it twice; the first is used".to_owned()));
+                }
+                Ok(made) => drop(catalogue.tools.insert(name, Arc::new(made))),
+                Err(why) => catalogue.withheld.push((name, why)),
+            }
+        }
+        catalogue.digest = catalogue.digest_of_all();
+        catalogue
+    }
+
+    /// The tool that the server calls so.
+    #[must_use]
+    pub fn get(&self, tool: &str) -> Option<&Arc<McpTool>> {
+        self.tools.get(tool)
+    }
+
+    /// The tools by the server's names for them.
+    pub fn tools(&self) -> impl Iterator<Item = (&str, &Arc<McpTool>)> {
+        self.tools.iter().map(|(name, tool)| (name.as_str(), tool))
+    }
+
+    /// What is listed and not offered, by the server's names.
+    #[must_use]
+    pub fn withheld(&self) -> &[Withheld] {
+        &self.withheld
+    }
+
+    /// Why a tool of this name is not there.
+    #[must_use]
+    pub fn why_not(&self, tool: &str) -> Option<&str> {
+        self.withheld.iter().find(|(name, _)| name == tool).map(|(_, why)| why.as_str())
+    }
+
+    /// `sha256:` and the digest of names, descriptions and schemas: what a pin holds the server to.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Takes a tool out, for this reason.
+    pub(super) fn withhold(&mut self, tool: &str, why: String) {
+        if self.tools.remove(tool).is_some() {
+            self.withheld.push((tool.to_owned(), why));
+        }
+    }
+
+    fn digest_of_all(&self) -> String {
+        let tools: Value = self.tools.iter().map(|(name, tool)| json!([name, tool.digest()])).collect();
+        format!("sha256:{}", digest::of_json(&tools))
+    }
+}
+
+/// The digest of what a model is told of a tool.
+#[must_use]
+pub(crate) fn digest_of(description: &str, input_schema: &Value) -> String {
+    digest::of_json(&json!([description, input_schema]))
+}
+
+fn made(server: &Arc<McpServer>, config: &McpConfig, listed: Listed) -> Result<McpTool, String> {
+    let remote = listed.name.to_string();
+    let name = format!("{}.{remote}", server.name());
+    if !is_tool_name(&remote) || !is_tool_name(&name) {
+        return Err(
+            "its name is not one of 1 to 253 characters of a-z, A-Z, 0-9, `_`, `.` and `-`".to_owned()
+        );
+    }
+    let input_schema = Value::Object((*listed.input_schema).clone());
+    Schema::compile(&input_schema).map_err(|why| format!("its inputSchema is not a JSON Schema: {why}"))?;
+    let description = listed.description.map(|text| text.to_string()).or(listed.title).unwrap_or_default();
+    let idempotent = config.idempotent.contains(&remote);
+    let spec = ToolSpec { name, description, input_schema, idempotent };
+    let weak: Weak<McpServer> = Arc::downgrade(server);
+    Ok(McpTool::new(spec, remote, weak, config))
+}

@@ -1,0 +1,166 @@
+//! The process of an MCP server over stdio: what it inherits, how much of what it says is read, and its end.
+
+use super::config::McpConfig;
+use crate::tool::header::{HeaderText, SecretHeader};
+use crate::tool::outbound::excerpt;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::pin::Pin;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use std::{fmt, io};
+use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use turnstone_telemetry::redact;
+
+/// What a server inherits of this process: nothing that could be a secret.
+const INHERITED: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ"];
+
+/// How much of the end of its standard error is kept, in bytes, to say why it died.
+const TAIL: usize = 2048;
+
+/// How long a server may take to leave after its input was closed.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// A server's process, and all that it started: both die when this is dropped.
+pub(super) struct Process {
+    child: Mutex<Option<Child>>,
+    group: Option<Pid>,
+    said: Arc<Mutex<Vec<u8>>>,
+    flooded: Arc<AtomicBool>,
+}
+
+/// Its standard output, of which no line may be longer than the limit.
+pub(super) struct Lines {
+    stdout: ChildStdout,
+    line: usize,
+    limit: usize,
+    flooded: Arc<AtomicBool>,
+}
+
+impl Process {
+    /// Starts the program in a process group of its own.
+    ///
+    /// # Errors
+    /// A sentence that names the program or the variable whose secret is missing.
+    pub(super) fn start(
+        config: &McpConfig,
+        longest_line: usize,
+    ) -> Result<(Self, Lines, ChildStdin), String> {
+        let [program, arguments @ ..] = config.command.as_slice() else {
+            return Err("there is no command".to_owned());
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).env_clear().process_group(0).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        for name in INHERITED {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        for (name, value) in &config.env {
+            let value = match value {
+                HeaderText::Literal(text) => text.clone(),
+                HeaderText::Secret(SecretHeader { secret, prefix }) => {
+                    let secret = secret.resolve().map_err(|problem| format!("env.{name}: {problem}"))?;
+                    format!("{prefix}{}", secret.expose())
+                }
+            };
+            command.env(name, value);
+        }
+        let mut child = command.spawn().map_err(|error| format!("`{program}` cannot be started: {error}"))?;
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(format!("`{program}` was started without its pipes"));
+        };
+        let said = Arc::new(Mutex::new(Vec::new()));
+        tokio::spawn(listen(stderr, Arc::clone(&said)));
+        let flooded = Arc::new(AtomicBool::new(false));
+        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let lines = Lines { stdout, line: 0, limit: longest_line, flooded: Arc::clone(&flooded) };
+        Ok((Self { child: Mutex::new(Some(child)), group, said, flooded }, lines, stdin))
+    }
+
+    /// Why it cannot be spoken to any more. Ends what is left of it.
+    pub(super) fn epitaph(&self) -> String {
+        let ended = {
+            let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+            child.as_mut().and_then(|child| child.try_wait().ok().flatten())
+        };
+        self.kill();
+        let mut text = match (ended, self.flooded.load(Ordering::Acquire)) {
+            (_, true) => "it sent a message that is longer than allowed and was stopped".to_owned(),
+            (Some(status), _) => format!("it ended ({status})"),
+            (None, _) => "it closed its output and was stopped".to_owned(),
+        };
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if !said.is_empty() {
+            text = format!("{text}; its last words: {}", excerpt(&String::from_utf8_lossy(&said), 300));
+        }
+        text
+    }
+
+    /// Waits for it to leave by itself, its input being closed, and ends it when it does not.
+    pub(super) async fn leave(&self) {
+        let child = self.child.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut child) = child {
+            let _ = tokio::time::timeout(FAREWELL, child.wait()).await;
+        }
+        self.kill();
+    }
+
+    fn kill(&self) {
+        // Without an error when nobody is left; a group lives as long as one of it does.
+        if let Some(group) = self.group {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process").field("group", &self.group).finish_non_exhaustive()
+    }
+}
+
+/// Reads what the server says on standard error to its end, and keeps the last of it.
+async fn listen(mut stderr: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
+    let mut chunk = [0_u8; 1024];
+    while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
+        tracing::debug!(said = redact(&String::from_utf8_lossy(&chunk[..read])).trim_end(), "an MCP server");
+        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.extend_from_slice(&chunk[..read]);
+        let beyond = said.len().saturating_sub(TAIL);
+        said.drain(..beyond);
+    }
+}
+
+impl AsyncRead for Lines {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stdout).poll_read(context, buffer))?;
+        let fresh = &buffer.filled()[before..];
+        self.line = match fresh.iter().rposition(|byte| *byte == b'\n') {
+            Some(at) => fresh.len() - at - 1,
+            None => self.line + fresh.len(),
+        };
+        if self.line > self.limit {
+            self.flooded.store(true, Ordering::Release);
+            return Poll::Ready(Err(io::Error::other("a message is longer than allowed")));
+        }
+        Poll::Ready(Ok(()))
+    }
+}

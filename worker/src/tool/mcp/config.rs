@@ -1,0 +1,248 @@
+//! An MCP server as `turnstone.toml` describes it, in a section `[mcp.<name>]`.
+
+use crate::tool::address_guard::{check_form, check_url};
+use crate::tool::header::{HeaderText, check_headers};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use url::Url;
+
+/// Words that make a name that of a credential.
+const SECRET_WORDS: [&str; 7] = ["key", "token", "secret", "password", "passwd", "credential", "credentials"];
+
+/// An MCP server: a command that speaks over its standard input and output, or a URL (streamable HTTP).
+///
+/// ```toml
+/// [mcp.github]
+/// command = ["github-mcp-server", "stdio"]
+/// env = { GITHUB_TOKEN = { secret = "env:GITHUB_TOKEN" } }
+/// tools = ["search_issues"]
+///
+/// [mcp.tickets]
+/// url = "https://tickets.example/mcp"
+/// headers = { Authorization = { secret = "env:TICKETS_KEY", prefix = "Bearer " } }
+/// pin = true
+/// ```
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpConfig {
+    /// The program and its arguments. It is started when a turn first needs it, and dies with the worker.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Variables of the program, by value or by reference to a secret. It inherits `PATH`, `HOME`, `LANG`, `LC_ALL`,
+    /// `TMPDIR` and `TZ` and nothing else.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, HeaderText>,
+    /// Where the server listens, instead of `command`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Sent with every request to `url`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, HeaderText>,
+    /// The longest one call may take, in milliseconds; 30000 unless said otherwise.
+    #[serde(default = "default_timeout_ms")]
+    pub timeout_ms: u64,
+    /// The longest that start and handshake, or listing its tools, may take, in milliseconds; 10000 unless said
+    /// otherwise. A turn goes on without the tools of a server that takes longer.
+    #[serde(default = "default_connect_timeout_ms")]
+    pub connect_timeout_ms: u64,
+    /// The tools that agents may see; without it, all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// The tools that may be called twice with the same key without a second effect. What the server says about itself
+    /// in its annotations is not believed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub idempotent: Vec<String>,
+    /// Whether a change of its tools is refused.
+    #[serde(default)]
+    pub pin: Pin,
+    /// Turns the address guard off for `url`, so that it may name loopback and private networks.
+    #[serde(default)]
+    pub allow_private: bool,
+    /// A larger outcome is a failure; 1 MiB unless said otherwise.
+    #[serde(default = "default_max_response_bytes")]
+    pub max_response_bytes: usize,
+}
+
+/// What a server's tools are held to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Pin {
+    /// `true`: to what the server offered when this worker first asked it. `false`: to nothing.
+    First(bool),
+    /// To the digest that `turnstone mcp check` shows.
+    Digest(String),
+}
+
+impl Default for Pin {
+    fn default() -> Self {
+        Self::First(false)
+    }
+}
+
+fn default_timeout_ms() -> u64 {
+    30_000
+}
+
+fn default_connect_timeout_ms() -> u64 {
+    10_000
+}
+
+fn default_max_response_bytes() -> usize {
+    1024 * 1024
+}
+
+impl McpConfig {
+    /// A server behind a URL, with the defaults.
+    #[must_use]
+    pub fn of_url(url: String, allow_private: bool) -> Self {
+        Self {
+            command: Vec::new(),
+            env: BTreeMap::new(),
+            url: Some(url),
+            headers: BTreeMap::new(),
+            timeout_ms: default_timeout_ms(),
+            connect_timeout_ms: default_connect_timeout_ms(),
+            tools: None,
+            idempotent: Vec::new(),
+            pin: Pin::default(),
+            allow_private,
+            max_response_bytes: default_max_response_bytes(),
+        }
+    }
+
+    /// Checks what the types cannot say.
+    ///
+    /// # Errors
+    /// A sentence that names the key.
+    pub fn check(&self) -> Result<(), String> {
+        match (&self.url, self.command.as_slice()) {
+            (Some(_), [_, ..]) => return Err("has both `command` and `url`; keep one".to_owned()),
+            (None, []) => return Err("needs a `command` or a `url`".to_owned()),
+            (None, [program, ..]) if program.is_empty() => {
+                return Err("command: the program's name is empty".to_owned());
+            }
+            (None, _) if !self.headers.is_empty() => {
+                return Err("headers: a program is given `env`, only a `url` takes headers".to_owned());
+            }
+            (Some(_), _) if !self.env.is_empty() => {
+                return Err("env: only a `command` takes variables, a `url` is given `headers`".to_owned());
+            }
+            (Some(text), _) => {
+                let url = Url::parse(text).map_err(|error| format!("url: not a URL: {error}"))?;
+                let look = if self.allow_private { check_form } else { check_url };
+                look(&url).map_err(|problem| format!("url: {problem}"))?;
+            }
+            (None, _) => {}
+        }
+        check_headers(&self.headers)?;
+        for (name, value) in &self.env {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return Err(format!("env.{name}: not the name of a variable"));
+            }
+            if matches!(value, HeaderText::Literal(_)) && names_a_secret(name) {
+                return Err(format!(
+                    "env.{name}: a credential is given by reference: {{ secret = \"env:NAME\" }}"
+                ));
+            }
+        }
+        for (key, value) in [("timeout_ms", self.timeout_ms), ("connect_timeout_ms", self.connect_timeout_ms)]
+        {
+            if value == 0 {
+                return Err(format!("{key} must be above 0"));
+            }
+        }
+        if self.max_response_bytes == 0 {
+            return Err("max_response_bytes must be above 0".to_owned());
+        }
+        match &self.pin {
+            Pin::Digest(text) if !is_digest(text) => Err(
+                "pin: write `true`, or the digest that `turnstone mcp check` shows (`sha256:` and 64 digits)"
+                    .to_owned(),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Who is spoken to, for people: the URL without what may be secret in it, or the program.
+    #[must_use]
+    pub fn address(&self) -> String {
+        match &self.url {
+            Some(url) => match Url::parse(url) {
+                Ok(mut url) => {
+                    url.set_query(None);
+                    url.to_string()
+                }
+                Err(_) => "a URL".to_owned(),
+            },
+            None => format!("stdio:{}", self.command.first().map_or("", String::as_str)),
+        }
+    }
+
+    pub(super) fn connect_timeout(&self) -> Duration {
+        Duration::from_millis(self.connect_timeout_ms)
+    }
+
+    pub(super) fn allows(&self, tool: &str) -> bool {
+        self.tools.as_ref().is_none_or(|tools| tools.iter().any(|allowed| allowed == tool))
+    }
+}
+
+fn names_a_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.split(['_', '-', '.']).any(|word| SECRET_WORDS.contains(&word))
+}
+
+fn is_digest(text: &str) -> bool {
+    text.strip_prefix("sha256:")
+        .is_some_and(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// Whether a server may be called this: its tools are named `<server>.<tool>`, so there is no dot in it.
+#[must_use]
+pub fn is_server_name(name: &str) -> bool {
+    name.len() <= 64 && !name.contains('.') && crate::tool::toolbox::is_tool_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(json: &str) -> Result<(), String> {
+        serde_json::from_str::<McpConfig>(json).map_err(|error| error.to_string())?.check()
+    }
+
+    #[test]
+    fn what_cannot_work_is_named() {
+        for (json, word) in [
+            (r#"{}"#, "`command` or a `url`"),
+            (r#"{"command": ["a"], "url": "https://a.example/"}"#, "keep one"),
+            (r#"{"command": [""]}"#, "command:"),
+            (r#"{"command": ["a"], "headers": {"X": "y"}}"#, "headers:"),
+            (r#"{"url": "https://a.example/", "env": {"A": "b"}}"#, "env:"),
+            (r#"{"url": "nowhere"}"#, "url:"),
+            (r#"{"url": "http://169.254.169.254/latest"}"#, "url:"),
+            (r#"{"url": "http://127.0.0.1:1/mcp"}"#, "allow_private"),
+            (r#"{"url": "https://a.example/", "headers": {"Authorization": "Bearer x"}}"#, "by reference"),
+            (r#"{"command": ["a"], "env": {"GITHUB_TOKEN": "ghp_x"}}"#, "by reference"),
+            (r#"{"command": ["a"], "timeout_ms": 0}"#, "timeout_ms"),
+            (r#"{"command": ["a"], "pin": "sha256:12"}"#, "pin:"),
+            (r#"{"command": ["a"], "timeout": 5}"#, "unknown field"),
+        ] {
+            let problem = check(json).unwrap_err();
+            assert!(problem.contains(word) && !problem.contains("ghp_x"), "{json}: {problem}");
+        }
+        assert_eq!(
+            check(r#"{"command": ["a", "b"], "env": {"A_TOKEN": {"secret": "env:T"}, "LANG": "C"}}"#),
+            Ok(())
+        );
+        assert_eq!(check(r#"{"url": "http://127.0.0.1:1/mcp", "allow_private": true, "pin": true}"#), Ok(()));
+    }
+
+    #[test]
+    fn an_address_shows_no_query() {
+        let config = McpConfig::of_url("https://a.example/mcp?key=abc".to_owned(), false);
+        assert_eq!(config.address(), "https://a.example/mcp");
+        assert!(is_server_name("git-hub_2") && !is_server_name("a.b") && !is_server_name(""));
+    }
+}

@@ -1,0 +1,248 @@
+//! One connection to an MCP server: the handshake, listing, calling.
+
+use super::child::Process;
+use super::config::McpConfig;
+use crate::tool::header::resolve_headers;
+use crate::tool::outbound::{self, excerpt};
+use reqwest::Client;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, Implementation,
+    ListToolsRequest, MetaObject, PaginatedRequestParams, RequestMetaObject, ServerResult, Tool,
+};
+use rmcp::service::{ClientInitializeError, NotificationContext, RoleClient, RunningService};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::common::client_side_sse::FixedInterval;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
+};
+use rmcp::{ClientHandler, ServiceError, ServiceExt as _};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use turnstone_domain::CallId;
+
+/// Where the id of a call stands in the `_meta` of `tools/call`: the same id twice is the same call twice.
+pub const IDEMPOTENCY_KEY: &str = "idempotencyKey";
+
+/// The most requests that one connection carries at once.
+pub(super) const CALLS_AT_ONCE: usize = 32;
+
+/// The most tools that a server may list, and the most pages that it may spread them over.
+pub(super) const MOST_TOOLS: usize = 1000;
+const MOST_PAGES: usize = 100;
+
+/// How much of a server's words about an error is told, in characters.
+const EXCERPT: usize = 300;
+
+/// How often a broken event stream is taken up again within one connection.
+const STREAM_RETRIES: usize = 3;
+
+/// A connection on which the handshake is done.
+#[derive(Debug)]
+pub(super) struct Connection {
+    service: RunningService<RoleClient, Listener>,
+    changed: Arc<AtomicBool>,
+    process: Option<Process>,
+    /// What must not be told: the URL with its query.
+    url: Option<String>,
+}
+
+/// How a request on a connection failed.
+#[derive(Debug)]
+pub(super) enum RequestError {
+    /// The connection is of no more use.
+    Lost(String),
+    /// The server refused the request, or answered something else than what was asked for.
+    Refused(String),
+}
+
+/// What a server may tell and ask us: it may say that its tools have changed. All that it asks is declined.
+#[derive(Clone, Debug)]
+struct Listener {
+    changed: Arc<AtomicBool>,
+}
+
+impl ClientHandler for Listener {
+    fn get_info(&self) -> ClientConfig {
+        let us = Implementation::new("turnstone", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), us)
+    }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.changed.store(true, Ordering::Release);
+    }
+}
+
+impl Connection {
+    /// Starts the server or reaches it, and shakes hands.
+    ///
+    /// # Errors
+    /// A sentence that says why it cannot be spoken to, without secrets.
+    pub(super) async fn open(config: &McpConfig, client: &Client) -> Result<Self, String> {
+        // The first listing is always due.
+        let changed = Arc::new(AtomicBool::new(true));
+        let listener = Listener { changed: Arc::clone(&changed) };
+        // Structured and textual output say the same twice, and JSON may escape every character.
+        let longest = config.max_response_bytes.saturating_mul(4).saturating_add(1 << 20);
+        match &config.url {
+            Some(url) => {
+                let headers = resolve_headers(&config.headers)?;
+                let mut settings = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+                    .custom_headers(headers.iter().map(|(k, v)| (k.clone(), v.clone())).collect())
+                    .max_sse_event_size(longest)
+                    .max_concurrent_requests(CALLS_AT_ONCE);
+                let mut retries = FixedInterval::default();
+                retries.max_times = Some(STREAM_RETRIES);
+                settings.retry_config = Arc::new(retries);
+                let transport = StreamableHttpClientTransport::with_client(client.clone(), settings);
+                let service =
+                    Box::pin(listener.serve(transport)).await.map_err(|error| refused(&error, Some(url)))?;
+                Ok(Self { service, changed, process: None, url: Some(url.clone()) })
+            }
+            None => {
+                let (process, lines, stdin) = Process::start(config, longest)?;
+                // Ours is the limit that ends the connection; the transport's would drop the answer silently.
+                let transport = AsyncRwTransport::new_client(lines, stdin).with_max_line_length(usize::MAX);
+                match Box::pin(listener.serve(transport)).await {
+                    Ok(service) => Ok(Self { service, changed, process: Some(process), url: None }),
+                    Err(error) => Err(format!("{}: {}", process.epitaph(), refused(&error, None))),
+                }
+            }
+        }
+    }
+
+    /// Whether requests may still be made.
+    pub(super) fn is_open(&self) -> bool {
+        !self.service.is_closed() && !self.service.peer().is_transport_closed()
+    }
+
+    /// Why requests cannot be made any more.
+    pub(super) fn epitaph(&self) -> String {
+        self.process.as_ref().map_or_else(|| "the connection was closed".to_owned(), Process::epitaph)
+    }
+
+    /// Whether the server's tools may have changed since this was asked last.
+    pub(super) fn take_changed(&self) -> bool {
+        self.changed.swap(false, Ordering::AcqRel)
+    }
+
+    /// What `server` calls itself: name and version.
+    pub(super) fn server_info(&self) -> Option<(String, String)> {
+        let info = self.service.peer().peer_info()?;
+        info.server_info.as_ref().map(|server| (server.name.clone(), server.version.clone()))
+    }
+
+    /// Asks for all tools, page by page (RS-12).
+    ///
+    /// # Errors
+    /// [`RequestError`]; also when there are more tools or pages than anybody needs.
+    pub(super) async fn list(&self) -> Result<Vec<Tool>, RequestError> {
+        let (mut tools, mut cursor) = (Vec::new(), None);
+        for _ in 0..MOST_PAGES {
+            let mut page = PaginatedRequestParams::default();
+            page.cursor = cursor;
+            let request = ListToolsRequest { params: Some(page), ..ListToolsRequest::default() };
+            let answer = self.service.peer().send_request(request.into()).await;
+            let ServerResult::ListToolsResult(answer) = answer.map_err(|error| self.failed(&error))? else {
+                return Err(RequestError::Refused(
+                    "it answered something else than a list of tools".to_owned(),
+                ));
+            };
+            tools.extend(answer.tools);
+            if tools.len() > MOST_TOOLS {
+                return Err(RequestError::Refused(format!("it lists more than {MOST_TOOLS} tools")));
+            }
+            cursor = answer.next_cursor;
+            if cursor.is_none() {
+                return Ok(tools);
+            }
+        }
+        Err(RequestError::Refused(format!("it spreads its tools over more than {MOST_PAGES} pages")))
+    }
+
+    /// Calls a tool. Dropping the future tells the server that the call is cancelled.
+    ///
+    /// # Errors
+    /// [`RequestError`].
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        call_id: &CallId,
+    ) -> Result<CallToolResponse, RequestError> {
+        let mut meta = MetaObject::new();
+        meta.0.insert(IDEMPOTENCY_KEY.to_owned(), call_id.as_str().into());
+        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        params.meta = Some(RequestMetaObject(meta));
+        self.service.peer().call_tool_once(params).await.map_err(|error| self.failed(&error))
+    }
+
+    /// Ends the connection in good order.
+    pub(super) async fn close(&self) {
+        self.service.cancellation_token().cancel();
+        if let Some(process) = &self.process {
+            process.leave().await;
+        }
+    }
+
+    fn failed(&self, error: &ServiceError) -> RequestError {
+        match error {
+            ServiceError::McpError(error) => {
+                RequestError::Refused(format!("{} (code {})", excerpt(&error.message, EXCERPT), error.code.0))
+            }
+            ServiceError::TransportClosed => RequestError::Lost(self.epitaph()),
+            ServiceError::TransportSend(_) if self.process.is_some() => RequestError::Lost(self.epitaph()),
+            // Requests over HTTP have little to do with one another: one bad answer ends that request alone.
+            ServiceError::TransportSend(inner) if cannot_connect(&*inner.error) => {
+                RequestError::Lost(not_sent(&*inner.error, self.url.as_deref()))
+            }
+            ServiceError::TransportSend(inner) => {
+                RequestError::Refused(not_sent(&*inner.error, self.url.as_deref()))
+            }
+            error => RequestError::Refused(told(&error.to_string(), self.url.as_deref())),
+        }
+    }
+}
+
+fn cannot_connect(error: &(dyn std::error::Error + 'static)) -> bool {
+    let error = error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
+    matches!(error, Some(StreamableHttpError::Client(error)) if error.is_connect())
+}
+
+/// Why no handshake came about.
+fn refused(error: &ClientInitializeError, url: Option<&str>) -> String {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => not_sent(&*error.error, url),
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("it refused the handshake: {}", excerpt(&error.message, EXCERPT))
+        }
+        ClientInitializeError::ConnectionClosed(_) => "the handshake was not answered".to_owned(),
+        other => told(&other.to_string(), url),
+    }
+}
+
+/// Why a request was not answered.
+fn not_sent(error: &(dyn std::error::Error + 'static), url: Option<&str>) -> String {
+    match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(error)) => outbound::describe(error),
+        _ => told(&error.to_string(), url),
+    }
+}
+
+/// A sentence that is short and without the URL, which may hold a secret.
+fn told(text: &str, url: Option<&str>) -> String {
+    excerpt(&url.map_or(text.to_owned(), |url| text.replace(url, "its URL")), EXCERPT)
+}
+
+/// How long a server is left alone after this many failures in a row.
+pub(super) fn rest(failures: usize) -> Duration {
+    use backon::BackoffBuilder as _;
+    let longest = Duration::from_secs(60);
+    let mut rests = backon::ExponentialBuilder::default()
+        .with_min_delay(Duration::from_secs(1))
+        .with_max_delay(longest)
+        .without_max_times()
+        .build();
+    failures.checked_sub(1).map_or(Duration::ZERO, |before| rests.nth(before.min(16)).unwrap_or(longest))
+}

@@ -1,0 +1,79 @@
+//! What a server answered to a call, as the tool's output.
+
+use crate::tool::ToolError;
+use crate::tool::outbound::excerpt;
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
+use serde_json::{Value, json};
+use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
+use turnstone_telemetry::redact;
+
+/// How much of a failure is told to the model, in characters.
+const TOLD: usize = 2000;
+
+/// The output: structured content where there is some, else the text, else the blocks as JSON (RS-22).
+///
+/// # Errors
+/// [`ToolError::Failed`] when the server says that the call failed, asks for something instead of answering, or answers
+/// more than `limit` bytes.
+pub(super) fn output(tool: &str, response: CallToolResponse, limit: usize) -> Result<Value, ToolError> {
+    let failed = |problem: String| ToolError::Failed(format!("tool {tool}: {problem}"));
+    let result = match response {
+        CallToolResponse::Complete(result) => result,
+        CallToolResponse::InputRequired(_) => {
+            return Err(failed(
+                "its server asks for input in the middle of a call, which is not offered".to_owned(),
+            ));
+        }
+        _ => return Err(failed("its server answered with a task, which is not offered".to_owned())),
+    };
+    if result.is_error == Some(true) {
+        let text = excerpt(&texts(&result.content).join("\n"), TOLD);
+        return Err(failed(if text.is_empty() { "failed without a word".to_owned() } else { text }));
+    }
+    let value = clean(body(result).map_err(failed)?);
+    let bytes = value.to_string().len();
+    if bytes > limit {
+        return Err(failed(format!(
+            "the outcome has {bytes} bytes, more than the {limit} allowed; raise max_response_bytes if that is wanted"
+        )));
+    }
+    if deeper_than(&value, MAX_VALUE_DEPTH) {
+        return Err(failed(format!("the outcome nests deeper than {MAX_VALUE_DEPTH} levels")));
+    }
+    Ok(value)
+}
+
+fn body(result: CallToolResult) -> Result<Value, String> {
+    let plain = result.content.iter().all(|block| matches!(block, ContentBlock::Text(_)));
+    let blocks = |content: &[ContentBlock]| {
+        serde_json::to_value(content).map_err(|error| format!("its answer is no JSON: {error}"))
+    };
+    match result.structured_content {
+        Some(structured) if plain => Ok(structured),
+        Some(structured) => Ok(json!({"structuredContent": structured, "content": blocks(&result.content)?})),
+        None if plain && result.content.len() <= 1 => {
+            Ok(texts(&result.content).first().map_or(Value::Null, |text| Value::from(*text)))
+        }
+        None => blocks(&result.content),
+    }
+}
+
+fn texts(content: &[ContentBlock]) -> Vec<&str> {
+    content
+        .iter()
+        .filter_map(|block| match block {
+            ContentBlock::Text(text) => Some(text.text.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// A server that echoes our credentials must not carry them into the conversation.
+fn clean(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(redact(&text)),
+        Value::Array(items) => items.into_iter().map(clean).collect(),
+        Value::Object(map) => map.into_iter().map(|(key, value)| (redact(&key), clean(value))).collect(),
+        other => other,
+    }
+}

@@ -1,0 +1,227 @@
+//! One MCP server of a worker: connected when it is needed, asked again when it died, left alone when it keeps failing.
+
+use super::catalogue::Catalogue;
+use super::config::McpConfig;
+use super::connection::{CALLS_AT_ONCE, Connection, RequestError, rest};
+use super::pin;
+use crate::tool::ToolError;
+use reqwest::Client;
+use rmcp::model::CallToolResponse;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Mutex, Semaphore};
+use turnstone_domain::{CallId, Clock, Timestamp};
+
+/// Tools are listed again after this time, in milliseconds, even when the server does not say that they changed.
+const LISTED_FOR_MS: i64 = 300_000;
+
+/// A server and the one connection that all turns of this worker share.
+pub struct McpServer {
+    name: String,
+    config: McpConfig,
+    client: Client,
+    clock: Arc<dyn Clock>,
+    // Apart from the connection, so that calls go on while somebody waits for a list. Locked before it.
+    listing: Mutex<Listing>,
+    state: Mutex<State>,
+    calls: Semaphore,
+}
+
+#[derive(Default)]
+struct Listing {
+    catalogue: Option<Arc<Catalogue>>,
+    at: Option<Timestamp>,
+    /// What a pinned server offered when it was last in order.
+    accepted: Option<Arc<Catalogue>>,
+}
+
+#[derive(Default)]
+struct State {
+    connection: Option<Arc<Connection>>,
+    /// How often in a row a connection failed or ended before it served a call.
+    failures: usize,
+    /// Until when it is left alone, and why.
+    resting: Option<(Timestamp, String)>,
+}
+
+impl McpServer {
+    /// A server that is not connected yet.
+    ///
+    /// # Errors
+    /// A sentence that names the key of the configuration that is wrong.
+    pub fn new(
+        name: &str,
+        config: McpConfig,
+        client: Client,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Arc<Self>, String> {
+        config.check()?;
+        Ok(Arc::new(Self {
+            name: name.to_owned(),
+            config,
+            client,
+            clock,
+            listing: Mutex::default(),
+            state: Mutex::default(),
+            calls: Semaphore::new(CALLS_AT_ONCE),
+        }))
+    }
+
+    /// Its name in the configuration.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How it is configured.
+    #[must_use]
+    pub fn config(&self) -> &McpConfig {
+        &self.config
+    }
+
+    /// What it offers, from memory or by `tools/list` (RS-12). It is connected when it is not.
+    ///
+    /// # Errors
+    /// A sentence that says why it cannot be asked now; in bounded time.
+    pub async fn catalogue(self: &Arc<Self>) -> Result<Arc<Catalogue>, String> {
+        let mut listing = self.listing.lock().await;
+        let connection = self.connected().await?;
+        let now = self.clock.now();
+        let fresh = listing.at.is_some_and(|at| now.since(at) < LISTED_FOR_MS);
+        if !connection.take_changed()
+            && fresh
+            && let Some(catalogue) = &listing.catalogue
+        {
+            return Ok(Arc::clone(catalogue));
+        }
+        let listed = match tokio::time::timeout(self.config.connect_timeout(), connection.list()).await {
+            Ok(Ok(listed)) => listed,
+            Ok(Err(RequestError::Lost(why) | RequestError::Refused(why))) => {
+                return Err(self.useless(format!("its tools cannot be listed: {why}")).await);
+            }
+            Err(_) => {
+                let ms = self.config.connect_timeout_ms;
+                return Err(self.useless(format!("it did not list its tools within {ms} ms")).await);
+            }
+        };
+        let offered = Catalogue::of(self, &self.config, listed);
+        let (held, in_order) = pin::hold(&self.name, &self.config.pin, listing.accepted.as_ref(), offered);
+        let held = Arc::new(held);
+        if in_order {
+            listing.accepted = Some(Arc::clone(&held));
+        }
+        listing.catalogue = Some(Arc::clone(&held));
+        listing.at = Some(now);
+        Ok(held)
+    }
+
+    /// What the server calls itself, when it is connected.
+    pub async fn server_info(&self) -> Option<(String, String)> {
+        self.state.lock().await.connection.as_ref().and_then(|connection| connection.server_info())
+    }
+
+    /// Calls a tool. Dropping the future cancels the call.
+    ///
+    /// # Errors
+    /// [`ToolError::Failed`] with a sentence for the model.
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        call_id: &CallId,
+    ) -> Result<CallToolResponse, ToolError> {
+        let failed = |problem: String| ToolError::Failed(format!("tool {}.{tool}: {problem}", self.name));
+        let _place = self.calls.acquire().await.map_err(|_| failed("the worker is stopping".to_owned()))?;
+        let connection =
+            self.connected().await.map_err(|why| failed(format!("its server is not available: {why}")))?;
+        match connection.call(tool, arguments, call_id).await {
+            Ok(response) => {
+                self.state.lock().await.failures = 0;
+                Ok(response)
+            }
+            Err(RequestError::Refused(why)) => Err(failed(why)),
+            Err(RequestError::Lost(why)) => {
+                self.lost(&connection, &why).await;
+                Err(failed(format!("the connection to its server was lost: {why}")))
+            }
+        }
+    }
+
+    /// Ends the connection in good order; the next call or listing makes a new one.
+    pub async fn close(&self) {
+        let connection = self.state.lock().await.connection.take();
+        if let Some(connection) = connection {
+            connection.close().await;
+        }
+    }
+
+    async fn connected(&self) -> Result<Arc<Connection>, String> {
+        let mut state = self.state.lock().await;
+        if let Some(connection) = &state.connection {
+            if connection.is_open() {
+                return Ok(Arc::clone(connection));
+            }
+            let why = connection.epitaph();
+            self.died(&mut state, &why);
+        }
+        if let Some((until, why)) = &state.resting
+            && self.clock.now() < *until
+        {
+            return Err(format!("{why}; it is tried again after {until}"));
+        }
+        let opening = Connection::open(&self.config, &self.client);
+        let opened =
+            tokio::time::timeout(self.config.connect_timeout(), opening).await.unwrap_or_else(|_| {
+                Err(format!("it did not shake hands within {} ms", self.config.connect_timeout_ms))
+            });
+        match opened {
+            Ok(connection) => {
+                let connection = Arc::new(connection);
+                state.connection = Some(Arc::clone(&connection));
+                state.resting = None;
+                Ok(connection)
+            }
+            Err(why) => Err(self.failed(&mut state, why)),
+        }
+    }
+
+    /// Notes that a connection is of no more use, unless somebody has made a new one already.
+    async fn lost(&self, connection: &Arc<Connection>, why: &str) {
+        let mut state = self.state.lock().await;
+        if state.connection.as_ref().is_some_and(|current| Arc::ptr_eq(current, connection)) {
+            self.died(&mut state, why);
+        }
+    }
+
+    async fn useless(&self, why: String) -> String {
+        let mut state = self.state.lock().await;
+        self.failed(&mut state, why)
+    }
+
+    /// A connection that stood and ended: the first time it is made again at once.
+    fn died(&self, state: &mut State, why: &str) {
+        tracing::warn!(server = self.name, why, "the connection to an MCP server was lost");
+        self.leave_alone(state, why, rest(state.failures));
+    }
+
+    /// A connection that never stood, or on which the tools could not be listed.
+    fn failed(&self, state: &mut State, why: String) -> String {
+        tracing::warn!(server = self.name, why, "an MCP server is not available");
+        self.leave_alone(state, &why, rest(state.failures + 1));
+        why
+    }
+
+    fn leave_alone(&self, state: &mut State, why: &str, rest: Duration) {
+        let rest_ms = i64::try_from(rest.as_millis()).unwrap_or(i64::MAX);
+        state.connection = None;
+        state.failures += 1;
+        state.resting = Some((self.clock.now().plus_ms(rest_ms), why.to_owned()));
+    }
+}
+
+impl std::fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("McpServer").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,92 @@
+//! A tool of an MCP server.
+
+use super::catalogue::digest_of;
+use super::config::McpConfig;
+use super::server::McpServer;
+use crate::tool::{Invocation, Tool, ToolError, Transport};
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use std::sync::Weak;
+use std::time::Duration;
+use turnstone_domain::agent::ToolSpec;
+use turnstone_domain::digest;
+
+/// A tool that is called by `tools/call`.
+#[derive(Debug)]
+pub struct McpTool {
+    spec: ToolSpec,
+    remote: String,
+    // Weak, because the server keeps its tools.
+    server: Weak<McpServer>,
+    server_uri: String,
+    timeout: Duration,
+    max_response_bytes: usize,
+    digest: String,
+}
+
+impl McpTool {
+    pub(super) fn new(spec: ToolSpec, remote: String, server: Weak<McpServer>, config: &McpConfig) -> Self {
+        let digest = digest_of(&spec.description, &spec.input_schema);
+        let timeout = Duration::from_millis(config.timeout_ms);
+        let max_response_bytes = config.max_response_bytes;
+        Self { spec, remote, server, server_uri: config.address(), timeout, max_response_bytes, digest }
+    }
+
+    /// What the server calls it.
+    #[must_use]
+    pub fn remote(&self) -> &str {
+        &self.remote
+    }
+
+    /// Where its server is, without secrets.
+    #[must_use]
+    pub fn server_uri(&self) -> &str {
+        &self.server_uri
+    }
+
+    /// The digest of description and schema.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    pub(super) fn description(&self) -> &str {
+        &self.spec.description
+    }
+
+    pub(super) fn schema_digest(&self) -> String {
+        digest::of_json(&self.spec.input_schema)
+    }
+}
+
+#[async_trait]
+impl Tool for McpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    fn transport(&self) -> Transport {
+        Transport::Mcp
+    }
+
+    async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
+        let name = &self.spec.name;
+        let refused = |problem: &str| ToolError::Refused(format!("tool {name}: {problem}"));
+        let server = self.server.upgrade().ok_or_else(|| refused("the worker is stopping"))?;
+        let arguments = match invocation.input {
+            Value::Object(map) => map.clone(),
+            Value::Null => Map::new(),
+            _ => return Err(refused("the arguments must be an object")),
+        };
+        let call = server.call(&self.remote, arguments, invocation.call_id);
+        let response = tokio::time::timeout(invocation.timeout, call).await.unwrap_or_else(|_| {
+            let ms = invocation.timeout.as_millis();
+            Err(ToolError::Timeout(format!("tool {name} did not answer within {ms} ms")))
+        })?;
+        super::outcome::output(name, response, self.max_response_bytes)
+    }
+}

@@ -1,0 +1,100 @@
+//! `[tool_policy]`: what manifests may reach and use beyond the registry. Nothing, unless it says so.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use turnstone_telemetry::SecretRef;
+use url::Url;
+
+/// What a manifest may name by itself.
+///
+/// ```toml
+/// [tool_policy]
+/// allowed_hosts = ["api.example.com", "*.tools.example.com"]
+/// secrets = { CRM_KEY = "env:CRM_KEY" }
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToolPolicy {
+    /// The hosts that an `endpoint` or the URL of an MCP server may name: `host`, `host:port` or `*.domain`.
+    pub allowed_hosts: Vec<String>,
+    /// The secrets that a manifest may send there, by the name that it writes as `${NAME}`.
+    pub secrets: BTreeMap<String, SecretRef>,
+    /// Whether these hosts may be loopback or private ones, and be spoken to without TLS.
+    pub allow_private: bool,
+}
+
+impl ToolPolicy {
+    /// Whether a manifest may name this URL.
+    ///
+    /// # Errors
+    /// A sentence that says what to add to the configuration.
+    pub fn admits(&self, url: &Url) -> Result<(), String> {
+        let host = url.host_str().unwrap_or_default();
+        let with_port = url.port().map(|port| format!("{host}:{port}"));
+        let fits = |allowed: &str| {
+            allowed.eq_ignore_ascii_case(host)
+                || with_port.as_deref().is_some_and(|host| allowed.eq_ignore_ascii_case(host))
+                || allowed.strip_prefix('*').is_some_and(|domain| {
+                    domain.starts_with('.') && host.len() > domain.len() && ends_with(host, domain)
+                })
+        };
+        if !self.allowed_hosts.iter().any(|allowed| fits(allowed)) {
+            return Err(format!(
+                "its manifest names the address {host}, which is not among `allowed_hosts` of [tool_policy]"
+            ));
+        }
+        if url.scheme() != "https" && !self.allow_private {
+            return Err(format!("its manifest names the address {host} without TLS; write https"));
+        }
+        Ok(())
+    }
+
+    /// The secret that a manifest names.
+    ///
+    /// # Errors
+    /// A sentence that says what to add to the configuration.
+    pub fn secret(&self, name: &str) -> Result<&SecretRef, String> {
+        self.secrets.get(name).ok_or_else(|| {
+            format!("its manifest names the secret {name}, which is not among `secrets` of [tool_policy]")
+        })
+    }
+}
+
+fn ends_with(host: &str, domain: &str) -> bool {
+    host.to_ascii_lowercase().ends_with(&domain.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_allowed_unless_it_is_named() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        let none = ToolPolicy::default();
+        assert!(none.admits(&url("https://api.example.com/")).unwrap_err().contains("allowed_hosts"));
+        assert!(none.secret("CRM").unwrap_err().contains("[tool_policy]"));
+        let some = ToolPolicy {
+            allowed_hosts: ["api.example.com", "*.tools.example", "h.example:8443"].map(str::to_owned).into(),
+            ..ToolPolicy::default()
+        };
+        for good in [
+            "https://api.example.com/x",
+            "https://API.example.com",
+            "https://a.b.tools.example",
+            "https://h.example:8443/",
+        ] {
+            assert_eq!(some.admits(&url(good)), Ok(()), "{good}");
+        }
+        for bad in [
+            "https://example.com/",
+            "https://api.example.com.evil.example/",
+            "https://tools.example/",
+            "https://eviltools.example/",
+            "https://h.example/",
+            "http://api.example.com/",
+        ] {
+            assert!(some.admits(&url(bad)).is_err(), "{bad}");
+        }
+    }
+}
