@@ -228,7 +228,7 @@ fn tools_of_a_manifest_say_how_they_are_reached() {
         ("peer", 7, &unserved("a2a")),
     ];
     assert_eq!(reached, expected);
-    let sets: Vec<_> = agent.toolsets.iter().map(|set| (set.server.as_str(), set.timeout_ms)).collect();
+    let sets: Vec<_> = agent.toolsets.iter().map(|set| (set.server.as_str(), set.like.timeout_ms)).collect();
     assert_eq!(sets, [("github", Some(900)), ("gitlab", None)]);
     // RS-14: what cannot be had here is a warning and no dead agent.
     let told: Vec<u32> = warnings.iter().map(|warning| warning.line as u32).collect();

@@ -28,6 +28,12 @@ async fn serve() -> (String, tokio::task::JoinHandle<()>) {
         .route("/none", post(|| async { StatusCode::NO_CONTENT }))
         .route("/large", get(|| async { "x".repeat(2000) }))
         .route("/broken", get(|| async { ([("content-type", "application/json")], "{") }))
+        .route("/flood", get(flood))
+        .route("/latin", get(|| async { ([("content-type", "text/plain")], vec![b'a', 0xff, 0xfe]) }))
+        .route(
+            "/metadata",
+            get(|| async { (StatusCode::FOUND, [("location", "http://169.254.169.254/latest")]) }),
+        )
         .route("/moved", get(|| async { (StatusCode::FOUND, [("location", "/text")]) }))
         .route(
             "/status/{code}",
@@ -43,6 +49,12 @@ async fn serve() -> (String, tokio::task::JoinHandle<()>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     (base, tokio::spawn(async move { axum::serve(listener, app).await.unwrap() }))
+}
+
+/// 100 MB that nobody asked for.
+async fn flood() -> axum::body::Body {
+    let megabyte = || Ok::<_, std::io::Error>(vec![b'x'; 1_000_000]);
+    axum::body::Body::from_stream(futures::stream::iter(std::iter::repeat_with(megabyte).take(100)))
 }
 
 fn tool(method: &str, url: &str, more: Value) -> Result<HttpTool, String> {
@@ -103,6 +115,22 @@ async fn answers_are_json_text_or_nothing() {
     {
         let error = call(&get(path), json!({})).await.unwrap_err();
         assert!(matches!(&error, ToolError::Final(text) if text.contains(word)), "{path}: {error:?}");
+    }
+    server.abort();
+}
+
+/// RS-22, and answers that mean harm: too large, no text, a way to the metadata of the machine.
+#[tokio::test]
+async fn a_hostile_answer_is_a_failure_for_the_model_and_costs_no_memory() {
+    let (base, server) = serve().await;
+    let get = |path: &str| tool("GET", &format!("{base}{path}"), json!({})).unwrap();
+    for (path, word) in [
+        ("/flood", "larger than 1048576 bytes"),
+        ("/latin", "neither JSON nor text"),
+        ("/metadata", "not followed"),
+    ] {
+        let error = call(&get(path), json!({})).await.unwrap_err();
+        assert!(matches!(&error, ToolError::Failed(text) if text.contains(word)), "{path}: {error:?}");
     }
     server.abort();
 }

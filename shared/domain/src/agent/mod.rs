@@ -476,7 +476,10 @@ mod tests {
 
     #[test]
     fn a_job_may_pick_one_tool_of_a_server_that_its_agent_has() {
-        let toolset = Toolset { tool_index: 3, server: "github".into(), timeout_ms: Some(5) };
+        let toolset = Toolset {
+            server: "github".into(),
+            like: Capability { timeout_ms: Some(5), ..Capability::named("github.*") },
+        };
         let agent = AgentDefinition { toolsets: vec![toolset], ..registered() };
         let fields = AgentFields { tools: Some(vec![tool("github.search")]), ..AgentFields::default() };
         let agent_narrowed = agent.clone().narrowed_by(fields).unwrap();

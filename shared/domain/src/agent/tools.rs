@@ -57,27 +57,19 @@ pub struct ToolAuth {
 }
 
 /// All tools of an MCP server that this agent may see, named `<server>.<tool>`.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Toolset {
-    /// The position in `spec.tools`, from 0.
-    pub tool_index: u32,
-    /// The name of a configured server, or its URL.
+    /// The name of a configured server.
     pub server: String,
-    /// The longest a call may take, in milliseconds; `None` leaves it to the server's configuration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<u64>,
+    /// What is said of all of them.
+    pub like: Capability,
 }
 
 impl Toolset {
-    /// The capability that one of its tools is for the agent.
+    /// The capability that one of its tools is for the agent. What it does and takes, its server says.
     #[must_use]
     pub fn capability(&self, name: impl Into<String>) -> Capability {
-        let reached = Reached::Mcp { server: self.server.clone() };
-        Capability {
-            timeout_ms: self.timeout_ms,
-            origin: Some(ToolOrigin { tool_index: self.tool_index, reached }),
-            ..Capability::named(name)
-        }
+        Capability { name: name.into(), description: None, input_schema: None, ..self.like.clone() }
     }
 
     /// Whether a tool of this name would be one of these.

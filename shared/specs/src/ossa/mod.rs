@@ -40,11 +40,11 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
         description: text(&["metadata", "description"]),
         instructions: text(&["spec", "role"]),
         model: root.at_path(&["spec", "llm"]).map(model).unwrap_or_default(),
-        capabilities: tools.capabilities,
-        toolsets: tools.toolsets,
         chain: errors::chain(root, limits.token_budget),
         errors: errors::policy(root),
         limits,
+        capabilities: tools.capabilities,
+        toolsets: tools.toolsets,
         memory: limits::memory(root),
         identity: root
             .at_path(&["spec", "identity"])

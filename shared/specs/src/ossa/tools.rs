@@ -33,18 +33,20 @@ pub(super) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
     for (tool, tool_index) in listed.iter().zip(0_u32..) {
         check_tool(tool, problems);
         let reached = reach::read(tool, names, problems);
+        let origin = Some(ToolOrigin { tool_index, reached: reached.clone() });
         if let (Reached::Mcp { server }, true) = (&reached, reach::means_all(tool)) {
-            let timeout_ms =
-                tool.get("timeout_ms").and_then(Node::integer).and_then(|ms| u64::try_from(ms).ok());
-            tools.toolsets.push(Toolset { tool_index, server: server.clone(), timeout_ms });
+            let timeout_ms = tool.get("timeout_ms").and_then(Node::integer);
+            let like = capability(&format!("{server}.*"), (tool, tool), timeout_ms, problems);
+            let like = Capability { origin, parallel: errors::is_parallel(tool), ..like };
+            tools.toolsets.push(Toolset { server: server.clone(), like });
             continue;
         }
         for (at, mut capability) in offered(tool, problems) {
             capability.parallel = errors::is_parallel(tool);
+            capability.origin.clone_from(&origin);
             check_name(at, &capability.name, &reached, names, problems);
             if seen.insert(capability.name.clone()) {
-                let origin = Some(ToolOrigin { tool_index, reached: reached.clone() });
-                tools.capabilities.push(Capability { origin, ..capability });
+                tools.capabilities.push(capability);
             } else {
                 problems.error(
                     at,
