@@ -2,7 +2,8 @@
 
 use crate::commands::serve::api::ApiArgs;
 use crate::commands::{
-    agent, bench, completions, config, cron, dead_letter, dev, job, queue, review, webhook, worker, workflow,
+    agent, bench, completions, config, cron, dead_letter, dev, engagement, job, queue, review, webhook,
+    worker, workflow,
 };
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand};
@@ -119,6 +120,9 @@ Examples:
     /// Check, register and list agents
     #[command(subcommand)]
     Agent(agent::AgentCommand),
+    /// Look at what agents do, and who works for whom
+    #[command(subcommand)]
+    Engagement(engagement::EngagementCommand),
     /// Answer what agents ask
     #[command(subcommand)]
     Review(review::ReviewCommand),

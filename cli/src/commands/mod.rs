@@ -10,6 +10,7 @@ pub mod cron;
 pub mod dead_letter;
 pub mod dev;
 mod doctor;
+pub mod engagement;
 pub mod job;
 mod migrate;
 pub mod queue;
@@ -113,6 +114,7 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Webhook(command) => until_interrupted(webhook::run(command, &session)).await,
             Command::Job(command) => until_interrupted(job::run(command, &session)).await,
             Command::Agent(command) => until_interrupted(agent::run(command, &session)).await,
+            Command::Engagement(command) => until_interrupted(engagement::run(command, &session)).await,
             Command::Review(command) => until_interrupted(review::run(command, &session)).await,
             Command::Config(command) => config::run(&command, &session),
             Command::Completions(args) => completions::run(&args),

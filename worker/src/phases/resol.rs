@@ -46,16 +46,19 @@ pub fn run(turn: &mut Turn) -> Result<(), Stop> {
 }
 
 fn usable(turn: &Turn, name: &str) -> Result<ToolOffer, String> {
-    let offer =
-        offer(turn, name).ok_or("no tool of this name is registered on this worker; add it to [tools]")?;
+    let offer = offer(turn, name)
+        .ok_or("there is no tool of this name on this worker, nor an agent; add it to [tools]")?;
     turn.deps.schema(&offer.input_schema).map(|_| offer)
 }
 
 /// A tool as the model is told about it: what the agent says of it goes before what the registry says.
 #[must_use]
 pub fn offer(turn: &Turn, name: &str) -> Option<ToolOffer> {
-    let spec = turn.deps.toolbox.get(name)?.spec();
     let capability = turn.agent.capability(name)?;
+    if let Some(deputy) = turn.deputy(name) {
+        return Some(deputy.offer.clone());
+    }
+    let spec = turn.deps.toolbox.get(name)?.spec();
     Some(ToolOffer {
         name: name.to_owned(),
         description: capability.description.clone().unwrap_or_else(|| spec.description.clone()),

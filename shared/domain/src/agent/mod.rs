@@ -1,6 +1,7 @@
 //! What an agent is, whatever format it was written in: the one model behind OpenAgentSpec documents, OSSA manifests
 //! and the `ext_agent_*` fields of a job.
 
+pub mod delegation;
 pub mod errors;
 pub mod identity;
 mod live;
@@ -14,6 +15,7 @@ pub use safety::Safety;
 pub use session::{Isolation, StateMode, StateOptions};
 
 use crate::error::{FailureKind, JobError};
+use delegation::{Delegate, Target};
 use errors::{CapabilityErrors, ErrorPolicy, TurnChain};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -134,6 +136,9 @@ pub struct Capability {
     /// What is done about its errors.
     #[serde(default)]
     pub errors: CapabilityErrors,
+    /// Whether it is a tool or an agent.
+    #[serde(default)]
+    pub target: Target,
 }
 
 impl Capability {
@@ -152,6 +157,19 @@ impl Capability {
             timeout_ms: None,
             parallel: false,
             errors: CapabilityErrors::default(),
+            target: Target::Named,
+        }
+    }
+}
+
+impl Capability {
+    /// The terms on which an agent is asked, when this is one. `is_tool` says whether a tool has the name.
+    #[must_use]
+    pub fn delegate(&self, is_tool: bool) -> Option<Delegate> {
+        match &self.target {
+            Target::Agent(delegate) => Some(delegate.clone()),
+            Target::Named if is_tool => None,
+            Target::Named => Some(Delegate::named(self.name.clone())),
         }
     }
 

@@ -4,6 +4,7 @@
 //! as `constraints.max_turns`. Fields that this version does not run are accepted silently when ignoring them is
 //! harmless, with a warning when somebody may rely on them, and refused when the agent would do something else.
 
+mod collaboration;
 mod errors;
 mod form;
 mod identity;
@@ -32,13 +33,15 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
     let text =
         |path: &[&str]| root.at_path(path).and_then(Node::text).unwrap_or_default().trim_end().to_owned();
     let limits = limits::limits(root, problems);
+    let mut capabilities = tools::read(root, names, problems);
+    collaboration::read(root, names, &mut capabilities, problems);
     AgentDefinition {
         name: text(&["metadata", "name"]),
         format: AgentFormat::Ossa,
         description: text(&["metadata", "description"]),
         instructions: text(&["spec", "role"]),
         model: root.at_path(&["spec", "llm"]).map(model).unwrap_or_default(),
-        capabilities: tools::read(root, names, problems),
+        capabilities,
         chain: errors::chain(root, limits.token_budget),
         errors: errors::policy(root),
         limits,

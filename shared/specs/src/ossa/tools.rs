@@ -44,7 +44,8 @@ fn check_tool(tool: &Node, problems: &mut Problems) {
     }
     let delegates = tool.at_path(&["source", "type"]).and_then(Node::text) == Some("delegation");
     if delegates || tool.get("type").and_then(Node::text) == Some("a2a") {
-        let message = "this tool is another agent, and delegation is not in this version; use tools only";
+        let message =
+            "this tool is another agent; name it in `spec.collaboration.delegation.allowed_agents` instead";
         problems.error(tool.at, "OAS-10", message);
     }
     for key in ["auth", "endpoint", "server"] {
@@ -124,7 +125,9 @@ fn check_name(at: Place, name: &str, names: Option<&Names<'_>>, problems: &mut P
         problems.error(
             at,
             "OAS-10",
-            format!("`{show}` is an agent, and delegation is not in this version; use tools only"),
+            format!(
+                "`{show}` is an agent; name it in `spec.collaboration.delegation.allowed_agents` instead"
+            ),
         );
         return;
     }
@@ -144,7 +147,9 @@ fn check_name(at: Place, name: &str, names: Option<&Names<'_>>, problems: &mut P
         problems.error(
             at,
             "OAS-09",
-            format!("`{show}` is an agent, and delegation is not in this version; use tools only"),
+            format!(
+                "`{show}` is an agent; name it in `spec.collaboration.delegation.allowed_agents` instead"
+            ),
         );
         return;
     }
