@@ -32,6 +32,11 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
         let agent = Arc::clone(&turn.agent);
         let catalogues = Catalogues::ask(turn, |_| true).await;
         for capability in &agent.capabilities {
+            if let Some(record) = binding::deputy(turn, &capability.name) {
+                body.tools.push(record.name.clone());
+                body.resolved.push(record);
+                continue;
+            }
             match binding::bind(turn, capability, &catalogues) {
                 Ok(bound) => keep(capability.name.clone(), bound, &mut body, &mut bindings),
                 Err(why) => body.unavailable.push((capability.name.clone(), why)),
@@ -75,6 +80,9 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
     let catalogues = Catalogues::ask(turn, |name| body.tools.iter().any(|known| known == name)).await;
     let mut bindings = Bindings::default();
     for name in &body.tools {
+        if turn.deputy(name).is_some() {
+            continue;
+        }
         let own = agent.capability(name).cloned();
         let of_set =
             || agent.toolsets.iter().find(|set| set.covers(name)).map(|set| set.capability(name.clone()));
@@ -100,6 +108,9 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
 /// A tool as the model is told about it: what the agent says of it goes before what the registry says.
 #[must_use]
 pub fn offer(turn: &Turn, name: &str) -> Option<ToolOffer> {
+    if let Some(deputy) = turn.deputy(name) {
+        return Some(deputy.offer.clone());
+    }
     let bound = turn.bindings.as_ref()?.get(name)?;
     Some(binding::offer(&*bound.tool, bound.capability(&turn.agent, name)?))
 }

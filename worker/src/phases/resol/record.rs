@@ -25,7 +25,7 @@ pub struct ResolvedTool {
     pub source: ToolSource,
     /// How it is called.
     pub transport: Transport,
-    /// The longest a call may take, in milliseconds.
+    /// The longest a call may take, in milliseconds; 0 for an agent that may take its time.
     pub timeout_ms: u64,
     /// The digest of description and input schema as the model is told of them.
     pub digest: String,
@@ -51,5 +51,10 @@ pub enum ToolSource {
     Function {
         /// Its name there.
         handler: String,
+    },
+    /// Another agent.
+    Delegation {
+        /// Its name.
+        agent_id: String,
     },
 }
