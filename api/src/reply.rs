@@ -7,7 +7,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::any::Any;
-use turnstone_domain::{RawJson, RawObject};
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::{JobError, RawJson, RawObject};
 use turnstone_ojs::{OjsError, QUEUE_FULL};
 use turnstone_store::{Page, StoreError};
 use turnstone_telemetry::redact;
@@ -68,6 +69,10 @@ impl From<StoreError> for Failure {
                 Self(OjsError::tenant_limit(tenant, limit, *current, *maximum))
             }
             StoreError::NotUnique { existing, .. } => Self(OjsError::not_unique(existing.as_str())),
+            StoreError::TooDeep { depth, most, .. } => {
+                let error = JobError::new(FailureKind::DelegationDepth, error.to_string());
+                Self(OjsError::agent(error.with("depth", *depth).with("max_depth", *most)))
+            }
             StoreError::Database { .. }
             | StoreError::Unavailable { .. }
             | StoreError::Redis { .. }

@@ -2,8 +2,8 @@
 
 use crate::commands::serve::api::ApiArgs;
 use crate::commands::{
-    agent, bench, completions, config, cron, dead_letter, dev, job, mcp, queue, review, webhook, worker,
-    workflow,
+    agent, bench, completions, config, cron, dead_letter, dev, engagement, job, mcp, queue, review, webhook,
+    worker, workflow,
 };
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand};
@@ -123,6 +123,9 @@ Examples:
     /// List the configured MCP servers, and look at what agents get of them
     #[command(subcommand)]
     Mcp(mcp::McpCommand),
+    /// Look at what agents do, and who works for whom
+    #[command(subcommand)]
+    Engagement(engagement::EngagementCommand),
     /// Answer what agents ask
     #[command(subcommand)]
     Review(review::ReviewCommand),

@@ -8,6 +8,7 @@ mod cancel;
 mod chaos;
 mod conformance;
 mod crash;
+mod delegation;
 mod demo;
 mod dev;
 mod drain;

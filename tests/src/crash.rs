@@ -10,7 +10,7 @@ use turnstone_domain::budget::Budget;
 use turnstone_domain::message::Role;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCallMove;
-use turnstone_domain::{JobId, Lease, Phase, Settlement, Timestamp, TurnWrite};
+use turnstone_domain::{AgentDefinition, JobId, Lease, Phase, Settlement, Timestamp, TurnWrite};
 use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 
 /// What is committed at the point.
@@ -200,6 +200,10 @@ impl Ledger for CrashLedger {
 
     async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
         self.inner.state(scope, now).await
+    }
+
+    async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
+        self.inner.agents(names).await
     }
 
     async fn recall(

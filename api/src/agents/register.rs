@@ -11,6 +11,7 @@ use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, LOCATION};
 use serde_json::{Value, json};
 use turnstone_domain::AgentDefinition;
+use turnstone_domain::agent::delegation;
 use turnstone_ojs::OjsError;
 use turnstone_specs::{Names, Problem, Severity};
 use turnstone_store::NewAgent;
@@ -33,16 +34,18 @@ pub(crate) async fn register(State(app): State<Shared>, Raw(bytes): Raw) -> Answ
         hint: "Send YAML or JSON in UTF-8.",
         ..OjsError::invalid_payload("The document is not UTF-8.")
     })?;
-    let known: Vec<String> =
-        app.api.store.views.agents().await?.into_iter().map(|record| record.definition.name).collect();
+    let registered: Vec<AgentDefinition> =
+        app.api.store.views.agents().await?.into_iter().map(|record| record.definition).collect();
+    let known: Vec<String> = registered.iter().map(|agent| agent.name.clone()).collect();
     let (definition, warnings, source) = read(&app, source, known.clone()).await?;
     let is_new = !known.contains(&definition.name);
     let mut body = super::summary(&definition);
     let location = HeaderValue::from_str(&format!("/agents/{}", definition.name));
+    let circle = delegation::circle(&definition, &registered);
     let changed =
         app.api.store.intake.register_agent(NewAgent { definition, source, at: app.api.clock.now() }).await?;
     body["changed"] = changed.into();
-    body["warnings"] = warnings.iter().map(shown).collect();
+    body["warnings"] = warnings.iter().map(shown).chain(circle.as_deref().map(circular)).collect();
     let mut response = reply::json(if is_new { StatusCode::CREATED } else { StatusCode::OK }, &body);
     if let Ok(location) = location {
         response.headers_mut().insert(LOCATION, location);
@@ -83,6 +86,12 @@ fn refusal(problems: &[Problem]) -> OjsError {
     let hint = "Correct the document; `turnstone agent lint FILE` shows the same problems.";
     let problems: Value = problems.iter().map(shown).collect();
     OjsError::new(422, "validation_error", message, hint).with("problems", problems)
+}
+
+/// Agents that ask one another in a circle are legal, and end at the delegation depth (OAS-A18).
+fn circular(way: &[String]) -> Value {
+    let message = format!("{} is a circle; only the delegation depth ends it", way.join(" asks "));
+    json!({"line": 1, "column": 1, "rule": "OAS-A18", "severity": "warning", "message": message})
 }
 
 fn shown(problem: &Problem) -> Value {

@@ -10,6 +10,9 @@ use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_ojs::OjsError;
 
+/// At most this many of a tree are shown.
+const MOST_KIN: u32 = 1000;
+
 /// The state of an engagement that its caller may see.
 #[utoipa::path(
     get, path = "/engagements/{id}", tag = "engagements",
@@ -25,7 +28,8 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
         JobState::Pending => open_review(&app, &views.tool_calls(&engagement.id).await?).await?,
         _ => None,
     };
-    Ok(reply::ok(&state::of(&engagement, &job, &budget, review.as_ref())))
+    let kindred = app.api.store.delegations.kindred(&job.id, MOST_KIN).await?;
+    Ok(reply::ok(&state::of(&engagement, &job, &budget, review.as_ref(), &kindred)))
 }
 
 /// The review that the job waits for: it is about the newest call that has one.

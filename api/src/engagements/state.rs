@@ -1,10 +1,12 @@
 //! What a caller sees of an engagement: never `recent` or `history`, only what the agent exposes.
 
 use serde_json::{Value, json};
+use turnstone_domain::agent::delegation::DelegationState;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::review::Review;
 use turnstone_domain::{Job, JobState, Timestamp};
+use turnstone_store::{Kin, Kindred};
 use utoipa::ToSchema;
 
 /// An engagement as its caller sees it.
@@ -26,7 +28,51 @@ pub(crate) struct State {
     /// The latest job.
     job_id: String,
     turns: i64,
+    /// Of the whole tree: all engagements in it spend from one budget.
     tokens: StateTokens,
+    /// How many agents stand above it.
+    depth: i64,
+    /// For whom it works.
+    parent: Option<StateParent>,
+    /// The engagements that work for it, at once or through others, parents before their children; at most 1000.
+    children: Vec<StateChild>,
+    tree: StateTree,
+}
+
+/// For whom an engagement works.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct StateParent {
+    engagement_id: String,
+    job_id: String,
+}
+
+/// An engagement that works for another.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct StateChild {
+    engagement_id: String,
+    job_id: String,
+    agent: String,
+    parent_job_id: String,
+    call_id: Option<String>,
+    /// supervisor, parallel or handoff.
+    mode: String,
+    /// open, success, error or timeout.
+    status: String,
+    /// The state of its job.
+    state: String,
+    depth: i64,
+    turns: i64,
+    tokens_used: i64,
+}
+
+/// An engagement and those below it, together.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct StateTree {
+    engagements: usize,
+    tokens_used: i64,
 }
 
 /// Whose an engagement is.
@@ -65,13 +111,22 @@ struct StateTokens {
     left: Option<i64>,
 }
 
-pub(crate) fn of(engagement: &Engagement, job: &Job, budget: &Budget, review: Option<&Review>) -> Value {
+pub(crate) fn of(
+    engagement: &Engagement,
+    job: &Job,
+    budget: &Budget,
+    review: Option<&Review>,
+    kindred: &Kindred,
+) -> Value {
+    let waits = job.state == JobState::Pending && kindred.below.iter().any(|kin| works_for(kin, job));
+    let own = job.agent.as_ref().map_or(0, |agent| agent.tokens_used);
+    let tokens_used = kindred.below.iter().map(|kin| kin.tokens_used).sum::<i64>().saturating_add(own);
     let failed = job.errors.last().filter(|_| matches!(job.state, JobState::Retryable | JobState::Discarded));
     json!({
         "engagement_id": engagement.id,
         "agent": engagement.agent,
         "user": engagement.user,
-        "status": status(job.state, review),
+        "status": if waits && review.is_none() { "running" } else { status(job.state, review) },
         "started_at": engagement.started_at.to_rfc3339(),
         "updated_at": last_known_change(job, review).to_rfc3339(),
         "awaiting": review.map(|review| json!({
@@ -90,7 +145,16 @@ pub(crate) fn of(engagement: &Engagement, job: &Job, budget: &Budget, review: Op
             "limit": budget.limit,
             "left": budget.left(),
         },
+        "depth": kindred.depth,
+        "parent": kindred.parent.as_ref().map(|(job, engagement)| json!({"engagement_id": engagement, "job_id": job})),
+        "children": kindred.below,
+        "tree": {"engagements": 1 + kindred.below.len(), "tokens_used": tokens_used},
     })
+}
+
+/// Whether somebody works for a call of this job.
+fn works_for(kin: &Kin, job: &Job) -> bool {
+    kin.parent_job_id == job.id && kin.call_id.is_some() && kin.status == DelegationState::Open
 }
 
 fn status(state: JobState, review: Option<&Review>) -> &'static str {

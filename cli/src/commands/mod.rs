@@ -10,6 +10,7 @@ pub mod cron;
 pub mod dead_letter;
 pub mod dev;
 mod doctor;
+pub mod engagement;
 pub mod job;
 pub mod mcp;
 mod migrate;
@@ -115,6 +116,7 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Job(command) => until_interrupted(job::run(command, &session)).await,
             Command::Agent(command) => until_interrupted(agent::run(command, &session)).await,
             Command::Mcp(command) => until_interrupted(mcp::run(command, &session)).await,
+            Command::Engagement(command) => until_interrupted(engagement::run(command, &session)).await,
             Command::Review(command) => until_interrupted(review::run(command, &session)).await,
             Command::Config(command) => config::run(&command, &session),
             Command::Completions(args) => completions::run(&args),

@@ -58,7 +58,7 @@ events! {
     /// The job's `expires_at` passed before it ended.
     JobExpired = "job.expired", "previous_state";
     /// The job waits for somebody outside and holds no slot.
-    JobParked = "job.parked", "review_id, kind, reviewer";
+    JobParked = "job.parked", "review_id, kind, reviewer; children instead, when it waits for other agents";
     /// A waiting, scheduled or retryable job became available.
     JobAvailable = "job.available", "reason";
     /// A worker over HTTP saved a state for the next attempt.
@@ -95,6 +95,10 @@ events! {
     ErrorEscalated = "error.escalated", "as job.failed without attempt";
     /// An error was replaced by the value that the agent's document gives for it, and the job completed with that.
     ErrorReplaced = "error.replaced", "as job.failed without attempt";
+    /// Another agent works for this one; told in the stream of either.
+    DelegationStarted = "delegation.started", "role (parent or child), agent_id, mode, call_id, job_id and engagement_id of the other side, depth, timeout_ms";
+    /// The other agent has ended; told in the stream of either.
+    DelegationCompleted = "delegation.completed", "role, agent_id, status (success, error or timeout), duration_ms, tokens_used, call_id, job_id and engagement_id of the other side";
     /// A review was opened.
     ReviewOpened = "review.opened", "review_id, kind, reviewer, name";
     /// A review was decided.

@@ -51,7 +51,7 @@ pub use json::{RawJson, RawObject};
 pub use lease::Lease;
 pub use overrides::Overrides;
 pub use phase::Phase;
-pub use settlement::{Settlement, Wait};
+pub use settlement::{NewChild, Settlement, Wait};
 pub use state::JobState;
 pub use terms::Terms;
 pub use turn_write::TurnWrite;

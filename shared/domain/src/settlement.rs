@@ -1,7 +1,8 @@
 //! How a lease ends.
 
+use crate::agent::delegation::DelegationMode;
 use crate::review::NewReview;
-use crate::{JobError, RawJson, Timestamp};
+use crate::{AgentDefinition, CallId, EngagementId, JobError, JobId, RawJson, RawObject, Timestamp};
 
 /// The end of a lease. Each variant is one edge of the transition table out of `active`.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,6 +42,33 @@ pub enum Settlement {
 pub enum Wait {
     /// Until somebody decides this review.
     Review(NewReview),
+    /// Until every job that works for a call of its turn has ended: these, which are enqueued with it, and those that
+    /// are under way.
+    Children(Vec<NewChild>),
+}
+
+/// An engagement that is to work for a call of its parent. Whatever is not said here it has from its parent: type,
+/// queue, priority, tenant, user, times, retry policy, and the budget that both share. Its depth is the parent's and one.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewChild {
+    /// The id of its job.
+    pub job: JobId,
+    /// Its id.
+    pub engagement: EngagementId,
+    /// The agent, as it is now.
+    pub agent: Box<AgentDefinition>,
+    /// The call that it answers.
+    pub call_id: CallId,
+    /// The parent's turn.
+    pub turn: i64,
+    /// On which terms.
+    pub mode: DelegationMode,
+    /// OJS `args`: its input.
+    pub args: RawJson,
+    /// OJS `meta`.
+    pub meta: RawObject,
+    /// The longest it may take, in milliseconds.
+    pub timeout_ms: Option<i64>,
 }
 
 impl Settlement {

@@ -1,6 +1,6 @@
 //! What an enqueue request may ask beyond what, where and when: uniqueness, limits, reservations, tenancy.
 
-use crate::JobState;
+use crate::{JobId, JobState};
 use serde::{Deserialize, Serialize};
 
 /// The terms of a job; the default asks for nothing.
@@ -23,6 +23,8 @@ pub struct Terms {
     pub cron: Option<String>,
     /// What the predecessors in its workflow returned, the immediate one first: JSON texts.
     pub parent_results: Option<Vec<String>>,
+    /// The agent job that it works for: it joins that one's budget, one deeper (agent extension §2.3).
+    pub works_for: Option<JobId>,
 }
 
 /// Uniqueness (OJS unique jobs §3).

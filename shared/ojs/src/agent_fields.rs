@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use turnstone_domain::agent::{AgentFields, MAX_DELEGATION_DEPTH};
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::{JobError, RawJson, RawObject};
+use turnstone_domain::{JobError, JobId, RawJson, RawObject};
 
 /// No budget or answer has more tokens than this; beyond it sums could overflow.
 const MAX_TOKENS: i64 = 1_000_000_000_000;
@@ -82,6 +82,12 @@ pub fn read(fields: &Map<String, Value>) -> Result<AgentFields, OjsError> {
             word(value, "`json`, `text` or `markdown`")
         })?,
     })
+}
+
+/// The job that this one says it works for.
+#[must_use]
+pub fn works_for(top: &RawObject) -> Option<JobId> {
+    top.given("ext_agent_parent_id")?.parse::<String>().ok().map(JobId)
 }
 
 fn given<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {

@@ -86,6 +86,7 @@ impl EnqueueRequest {
         }
         let agent = agent_request(&top, &meta)?;
         let mut asked = JobOptions::read(&options, now)?;
+        asked.terms.works_for = agent_fields::works_for(&top);
         if let Some(policy) = asked.unique.take() {
             asked.terms.unique = Some(policy.of_job(&job_type, &asked.queue, &args, &meta)?);
         }

@@ -1,5 +1,6 @@
 use crate::{Format, Names, Severity, detect, read};
 use turnstone_domain::AgentDefinition;
+use turnstone_domain::agent::delegation::{ContextTransfer, Delegate, DelegationMode, OnFailure};
 use turnstone_domain::agent::{AgentFormat, Memory, ModelRef};
 
 const HEAD: &str = "kind: \"openagentspec:v1/agent\"\nname: desk\ndescription: Finds things.\nintent: You find things.\nowner: u-1\n";
@@ -90,7 +91,6 @@ fn each_rule_of_openagentspec() {
     }
     for (rest, rule) in [
         ("capabilities: {nothing: {}}", "OAS-21@6:16"),
-        ("capabilities: {helper: {}}", "OAS-09@6:16"),
         ("capabilities: {\"oagent://find\": {}}", "OAS-10@6:16"),
         ("capabilities: {\"oagent://example.org/agents/find\": {}}", "OAS-11@6:16"),
         ("capabilities: {web_search: {}}", "OAS-04@6:16"),
@@ -149,16 +149,8 @@ fn references_are_resolved_only_when_the_server_is_known() {
 #[test]
 fn every_problem_is_found_in_one_pass() {
     let source = "kind: agent\nname: A\nowner: [x]\ncapabilities:\n  find: {colect_results: true}\n  'oagent://a': {}\nlifespan: {short_circuit: 0}\n";
-    let expected = [
-        "OAS-18@1:1",
-        "OAS-19@1:1",
-        "OAS-16@1:7",
-        "OAS-04@2:7",
-        "OAS-20@3:8",
-        "OAS-15@5:10",
-        "OAS-10@6:3",
-        "OAS-52@7:27",
-    ];
+    let expected =
+        ["OAS-18@1:1", "OAS-19@1:1", "OAS-16@1:7", "OAS-04@2:7", "OAS-20@3:8", "OAS-15@5:10", "OAS-52@7:27"];
     assert_eq!(errors(source, None), expected);
 }
 
@@ -290,7 +282,7 @@ fn each_rule_of_ossa() {
         ),
         ("tools: [{type: mcp, server: 'https://a.example/mcp'}]", "OSSA-tools@6:31"),
         ("tools: [{source: {type: delegation}, name: find}]", "OAS-10@6:11"),
-        ("delegation: {enabled: true}", "OSSA-collaboration@6:15"),
+        ("delegation: {enabled: true, allowed_agents: [nobody]}", "OSSA-collaboration@6:48"),
         ("tools: [{type: http, name: 'f d'}]", "OSSA-tools@6:30"),
         ("tools: [{type: http, name: find, input_schema: {type: strin}}]", "OSSA-tools@6:50"),
         ("tools: [{type: http, name: find}, {type: custom, name: find}]", "OSSA-tools@6:58"),
@@ -309,8 +301,24 @@ fn each_rule_of_ossa() {
         ("prompts: {system: {template: 'Be {{tone}}.'}}", "OSSA-prompts@6:32"),
         ("conversation_memory: {summarization: forget}", "OSSA-conversation_memory@6:40"),
         ("autonomy: {level: none}", "OSSA-autonomy@6:21"),
-        ("collaboration: {delegation: {enabled: true}}", "OSSA-collaboration@6:31"),
-        ("collaboration: {handoffs: [{target_agent: x}]}", "OSSA-collaboration@6:29"),
+        ("collaboration: {handoffs: [{target_agent: x}]}", "OSSA-collaboration@6:45"),
+        ("collaboration: {handoffs: [{conditions: [always]}]}", "OSSA-collaboration@6:30"),
+        (
+            "collaboration: {delegation: {enabled: true, allowed_agents: [helper, helper]}}",
+            "OSSA-collaboration@6:72",
+        ),
+        (
+            "collaboration: {delegation: {enabled: true, allowed_agents: [helper], type: boss}}",
+            "OSSA-collaboration@6:79",
+        ),
+        (
+            "collaboration: {delegation: {enabled: true, allowed_agents: [helper], on_failure: fallback}}",
+            "OSSA-collaboration@6:85",
+        ),
+        (
+            "collaboration: {delegation: {enabled: true, allowed_agents: [helper], timeout_ms: 0}}",
+            "OSSA-collaboration@6:85",
+        ),
     ] {
         assert_eq!(errors(&format!("{MANIFEST}  {rest}\n"), Some(&NAMES)), [rule], "{rest}");
     }
@@ -398,6 +406,55 @@ fn what_ossa_says_of_errors_is_read() {
 
 fn errors_of(rest: &str) -> Vec<String> {
     errors(&format!("{MANIFEST}  {rest}\n"), None)
+}
+
+/// OAS-09, OAS-10, OAS-12, OAS-13: a bare name is a tool or an agent, `oagent://name` an agent for sure.
+#[test]
+fn capabilities_of_openagentspec_may_be_agents() {
+    let known = |capabilities: &str| {
+        read(&format!("{HEAD}capabilities: {{{capabilities}}}\n"), Some(&NAMES)).unwrap().0.capabilities
+    };
+    let helper = known("helper: {}");
+    assert_eq!(
+        (helper[0].name.as_str(), helper[0].delegate(false)),
+        ("helper", Some(Delegate::named("helper")))
+    );
+    assert_eq!(helper[0].delegate(true), None, "a tool of this name goes before");
+    let both = known("'oagent://both': {}, both: {}");
+    assert_eq!(
+        (both[0].name.as_str(), both[0].delegate(true)),
+        ("oagent://both", Some(Delegate::named("both")))
+    );
+    assert_eq!((both[1].name.as_str(), both[1].delegate(true)), ("both", None));
+    assert_eq!(known("'oagent://helper': {}")[0].name, "helper");
+}
+
+/// OSSA §5: who may be asked, and on which terms.
+#[test]
+fn collaboration_of_ossa_makes_delegates() {
+    let manifest = format!(
+        "{MANIFEST}  reliability: {{failover: {{enabled: true, fallback_agents: [both]}}}}\n  collaboration:\n    \
+         delegation: {{enabled: true, allowed_agents: [helper], max_depth: 2, type: parallel, timeout_ms: 900, on_failure: fallback,\n      \
+         context_propagation: {{custom_context: {{team: a}}}}}}\n    \
+         handoffs: [{{target_agent: both, conditions: [angry], context_transfer: full}}]\n"
+    );
+    let (agent, warnings) = read(&manifest, Some(&NAMES)).unwrap();
+    assert_eq!((warnings.len(), agent.limits.max_delegation_depth), (0, 2), "{warnings:?}");
+    let [helper, both] = agent.capabilities.as_slice() else { panic!("{:?}", agent.capabilities) };
+    let terms = helper.delegate(true).unwrap();
+    assert_eq!(
+        (terms.agent.as_str(), terms.mode, terms.timeout_ms),
+        ("helper", DelegationMode::Parallel, Some(900))
+    );
+    assert_eq!(terms.on_failure, OnFailure::Fallback { agent: "both".into() });
+    assert_eq!((terms.context, &terms.custom_context["team"]), (ContextTransfer::Partial, &"a".into()));
+    let handoff = both.delegate(true).unwrap();
+    assert_eq!(
+        (handoff.mode, handoff.context, handoff.on_failure),
+        (DelegationMode::Handoff, ContextTransfer::Full, OnFailure::Escalate)
+    );
+    assert!(both.description.as_deref().is_some_and(|text| text.contains("angry")));
+    assert_eq!(read(MANIFEST, None).unwrap().0.limits.max_delegation_depth, 3);
 }
 
 #[test]

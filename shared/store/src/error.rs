@@ -94,6 +94,16 @@ pub enum StoreError {
         /// The most it may have.
         maximum: i64,
     },
+    /// The job would work for another one, deeper than either may (agent extension §3); nothing of its push was stored.
+    #[error("job {job} would stand {depth} deep in its delegation chain; at most {most} is allowed")]
+    TooDeep {
+        /// The job.
+        job: JobId,
+        /// How deep it would stand.
+        depth: i64,
+        /// How deep it may.
+        most: i64,
+    },
     /// Another scheduler leads; nothing was changed.
     #[error("another scheduler leads now")]
     Deposed,

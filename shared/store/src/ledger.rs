@@ -3,6 +3,7 @@
 use crate::{LedgerError, StoreError, WorkerBeat};
 use async_trait::async_trait;
 use std::sync::Arc;
+use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
 use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::job::Envelope;
@@ -13,8 +14,8 @@ use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{
-    AgentDefinition, CallId, Checkpoint, JobId, Lease, NewJob, Settlement, Timestamp, TurnWrite,
-    review::ReviewKind,
+    AgentDefinition, CallId, Checkpoint, JobError, JobId, Lease, NewJob, RawJson, Settlement, Timestamp,
+    TurnWrite, review::ReviewKind,
 };
 
 /// Who serves a job: plain jobs wait for any OJS worker, agent jobs for ours.
@@ -106,6 +107,8 @@ pub struct EngagementClaim {
     pub checkpoints: Vec<Checkpoint>,
     /// The budget.
     pub budget: Budget,
+    /// How many agents stand above it (agent extension §2.3), counted by the store.
+    pub depth: i64,
     /// Whether the engagement has messages, tool calls or reviews that have to be recalled.
     pub has_past: bool,
 }
@@ -121,6 +124,31 @@ pub struct Recall {
     pub tool_calls: Vec<ToolCall>,
     /// Reviews about calls of the current turn, oldest first.
     pub reviews: Vec<ReviewAnswer>,
+    /// What other agents do for calls of the current turn, or did, in the order in which they were asked.
+    pub delegations: Vec<Delegated>,
+}
+
+/// What another agent does for a call, or did.
+#[derive(Clone, Debug)]
+pub struct Delegated {
+    /// The call.
+    pub call_id: CallId,
+    /// Who works.
+    pub agent: String,
+    /// On which terms.
+    pub mode: DelegationMode,
+    /// Where it stands.
+    pub state: DelegationState,
+    /// Its job.
+    pub job: JobId,
+    /// What it answered.
+    pub result: Option<RawJson>,
+    /// Why it failed last.
+    pub error: Option<JobError>,
+    /// When it was asked.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
 }
 
 /// A review about a call of the current turn.
@@ -213,6 +241,8 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// The state of a scope at `now`: keys whose time is over are not there.
     async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError>;
+    /// The registered agents of these names, as they are now; names that nobody has are left out.
+    async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError>;
 
     /// What the engagement remembers. `window` is the number of messages; `whole_journal` asks for every tool call.
     async fn recall(

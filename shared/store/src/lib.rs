@@ -16,12 +16,14 @@
 //! | [`Feed`] | all events in one order |
 //! | [`Webhooks`] | who is told of events, and what became of it |
 //! | [`Breakers`](breakers::Breakers) | worker: what keeps failing and is left alone for a while |
+//! | [`Delegations`] | agents that work for agents: who for whom |
 //! | [`Control`] | an engagement is paused, resumed, forked, merged, or one of its calls made again |
 
 pub mod breakers;
 mod cipher;
 mod control;
 mod crons;
+mod delegations;
 mod doorbell;
 mod engine;
 mod error;
@@ -52,12 +54,15 @@ pub use control::{
     ToolRetry,
 };
 pub use crons::{Crons, Firing};
+pub use delegations::{Delegations, Kin, Kindred};
 pub use doorbell::{Doorbell, Ring};
 pub use error::{LedgerError, StoreError};
 pub use feed::{Feed, FeedPage};
 pub use fleet::{Directive, WorkerBeat, WorkerKind, WorkerState};
 pub use intake::{CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent, Pressure, Pushed};
-pub use ledger::{Claim, ClaimRequest, EngagementClaim, JobKind, Ledger, Recall, ReviewAnswer, Standing};
+pub use ledger::{
+    Claim, ClaimRequest, Delegated, EngagementClaim, JobKind, Ledger, Recall, ReviewAnswer, Standing,
+};
 pub use live::{Ear, Live, Piece, Speaker};
 pub use operate::{ActionOutcome, Bulk, BulkOutcome, DeadTotal, JobAction, Operate, TenantTotal};
 pub use postgres::{Finding, PostgresOptions, PostgresStore};
@@ -116,6 +121,8 @@ pub struct Store {
     pub control: Arc<dyn Control>,
     /// Circuit breakers that the fleet shares.
     pub breakers: Arc<dyn Breakers>,
+    /// Agents that work for agents: who for whom.
+    pub delegations: Arc<dyn Delegations>,
     /// Rate limits of all processes that use this store.
     pub limits: Arc<dyn RateLimits>,
     /// Hints that something may have changed.

@@ -7,6 +7,7 @@
 mod backend;
 mod breakers;
 mod budget;
+mod delegation;
 mod fencing;
 mod fleet;
 mod histories;

@@ -55,6 +55,7 @@ pub fn run(turn: &mut Turn) -> Result<(), Stop> {
         turn_number: turn.position.turn,
         started_at: turn.deps.clock.now(),
     };
+    turn.interaction_id.clone_from(&body.interaction_id);
     turn.complete_phase(Phase::Init, VERSION, &body, (0, 0), Value::Null)
 }
 

@@ -138,6 +138,7 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
 
 /// The phases of one turn that are not done yet.
 async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
+    phases::exec::deputies::look_up(turn).await?;
     Box::pin(phases::resol::recall(turn)).await?;
     while let Some(phase) = turn.next_phase() {
         if signals.draining.is_cancelled() {

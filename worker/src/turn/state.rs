@@ -3,12 +3,14 @@
 use super::conversation::Conversation;
 use super::stop::Stop;
 use crate::deps::Deps;
+use crate::phases::exec::deputies::Deputy;
 use crate::phases::infer::{self, InferBody};
 use crate::phases::persist::{self, PersistBody};
 use crate::phases::resol::{self, Bindings, ResolBody};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 use turnstone_domain::budget::{Budget, BudgetMove};
@@ -24,7 +26,7 @@ use turnstone_domain::{
     AgentDefinition, Checkpoint, EventName, JobError, JobId, Lease, NewEvent, Phase, RawJson, RawObject,
     TurnWrite,
 };
-use turnstone_store::{Claim, ReviewAnswer};
+use turnstone_store::{Claim, Delegated, ReviewAnswer};
 
 /// Messages recalled on resume beyond the window: an answer with the most calls a provider may send fits in.
 const RECALLED: u32 = 160;
@@ -75,6 +77,14 @@ pub struct Turn {
     pub short_circuit: Option<ShortCircuit>,
     /// What the turn sees and changes of the agent's state, once it has looked.
     pub buffer: Option<Buffer>,
+    /// How many agents stand above this one.
+    pub depth: i64,
+    /// What other agents do for calls of the current turn, or did, as it was when the job was claimed.
+    pub delegations: Vec<Delegated>,
+    /// The agents that this one may ask, once they are looked up.
+    pub deputies: Option<Arc<BTreeMap<String, Deputy>>>,
+    /// The current turn's own id, once INIT is done.
+    pub interaction_id: String,
     /// What RESOL left, once it is known in this process.
     pub resolved: Option<Arc<ResolBody>>,
     /// The tools that RESOL found, once they are found in this process.
@@ -123,6 +133,10 @@ impl Turn {
             again: Vec::new(),
             reviews: Vec::new(),
             buffer: None,
+            depth: side.depth,
+            delegations: Vec::new(),
+            deputies: None,
+            interaction_id: begun(&side.checkpoints),
             resolved: None,
             bindings: None,
             inferred: None,
@@ -153,6 +167,7 @@ impl Turn {
             }
         }
         self.reviews = recall.reviews;
+        self.delegations = recall.delegations;
         self.take_journal(recall.tool_calls);
         Ok(())
     }
@@ -361,5 +376,18 @@ impl Turn {
         self.buffer = None;
         self.recalled_calls.clear();
         self.reviews.clear();
+        self.delegations.clear();
     }
+
+    /// The agent that a name stands for, when it stands for one.
+    #[must_use]
+    pub fn deputy(&self, name: &str) -> Option<&Deputy> {
+        self.deputies.as_ref()?.get(name)
+    }
+}
+
+/// The id of the turn that these checkpoints are of.
+fn begun(checkpoints: &[Checkpoint]) -> String {
+    let id = checkpoints.first().and_then(|done| done.body.get("interaction_id")?.as_str());
+    id.unwrap_or_default().to_owned()
 }

@@ -5,6 +5,7 @@ use super::escalation;
 use super::state::Turn;
 use super::stop::{Stop, budget_exceeded};
 use crate::model::FinishReason;
+use crate::phases::exec;
 use crate::phases::infer::{self, InferBody};
 use serde_json::{Map, Value};
 use turnstone_domain::agent::OutputFormat;
@@ -38,6 +39,9 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
         granted,
         model_used: turn.position.model_used.clone(),
     };
+    if let Some(answer) = exec::handed_over(turn) {
+        return Ok(Verdict::Complete(answer));
+    }
     if asked_for_tools && !turn.agent.chain.continue_on_tool_use {
         // The document wants each turn that asks for tools to be the last (OSSA §4).
         return Ok(Verdict::Complete(text_of(turn).into()));

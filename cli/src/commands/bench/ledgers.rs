@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, watch};
 use turnstone_domain::budget::Budget;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
-use turnstone_domain::{EventName, JobId, Lease, Settlement, Timestamp, TurnWrite};
+use turnstone_domain::{AgentDefinition, EventName, JobId, Lease, Settlement, Timestamp, TurnWrite};
 use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 
 /// What was asked of a ledger.
@@ -153,6 +153,10 @@ impl Ledger for Counted {
         self.inner.state(scope, now).await
     }
 
+    async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
+        self.inner.agents(names).await
+    }
+
     async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {
         self.tally.called();
         self.inner.recall(job, turn, window, whole).await
@@ -273,6 +277,10 @@ impl Ledger for Naive {
 
     async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
         self.inner.state(scope, now).await
+    }
+
+    async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
+        self.inner.agents(names).await
     }
 
     async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {

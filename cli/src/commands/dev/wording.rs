@@ -155,6 +155,11 @@ fn of_job(name: EventName, data: &Fields<'_>) -> Words {
 }
 
 fn parked(data: &Fields<'_>) -> Words {
+    if data.has("children") {
+        let happened =
+            format!("parked until {} agents have answered; no slot is held", data.text("children"));
+        return Words::new("job", happened, Tone::Plain, "other agents work");
+    }
     let running = format!("waits for an answer: turnstone review approve {}", data.text("review_id"));
     let happened = format!("parked until {} answers; no slot is held", data.text("reviewer"));
     Words::new("job", happened, Tone::Warning, &running)
@@ -252,6 +257,20 @@ fn of_step(name: EventName, data: &Fields<'_>) -> Words {
             let what =
                 format!("{}: {}; a value stands for the result", data.text("code"), data.text("message"));
             Words::new("error", what, T::Warning, "is settled")
+        }
+        E::DelegationStarted => {
+            let what = match data.text("role").as_str() {
+                "child" => format!("works for job {} (depth {})", data.text("job_id"), data.text("depth")),
+                _ => format!("is asked ({}): engagement {}", data.text("mode"), data.text("engagement_id")),
+            };
+            Words::new(&data.text("agent_id"), what, T::Plain, "other agents work")
+        }
+        E::DelegationCompleted => {
+            let status = data.text("status");
+            let tone = if status == "success" { T::Good } else { T::Warning };
+            let what =
+                format!("{status} in {}, {} tokens", data.duration("duration_ms"), data.text("tokens_used"));
+            Words::new(&data.text("agent_id"), what, tone, "waits for a worker")
         }
         E::ReviewOpened => {
             let what =

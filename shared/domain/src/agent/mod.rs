@@ -1,6 +1,7 @@
 //! What an agent is, whatever format it was written in: the one model behind OpenAgentSpec documents, OSSA manifests
 //! and the `ext_agent_*` fields of a job.
 
+pub mod delegation;
 pub mod errors;
 pub mod identity;
 mod live;
@@ -16,6 +17,7 @@ pub use session::{Isolation, StateMode, StateOptions};
 pub use tools::{Endpoint, Reached, ToolAuth, ToolOrigin, Toolset};
 
 use crate::error::{FailureKind, JobError};
+use delegation::{Delegate, Target};
 use errors::{CapabilityErrors, ErrorPolicy, TurnChain};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -142,6 +144,9 @@ pub struct Capability {
     /// How a manifest says that it is reached; `None` is by its name in the server's registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ToolOrigin>,
+    /// Whether it is a tool or an agent.
+    #[serde(default)]
+    pub target: Target,
 }
 
 impl Capability {
@@ -161,6 +166,19 @@ impl Capability {
             parallel: false,
             errors: CapabilityErrors::default(),
             origin: None,
+            target: Target::Named,
+        }
+    }
+}
+
+impl Capability {
+    /// The terms on which an agent is asked, when this is one. `is_tool` says whether a tool has the name.
+    #[must_use]
+    pub fn delegate(&self, is_tool: bool) -> Option<Delegate> {
+        match &self.target {
+            Target::Agent(delegate) => Some(delegate.clone()),
+            Target::Named if is_tool => None,
+            Target::Named => Some(Delegate::named(self.name.clone())),
         }
     }
 

@@ -7,6 +7,7 @@ use crate::problem::Problems;
 use crate::shape::{Shape, check};
 use crate::tree::{Entry, Node};
 use crate::{expression, suggest};
+use turnstone_domain::agent::delegation::{Delegate, Target};
 use turnstone_domain::agent::{Capability, Restriction};
 
 /// Reads the capabilities in document order.
@@ -15,7 +16,7 @@ pub(super) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
     let own: Vec<&str> = entries.iter().map(|entry| Reference::parse(&entry.key).name()).collect();
     let mut capabilities = Vec::with_capacity(entries.len());
     for entry in entries {
-        resolve(entry, names, problems);
+        resolve(root, entry, names, problems);
         let what = format!("capabilities.{}", entry.key);
         if !entry.value.is_null() {
             check(&entry.value, &Shape::Object(&CAPABILITY), &what, "OAS-15", problems);
@@ -28,41 +29,64 @@ pub(super) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
             collect_results: flag("collect_results"),
             user_identity: flag("user_identity"),
             static_identity: entry.value.get("static_identity").and_then(Node::text).map(str::to_owned),
-            ..Capability::named(entry.key.clone())
+            target: target(&entry.key),
+            ..Capability::named(called(&entry.key, &own))
         });
     }
     capabilities
 }
 
-/// Checks that the key refers to a tool. A name that is both a tool and an agent means the tool (OAS-12).
-fn resolve(entry: &Entry, names: Option<&Names<'_>>, problems: &mut Problems) {
+/// What a capability is called: an agent by its name alone, unless something else has that name too (agents brief §1.5).
+fn called(key: &str, own: &[&str]) -> String {
+    let reference = Reference::parse(key);
+    match reference {
+        Reference::Local(name) if own.iter().filter(|other| **other == name).count() == 1 => name.to_owned(),
+        _ => key.to_owned(),
+    }
+}
+
+/// Whether a capability is an agent for sure (OAS-13); a bare name means the tool, where there is one (OAS-12).
+fn target(key: &str) -> Target {
+    match Reference::parse(key) {
+        Reference::Local(name) => Target::Agent(Delegate::named(name)),
+        Reference::Bare(_) | Reference::Remote(_) => Target::Named,
+    }
+}
+
+/// Checks that the key refers to a tool or an agent of this server.
+fn resolve(root: &Node, entry: &Entry, names: Option<&Names<'_>>, problems: &mut Problems) {
     let key = crate::shape::shortened(&entry.key);
     let reference = Reference::parse(&entry.key);
-    if let Err((rule, message)) = name::check(reference.name()) {
+    let name = reference.name();
+    if let Err((rule, message)) = name::check(name) {
         problems.error(entry.at, rule, format!("`capabilities.{key}`: {message}"));
         return;
     }
-    let delegation = "delegation is not in this version; use tools only";
+    let own = root.get("name").and_then(Node::text) == Some(name);
+    let known = |list: &[&str]| list.contains(&name);
     match (reference, names) {
         (Reference::Remote(_), _) => {
-            problems.error(
-                entry.at,
-                "OAS-11",
-                format!("`{key}` is an agent on another server, and {delegation}"),
-            );
+            let message =
+                format!("`{key}` is an agent on another server, and those cannot be asked in this version");
+            problems.error(entry.at, "OAS-11", message);
         }
-        (Reference::Local(_), _) => {
-            problems.error(entry.at, "OAS-10", format!("`{key}` is an agent, and {delegation}"));
+        (Reference::Bare(_), Some(names)) if names.may_have_tool(name) => {}
+        (_, _) if own => {
+            let message = format!("`{key}` may ask itself; only the delegation depth ends that");
+            problems.warning(entry.at, "OAS-A18", message);
         }
-        (Reference::Bare(_), None) => {}
-        (Reference::Bare(name), Some(names)) if names.may_have_tool(name) => {}
-        (Reference::Bare(name), Some(names)) if names.agents.contains(&name) => {
-            problems.error(entry.at, "OAS-09", format!("`{key}` is an agent, and {delegation}"));
+        (_, None) => {}
+        (_, Some(names)) if known(names.agents) => {}
+        (Reference::Local(_), Some(names)) => {
+            let hint = suggest::hint(name, names.agents.iter().copied());
+            let message = format!("there is no agent `{name}` on this server{hint}; register it first");
+            problems.error(entry.at, "OAS-10", message);
         }
-        (Reference::Bare(name), Some(names)) => {
-            let hint = suggest::hint(name, names.tools.iter().copied());
+        (Reference::Bare(_), Some(names)) => {
+            let hint = suggest::hint(name, names.tools.iter().chain(names.agents).copied());
             let message = format!(
-                "there is no tool `{key}` on this server{hint}; add it to the tool registry, or remove it here"
+                "there is no tool or agent `{key}` on this server{hint}; add it to the tool registry, register the agent, or \
+                 remove it here"
             );
             problems.error(entry.at, "OAS-21", message);
         }

@@ -37,7 +37,7 @@ pub(super) fn limits(root: &Node, problems: &mut Problems) -> Limits {
         ),
         token_budget: tokens,
         model_timeout_ms: timeout.map(milliseconds),
-        ..Limits::default()
+        max_delegation_depth: super::collaboration::max_depth(root),
     }
 }
 

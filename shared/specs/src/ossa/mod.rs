@@ -4,6 +4,7 @@
 //! as `constraints.max_turns`. Fields that this version does not run are accepted silently when ignoring them is
 //! harmless, with a warning when somebody may rely on them, and refused when the agent would do something else.
 
+mod collaboration;
 mod errors;
 mod form;
 mod identity;
@@ -33,7 +34,8 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
     let text =
         |path: &[&str]| root.at_path(path).and_then(Node::text).unwrap_or_default().trim_end().to_owned();
     let limits = limits::limits(root, problems);
-    let tools = tools::read(root, names, problems);
+    let mut tools = tools::read(root, names, problems);
+    collaboration::read(root, names, &mut tools.capabilities, problems);
     AgentDefinition {
         name: text(&["metadata", "name"]),
         format: AgentFormat::Ossa,

@@ -65,7 +65,8 @@ fn check_tool(tool: &Node, problems: &mut Problems) {
         problems.error(tool.at, RULE, "a tool needs a `type`, for example `type: http`");
     }
     if tool.at_path(&["source", "type"]).and_then(Node::text) == Some("delegation") {
-        let message = "this tool is another agent, and delegation is not in this version; use tools only";
+        let message =
+            "this tool is another agent; name it in `spec.collaboration.delegation.allowed_agents` instead";
         problems.error(tool.at, "OAS-10", message);
     }
     reach::refuse_literal_secrets(tool, problems);
@@ -139,7 +140,9 @@ fn check_name(at: Place, name: &str, reached: &Reached, names: Option<&Names<'_>
         problems.error(
             at,
             "OAS-10",
-            format!("`{show}` is an agent, and delegation is not in this version; use tools only"),
+            format!(
+                "`{show}` is an agent; name it in `spec.collaboration.delegation.allowed_agents` instead"
+            ),
         );
         return;
     }
@@ -172,7 +175,9 @@ fn check_name(at: Place, name: &str, reached: &Reached, names: Option<&Names<'_>
         problems.error(
             at,
             "OAS-09",
-            format!("`{show}` is an agent, and delegation is not in this version; use tools only"),
+            format!(
+                "`{show}` is an agent; name it in `spec.collaboration.delegation.allowed_agents` instead"
+            ),
         );
         return;
     }

@@ -19,7 +19,6 @@ pub(super) fn report(root: &Node, problems: &mut Problems) {
         }
     }
     report_words(spec, problems);
-    report_delegation(spec, problems);
 }
 
 /// Whether a section of `safety` only says that a person may be asked: errors are handed to one.
@@ -39,32 +38,6 @@ fn report_words(spec: &Node, problems: &mut Problems) {
     if let Some(node) = strategy.filter(|node| node.text() == Some("importance_weighted")) {
         let message = "`spec.state.context_window.strategy: importance_weighted` is run as `sliding_window` in this version";
         problems.warning(node.at, "OSSA-state", message);
-    }
-    if let Some(node) = spec.at_path(&["reliability", "failover"]).filter(|node| is_on(node)) {
-        problems.warning(
-            node.at,
-            "OSSA-reliability",
-            "`spec.reliability.failover` to other agents has no effect in this version",
-        );
-    }
-}
-
-/// An agent that counts on other agents would do another job without them.
-fn report_delegation(spec: &Node, problems: &mut Problems) {
-    let leads = |node: &Node| matches!(node.get("role").and_then(Node::text), Some("orchestrator" | "both"));
-    let part = |key: &str| spec.at_path(&["collaboration", key]);
-    let asked = [
-        ("collaboration.handoffs", part("handoffs").filter(|node| !is_off(node))),
-        ("collaboration.delegation", part("delegation").filter(|node| is_on(node))),
-        ("collaboration.orchestration", part("orchestration").filter(|node| leads(node))),
-        ("delegation", spec.get("delegation").filter(|node| is_on(node))),
-    ];
-    for (key, node) in asked {
-        if let Some(node) = node {
-            let message =
-                format!("`spec.{key}`: delegation is not in this version; remove it and use tools only");
-            problems.error(node.at, "OSSA-collaboration", message);
-        }
     }
 }
 
@@ -100,9 +73,4 @@ fn is_off(node: &Node) -> bool {
         }
         _ => false,
     }
-}
-
-/// For sections that are off unless they say otherwise.
-fn is_on(node: &Node) -> bool {
-    node.get("enabled").and_then(Node::flag) == Some(true)
 }

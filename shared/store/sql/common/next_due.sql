@@ -21,4 +21,6 @@ FROM (SELECT min(run_at) AS due FROM jobs WHERE state IN ('scheduled', 'retryabl
       UNION ALL
       SELECT min(deadline_at) FROM reviews WHERE state = 'open'
       UNION ALL
+      SELECT min(deadline_at) FROM delegations WHERE state = 'open'
+      UNION ALL
       SELECT min(next_run_at) FROM crons WHERE next_run_at IS NOT NULL) AS dues

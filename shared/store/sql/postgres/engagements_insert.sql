@@ -1,3 +1,3 @@
 -- New engagements. Differs from SQLite: an array per column.
-INSERT INTO engagements (seq, id, agent_name, digest, user_id, user_email, started_at, budget_seq, events)
-SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)
+INSERT INTO engagements (seq, id, agent_name, digest, user_id, user_email, started_at, budget_seq, events, depth, parent_seq)
+SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)

@@ -33,5 +33,6 @@ WITH
     of_branches AS (DELETE FROM branches),
     of_state_scopes AS (DELETE FROM state_scopes),
     of_state_keys AS (DELETE FROM state_keys),
-    of_breakers AS (DELETE FROM breakers)
+    of_breakers AS (DELETE FROM breakers),
+    of_delegations AS (DELETE FROM delegations)
 SELECT 1 AS done

@@ -32,3 +32,4 @@ DELETE FROM state_scopes;
 DELETE FROM state_keys;
 DELETE FROM branches;
 DELETE FROM breakers;
+DELETE FROM delegations;

@@ -21,6 +21,7 @@ const CLEAR: &[(&str, &str)] = &[
     ("cron_runs", "id tenant name outcome job_id"),
     ("crons", "tenant name expression timezone overlap_policy missed_policy description last_job_id"),
     ("data_keys", "*"),
+    ("delegations", "*"),
     ("deliveries", "id webhook_id event_id event state error"),
     ("engagements", "id agent_name digest user_id user_email"),
     ("event_marks", "*"),

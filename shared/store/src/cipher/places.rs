@@ -80,6 +80,7 @@ written! {
 }
 
 found! {
+    AGENTS_BY_NAME: "agent_definitions"[Text digest] { definition }
     AGENTS_LISTED: "agents"[Text name] { source }
     AGENTS_LISTED: "agent_definitions"[Text digest] { definition }
     CHECKPOINTS_LISTED: "checkpoints"[Int job_seq, Int turn, Int phase] { body }
@@ -90,6 +91,8 @@ found! {
     CRONS_DUE: "crons"[Text tenant, Text name] { template, last_error }
     CRONS_LISTED: "crons"[Text tenant, Text name] { template, last_error }
     DEFINITION_BY_DIGEST: "agent_definitions"[Text digest] { definition }
+    DELEGATIONS_OF_TURN: "job_errors"[Int job_seq, Int attempt, Int at] { error }
+    DELEGATIONS_OF_TURN: "job_results"[Int job_seq] { result }
     DELIVERIES_DUE: "deliveries"[Text id] { body }
     DELIVERIES_LISTED: "deliveries"[Text id] { body }
     DIRECTIVES_BY_JOB: "job_envelopes"[Int job_seq] { meta }

@@ -8,7 +8,7 @@ use super::rows;
 use super::session::{Args, Reader};
 use super::statement::decode_all;
 use super::writer::{Answer, Asked, Request, Work};
-use super::{Engine, views};
+use super::{Engine, delegations, views};
 use crate::{
     CancelOutcome, Claim, ClaimRequest, Decision, DecisionOutcome, Duty, Intake, Ledger, LedgerError,
     NewAgent, Pushed, Recall, Standing, StoreError, Term, Upkeep, WorkerBeat, sql,
@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
-use turnstone_domain::{JobId, Lease, NewJob, ReviewId, Settlement, Timestamp, TurnWrite};
+use turnstone_domain::{AgentDefinition, JobId, Lease, NewJob, ReviewId, Settlement, Timestamp, TurnWrite};
 
 impl<R: Reader> Engine<R> {
     pub(super) async fn ask<T>(
@@ -195,6 +195,10 @@ impl<R: Reader> Ledger for Engine<R> {
 
     async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
         views::state(&self.readers, scope, now).await
+    }
+
+    async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
+        delegations::agents(&self.readers, names).await
     }
 
     async fn recall(

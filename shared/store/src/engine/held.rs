@@ -7,6 +7,7 @@
 use super::rows::{EngagementRow, JobRow};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use turnstone_domain::budget::Budget;
 
 /// More jobs than this are not kept; workers that hold more leases read again.
 const KEPT: usize = 65_536;
@@ -24,13 +25,27 @@ pub(super) type Learnt = (String, Option<Known>);
 /// By the token of the lease.
 #[derive(Default)]
 pub(super) struct Held {
-    jobs: Mutex<HashMap<String, Known>>,
+    jobs: Mutex<Table>,
+}
+
+/// What is known. Jobs of one tree share a budget: the newest of what is known of it stands for all of them.
+#[derive(Default)]
+struct Table {
+    jobs: HashMap<String, Known>,
+    budgets: HashMap<i64, Budget>,
 }
 
 impl Held {
     /// The job of this lease, if it is known.
     pub(super) fn get(&self, token: &str) -> Option<Known> {
-        self.table().get(token).cloned()
+        let table = self.table();
+        let mut known = table.jobs.get(token).cloned()?;
+        if let Some(row) = &mut known.engagement
+            && let Some(budget) = table.budgets.get(&row.budget_seq)
+        {
+            row.budget = *budget;
+        }
+        Some(known)
     }
 
     /// Takes over what a transaction that is committed did.
@@ -38,21 +53,26 @@ impl Held {
         let mut table = self.table();
         for (token, known) in learnt {
             match known {
-                Some(known) => drop(table.insert(token, known)),
-                None => drop(table.remove(&token)),
+                Some(known) => {
+                    if let Some(row) = known.engagement.as_ref().filter(|row| row.shares_budget()) {
+                        table.budgets.insert(row.budget_seq, row.budget);
+                    }
+                    table.jobs.insert(token, known);
+                }
+                None => drop(table.jobs.remove(&token)),
             }
         }
-        if table.len() > KEPT {
-            table.clear();
+        if table.jobs.len() > KEPT || table.budgets.len() > KEPT {
+            *table = Table::default();
         }
     }
 
     /// Forgets everything.
     pub(super) fn forget(&self) {
-        self.table().clear();
+        *self.table() = Table::default();
     }
 
-    fn table(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+    fn table(&self) -> MutexGuard<'_, Table> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod columns;
 mod control;
 mod crons;
 mod definitions;
+mod delegations;
 mod feed;
 mod held;
 mod limit_name;
@@ -82,7 +83,8 @@ pub(crate) fn start<R: Reader, S: Session>(
         webhooks: Arc::clone(&engine) as _,
         tenants: Arc::clone(&engine) as _,
         control: Arc::clone(&engine) as _,
-        breakers: engine,
+        breakers: Arc::clone(&engine) as _,
+        delegations: engine,
         limits,
         doorbell,
     }

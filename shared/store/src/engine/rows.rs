@@ -279,12 +279,23 @@ pub(super) struct EngagementRow {
     pub budget_seq: i64,
     pub events: i64,
     pub messages: i64,
+    /// 0 for one that is nobody's child.
+    pub depth: i64,
+    /// The job that it works for.
+    pub parent_seq: Option<i64>,
+    /// Engagements that ever worked for it.
+    pub children: i64,
     pub budget: Budget,
     /// Events and messages as they were when the row was read: who changes the row changes one of them.
     pub read: (i64, i64),
 }
 
 impl EngagementRow {
+    /// Whether other engagements spend from the same budget, or may.
+    pub(super) fn shares_budget(&self) -> bool {
+        self.parent_seq.is_some() || self.children > 0
+    }
+
     pub(super) fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
         Ok(Self {
             seq: get(row, "seq")?,
@@ -299,6 +310,9 @@ impl EngagementRow {
             budget_seq: get(row, "budget_seq")?,
             events: get(row, "events")?,
             messages: get(row, "messages")?,
+            depth: get(row, "depth")?,
+            parent_seq: maybe(row, "parent_seq")?,
+            children: get(row, "children")?,
             read: (get(row, "events")?, get(row, "messages")?),
             budget: Budget {
                 limit: maybe(row, "token_limit")?,

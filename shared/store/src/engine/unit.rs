@@ -4,6 +4,7 @@
 //! PostgreSQL row by row. So what was read stays true until it is written.
 
 use super::held::{Known, Learnt};
+use super::ops::delegations::{self, Family, Kin};
 use super::ops::session_state::States;
 use super::ops::workflows::Ended;
 use super::rows::{EngagementRow, JobRow};
@@ -17,7 +18,9 @@ use turnstone_domain::budget::Budget;
 use turnstone_domain::message::Message;
 use turnstone_domain::review::NewReview;
 use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome};
-use turnstone_domain::{Checkpoint, EventName, JobError, JobId, JobState, NewEvent, RawJson, Timestamp};
+use turnstone_domain::{
+    Checkpoint, EventName, JobError, JobId, JobState, NewChild, NewEvent, RawJson, Timestamp,
+};
 
 // Rows as the bulk statements of the same names take them: the order is theirs.
 type CheckpointInsert = (i64, i64, i64, i64, String, i64, i64, i64, Timestamp);
@@ -72,6 +75,10 @@ pub(super) struct Unit {
     pub(super) rings: Vec<Ring>,
     /// Steps of workflows that have ended.
     pub(super) ended: Vec<Ended>,
+    /// Agent jobs that have ended and work for others, or had others work for them.
+    pub(super) kin: Vec<Kin>,
+    /// Jobs that wait for others, who are to be enqueued.
+    pub(super) families: Vec<Family>,
     /// What units that were absorbed knew.
     told: Vec<Learnt>,
     /// Queues whose jobs are active no longer: another may start in their place.
@@ -134,6 +141,7 @@ impl Unit {
         self.told.append(&mut flushed.learnt());
         self.rings.append(&mut flushed.rings);
         self.ended.append(&mut flushed.ended);
+        self.kin.append(&mut flushed.kin);
         self.left.append(&mut flushed.left);
     }
 
@@ -257,6 +265,10 @@ impl Unit {
     ) -> Result<(), StoreError> {
         let turn =
             self.job(job_seq).and_then(|job| job.position.as_ref()).map_or(0, |position| position.turn);
+        if let Some(told) = delegations::before_the_end(self, job_seq, name, at) {
+            // A stream says nothing after the end of its job.
+            self.event(job_seq, &NewEvent { turn, ..told })?;
+        }
         self.event(job_seq, &NewEvent { name, turn, data, at })
     }
 
@@ -380,6 +392,12 @@ impl Unit {
         Ok(())
     }
 
+    /// A job that was just parked waits for these.
+    pub(super) fn wait_for(&mut self, job_seq: i64, children: &[NewChild], at: Timestamp) {
+        let Some(job) = self.job(job_seq).map(|job| job.id.clone()) else { return };
+        self.families.push(Family { job, children: children.to_vec(), at });
+    }
+
     /// Stores a job's result.
     pub(super) fn result(&mut self, job_seq: i64, result: &RawJson) {
         self.results.push((job_seq, result.as_str().to_owned()));
@@ -417,6 +435,7 @@ impl Unit {
             if job.moved {
                 moved.push(job.changes()?);
                 self.ended.extend(ended(job));
+                self.kin.extend(Kin::of(job, self.engagement_of(job.seq)));
                 if job.read_state == JobState::Active && job.state != JobState::Active {
                     self.left.insert(job.queue.clone());
                     // A limit of its key, or of its tenant, may let another one start.

@@ -5,7 +5,7 @@ use super::ops::claim::ReadyQueue;
 use super::rows::{self, EngagementRow, Inconsistency, JobRow, get, json, time};
 use super::session::{Arg, Args, Reader};
 use super::statement::decode_all;
-use super::{Engine, remote};
+use super::{Engine, delegations, remote};
 use crate::sql::{self, Text};
 use crate::{
     AgentRecord, CheckpointRow, EventFilter, HourlyCount, JobFilter, JobKind, JobOrder, Page, Recall,
@@ -445,5 +445,6 @@ pub(super) async fn recall<R: Reader>(
             reason: review.reason,
         })
         .collect();
-    Ok(Recall { messages, input, tool_calls, reviews })
+    let delegations = delegations::of_turn(readers, job, turn).await?;
+    Ok(Recall { messages, input, tool_calls, reviews, delegations })
 }

@@ -12,8 +12,9 @@ use super::held::{Held, Learnt};
 use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{
-    agents, breakers, cancel, claim, control, crons, decide, leader, leases, operate, prune, push, queues,
-    remote, schemas, statistics, tenants, time_out, turns, upkeep, webhooks, workers, workflows,
+    agents, breakers, cancel, claim, control, crons, decide, delegations, leader, leases, operate, prune,
+    push, queues, remote, schemas, statistics, tenants, time_out, turns, upkeep, webhooks, workers,
+    workflows,
 };
 use super::rows::JobRow;
 use super::session::{CommitError, Session};
@@ -127,6 +128,30 @@ struct Outcome {
     done: Vec<Done>,
     rings: Vec<Ring>,
     learnt: Vec<Learnt>,
+}
+
+/// What the units of a transaction leave to be done: in it, or after it.
+#[derive(Default)]
+struct Yielded {
+    rings: Vec<Ring>,
+    learnt: Vec<Learnt>,
+    ended: Vec<workflows::Ended>,
+    kin: Vec<delegations::Kin>,
+    left: BTreeSet<String>,
+}
+
+impl Yielded {
+    fn take(&mut self, mut unit: Unit) {
+        self.rings.append(&mut unit.rings);
+        self.learnt.append(&mut unit.learnt());
+        self.ended.append(&mut unit.ended);
+        self.kin.append(&mut unit.kin);
+        self.left.append(&mut unit.left);
+    }
+
+    fn is_settled(&self) -> bool {
+        self.ended.is_empty() && self.kin.is_empty()
+    }
 }
 
 /// Why a batch was not committed.
@@ -255,9 +280,8 @@ impl<S: Session> Writer<S> {
     }
 
     async fn apply(&mut self, batch: &[Asked], trusting: bool) -> Result<Outcome, StoreError> {
-        let (mut rings, mut learnt, mut ended) = (Vec::new(), Vec::new(), Vec::new());
+        let mut yielded = Yielded::default();
         let (mut steps, mut pushes, mut reports) = (Vec::new(), Vec::new(), Vec::new());
-        let mut left = BTreeSet::new();
         for asked in batch {
             match &asked.work {
                 Work::Turn(step, _) => steps.push(&**step),
@@ -273,30 +297,21 @@ impl<S: Session> Writer<S> {
             let known = trusting.then_some(&*self.held);
             turns::apply(&mut self.session, &mut unit, &steps, known).await?
         };
-        rings.append(&mut unit.rings);
-        learnt.append(&mut unit.learnt());
-        ended.append(&mut unit.ended);
-        left.append(&mut unit.left);
+        yielded.take(unit);
         let mut unit = Unit::default();
         let pushed = if pushes.is_empty() {
             Vec::new()
         } else {
             push::apply(&mut self.session, &mut unit, &pushes).await?
         };
-        rings.append(&mut unit.rings);
-        learnt.append(&mut unit.learnt());
-        ended.append(&mut unit.ended);
-        left.append(&mut unit.left);
+        yielded.take(unit);
         let mut unit = Unit::default();
         let reported = if reports.is_empty() {
             Vec::new()
         } else {
             remote::report(&mut self.session, &mut unit, &reports).await?
         };
-        rings.append(&mut unit.rings);
-        learnt.append(&mut unit.learnt());
-        ended.append(&mut unit.ended);
-        left.append(&mut unit.left);
+        yielded.take(unit);
         let (mut stepped, mut pushed) = (stepped.into_iter(), pushed.into_iter());
         let mut reported = reported.into_iter();
         let mut done = Vec::with_capacity(batch.len());
@@ -309,10 +324,7 @@ impl<S: Session> Writer<S> {
                 Work::Other(request, _) => {
                     let mut unit = Unit::default();
                     let answer = self.other(&mut unit, request).await?;
-                    rings.append(&mut unit.rings);
-                    learnt.append(&mut unit.learnt());
-                    ended.append(&mut unit.ended);
-                    left.append(&mut unit.left);
+                    yielded.take(unit);
                     Done::Other(match answer {
                         Answer::Refused(error) => Err(error),
                         answer => Ok(answer),
@@ -320,15 +332,19 @@ impl<S: Session> Writer<S> {
                 }
             });
         }
-        // What is enqueued may replace a step of another workflow.
-        while !ended.is_empty() {
+        // What is enqueued may replace a step of another workflow; what is cancelled may have children of its own.
+        while !yielded.is_settled() {
             let mut unit = Unit::default();
-            workflows::advance(&mut self.session, &mut unit, std::mem::take(&mut ended)).await?;
-            rings.append(&mut unit.rings);
-            learnt.append(&mut unit.learnt());
-            ended.append(&mut unit.ended);
-            left.append(&mut unit.left);
+            let (ended, kin) = (std::mem::take(&mut yielded.ended), std::mem::take(&mut yielded.kin));
+            delegations::advance(&mut self.session, &mut unit, kin).await?;
+            yielded.take(unit);
+            if !ended.is_empty() {
+                let mut unit = Unit::default();
+                workflows::advance(&mut self.session, &mut unit, ended).await?;
+                yielded.take(unit);
+            }
         }
+        let Yielded { mut rings, learnt, left, .. } = yielded;
         if self.limited.any_of(&left) {
             rings.push(Ring::Available);
         }
@@ -419,7 +435,10 @@ async fn perform<S: Session>(
         Duty::ReapExpired => upkeep::reap(session, unit, now, limit).await,
         Duty::ExpireJobs => upkeep::expire_jobs(session, unit, now, limit).await,
         Duty::ExpireReviews => upkeep::expire_reviews(session, unit, now, limit).await,
-        Duty::TimeOutJobs => time_out::apply(session, unit, now, limit).await,
+        Duty::TimeOutJobs => {
+            let late = delegations::time_out(session, unit, now, limit).await?;
+            Ok(late + time_out::apply(session, unit, now, limit.saturating_sub(late)).await?)
+        }
         Duty::Prune { before } => prune::apply(session, before, now, limit).await,
         Duty::FoldStatistics { until } => statistics::fold(session, until, limit).await,
     }

@@ -8,12 +8,15 @@
 mod again;
 mod batch;
 mod call;
+mod delegate;
+pub mod deputies;
 mod remedy;
 mod restriction;
 pub mod state_call;
 mod tell;
 
 pub use again::again;
+pub use delegate::handed_over;
 
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
@@ -42,6 +45,7 @@ pub struct ExecBody {
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     let asked = turn.conversation.answer().map(|answer| answer.tool_calls.clone()).unwrap_or_default();
     let body = ExecBody { calls: asked.iter().map(|call| call.call_id.clone()).collect() };
+    let all = asked.clone();
     let mut open: Vec<_> = asked.into_iter().enumerate().collect();
     let parallel = open.len() > 1 && open.len() <= MAX_CALLS && batch::may_be_parallel(turn, &open);
     open.retain(|(_, asked)| !turn.conversation.has_outcome(&asked.call_id));
@@ -51,6 +55,8 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
         for (position, asked) in open {
             if state_call::is_one(&turn.agent, &asked.name) {
                 state_call::run(turn, position, asked, position < MAX_CALLS).await?;
+            } else if delegate::is_one(turn, &asked) {
+                delegate::run(turn, position, &all).await?;
             } else {
                 batch::run(turn, vec![(position, asked)], MAX_CALLS, draining).await?;
             }

@@ -133,7 +133,8 @@ pub fn may_resend(turn: &mut Turn, call: &Call, sends: i64) -> Result<bool, Stop
     Err(park(turn, call, ReviewKind::UnknownOutcome, "operator", question))
 }
 
-fn park(turn: &Turn, call: &Call, kind: ReviewKind, reviewer: &str, question: Value) -> Stop {
+/// Parks the job until somebody has answered.
+pub fn park(turn: &Turn, call: &Call, kind: ReviewKind, reviewer: &str, question: Value) -> Stop {
     Stop::Park(Box::new(Wait::Review(NewReview {
         id: ReviewId(turn.deps.ids.next()),
         turn: turn.position.turn,

@@ -41,7 +41,7 @@ fn inputs(turn: &Turn) -> Result<Vec<Message>, JobError> {
         Some(results) => input::with_results(sent, results),
     };
     let metadata = Metadata {
-        source: Source::Api,
+        source: if turn.depth > 0 { Source::Delegation } else { Source::Api },
         original_format: original_format.to_owned(),
         normalized_at: turn.deps.clock.now(),
     };

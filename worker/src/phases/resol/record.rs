@@ -52,4 +52,9 @@ pub enum ToolSource {
         /// Its name there.
         handler: String,
     },
+    /// Another agent.
+    Delegation {
+        /// Its name.
+        agent_id: String,
+    },
 }

@@ -4,13 +4,13 @@ use super::super::rows::JobRow;
 use super::super::session::Session;
 use super::super::statement::read_by;
 use super::super::unit::Unit;
-use super::decide;
+use super::{decide, delegations};
 use crate::{CancelOutcome, Ring, StoreError, sql};
 use serde_json::json;
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobId, JobState, Timestamp};
 
-/// Cancels a job; an active one loses its lease, and its worker is told.
+/// Cancels a job; an active one loses its lease, and its worker is told. Those who work for it end with it.
 pub(in super::super) async fn apply<S: Session>(
     session: &mut S,
     unit: &mut Unit,
@@ -18,6 +18,7 @@ pub(in super::super) async fn apply<S: Session>(
     tenant: Option<&str>,
     at: Timestamp,
 ) -> Result<CancelOutcome, StoreError> {
+    delegations::hold_family(session, id).await?;
     let Some(seq) = unit.read_job(session, id, tenant).await? else { return Ok(CancelOutcome::NotFound) };
     let previous = unit.change_job(seq)?.state;
     if previous.is_terminal() {

@@ -360,9 +360,10 @@ fn start(unit: &mut Unit, seq: i64, request: &ClaimRequest, ids: &dyn Ids) -> Re
 }
 
 /// Whether something may have been done for this job before: it was claimed before, or more is told of its engagement
-/// than that it was enqueued and is started now. Attempts alone do not say: an operator may let them begin again.
+/// than that it was enqueued, for whom, and is started now. Attempts alone do not say: an operator may let them begin again.
 fn has_past(unit: &Unit, job: &JobRow) -> bool {
-    job.attempt > 1 || unit.engagement_of(job.seq).is_some_and(|row| row.events > 2)
+    job.attempt > 1
+        || unit.engagement_of(job.seq).is_some_and(|row| row.events > 2 + i64::from(row.parent_seq.is_some()))
 }
 
 fn claimed(
@@ -380,6 +381,7 @@ fn claimed(
         position: job.position.clone().unwrap_or_default(),
         checkpoints,
         budget: unit.budget_of(seq),
+        depth: row.depth,
         has_past: row.messages > 0 || has_past(unit, job),
     });
     Some(Claim {

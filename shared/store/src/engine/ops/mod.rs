@@ -7,6 +7,7 @@ pub(super) mod claim;
 pub(super) mod control;
 pub(super) mod crons;
 pub(super) mod decide;
+pub(super) mod delegations;
 pub(super) mod leader;
 pub(super) mod leases;
 pub(super) mod operate;

@@ -15,6 +15,7 @@ const OF_JOBS: &[&Text] = &[
     &sql::PRUNE_TOOL_CALLS,
     &sql::PRUNE_TOOL_RETRIES,
     &sql::PRUNE_BRANCHES,
+    &sql::PRUNE_DELEGATIONS,
     &sql::PRUNE_REVIEWS,
     &sql::PRUNE_RESULTS,
     &sql::PRUNE_ERRORS,

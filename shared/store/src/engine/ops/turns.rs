@@ -1,10 +1,11 @@
 //! Checkpoints and settlements of many turns in one transaction, each fenced by its own lease.
 
 use super::super::held::Held;
-use super::super::rows::JobRow;
+use super::super::rows::{EngagementRow, JobRow};
 use super::super::session::Session;
 use super::super::statement::read_by;
 use super::super::unit::Unit;
+use super::delegations;
 use super::session_state;
 use crate::{LedgerError, Ring, StoreError, sql};
 use serde_json::{Value, json};
@@ -58,8 +59,34 @@ pub(in super::super) async fn apply<S: Session>(
             answer => answer,
         });
     }
+    if known.is_some() && answers.iter().zip(steps).any(|(answer, step)| is_stale(unit, answer, step)) {
+        return Err(stale());
+    }
     unit.flush(session).await?;
+    let families = std::mem::take(&mut unit.families);
+    if !families.is_empty() {
+        let mut own = Unit::default();
+        delegations::start(session, &mut own, families).await?;
+        unit.absorb(own);
+    }
     Ok(answers)
+}
+
+/// Whether a refusal may rest upon what others have given back to a budget that is shared since it was read.
+fn is_stale(unit: &Unit, answer: &Result<Budget, LedgerError>, step: &TurnStep) -> bool {
+    let shared = |seq| unit.engagement_of(seq).is_some_and(EngagementRow::shares_budget);
+    matches!(answer, Err(LedgerError::BudgetExceeded { .. }))
+        && unit.seq_of(&step.lease.job).is_some_and(shared)
+}
+
+/// What is known has to be read anew.
+fn stale() -> StoreError {
+    StoreError::Inconsistent {
+        table: "budgets",
+        column: "reserved",
+        row: "known".to_owned(),
+        message: "it has to be read before somebody is refused".to_owned(),
+    }
 }
 
 fn apply_one(unit: &mut Unit, step: &TurnStep) -> Result<Budget, LedgerError> {
@@ -180,6 +207,10 @@ pub(super) fn settle(
         Settlement::GiveWay => {
             unit.rings.push(Ring::Available);
             (EventName::JobYielded, json!({"reason": "something more urgent waits"}))
+        }
+        Settlement::Park { wait: Wait::Children(children) } => {
+            unit.wait_for(seq, children, now);
+            (EventName::JobParked, json!({"children": children.len()}))
         }
         Settlement::Yield if held => (EventName::JobYielded, json!({"reason": "paused"})),
         Settlement::Yield => {

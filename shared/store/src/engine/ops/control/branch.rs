@@ -89,6 +89,7 @@ pub(super) async fn make<S: Session>(
     pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
     unit.rings.append(&mut pushing.rings);
     unit.ended.append(&mut pushing.ended);
+    unit.kin.append(&mut pushing.kin);
     let keys = vec![(job.id.clone(),)];
     let rows = read_by(session, "read a job", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
     unit.take_in(session, rows).await?;

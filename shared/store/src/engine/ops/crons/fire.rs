@@ -178,6 +178,7 @@ async fn make<S: Session>(
 fn absorb(unit: &mut Unit, mut own: Unit) {
     unit.rings.append(&mut own.rings);
     unit.ended.append(&mut own.ended);
+    unit.kin.append(&mut own.kin);
 }
 
 /// Counts the jobs that were made and keeps the latest occurrences.

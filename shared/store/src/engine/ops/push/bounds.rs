@@ -72,7 +72,7 @@ impl Bounds {
     }
 
     /// Counts the jobs of a push that are new; refuses all of them when some do not fit. Steps of workflows that run
-    /// have been accepted with their workflow: they always fit.
+    /// have been accepted with their workflow, and agents that an agent asks for help have to come: they always fit.
     pub(super) fn admit(&mut self, entries: &[Entry<'_>], plan: &[Verdict]) -> Result<(), StoreError> {
         if self.0.is_empty() {
             return Ok(());
@@ -85,7 +85,9 @@ impl Bounds {
                 *bytes += size(&entry.job.envelope);
             }
         }
-        let is_client = entries.iter().all(|entry| entry.step.is_none());
+        let is_client = entries
+            .iter()
+            .all(|entry| entry.step.is_none() && entry.kinship.is_none_or(|kin| kin.call_id.is_none()));
         for (queue, (jobs, bytes)) in &new {
             let refused =
                 self.0.get(*queue).filter(|_| is_client).and_then(|bound| bound.refusal(*jobs, *bytes));

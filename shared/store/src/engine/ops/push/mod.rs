@@ -2,6 +2,7 @@
 
 mod attest;
 mod bounds;
+mod kinship;
 mod limits;
 mod rows;
 mod tenants;
@@ -13,10 +14,12 @@ use super::super::statement::{decode_all, read_by};
 use super::super::unit::Unit;
 use crate::{Pushed, Ring, StoreError, sql};
 use bounds::Bounds;
+use kinship::Places;
 use rows::{Rows, first_state};
 use std::collections::{BTreeSet, HashSet};
 use tenants::Allowances;
-use turnstone_domain::{JobId, JobState, NewJob, Timestamp};
+use turnstone_domain::agent::delegation::DelegationMode;
+use turnstone_domain::{CallId, JobId, JobState, NewJob, Timestamp};
 use unique::{Alike, Verdict};
 
 /// A job to be enqueued, and the step of a workflow that it is, if it is one.
@@ -24,6 +27,31 @@ use unique::{Alike, Verdict};
 pub(in super::super) struct Entry<'a> {
     pub job: &'a NewJob,
     pub step: Option<(i64, i64)>,
+    /// Where it stands in a tree of engagements, if it works for another job.
+    pub kinship: Option<&'a Kinship>,
+}
+
+/// The place of a new engagement in a tree.
+#[derive(Clone)]
+pub(in super::super) struct Kinship {
+    /// The job that it works for.
+    pub parent_seq: i64,
+    /// The same, as clients know it.
+    pub parent: JobId,
+    /// The engagement of that job.
+    pub parent_engagement_seq: i64,
+    /// Below the root.
+    pub depth: i64,
+    /// The budget that all of the tree share.
+    pub budget_seq: i64,
+    /// The call that it answers; nobody waits for one that was pushed from outside.
+    pub call_id: Option<CallId>,
+    /// The parent's turn.
+    pub turn: i64,
+    /// On which terms.
+    pub mode: DelegationMode,
+    /// The longest it may take, in milliseconds.
+    pub timeout_ms: Option<i64>,
 }
 
 /// Applies all pushes; each is taken whole or not at all, and one that is refused writes nothing.
@@ -32,12 +60,28 @@ pub(in super::super) async fn apply<S: Session>(
     unit: &mut Unit,
     pushes: &[&[NewJob]],
 ) -> Result<Vec<Result<Vec<Pushed>, StoreError>>, StoreError> {
-    let refusals = attest::refusals(session, pushes).await?;
-    let allowed = pushes.iter().zip(&refusals).filter(|(_, refused)| refused.is_none());
-    let entries: Vec<Vec<Entry<'_>>> =
-        allowed.map(|(jobs, _)| jobs.iter().map(|job| Entry { job, step: None }).collect()).collect();
-    let numbers = numbers(session, entries.iter().map(Vec::len).sum()).await?;
-    let mut taken = enqueue(session, unit, numbers, &entries).await?.into_iter();
+    let mut refusals = attest::refusals(session, pushes).await?;
+    let places = Places::find(session, pushes).await?;
+    for (refused, jobs) in refusals.iter_mut().zip(pushes) {
+        *refused = refused.take().or_else(|| places.refusal(jobs));
+    }
+    let mut allowed: Vec<&[NewJob]> = Vec::with_capacity(pushes.len());
+    for (jobs, refused) in pushes.iter().zip(&refusals) {
+        allowed.extend(refused.is_none().then_some(*jobs));
+    }
+    let taken = {
+        let entry = |job| Entry { job, step: None, kinship: places.of(job) };
+        let entries: Vec<Vec<Entry<'_>>> =
+            allowed.iter().map(|jobs| jobs.iter().map(entry).collect()).collect();
+        let numbers = numbers(session, entries.iter().map(Vec::len).sum()).await?;
+        enqueue(session, unit, numbers, &entries).await?
+    };
+    let mut told = Vec::new();
+    for (jobs, pushed) in allowed.iter().zip(&taken) {
+        told.extend(jobs.iter().zip(pushed.iter().flatten()));
+    }
+    places.tell(session, unit, &told).await?;
+    let mut taken = taken.into_iter();
     let answer = |refused: Option<StoreError>| refused.map(Err).or_else(|| taken.next());
     Ok(refusals.into_iter().filter_map(answer).collect())
 }

@@ -2,14 +2,15 @@
 
 use super::super::super::session::Session;
 use super::super::super::statement::{Writes, as_json};
-use super::Entry;
+use super::{Entry, Kinship};
 use super::{limits, unique};
 use crate::{JobKind, StoreError, sql};
 use serde_json::json;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use turnstone_domain::retry::OnExhaustion;
 use turnstone_domain::turn_write::Position;
-use turnstone_domain::{EventName, JobId, JobState, NewJob, Timestamp, digest};
+use turnstone_domain::{EventName, JobId, JobState, NewJob, RawObject, Timestamp, digest};
 
 type JobInsert = (
     i64,
@@ -37,8 +38,10 @@ type JobInsert = (
     i64,
     Option<String>,
 );
+type DelegationInsert = (i64, i64, Option<String>, i64, String, &'static str, Timestamp, Option<Timestamp>);
 type EnvelopeInsert = (i64, String, String, String, String, String, Option<String>);
-type EngagementInsert = (i64, String, String, String, String, Option<String>, i64, i64, i64);
+type EngagementInsert =
+    (i64, String, String, String, String, Option<String>, i64, i64, i64, i64, Option<i64>);
 
 /// The state in which a job begins.
 pub(super) fn first_state(job: &NewJob, run_at: Timestamp) -> JobState {
@@ -51,6 +54,15 @@ pub(super) fn first_state(job: &NewJob, run_at: Timestamp) -> JobState {
     }
 }
 
+/// What the client sent beyond what OJS knows; the depth is the one that is counted, not the one that was claimed.
+fn extra<'a>(entry: &Entry<'a>) -> Cow<'a, RawObject> {
+    let sent = &entry.job.envelope.extra;
+    let Some(kin) = entry.kinship else { return Cow::Borrowed(sent) };
+    let mut extra = sent.clone();
+    extra.insert("ext_agent_delegation_depth", kin.depth);
+    Cow::Owned(extra)
+}
+
 /// Rows of jobs, and what belongs to them.
 #[derive(Default)]
 pub(super) struct Rows {
@@ -61,6 +73,8 @@ pub(super) struct Rows {
     definitions: Vec<(String, String)>,
     budgets: Vec<(i64, Option<i64>)>,
     engagements: Vec<EngagementInsert>,
+    delegations: Vec<DelegationInsert>,
+    adopted: BTreeMap<i64, i64>,
     events: Vec<(i64, i64, i64, &'static str, i64, String, i64)>,
 }
 
@@ -78,8 +92,8 @@ impl Rows {
             message: "the database gave fewer numbers than it was asked for".to_owned(),
         })?;
         let state = first_state(job, run_at);
-        let events = if state == JobState::Scheduled { 2 } else { 1 };
-        let engagement_seq = self.add_engagement(seq, job, events)?;
+        let events = 1 + i64::from(state == JobState::Scheduled) + i64::from(entry.kinship.is_some());
+        let engagement_seq = self.add_engagement(seq, entry, events)?;
         let own_events = if engagement_seq.is_none() { events } else { 0 };
         let position =
             engagement_seq.map(|_| as_json(&Position { turn: 1, ..Position::default() })).transpose()?;
@@ -116,7 +130,7 @@ impl Rows {
             sent.args.as_str().to_owned(),
             as_json(&sent.meta)?,
             as_json(&sent.options)?,
-            as_json(&sent.extra)?,
+            as_json(&extra(entry))?,
             job.terms.parent_results.as_ref().map(|results| format!("[{}]", results.join(","))),
         ));
         self.queues.entry(job.queue.clone()).or_insert(job.created_at.0);
@@ -126,15 +140,47 @@ impl Rows {
             let data = json!({"scheduled_at": run_at.to_rfc3339()}).to_string();
             self.events.push((seq, 2, seq, EventName::JobScheduled.as_str(), 0, data, job.created_at.0));
         }
+        if let Some(kin) = entry.kinship {
+            self.add_kin(seq, job, kin, events);
+        }
         Ok(state)
     }
 
+    /// A job that works for another one; its stream says so last.
+    fn add_kin(&mut self, seq: i64, job: &NewJob, kin: &Kinship, event: i64) {
+        let at = job.created_at;
+        let agent = job.engagement.as_ref().map_or_else(String::new, |new| new.agent.name.clone());
+        let data = json!({"role": "child", "agent_id": agent, "mode": kin.mode, "call_id": kin.call_id,
+                          "job_id": kin.parent, "depth": kin.depth, "timeout_ms": kin.timeout_ms});
+        self.events.push((seq, event, seq, EventName::DelegationStarted.as_str(), 0, data.to_string(), at.0));
+        self.delegations.push((
+            seq,
+            kin.parent_seq,
+            kin.call_id.as_ref().map(|id| id.0.clone()),
+            kin.turn,
+            agent,
+            kin.mode.as_str(),
+            at,
+            kin.timeout_ms.map(|ms| at.plus_ms(ms)),
+        ));
+        *self.adopted.entry(kin.parent_engagement_seq).or_default() += 1;
+    }
+
     /// An engagement and its budget take the number of the job that begins them.
-    fn add_engagement(&mut self, seq: i64, job: &NewJob, events: i64) -> Result<Option<i64>, StoreError> {
+    /// One that works for another has the other's budget.
+    fn add_engagement(
+        &mut self,
+        seq: i64,
+        entry: &Entry<'_>,
+        events: i64,
+    ) -> Result<Option<i64>, StoreError> {
+        let job = entry.job;
         let Some(new) = &job.engagement else { return Ok(None) };
         let definition = as_json(&new.agent)?;
         let digest = digest::of_text(&definition);
-        self.budgets.push((seq, new.agent.limits.token_budget));
+        if entry.kinship.is_none() {
+            self.budgets.push((seq, new.agent.limits.token_budget));
+        }
         self.engagements.push((
             seq,
             new.id.0.clone(),
@@ -143,8 +189,10 @@ impl Rows {
             new.user.id.clone(),
             new.user.email.clone(),
             job.created_at.0,
-            seq,
+            entry.kinship.map_or(seq, |kin| kin.budget_seq),
             events,
+            entry.kinship.map_or(0, |kin| kin.depth),
+            entry.kinship.map(|kin| kin.parent_seq),
         ));
         self.definitions.push((digest, definition));
         Ok(Some(seq))
@@ -163,6 +211,8 @@ impl Rows {
         writes.all("write jobs", &sql::JOBS_INSERT, self.jobs);
         writes.all("write envelopes", &sql::ENVELOPES_INSERT, self.envelopes);
         writes.all("write events", &sql::EVENTS_INSERT, self.events);
+        writes.all("write delegations", &sql::DELEGATIONS_INSERT, self.delegations);
+        writes.all("count children", &sql::ENGAGEMENTS_ADOPT, self.adopted.into_iter().collect());
         writes.run(session).await
     }
 }

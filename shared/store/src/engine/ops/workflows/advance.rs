@@ -126,8 +126,11 @@ async fn start<S: Session>(
         let at = latest.get(&step.workflow_seq).copied().unwrap_or_default();
         jobs.push(job(step, &results, at)?);
     }
-    let entries: Vec<Vec<Entry<'_>>> =
-        ready.iter().zip(&jobs).map(|(step, job)| vec![Entry { job, step: Some(step.key()) }]).collect();
+    let entries: Vec<Vec<Entry<'_>>> = ready
+        .iter()
+        .zip(&jobs)
+        .map(|(step, job)| vec![Entry { job, step: Some(step.key()), kinship: None }])
+        .collect();
     let numbers = push::numbers(session, entries.len()).await?;
     let pushed = push::enqueue(session, unit, numbers, &entries).await?;
     for (step, pushed) in ready.iter().zip(pushed) {

@@ -34,7 +34,11 @@ pub(super) async fn apply<S: Session>(
     let Some(workflow) = insert(session, new, seq).await? else {
         return Ok(Err(StoreError::DuplicateWorkflow(new.id.clone())));
     };
-    let entry = |at: &usize| Entry { job: &new.steps[*at].waiting.job, step: Some((seq, position(*at))) };
+    let entry = |at: &usize| Entry {
+        job: &new.steps[*at].waiting.job,
+        step: Some((seq, position(*at))),
+        kinship: None,
+    };
     let entries = vec![ready.iter().map(entry).collect::<Vec<_>>()];
     if let Some(Err(refused)) = push::enqueue(session, unit, numbers, &entries).await?.pop() {
         let own = Args::Rows(Columns::of(vec![(seq,)]), &[]);

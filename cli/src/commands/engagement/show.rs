@@ -1,0 +1,98 @@
+//! `turnstone engagement show`: where an engagement stands, and the tree of those that work for it.
+
+use crate::commands::Session;
+use crate::output::table::{plain, time};
+use crate::output::{Format, text};
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// Prints it.
+///
+/// # Errors
+/// The server cannot be asked, or there is no such engagement.
+pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
+    let (client, output) = (session.client()?, session.output);
+    let engagement = client.get(&["engagements", id], &[]).await?;
+    match output.format {
+        Format::Json => output.json(&engagement)?,
+        Format::Ids => output.line(&text::line(id))?,
+        Format::Table => {
+            for line in lines(&engagement) {
+                output.line(&text::line(&line))?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The engagement on its own lines, then one line for each that works for it, indented by depth.
+fn lines(engagement: &Value) -> Vec<String> {
+    let tokens = &engagement["tokens"];
+    let limit = tokens["limit"].as_i64().map(|limit| format!(" of {limit}")).unwrap_or_default();
+    let mut lines = vec![
+        format!(
+            "{}: {} after {} turns (started {})",
+            plain(&engagement["agent"]),
+            plain(&engagement["status"]),
+            plain(&engagement["turns"]),
+            time(&engagement["started_at"])
+        ),
+        format!("job     {}", plain(&engagement["job_id"])),
+        format!("tokens  {} used{limit}, {} reserved", plain(&tokens["used"]), plain(&tokens["reserved"])),
+    ];
+    if let Some(parent) = engagement["parent"].as_object() {
+        lines.push(format!("parent  {}", parent.get("engagement_id").map(plain).unwrap_or_default()));
+    }
+    let tree = &engagement["tree"];
+    let below = engagement["children"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if below.is_empty() {
+        return lines;
+    }
+    lines.push(format!(
+        "tree    {} engagements, {} tokens",
+        plain(&tree["engagements"]),
+        plain(&tree["tokens_used"])
+    ));
+    branch(&mut lines, below, &engagement["job_id"], 1);
+    lines
+}
+
+/// Those who work for one job, each with those below it.
+fn branch(lines: &mut Vec<String>, below: &[Value], parent: &Value, depth: usize) {
+    for kin in below.iter().filter(|kin| kin["parent_job_id"] == *parent) {
+        lines.push(format!(
+            "{}{} {} ({}): {} turns, {} tokens, engagement {}",
+            "  ".repeat(depth),
+            plain(&kin["agent"]),
+            plain(&kin["status"]),
+            plain(&kin["mode"]),
+            plain(&kin["turns"]),
+            plain(&kin["tokens_used"]),
+            plain(&kin["engagement_id"])
+        ));
+        branch(lines, below, &kin["job_id"], depth + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lines;
+    use serde_json::json;
+
+    #[test]
+    fn children_stand_below_their_parents() {
+        let kin = |job: &str, parent: &str, agent: &str| {
+            json!({"job_id": job, "parent_job_id": parent, "agent": agent, "status": "success", "mode": "parallel",
+                   "turns": 1, "tokens_used": 15, "engagement_id": format!("e-{job}")})
+        };
+        let engagement = json!({"agent": "lead", "status": "completed", "turns": 2, "started_at": null, "job_id": "a",
+            "tokens": {"used": 60, "reserved": 0, "limit": 100}, "parent": null,
+            "children": [kin("b", "a", "scout"), kin("c", "a", "scribe"), kin("d", "b", "clerk")],
+            "tree": {"engagements": 4, "tokens_used": 60}});
+        let shown = lines(&engagement);
+        assert_eq!(shown[2], "tokens  60 used of 100, 0 reserved");
+        assert_eq!(shown[3], "tree    4 engagements, 60 tokens");
+        let names: Vec<&str> = shown[4..].iter().map(|line| line.split(" success").next().unwrap()).collect();
+        assert_eq!(names, ["  scout", "    clerk", "  scribe"]);
+    }
+}

@@ -1,0 +1,91 @@
+//! Reads about agents that work for agents.
+
+use super::Engine;
+use super::columns::Columns;
+use super::rows::{get, json, maybe, time, time_or_none, word};
+use super::session::{Args, Reader};
+use super::views::{all, one};
+use crate::{Delegated, Delegations, Kin, Kindred, StoreError, sql};
+use async_trait::async_trait;
+use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
+use turnstone_domain::{AgentDefinition, CallId, JobId, JobState, RawJson};
+
+/// See [`crate::Ledger::agents`].
+pub(super) async fn agents<R: Reader>(
+    readers: &R,
+    names: &[String],
+) -> Result<Vec<AgentDefinition>, StoreError> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let keys = Args::Rows(Columns::of(names.iter().map(|name| (name.clone(),)).collect()), &[]);
+    let rows = readers.read("read agents", &sql::AGENTS_BY_NAME, keys).await?;
+    let mut found = Vec::with_capacity(rows.len());
+    for row in &rows {
+        match json(row, "definition").map_err(StoreError::from) {
+            Ok(agent) => found.push(agent),
+            Err(error) => tracing::error!(%error, "an agent cannot be read; nobody can ask it"),
+        }
+    }
+    Ok(found)
+}
+
+/// What others do for a turn, or did.
+pub(super) async fn of_turn<R: Reader>(
+    readers: &R,
+    job: &JobId,
+    turn: i64,
+) -> Result<Vec<Delegated>, StoreError> {
+    let values = [job.as_str().into(), turn.into()];
+    all(readers, "recall delegations", &sql::DELEGATIONS_OF_TURN, &values, |row| {
+        let result = maybe::<String>(row, "result")?
+            .map(|text| RawJson::from_text(text).unwrap_or_else(|_| RawJson::null()));
+        let error = match maybe::<&str>(row, "error")? {
+            Some(_) => Some(json(row, "error")?),
+            None => None,
+        };
+        Ok(Delegated {
+            call_id: CallId(get(row, "call_id")?),
+            agent: get(row, "agent")?,
+            mode: word(row, "mode", DelegationMode::parse)?,
+            state: word(row, "state", DelegationState::parse)?,
+            job: JobId(get(row, "id")?),
+            result,
+            error,
+            started_at: time(row, "started_at")?,
+            ended_at: time_or_none(row, "ended_at")?,
+        })
+    })
+    .await
+}
+
+#[async_trait]
+impl<R: Reader> Delegations for Engine<R> {
+    async fn kindred(&self, job: &JobId, most: u32) -> Result<Kindred, StoreError> {
+        let (action, values) = ("read a family", [job.as_str().into()]);
+        let above = one(&self.readers, action, &sql::FAMILY_ABOVE, &values, |row| {
+            let parent =
+                maybe::<String>(row, "parent_id")?.zip(maybe::<String>(row, "parent_engagement_id")?);
+            Ok((get::<i64>(row, "depth")?, parent))
+        });
+        let (depth, parent) = above.await?.unwrap_or_default();
+        let values = [job.as_str().into(), most.into()];
+        let below = all(&self.readers, action, &sql::FAMILY_BELOW, &values, |row| {
+            Ok(Kin {
+                job_id: JobId(get(row, "id")?),
+                engagement_id: get::<String>(row, "engagement_id")?.into(),
+                agent: get(row, "agent_name")?,
+                parent_job_id: JobId(get(row, "parent_id")?),
+                call_id: maybe::<String>(row, "call_id")?.map(CallId),
+                mode: word(row, "mode", DelegationMode::parse)?,
+                status: word(row, "delegation", DelegationState::parse)?,
+                state: word(row, "state", JobState::parse)?,
+                depth: get(row, "depth")?,
+                turns: get(row, "turns")?,
+                tokens_used: get(row, "tokens_used")?,
+            })
+        });
+        let parent = parent.map(|(job, engagement)| (JobId(job), engagement.into()));
+        Ok(Kindred { depth, parent, below: below.await? })
+    }
+}

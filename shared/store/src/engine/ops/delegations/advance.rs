@@ -1,0 +1,143 @@
+//! What the end of a job means for the one that it works for, and for those that work for it.
+
+use super::super::super::rows::{Fields, Inconsistency, JobRow, get, maybe, time, time_or_none, word};
+use super::super::super::session::Session;
+use super::super::super::statement::{Writes, read_by};
+use super::super::super::unit::Unit;
+use super::super::cancel;
+use super::Kin;
+use crate::{Ring, StoreError, sql};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use turnstone_domain::agent::delegation::DelegationState;
+use turnstone_domain::state::Trigger;
+use turnstone_domain::{EventName, JobId, JobState, Timestamp};
+
+/// For whom a job works.
+struct Tie {
+    job_seq: i64,
+    parent_seq: i64,
+    parent: JobId,
+    call_id: Option<String>,
+    agent: String,
+    state: DelegationState,
+    started_at: Timestamp,
+    deadline_at: Option<Timestamp>,
+    tokens_used: i64,
+    engagement_id: String,
+}
+
+impl Tie {
+    fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
+        Ok(Self {
+            job_seq: get(row, "job_seq")?,
+            parent_seq: get(row, "parent_seq")?,
+            parent: JobId(get(row, "parent_id")?),
+            call_id: maybe(row, "call_id")?,
+            agent: get(row, "agent")?,
+            state: word(row, "state", DelegationState::parse)?,
+            started_at: time(row, "started_at")?,
+            deadline_at: time_or_none(row, "deadline_at")?,
+            tokens_used: get(row, "tokens_used")?,
+            engagement_id: get(row, "engagement_id")?,
+        })
+    }
+
+    /// What an end means for the parent.
+    fn outcome(&self, kin: &Kin) -> DelegationState {
+        match kin.state {
+            JobState::Completed => DelegationState::Success,
+            JobState::Cancelled if self.deadline_at.is_some_and(|at| at <= kin.at) => {
+                DelegationState::Timeout
+            }
+            _ => DelegationState::Error,
+        }
+    }
+}
+
+/// Goes on with the families of jobs that have ended.
+pub(in super::super::super) async fn advance<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    ended: Vec<Kin>,
+) -> Result<(), StoreError> {
+    if ended.is_empty() {
+        return Ok(());
+    }
+    let kin: HashMap<i64, &Kin> = ended.iter().map(|kin| (kin.job_seq, kin)).collect();
+    let children = ended.iter().filter(|kin| kin.works_for.is_some()).map(|kin| (kin.job_seq,)).collect();
+    let ties =
+        read_by(session, "read delegations", &sql::DELEGATIONS_BY_CHILD, children, Tie::decode).await?;
+    let parents: BTreeSet<String> = ties.iter().map(|tie| tie.parent.0.clone()).collect();
+    let parents = parents.into_iter().map(|id| (JobId(id),)).collect();
+    let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, parents, JobRow::decode).await?;
+    unit.take_in(session, rows).await?;
+    let (mut ends, mut waiting) = (Vec::new(), BTreeMap::new());
+    for tie in ties.iter().filter(|tie| tie.state == DelegationState::Open) {
+        let Some(kin) = kin.get(&tie.job_seq) else { continue };
+        let state = tie.outcome(kin);
+        ends.push((tie.job_seq, state.as_str(), kin.at));
+        if tie.call_id.is_some() {
+            let at = waiting.entry(tie.parent_seq).or_insert(kin.at);
+            *at = kin.at.max(*at);
+        }
+        tell_parent(unit, tie, kin, state)?;
+    }
+    let mut writes = Writes::default();
+    writes.all("end delegations", &sql::DELEGATIONS_END, ends);
+    writes.run(session).await?;
+    activate_idle(session, unit, waiting.into_iter().collect()).await?;
+    unit.flush(session).await?;
+    leave_nobody(session, unit, &ended).await
+}
+
+fn tell_parent(unit: &mut Unit, tie: &Tie, kin: &Kin, state: DelegationState) -> Result<(), StoreError> {
+    // One that has ended is not told any more.
+    if unit.job(tie.parent_seq).is_none_or(|job| job.state.is_terminal()) {
+        return Ok(());
+    }
+    let data = json!({"role": "parent", "agent_id": tie.agent, "status": state,
+                      "duration_ms": kin.at.since(tie.started_at).max(0), "tokens_used": tie.tokens_used,
+                      "call_id": tie.call_id, "engagement_id": tie.engagement_id});
+    unit.note(tie.parent_seq, EventName::DelegationCompleted, data, kin.at)
+}
+
+/// `pending → available` for those of these jobs that wait for nobody any more.
+pub(super) async fn activate_idle<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    waiting: Vec<(i64, Timestamp)>,
+) -> Result<(), StoreError> {
+    let keys = waiting.iter().map(|(seq, _)| (*seq,)).collect();
+    let busy = read_by(session, "look for delegations", &sql::DELEGATIONS_AWAITED, keys, |row| {
+        get::<i64>(row, "parent_seq")
+    });
+    let busy: BTreeSet<i64> = busy.await?.into_iter().collect();
+    for (seq, at) in waiting {
+        if busy.contains(&seq) || unit.job(seq).is_none_or(|job| job.state != JobState::Pending) {
+            continue;
+        }
+        unit.change_job(seq)?.step(Trigger::Activate, at)?;
+        unit.note(seq, EventName::JobAvailable, json!({"reason": "children"}), at)?;
+        unit.rings.push(Ring::Available);
+    }
+    Ok(())
+}
+
+/// Cancels those who still work for a job that has ended otherwise than well.
+async fn leave_nobody<S: Session>(session: &mut S, unit: &mut Unit, ended: &[Kin]) -> Result<(), StoreError> {
+    let failed = |kin: &&Kin| kin.has_children && kin.state != JobState::Completed;
+    let keys: Vec<(i64,)> = ended.iter().filter(failed).map(|kin| (kin.job_seq,)).collect();
+    let at = ended.iter().map(|kin| kin.at).max().unwrap_or_default();
+    let left = read_by(session, "look for delegations", &sql::DELEGATIONS_LEFT, keys, |row| {
+        get::<String>(row, "id").map(JobId)
+    });
+    let left = left.await?;
+    if left.is_empty() {
+        return Ok(());
+    }
+    let mut own = Unit::default();
+    cancel::all(session, &mut own, left, at).await?;
+    unit.absorb(own);
+    Ok(())
+}

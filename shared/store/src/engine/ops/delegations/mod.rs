@@ -1,0 +1,105 @@
+//! Agents that work for agents.
+//!
+//! Who asks for help parks, and those who are asked are enqueued, in one transaction. Every end of a job that works for
+//! another leads to [`advance`] in the transaction that ended it, so each end counts once: the last one that is waited
+//! for makes the parent available, and a parent that ends otherwise than well takes those who still work for it along.
+//!
+//! Jobs are held before those that they work for, which is the order in which they end.
+
+mod advance;
+mod start;
+
+use super::super::rows::{EngagementRow, JobRow, get};
+use super::super::session::{Session, limit as row_limit};
+use super::super::statement::{read, read_by};
+use super::super::unit::Unit;
+use super::cancel;
+use crate::{StoreError, sql};
+use serde_json::json;
+use turnstone_domain::agent::delegation::DelegationState;
+use turnstone_domain::{EventName, JobId, JobState, NewChild, NewEvent, Timestamp};
+
+pub(in super::super) use advance::advance;
+pub(in super::super) use start::{start, tell_parent};
+
+/// A job that was parked, and those that it waits for.
+pub(in super::super) struct Family {
+    pub job: JobId,
+    pub children: Vec<NewChild>,
+    pub at: Timestamp,
+}
+
+/// A job that has ended, and works for another one or had others work for it.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Kin {
+    pub job_seq: i64,
+    pub state: JobState,
+    pub at: Timestamp,
+    pub works_for: Option<i64>,
+    pub has_children: bool,
+}
+
+impl Kin {
+    /// What others have to know of a job, if it has ended and there are others.
+    pub(in super::super) fn of(job: &JobRow, engagement: Option<&EngagementRow>) -> Option<Self> {
+        let (row, at) = engagement.zip(job.ended_at)?;
+        row.shares_budget().then_some(Self {
+            job_seq: job.seq,
+            state: job.state,
+            at,
+            works_for: row.parent_seq,
+            has_children: row.children > 0,
+        })
+    }
+}
+
+/// What a job's stream says of its end for its parent, before it ends.
+pub(in super::super) fn before_the_end(
+    unit: &Unit,
+    job_seq: i64,
+    name: EventName,
+    at: Timestamp,
+) -> Option<NewEvent> {
+    let row = unit.engagement_of(job_seq).filter(|row| name.ends_job() && row.parent_seq.is_some())?;
+    let job = unit.job(job_seq)?;
+    let status = match name {
+        EventName::JobCompleted => DelegationState::Success,
+        _ => DelegationState::Error,
+    };
+    let data = json!({"role": "child", "agent_id": row.engagement.agent, "status": status,
+                      "duration_ms": at.since(job.created_at).max(0), "tokens_used": job.tokens_used});
+    Some(NewEvent { name: EventName::DelegationCompleted, turn: 0, data, at })
+}
+
+/// Holds a job and all that work for it, before anything of them is changed.
+pub(super) async fn hold_family<S: Session>(session: &mut S, job: &JobId) -> Result<(), StoreError> {
+    let values = [job.as_str().into()];
+    let seqs =
+        read(session, "look for a family", &sql::FAMILY_SEQS, &values, |row| get::<i64>(row, "job_seq"));
+    let seqs = seqs.await?;
+    if seqs.len() > 1 {
+        let keys = seqs.into_iter().map(|seq| (seq,)).collect();
+        read_by(session, "hold a family", &sql::FAMILY_LOCK, keys, |row| get::<i64>(row, "seq")).await?;
+    }
+    Ok(())
+}
+
+/// Cancels those who have worked for others for longer than they may.
+pub(in super::super) async fn time_out<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    now: Timestamp,
+    limit: usize,
+) -> Result<usize, StoreError> {
+    let (action, values) = ("look for late delegations", [now.0.into(), row_limit(limit).into()]);
+    let late =
+        read(session, action, &sql::DELEGATIONS_OVERDUE, &values, |row| get::<String>(row, "id").map(JobId));
+    let late = late.await?;
+    let count = late.len();
+    if count > 0 {
+        let mut own = Unit::default();
+        cancel::all(session, &mut own, late, now).await?;
+        unit.absorb(own);
+    }
+    Ok(count)
+}

@@ -1,0 +1,118 @@
+//! Enqueuing those who are to work for jobs that were just parked.
+
+use super::super::super::rows::JobRow;
+use super::super::super::session::Session;
+use super::super::super::statement::read_by;
+use super::super::super::unit::Unit;
+use super::super::push::{self, Entry, Kinship};
+use super::super::remote;
+use super::Family;
+use super::advance::activate_idle;
+use crate::{StoreError, sql};
+use serde_json::json;
+use std::collections::HashMap;
+use turnstone_domain::engagement::NewEngagement;
+use turnstone_domain::job::Envelope;
+use turnstone_domain::retry::RetryPolicy;
+use turnstone_domain::{EventName, NewChild, NewJob, RawObject, Terms, Timestamp};
+
+/// Enqueues them. A job that waits for nobody, because those who work for it have ended meanwhile, goes on at once.
+pub(in super::super::super) async fn start<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    families: Vec<Family>,
+) -> Result<(), StoreError> {
+    let keys = families.iter().map(|family| (family.job.clone(),)).collect();
+    let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    let policies = remote::retry_policies(session, rows.iter().map(|job| job.seq).collect()).await?;
+    unit.take_in(session, rows).await?;
+    let mut born = Vec::new();
+    for family in &families {
+        let Some(seq) = unit.seq_of(&family.job) else { continue };
+        let mut own = Vec::with_capacity(family.children.len());
+        for child in &family.children {
+            own.extend(job_of(unit, seq, child, &policies, family.at));
+        }
+        born.push(own);
+    }
+    let entry = |(job, kin)| Entry { job, step: None, kinship: Some(kin) };
+    let entries: Vec<Vec<Entry<'_>>> =
+        born.iter().map(|own| own.iter().map(|(job, kin)| entry((job, kin))).collect()).collect();
+    let numbers = push::numbers(session, entries.iter().map(Vec::len).sum()).await?;
+    let pushed = push::enqueue(session, unit, numbers, &entries).await?;
+    pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
+    for (job, kin) in born.iter().flatten() {
+        tell_parent(unit, job, kin)?;
+    }
+    let mut waiting = Vec::new();
+    for family in &families {
+        waiting.extend(unit.seq_of(&family.job).map(|seq| (seq, family.at)));
+    }
+    activate_idle(session, unit, waiting).await?;
+    unit.flush(session).await
+}
+
+/// Notes in the parent's stream that another works for it.
+pub(in super::super::super) fn tell_parent(
+    unit: &mut Unit,
+    job: &NewJob,
+    kin: &Kinship,
+) -> Result<(), StoreError> {
+    let Some(engagement) = &job.engagement else { return Ok(()) };
+    let data = json!({"role": "parent", "agent_id": engagement.agent.name, "mode": kin.mode,
+                      "call_id": kin.call_id, "job_id": job.id, "engagement_id": engagement.id,
+                      "depth": kin.depth, "timeout_ms": kin.timeout_ms});
+    unit.note(kin.parent_seq, EventName::DelegationStarted, data, job.created_at)
+}
+
+/// The job of a child, as it is enqueued.
+fn job_of(
+    unit: &Unit,
+    parent_seq: i64,
+    child: &NewChild,
+    policies: &HashMap<i64, RetryPolicy>,
+    at: Timestamp,
+) -> Option<(NewJob, Kinship)> {
+    let (parent, row) = (unit.job(parent_seq)?, unit.engagement_of(parent_seq)?);
+    let kin = Kinship {
+        parent_seq,
+        parent: parent.id.clone(),
+        parent_engagement_seq: row.seq,
+        depth: row.depth + 1,
+        budget_seq: row.budget_seq,
+        call_id: Some(child.call_id.clone()),
+        turn: child.turn,
+        mode: child.mode,
+        timeout_ms: child.timeout_ms,
+    };
+    let mut extra = RawObject::new();
+    extra.insert("ext_agent_parent_id", parent.id.as_str());
+    extra.insert("ext_agent_delegation_depth", kin.depth);
+    extra.insert("ext_agent_max_delegation_depth", child.agent.limits.max_delegation_depth);
+    let user = row.engagement.user.clone();
+    let job = NewJob {
+        id: child.job.clone(),
+        job_type: parent.job_type.clone(),
+        queue: parent.queue.clone(),
+        priority: parent.priority,
+        run_at: at,
+        expires_at: parent.expires_at.filter(|expires_at| *expires_at > at),
+        timeout_ms: parent.timeout_ms,
+        retry: policies.get(&parent_seq).cloned().unwrap_or_default(),
+        envelope: Envelope {
+            args: child.args.clone(),
+            meta: child.meta.clone(),
+            extra,
+            ..Envelope::default()
+        },
+        engagement: Some(NewEngagement { id: child.engagement.clone(), agent: (*child.agent).clone(), user }),
+        terms: Terms {
+            tenant: parent.tenant.clone(),
+            visibility_ms: parent.visibility_ms,
+            runtime_tags: parent.runtime_tags.clone(),
+            ..Terms::default()
+        },
+        created_at: at,
+    };
+    Some((job, kin))
+}

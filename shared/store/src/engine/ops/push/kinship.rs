@@ -1,0 +1,117 @@
+//! Jobs that say for whom they work (`ext_agent_parent_id`): they join the tree of that one, at the depth that the store
+//! counts, whatever a client says.
+
+use super::super::super::rows::{self, JobRow};
+use super::super::super::session::Session;
+use super::super::super::statement::{read, read_by};
+use super::super::super::unit::Unit;
+use super::super::delegations::tell_parent;
+use super::Kinship;
+use crate::{Pushed, StoreError, sql};
+use std::collections::{BTreeSet, HashMap};
+use turnstone_domain::agent::MAX_DELEGATION_DEPTH;
+use turnstone_domain::agent::delegation::DelegationMode;
+use turnstone_domain::{AgentDefinition, JobId, NewJob};
+
+/// The places of new jobs in their trees.
+#[derive(Default)]
+pub(super) struct Places {
+    by_job: HashMap<JobId, Kinship>,
+    too_deep: HashMap<JobId, StoreError>,
+    parents: Unit,
+}
+
+impl Places {
+    /// Looks for those whom jobs name. One that names nobody of its tenant works for nobody.
+    pub(super) async fn find<S: Session>(session: &mut S, pushes: &[&[NewJob]]) -> Result<Self, StoreError> {
+        let mut places = Self::default();
+        let asking = |job: &&NewJob| job.engagement.is_some() && job.terms.works_for.is_some();
+        let jobs: Vec<&NewJob> = pushes.iter().flat_map(|jobs| jobs.iter()).filter(asking).collect();
+        let ids: BTreeSet<String> =
+            jobs.iter().filter_map(|job| job.terms.works_for.as_ref().map(|id| id.0.clone())).collect();
+        let keys = ids.into_iter().map(|id| (JobId(id),)).collect();
+        let found = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+        places.parents.take_in(session, found).await?;
+        let mut limits = HashMap::new();
+        for job in jobs {
+            places.place(session, job, &mut limits).await?;
+        }
+        Ok(places)
+    }
+
+    async fn place<S: Session>(
+        &mut self,
+        session: &mut S,
+        job: &NewJob,
+        limits: &mut HashMap<String, u32>,
+    ) -> Result<(), StoreError> {
+        let named = job.terms.works_for.as_ref().and_then(|id| self.parents.seq_of(id));
+        let parent = named.and_then(|seq| self.parents.job(seq).zip(self.parents.engagement_of(seq)));
+        let parent = parent.filter(|(parent, _)| parent.tenant == job.terms.tenant);
+        let Some(((parent, row), new)) = parent.zip(job.engagement.as_ref()) else { return Ok(()) };
+        let most = match limits.get(&row.digest) {
+            Some(most) => *most,
+            None => {
+                let most = limit_of(session, &row.digest).await?;
+                limits.insert(row.digest.clone(), most);
+                most
+            }
+        };
+        let most = most.min(new.agent.limits.max_delegation_depth).min(MAX_DELEGATION_DEPTH);
+        let depth = row.depth + 1;
+        if depth > i64::from(most) {
+            let refused = StoreError::TooDeep { job: job.id.clone(), depth, most: i64::from(most) };
+            self.too_deep.insert(job.id.clone(), refused);
+            return Ok(());
+        }
+        let kin = Kinship {
+            parent_seq: parent.seq,
+            parent: parent.id.clone(),
+            parent_engagement_seq: row.seq,
+            depth,
+            budget_seq: row.budget_seq,
+            call_id: None,
+            turn: parent.position.as_ref().map_or(0, |position| position.turn),
+            mode: DelegationMode::Parallel,
+            timeout_ms: None,
+        };
+        self.by_job.insert(job.id.clone(), kin);
+        Ok(())
+    }
+
+    /// Why a push is refused, if one of its jobs would stand too deep.
+    pub(super) fn refusal(&self, jobs: &[NewJob]) -> Option<StoreError> {
+        jobs.iter().find_map(|job| self.too_deep.get(&job.id).cloned())
+    }
+
+    /// The place of a job.
+    pub(super) fn of(&self, job: &NewJob) -> Option<&Kinship> {
+        self.by_job.get(&job.id)
+    }
+
+    /// Notes in the streams of those who have not ended who works for them now.
+    pub(super) async fn tell<S: Session>(
+        mut self,
+        session: &mut S,
+        unit: &mut Unit,
+        pushed: &[(&NewJob, &Pushed)],
+    ) -> Result<(), StoreError> {
+        for (job, pushed) in pushed {
+            let Some(kin) = self.by_job.get(&job.id).filter(|_| !pushed.deduplicated) else { continue };
+            if self.parents.job(kin.parent_seq).is_some_and(|parent| !parent.state.is_terminal()) {
+                tell_parent(&mut self.parents, job, kin)?;
+            }
+        }
+        self.parents.flush(session).await?;
+        unit.absorb(self.parents);
+        Ok(())
+    }
+}
+
+/// How deep an agent may delegate.
+async fn limit_of<S: Session>(session: &mut S, digest: &str) -> Result<u32, StoreError> {
+    let (action, text) = ("read an agent definition", &sql::DEFINITION_BY_DIGEST);
+    let decode = |row: &S::Row| rows::json::<AgentDefinition>(row, "definition");
+    let found = read(session, action, text, &[digest.into()], decode).await?;
+    Ok(found.first().map_or(MAX_DELEGATION_DEPTH, |agent| agent.limits.max_delegation_depth))
+}

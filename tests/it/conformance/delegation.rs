@@ -1,0 +1,166 @@
+//! Who waits for others parks with them in one transaction, and each of their ends counts once.
+
+use super::backend::Opened;
+use super::jobs::{LEASE, NOW, book, complete, discard, engagement, nothing, reserve};
+use super::on_both;
+use serde_json::json;
+use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
+use turnstone_domain::ids::SystemIds;
+use turnstone_domain::{
+    AgentDefinition, EventName, Ids, JobId, JobState, NewChild, RawJson, RawObject, Settlement, Wait,
+};
+use turnstone_store::{CancelOutcome, Claim, Duty, JobKind, LedgerError};
+
+on_both![
+    a_parent_goes_on_after_the_last_of_its_children,
+    who_waits_for_nobody_goes_on_at_once,
+    a_tree_spends_from_the_budget_of_its_root,
+    ends_at_the_same_moment_wake_a_parent_once,
+    a_cancelled_root_takes_its_tree_along,
+    a_late_child_is_cancelled_and_its_parent_goes_on,
+    a_tree_is_deleted_as_a_whole,
+];
+
+fn child(timeout_ms: Option<i64>) -> NewChild {
+    NewChild {
+        job: JobId(SystemIds.next()),
+        engagement: SystemIds.next().into(),
+        agent: Box::new(AgentDefinition { name: "scout".into(), ..AgentDefinition::default() }),
+        call_id: SystemIds.next().into(),
+        turn: 1,
+        mode: DelegationMode::Parallel,
+        args: RawJson::of(&json!(["look"])),
+        meta: RawObject::new(),
+        timeout_ms,
+    }
+}
+
+/// Parks a job with so many children, and claims those.
+async fn family(at: &Opened, parent: &Claim, children: usize, timeout_ms: Option<i64>) -> Vec<Claim> {
+    let asked: Vec<NewChild> = (0..children).map(|_| child(timeout_ms)).collect();
+    let ids: Vec<JobId> = asked.iter().map(|child| child.job.clone()).collect();
+    at.settle(&parent.lease, Settlement::Park { wait: Wait::Children(asked) }).await;
+    assert_eq!(at.state(&parent.job).await, JobState::Pending);
+    let claims = at.claim(JobKind::Agent, children + 1).await;
+    assert_eq!(
+        claims.iter().map(|claim| claim.job.clone()).collect::<Vec<_>>(),
+        ids,
+        "in the order of the calls"
+    );
+    claims
+}
+
+async fn a_parent_goes_on_after_the_last_of_its_children(at: &Opened) {
+    let parent = at.held(Some(100)).await;
+    let children = family(at, &parent, 2, None).await;
+    for side in children.iter().map(|claim| claim.engagement.as_ref().unwrap()) {
+        assert_eq!((side.depth, side.budget.limit, side.has_past), (1, Some(100), false));
+    }
+    at.settle(&children[1].lease, complete()).await;
+    assert_eq!(at.state(&parent.job).await, JobState::Pending, "the other one still works");
+    at.settle(&children[0].lease, discard()).await;
+    assert_eq!(at.state(&parent.job).await, JobState::Available);
+    let events = at.events(&parent.job).await;
+    use EventName::{DelegationCompleted, DelegationStarted, JobAvailable, JobParked};
+    let expected = [
+        JobParked,
+        DelegationStarted,
+        DelegationStarted,
+        DelegationCompleted,
+        DelegationCompleted,
+        JobAvailable,
+    ];
+    assert_eq!(events[2..], expected);
+    let next = at.claim(JobKind::Agent, 1).await.remove(0);
+    assert_eq!((next.job.clone(), next.failures), (parent.job.clone(), 0));
+    let recalled = at.store.ledger.recall(&parent.job, 1, 10, true).await.unwrap().delegations;
+    let states: Vec<DelegationState> = recalled.iter().map(|done| done.state).collect();
+    assert_eq!(states, [DelegationState::Error, DelegationState::Success]);
+    assert!(recalled[0].error.is_some() && recalled[1].result.is_some(), "{recalled:?}");
+    let kindred = at.store.delegations.kindred(&parent.job, 10).await.unwrap();
+    assert_eq!((kindred.depth, kindred.parent, kindred.below.len()), (0, None, 2));
+    let kindred = at.store.delegations.kindred(&children[0].job, 10).await.unwrap();
+    assert_eq!((kindred.depth, kindred.parent.map(|(job, _)| job)), (1, Some(parent.job)));
+}
+
+async fn who_waits_for_nobody_goes_on_at_once(at: &Opened) {
+    let parent = at.held(None).await;
+    at.settle(&parent.lease, Settlement::Park { wait: Wait::Children(Vec::new()) }).await;
+    assert_eq!(at.state(&parent.job).await, JobState::Available);
+}
+
+async fn a_tree_spends_from_the_budget_of_its_root(at: &Opened) {
+    let parent = at.held(Some(100)).await;
+    let children = family(at, &parent, 2, None).await;
+    let ledger = &at.store.ledger;
+    ledger.checkpoint(&children[0].lease, reserve(70), NOW, LEASE).await.unwrap();
+    let refused = ledger.checkpoint(&children[1].lease, reserve(31), NOW, LEASE).await.unwrap_err();
+    assert!(matches!(refused, LedgerError::BudgetExceeded { left: 30, needed: 31 }), "{refused}");
+    ledger.checkpoint(&children[0].lease, book(70, 10), NOW, LEASE).await.unwrap();
+    // What the first one gave back is there for the second one, although it was refused before.
+    let budget = ledger.checkpoint(&children[1].lease, reserve(90), NOW, LEASE).await.unwrap();
+    assert_eq!((budget.settled, budget.reserved), (10, 90));
+    at.settle(&children[1].lease, discard()).await;
+    let budget = at.store.views.budget(&engagement(&parent)).await.unwrap();
+    assert_eq!((budget.settled, budget.reserved), (10, 0));
+}
+
+async fn ends_at_the_same_moment_wake_a_parent_once(at: &Opened) {
+    let parent = at.held(None).await;
+    let children = family(at, &parent, 8, None).await;
+    let ends = children.iter().map(|child| at.settle(&child.lease, complete()));
+    futures::future::join_all(ends).await;
+    assert_eq!(at.state(&parent.job).await, JobState::Available);
+    let events = at.events(&parent.job).await;
+    assert_eq!(events.iter().filter(|name| **name == EventName::JobAvailable).count(), 1);
+    assert_eq!(events.iter().filter(|name| **name == EventName::DelegationCompleted).count(), 8);
+}
+
+async fn a_cancelled_root_takes_its_tree_along(at: &Opened) {
+    let root = at.held(Some(100)).await;
+    let children = family(at, &root, 2, None).await;
+    let grandchildren = family(at, &children[0], 1, None).await;
+    at.store.ledger.checkpoint(&grandchildren[0].lease, reserve(60), NOW, LEASE).await.unwrap();
+    let outcome = at.store.intake.cancel(&root.job, NOW).await.unwrap();
+    assert_eq!(outcome, CancelOutcome::Cancelled { previous: JobState::Pending });
+    for claim in children.iter().chain(&grandchildren) {
+        assert_eq!(at.state(&claim.job).await, JobState::Cancelled);
+    }
+    let late = at.store.ledger.settle(&children[1].lease, nothing(), complete(), NOW).await.unwrap_err();
+    assert!(matches!(late, LedgerError::LeaseLost(_)), "{late}");
+    assert_eq!(at.state(&root.job).await, JobState::Cancelled);
+    assert_eq!(
+        at.events(&root.job).await.last(),
+        Some(&EventName::JobCancelled),
+        "nothing is told after the end"
+    );
+    assert_eq!(at.store.views.budget(&engagement(&root)).await.unwrap().reserved, 0);
+}
+
+async fn a_late_child_is_cancelled_and_its_parent_goes_on(at: &Opened) {
+    let parent = at.held(None).await;
+    let children = family(at, &parent, 1, Some(1_000)).await;
+    assert_eq!(at.store.upkeep.next_due().await.unwrap(), Some(NOW.plus_ms(1_000)));
+    assert_eq!(at.perform(Duty::TimeOutJobs, NOW.plus_ms(999)).await, 0);
+    assert_eq!(at.perform(Duty::TimeOutJobs, NOW.plus_ms(1_000)).await, 1);
+    assert_eq!(at.state(&children[0].job).await, JobState::Cancelled);
+    assert_eq!(at.state(&parent.job).await, JobState::Available);
+    let recalled = at.store.ledger.recall(&parent.job, 1, 10, true).await.unwrap().delegations;
+    assert_eq!(recalled[0].state, DelegationState::Timeout);
+}
+
+async fn a_tree_is_deleted_as_a_whole(at: &Opened) {
+    let parent = at.held(None).await;
+    let children = family(at, &parent, 2, None).await;
+    for child in &children {
+        at.settle(&child.lease, complete()).await;
+    }
+    let parent = at.claim(JobKind::Agent, 1).await.remove(0);
+    at.settle(&parent.lease, complete()).await;
+    let later = NOW.plus_ms(3 * 3_600_000);
+    while at.perform(Duty::FoldStatistics { until: later }, later).await > 0 {}
+    while at.perform(Duty::Prune { before: later }, later).await > 0 {}
+    for table in ["jobs", "engagements", "budgets", "delegations"] {
+        assert_eq!(at.query(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
+    }
+}

@@ -1,0 +1,140 @@
+//! Depth and budget of a tree (agent extension §2.3 and §3, D8).
+
+use super::{answers, ask, calls, engagement, may_ask, oas, ossa, register, said, told, who};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use turnstone_domain::JobState;
+use turnstone_tests::{Fleet, Reply};
+
+/// D8: an agent at the deepest depth runs and may not delegate; no child job exists beyond it.
+#[tokio::test]
+async fn a_chain_ends_at_its_depth() {
+    let script = |request: &Value| match answers(request).first() {
+        None => calls(&[("self", "deeper")]),
+        Some(answer) => Reply::text(answer.clone()),
+    };
+    let fleet = Fleet::builder().model(script).start().await;
+    register(&fleet, &[ossa("self", &may_ask("self", "max_depth: 5"))]).await;
+    let id = ask(&fleet, "self", &json!({"ext_agent_max_delegation_depth": 2})).await;
+    let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+    assert!(done["result"].as_str().unwrap().contains("AGENT_MAX_DELEGATION_DEPTH"), "{done:#}");
+    let seen = engagement(&fleet, &id).await;
+    let depths: Vec<&Value> = seen["children"].as_array().unwrap().iter().map(|kin| &kin["depth"]).collect();
+    assert_eq!(depths, [&json!(1), &json!(2)]);
+    fleet.end().await;
+}
+
+/// A job that says for whom it works stands one deeper, whatever it claims, and spends from that one's budget.
+#[tokio::test]
+async fn a_job_from_outside_joins_the_tree_that_it_names() {
+    let script = |request: &Value| match said(request) {
+        "go" => Reply::Hang,
+        _ => Reply::text("done"),
+    };
+    let fleet = Fleet::builder().model(script).start().await;
+    register(&fleet, &[oas("lead", &[])]).await;
+    let root =
+        ask(&fleet, "lead", &json!({"ext_agent_token_budget": 20_000, "ext_agent_max_delegation_depth": 2}))
+            .await;
+    fleet.models.seen(1).await;
+    let below = async |parent: &str| {
+        let job = json!({"type": "agent.x", "args": ["help"], "ext_agent_model": "m", "ext_agent_parent_id": parent,
+                         "ext_agent_delegation_depth": 0, "ext_agent_token_budget": 900_000});
+        fleet.post("/ojs/v1/jobs", &job).await
+    };
+    let mut parent = root.clone();
+    for depth in [1, 2] {
+        let (status, body) = below(&parent).await;
+        assert_eq!(status, StatusCode::CREATED, "{body}");
+        let id = body["job"]["id"].as_str().unwrap().to_owned();
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!(
+            (&done["state"], &done["ext_agent_delegation_depth"]),
+            (&json!("completed"), &json!(depth)),
+            "{done:#}"
+        );
+        assert_eq!(
+            engagement(&fleet, &id).await["tokens"]["limit"],
+            20_000,
+            "the tree's budget, not its own"
+        );
+        parent = id;
+    }
+    let seen = engagement(&fleet, &root).await;
+    assert_eq!((&seen["tree"]["engagements"], &seen["tokens"]["used"]), (&json!(3), &json!(30)), "{seen:#}");
+    assert_eq!(told(&fleet, &root, "delegation.started").await.len(), 1);
+    // Its own agent may go to depth 10, but nobody goes deeper than that.
+    let mut last = (StatusCode::OK, Value::Null);
+    for _ in 3..=11 {
+        last = below(&parent).await;
+        if last.0 != StatusCode::CREATED {
+            break;
+        }
+        parent = last.1["job"]["id"].as_str().unwrap().to_owned();
+        fleet.wait_for(&parent, &[JobState::Completed]).await;
+    }
+    assert_eq!(last.0, StatusCode::UNPROCESSABLE_ENTITY, "{}", last.1);
+    assert_eq!(last.1["error"]["code"], "AGENT_MAX_DELEGATION_DEPTH");
+    assert_eq!(last.1["error"]["details"]["depth"], 11);
+    fleet.send(reqwest::Method::DELETE, &format!("/ojs/v1/jobs/{root}"), "").await;
+    fleet.end().await;
+}
+
+/// A name that nobody has, or somebody of another tenant, stands for nobody: the job is its own root.
+#[tokio::test]
+async fn a_parent_that_nobody_knows_is_nobody() {
+    let fleet = Fleet::builder().start().await;
+    let job = json!({"type": "agent.x", "args": ["x"], "ext_agent_model": "m", "ext_agent_delegation_depth": 1,
+                     "ext_agent_parent_id": "01890000-0000-7000-8000-000000000000"});
+    let id = fleet.push(&job).await;
+    let done = fleet.wait_for(&id, &[JobState::Completed]).await;
+    assert_eq!(done["ext_agent_parent_id"], job["ext_agent_parent_id"], "what was sent comes back");
+    assert_eq!(engagement(&fleet, &id).await["depth"], 0);
+    fleet.end().await;
+}
+
+/// Children reserve from the budget of the root: what one spends is gone for the others.
+#[tokio::test]
+async fn a_tree_spends_from_one_budget() {
+    let script = |request: &Value| match (who(request), answers(request)) {
+        ("lead", told) if told.is_empty() => calls(&[("scout", "a"), ("scout", "b")]),
+        ("lead", told) => Reply::text(told.join("|")),
+        // The first one takes nearly all there is.
+        _ if said(request) == "a" => Reply::Text("much".into(), (100, 1000)),
+        _ => Reply::text("little"),
+    };
+    let fleet = Fleet::builder().model(script).start().await;
+    register(&fleet, &[oas("scout", &[]), oas("lead", &["scout"])]).await;
+    let more = json!({"ext_agent_token_budget": 1_700, "options": {"retry": {"max_attempts": 1}}});
+    let id = ask(&fleet, "lead", &more).await;
+    let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+    let seen = engagement(&fleet, &id).await;
+    assert!(seen["tokens"]["used"].as_i64().unwrap() <= 1_700, "{seen:#}");
+    assert_eq!(seen["tokens"]["reserved"], 0);
+    assert_eq!(seen["children"].as_array().unwrap().len(), 2, "{done:#}");
+    assert_eq!(seen["tree"]["tokens_used"], seen["tokens"]["used"], "{seen:#}");
+    fleet.end().await;
+}
+
+/// OAS-A18: agents that ask one another in a circle are told so when they are registered, and end at their depth.
+#[tokio::test]
+async fn a_circle_is_told_and_bounded() {
+    let script = |request: &Value| match (who(request), answers(request).first()) {
+        ("ping", None) => calls(&[("pong", "x")]),
+        ("pong", None) => calls(&[("ping", "x")]),
+        (_, answer) => Reply::text(answer.cloned().unwrap_or_default()),
+    };
+    let fleet = Fleet::builder().model(script).start().await;
+    register(&fleet, &[oas("ping", &[]), oas("pong", &["ping"])]).await;
+    let (_, body) = fleet.send(reqwest::Method::POST, "/agents", oas("ping", &["pong"])).await;
+    assert_eq!(body["warnings"][0]["rule"], "OAS-A18", "{body:#}");
+    assert!(
+        body["warnings"][0]["message"].as_str().unwrap().starts_with("ping asks pong asks ping"),
+        "{body:#}"
+    );
+    let id = ask(&fleet, "ping", &json!({"ext_agent_max_delegation_depth": 3})).await;
+    let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+    assert!(done["result"].as_str().unwrap().contains("AGENT_MAX_DELEGATION_DEPTH"), "{done:#}");
+    assert_eq!(engagement(&fleet, &id).await["tree"]["engagements"], 4);
+    fleet.end().await;
+}

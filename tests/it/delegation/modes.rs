@@ -1,0 +1,141 @@
+//! OSSA §5, Delegation Patterns: supervisor, parallel, handoff.
+
+use super::{answers, ask, calls, engagement, may_ask, oas, ossa, register, said, told, who};
+use futures::future::join_all;
+use serde_json::json;
+use turnstone_domain::JobState;
+use turnstone_tests::{Backend, Fleet, Gate, Reply};
+
+/// OAS-09, OAS-25, RS-02: the child has an engagement of its own under the user of the parent, and its answer is the outcome of the
+/// call. The parent holds no slot meanwhile: one is enough for both.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_supervisor_goes_on_with_what_its_child_answered() {
+    join_all(Backend::ALL.map(supervised)).await;
+}
+
+async fn supervised(backend: Backend) {
+    let script = |request: &serde_json::Value| match (who(request), answers(request).first()) {
+        ("lead", None) => calls(&[("scout", "look around")]),
+        ("lead", Some(answer)) => Reply::text(format!("scout says {answer}")),
+        ("scout", _) => Reply::text(format!("seen: {}", said(request))),
+        (other, _) => panic!("{other} is asked"),
+    };
+    let mut fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
+    fleet.add_worker(1);
+    register(&fleet, &[oas("scout", &[]), oas("lead", &["scout"])]).await;
+    let id = ask(&fleet, "lead", &json!({"ext_agent_token_budget": 50_000})).await;
+    let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+    assert_eq!(done["result"], "scout says {\"text\":\"seen: look around\"}", "{done:#}");
+    assert_eq!((&done["attempt"], &done["ext_agent_tokens_used"]), (&json!(2), &json!(19 + 15)));
+    assert_eq!(fleet.models.calls().len(), 3, "no paid answer was bought twice");
+
+    let seen = engagement(&fleet, &id).await;
+    let child = &seen["children"][0];
+    assert_eq!(
+        (&child["agent"], &child["status"], &child["depth"]),
+        (&json!("scout"), &json!("success"), &json!(1))
+    );
+    assert_eq!(seen["tree"], json!({"engagements": 2, "tokens_used": 19 + 15 + 15}));
+    assert_eq!(seen["tokens"]["used"], 19 + 15 + 15, "the tree has one budget: {seen:#}");
+    let job = fleet.job(child["job_id"].as_str().unwrap()).await;
+    assert_eq!((&job["ext_agent_parent_id"], &job["ext_agent_delegation_depth"]), (&json!(id), &json!(1)));
+    assert_eq!((&job["type"], &job["queue"]), (&done["type"], &done["queue"]));
+    assert!(job["meta"]["ossa.parent.interaction.id"].as_str().is_some_and(|id| !id.is_empty()), "{job:#}");
+    let own = engagement(&fleet, job["id"].as_str().unwrap()).await;
+    assert_eq!((&own["user"]["id"], &own["parent"]["job_id"]), (&json!("u-7"), &json!(id)));
+    for (job, role) in [(&done, "parent"), (&job, "child")] {
+        let id = job["id"].as_str().unwrap();
+        let (began, ended) =
+            (told(&fleet, id, "delegation.started").await, told(&fleet, id, "delegation.completed").await);
+        assert_eq!(
+            (began.len(), &began[0]["role"], &began[0]["agent_id"]),
+            (1, &json!(role), &json!("scout"))
+        );
+        assert_eq!(
+            (ended.len(), &ended[0]["status"], &ended[0]["tokens_used"]),
+            (1, &json!("success"), &json!(15))
+        );
+    }
+    assert_eq!(fleet.event_names(job["id"].as_str().unwrap()).await.last().unwrap(), "job.completed");
+    fleet.end().await;
+}
+
+/// All children of a turn work before any is awaited, and what they answer is told in the order in which they were asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parallel_children_work_at_the_same_time() {
+    join_all(Backend::ALL.map(parallel)).await;
+}
+
+async fn parallel(backend: Backend) {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let script = move |request: &serde_json::Value| match (who(request), answers(request)) {
+        ("lead", told) if told.is_empty() => {
+            calls(&[("scout", "north"), ("scout", "south"), ("clerk", "east")])
+        }
+        ("lead", told) => Reply::text(told.join("|")),
+        (name, _) => Reply::text(format!("{name} {}", said(request))).behind(&held),
+    };
+    let mut fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
+    fleet.add_worker(4);
+    let lead = ossa("lead", &may_ask("scout, clerk", "type: parallel"));
+    register(&fleet, &[oas("scout", &[]), oas("clerk", &[]), lead]).await;
+    let id = ask(&fleet, "lead", &json!({})).await;
+    fleet.models.seen(4).await;
+    assert_eq!(fleet.job(&id).await["state"], "pending");
+    assert_eq!(engagement(&fleet, &id).await["status"], "running");
+    gate.open();
+    let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+    let expected = "{\"text\":\"scout north\"}|{\"text\":\"scout south\"}|{\"text\":\"clerk east\"}";
+    assert_eq!(done["result"], expected, "{done:#}");
+    assert_eq!(fleet.models.calls().len(), 5);
+    assert_eq!(fleet.number("SELECT count(*) FROM tool_calls WHERE state = 'settled'").await, 3);
+    fleet.end().await;
+}
+
+/// Handoff: the parent runs no further turn, and the child's answer is the answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_handoff_the_child_has_the_last_word() {
+    let script = |request: &serde_json::Value| match who(request) {
+        "desk" => calls(&[("expert", "he is angry"), ("expert", "and loud")]),
+        _ => Reply::text(format!("calm down, {}", request["messages"].to_string().contains("user: go"))),
+    };
+    let fleet = Fleet::builder().model(script).start().await;
+    let desk = ossa(
+        "desk",
+        "collaboration: {handoffs: [{target_agent: expert, conditions: [anger], context_transfer: full}]}",
+    );
+    register(&fleet, &[oas("expert", &[]), desk]).await;
+    let id = ask(&fleet, "desk", &json!({})).await;
+    let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+    assert_eq!(done["result"], "calm down, true", "the whole conversation was handed over: {done:#}");
+    let asked: Vec<String> = fleet.models.calls().iter().map(|call| who(&call.request).to_owned()).collect();
+    assert_eq!(asked, ["desk", "expert"], "control was handed over once, and never came back");
+    assert_eq!(engagement(&fleet, &id).await["children"][0]["mode"], "handoff");
+    fleet.end().await;
+}
+
+/// OAS-12, OAS-13: a name that a tool and an agent share means the tool, `oagent://` the agent.
+#[tokio::test]
+async fn a_tool_goes_before_an_agent_of_its_name() {
+    let script = |request: &serde_json::Value| match (who(request), answers(request).len()) {
+        ("lead", 0) => Reply::Calls(
+            request["tools"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|tool| (tool["function"]["name"].as_str().unwrap().to_owned(), json!({"input": "x"})))
+                .collect(),
+            (1, 1),
+        ),
+        ("lead", _) => Reply::text("done"),
+        (name, _) => Reply::text(name),
+    };
+    let fleet = Fleet::builder().model(script).start().await;
+    register(&fleet, &[oas("search", &[]), oas("lead", &["search", "oagent://search"])]).await;
+    let id = ask(&fleet, "lead", &json!({})).await;
+    fleet.wait_for(&id, &[JobState::Completed]).await;
+    assert_eq!(fleet.tools.calls().len(), 1, "the tool was called");
+    assert_eq!(engagement(&fleet, &id).await["children"].as_array().unwrap().len(), 1, "and the agent");
+    fleet.end().await;
+}

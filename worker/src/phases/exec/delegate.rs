@@ -1,0 +1,356 @@
+//! Calls that another agent answers (OSSA §5): who asks parks, and goes on when those who were asked have ended.
+//!
+//! The engagement of a child, its end, and the parent's waking are the store's; here stands what is asked of whom, and
+//! what becomes of the outcome.
+
+use super::MAX_CALLS;
+use super::call::{self, Call};
+use super::deputies::Deputy;
+use super::restriction::{self, Checked};
+use super::tell::{Ending, Over, tell};
+use crate::phases::infer;
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use turnstone_domain::agent::Capability;
+use turnstone_domain::agent::delegation::{
+    ContextTransfer, DelegationMode, DelegationState, OnFailure, RETRIES,
+};
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::message::{RequestedCall, Role};
+use turnstone_domain::review::{ReviewKind, ReviewState};
+use turnstone_domain::tool_call::ToolOutcome;
+use turnstone_domain::{AgentDefinition, EngagementId, JobError, JobId, NewChild, RawJson, RawObject, Wait};
+use turnstone_store::{Delegated, ReviewAnswer};
+
+/// What is to be done about a call.
+enum Next {
+    /// Nothing: the model was told.
+    Told,
+    /// Somebody works for it.
+    Wait,
+    /// This agent is to be asked.
+    Ask(Arc<AgentDefinition>),
+    /// It has this outcome, after so many milliseconds.
+    Outcome(ToolOutcome, i64),
+}
+
+/// Whether a call is answered by an agent.
+pub fn is_one(turn: &Turn, asked: &RequestedCall) -> bool {
+    turn.deputy(&asked.name).is_some() || turn.delegations.iter().any(|done| done.call_id == asked.call_id)
+}
+
+/// Runs the call at `position` among those that the model asked for.
+///
+/// # Errors
+/// [`Stop::Park`] while another agent works for it, or a reviewer is asked.
+pub async fn run(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> Result<(), Stop> {
+    let mut call = call_at(turn, position, asked);
+    match next(turn, &mut call)? {
+        Next::Told => Ok(()),
+        Next::Wait => Err(Stop::Park(Box::new(Wait::Children(Vec::new())))),
+        Next::Ask(agent) => {
+            let mut children = vec![begin(turn, &mut call, &agent)];
+            if mode(turn, &call) == DelegationMode::Parallel {
+                children.extend(others(turn, position, asked)?);
+            }
+            Err(Stop::Park(Box::new(Wait::Children(children))))
+        }
+        Next::Outcome(outcome, duration_ms) => {
+            let capability = capability(turn, &call);
+            let outcome = turn.screen_outcome(&call.asked.name, outcome);
+            let over = Over::made(turn, &call, &capability, outcome, None, duration_ms);
+            tell(turn, &call, over)?;
+            turn.barrier().await
+        }
+    }
+}
+
+/// The answer of an agent to which control was handed over in this turn, if it was.
+pub fn handed_over(turn: &Turn) -> Option<Value> {
+    let answer = turn.conversation.answer()?;
+    let done = answer.tool_calls.iter().find_map(|asked| handover(turn, asked))?;
+    Some(done.result.as_ref().and_then(|result| result.parse().ok()).unwrap_or_default())
+}
+
+fn handover<'t>(turn: &'t Turn, asked: &RequestedCall) -> Option<&'t Delegated> {
+    let over = |done: &&Delegated| {
+        done.call_id == asked.call_id
+            && done.mode == DelegationMode::Handoff
+            && done.state == DelegationState::Success
+    };
+    turn.delegations.iter().rev().find(over)
+}
+
+fn call_at(turn: &Turn, position: usize, asked: &[RequestedCall]) -> Call {
+    let asked = asked[position].clone();
+    let row = turn.recalled_calls.iter().find(|row| row.call_id == asked.call_id);
+    Call { journalled: row.map(|row| row.state), asked, position }
+}
+
+fn capability(turn: &Turn, call: &Call) -> Capability {
+    let own = turn.agent.capability(&call.asked.name).cloned();
+    own.unwrap_or_else(|| Capability::named(call.asked.name.clone()))
+}
+
+/// Who goes on. A result that has to be checked first cannot be the last word.
+fn mode(turn: &Turn, call: &Call) -> DelegationMode {
+    let wanted = turn.deputy(&call.asked.name).map(|deputy| deputy.terms.mode).unwrap_or_default();
+    let checks = capability(turn, call).output_restriction;
+    match wanted {
+        DelegationMode::Handoff if checks.assertion.is_some() || checks.require_review.is_some() => {
+            DelegationMode::Supervisor
+        }
+        mode => mode,
+    }
+}
+
+/// Those who are asked for this call, and were.
+fn tries(turn: &Turn, call: &Call) -> Vec<Delegated> {
+    turn.delegations.iter().filter(|done| done.call_id == call.asked.call_id).cloned().collect()
+}
+
+fn next(turn: &mut Turn, call: &mut Call) -> Result<Next, Stop> {
+    let row = turn.recalled_calls.iter().find(|row| row.call_id == call.asked.call_id).cloned();
+    if let Some((outcome, row)) = row.and_then(|row| Some((row.outcome.clone()?, row))) {
+        tell(turn, call, Over::recalled(outcome, row.handled, row.duration_ms.unwrap_or(0)))?;
+        return Ok(Next::Told);
+    }
+    let tries = tries(turn, call);
+    match tries.last() {
+        None => first(turn, call),
+        Some(last) => after(turn, call, &tries, last),
+    }
+}
+
+/// Before anybody was asked.
+fn first(turn: &mut Turn, call: &mut Call) -> Result<Next, Stop> {
+    call::watch_repetition(turn, call)?;
+    let agent = match askable(turn, call) {
+        Ok(agent) => agent,
+        Err(refusal) => return refused(turn, call, refusal),
+    };
+    let capability = capability(turn, call);
+    match restriction::before(turn, call, &capability, false)? {
+        Checked::Passed => Ok(Next::Ask(agent)),
+        Checked::Denied(refusal) => refused(turn, call, refusal),
+    }
+}
+
+fn refused(turn: &mut Turn, call: &mut Call, outcome: ToolOutcome) -> Result<Next, Stop> {
+    call::plan(turn, call, false);
+    let over = Over { outcome, handled: None, duration_ms: 0, ending: Ending::Refused };
+    over.note(turn, call, false);
+    tell(turn, call, over)?;
+    Ok(Next::Told)
+}
+
+/// The agent to ask, or why it may not be.
+fn askable(turn: &mut Turn, call: &Call) -> Result<Arc<AgentDefinition>, ToolOutcome> {
+    let name = &call.asked.name;
+    if call.position >= MAX_CALLS {
+        return Err(ToolOutcome::refused(
+            FailureKind::Validation.code(),
+            "too many tool calls in one answer; ask for fewer",
+        ));
+    }
+    if handed_over(turn).is_some() {
+        let text = "this call was not made: control was handed over to another agent";
+        return Err(ToolOutcome::refused(FailureKind::Tool.code(), text));
+    }
+    let offered = turn.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
+    let Some(deputy) = turn.deputy(name).filter(|_| offered && infer::may_call(turn)) else {
+        let text = format!("this agent has no tool `{name}` in this turn");
+        return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
+    };
+    let checked =
+        turn.deps.schema(&deputy.offer.input_schema).and_then(|schema| schema.check(&call.asked.arguments));
+    if let Err(why) = checked {
+        let text = format!("the arguments do not match the schema of `{name}`: {why}");
+        return Err(ToolOutcome::refused(FailureKind::ToolInput.code(), text));
+    }
+    let most = i64::from(turn.agent.limits.max_delegation_depth);
+    if turn.depth + 1 > most {
+        let text = format!(
+            "`{name}` was not asked: it would be {} deep, and this agent may delegate to a depth of {most}",
+            turn.depth + 1
+        );
+        return Err(ToolOutcome::refused(FailureKind::DelegationDepth.code(), text));
+    }
+    Ok(Arc::clone(&deputy.agent))
+}
+
+/// After somebody was asked.
+fn after(turn: &mut Turn, call: &Call, tries: &[Delegated], last: &Delegated) -> Result<Next, Stop> {
+    let duration_ms = last.ended_at.map_or(0, |at| at.since(last.started_at).max(0));
+    match last.state {
+        DelegationState::Open => return Ok(Next::Wait),
+        DelegationState::Success => {
+            return Ok(Next::Outcome(ToolOutcome::Success { output: outputs(last) }, duration_ms));
+        }
+        DelegationState::Error | DelegationState::Timeout => {}
+    }
+    if let Some(agent) = instead(turn, call, tries) {
+        return Ok(Next::Ask(agent));
+    }
+    let outcome = failure(last);
+    let escalates = |deputy: &Deputy| deputy.terms.on_failure == OnFailure::Escalate;
+    let asking = turn.deputy(&call.asked.name).filter(|deputy| escalates(deputy));
+    if let Some(agent) = asking.map(|deputy| Arc::clone(&deputy.agent))
+        && escalated(turn, call, tries.len(), &outcome)?
+    {
+        return Ok(Next::Ask(agent));
+    }
+    Ok(Next::Outcome(outcome, duration_ms))
+}
+
+/// Whether somebody said that a new one is to be tried. Each approval is for one more; a no ends the job.
+fn escalated(turn: &mut Turn, call: &Call, tries: usize, outcome: &ToolOutcome) -> Result<bool, Stop> {
+    let id = &call.asked.call_id;
+    let about = |review: &&ReviewAnswer| review.call_id == *id && review.kind == ReviewKind::Escalation;
+    let states = || turn.reviews.iter().filter(about).map(|review| review.state);
+    if let Some(error) = outcome.as_error()
+        && states().any(|state| matches!(state, ReviewState::Rejected | ReviewState::Expired))
+    {
+        return Err(JobError { retryable: false, ..error }.with("call_id", id.as_str()).into());
+    }
+    if states().filter(|state| *state == ReviewState::Approved).count() >= tries {
+        return Ok(true);
+    }
+    let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": id,
+        "what_happened": outcome.for_model(), "error": outcome.told(), "approve_means": "ask the agent once more",
+        "reject_means": "end the job with the error"});
+    Err(restriction::park(turn, call, ReviewKind::Escalation, "operator", question))
+}
+
+/// Whoever is asked after a failure without asking anybody first.
+fn instead(turn: &Turn, call: &Call, tries: &[Delegated]) -> Option<Arc<AgentDefinition>> {
+    let deputy = turn.deputy(&call.asked.name)?;
+    match &deputy.terms.on_failure {
+        OnFailure::Retry if tries.len() <= RETRIES => Some(Arc::clone(&deputy.agent)),
+        OnFailure::Fallback { agent } if tries.iter().all(|done| done.agent != *agent) => {
+            deputy.fallback.clone()
+        }
+        _ => None,
+    }
+}
+
+/// What an agent that answered has as outputs: its answer as `text`, and beside it what it exposes (agents brief §1.5).
+fn outputs(done: &Delegated) -> Value {
+    match done.result.as_ref().and_then(|result| result.parse().ok()).unwrap_or_default() {
+        Value::String(text) => json!({"text": text}),
+        Value::Object(fields) if fields.get("text").is_some_and(Value::is_string) => Value::Object(fields),
+        other => json!({"text": other.to_string(), "output": other}),
+    }
+}
+
+fn failure(done: &Delegated) -> ToolOutcome {
+    let why = match (done.state, &done.error) {
+        (DelegationState::Timeout, _) => "it took longer than it may".to_owned(),
+        (_, Some(error)) => error.to_string(),
+        _ => "it was cancelled".to_owned(),
+    };
+    let text = format!("agent `{}` ended with status {}: {why}", done.agent, done.state.as_str());
+    ToolOutcome::failed(FailureKind::Delegation.code(), text)
+}
+
+/// The other calls of the turn that are answered at the same time: those of the same mode for which nobody else has to
+/// be heard first. With a watch over repetitions only those that follow at once, so that calls are counted in order.
+fn others(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> Result<Vec<NewChild>, Stop> {
+    let mut children = Vec::new();
+    for at in position + 1..asked.len() {
+        let mut call = call_at(turn, at, asked);
+        let tries = tries(turn, &call);
+        let free = turn.deputy(&call.asked.name).is_some() && mode(turn, &call) == DelegationMode::Parallel;
+        let restricted = &capability(turn, &call).input_restriction;
+        let unheard = restricted.assertion.is_none() && restricted.require_review.is_none();
+        let agent = match tries.last() {
+            _ if !free || turn.conversation.has_outcome(&call.asked.call_id) => None,
+            None if unheard && call.journalled.is_none() => askable(turn, &call).ok(),
+            Some(last) if matches!(last.state, DelegationState::Error | DelegationState::Timeout) => {
+                instead(turn, &call, &tries)
+            }
+            _ => None,
+        };
+        match agent {
+            Some(agent) => {
+                if tries.is_empty() {
+                    call::watch_repetition(turn, &call)?;
+                }
+                children.push(begin(turn, &mut call, &agent));
+            }
+            None if turn.short_circuit.is_some() => break,
+            None => {}
+        }
+    }
+    Ok(children)
+}
+
+/// Asks an agent: the intent is durable together with its engagement, when the parent parks.
+fn begin(turn: &mut Turn, call: &mut Call, agent: &AgentDefinition) -> NewChild {
+    call::leave(turn, call, false, true);
+    let mode = mode(turn, call);
+    let mut agent = agent.clone();
+    agent.limits.max_delegation_depth =
+        agent.limits.max_delegation_depth.min(turn.agent.limits.max_delegation_depth);
+    if mode == DelegationMode::Handoff && !turn.agent.output.is_free() {
+        agent.output = turn.agent.output.clone();
+    }
+    NewChild {
+        job: JobId(turn.deps.ids.next()),
+        engagement: EngagementId(turn.deps.ids.next()),
+        agent: Box::new(agent),
+        call_id: call.asked.call_id.clone(),
+        turn: turn.position.turn,
+        mode,
+        args: RawJson::of(&json!([input(turn, call)])),
+        meta: meta(turn),
+        timeout_ms: turn.deputy(&call.asked.name).and_then(|deputy| deputy.terms.timeout_ms),
+    }
+}
+
+/// What the delegate is told: its input, and below it the context that its terms allow (OSSA §5).
+fn input(turn: &Turn, call: &Call) -> String {
+    let arguments = &call.asked.arguments;
+    let mut text = match arguments.get("input") {
+        Some(Value::String(text)) => text.clone(),
+        _ => arguments.to_string(),
+    };
+    let Some(terms) = turn.deputy(&call.asked.name).map(|deputy| &deputy.terms) else { return text };
+    if terms.context != ContextTransfer::Minimal && !terms.custom_context.is_empty() {
+        text.push_str(&format!("\n\nContext: {}", Value::Object(terms.custom_context.clone())));
+    }
+    if terms.context == ContextTransfer::Full {
+        text.push_str("\n\nThe conversation so far:");
+        for message in turn
+            .conversation
+            .messages(&turn.agent.memory)
+            .iter()
+            .filter(|message| !message.content.is_empty())
+        {
+            let who = match message.role {
+                Role::User => "user",
+                Role::Assistant => "assistant",
+                Role::Tool => "tool",
+                Role::System => continue,
+            };
+            text.push_str(&format!("\n{who}: {}", message.content));
+        }
+    }
+    text
+}
+
+/// Where the delegate comes from, and whose it is.
+fn meta(turn: &Turn) -> RawObject {
+    let mut meta = RawObject::new();
+    for kept in ["tenant", "user"] {
+        if let Some(value) = turn.job.meta.get(kept) {
+            meta.insert(kept, value.clone());
+        }
+    }
+    meta.insert("ossa.parent.interaction.id", turn.interaction_id.as_str());
+    meta.insert("ossa.parent.session.id", turn.engagement.id.as_str());
+    meta.insert("ossa.parent.agent.id", turn.agent.name.as_str());
+    meta
+}

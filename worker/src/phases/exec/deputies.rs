@@ -1,0 +1,83 @@
+//! The agents that this one may ask: which of its capabilities are agents, and what those are now.
+
+use crate::model::ToolOffer;
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use turnstone_domain::AgentDefinition;
+use turnstone_domain::agent::Capability;
+use turnstone_domain::agent::delegation::{Delegate, OnFailure};
+
+/// An agent that may be asked.
+pub struct Deputy {
+    /// On which terms.
+    pub terms: Delegate,
+    /// What it is.
+    pub agent: Arc<AgentDefinition>,
+    /// Who is asked when it fails.
+    pub fallback: Option<Arc<AgentDefinition>>,
+    /// What the model is told of it.
+    pub offer: ToolOffer,
+}
+
+/// Looks them up, once per lease.
+///
+/// # Errors
+/// [`Stop::Store`].
+pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
+    if turn.deputies.is_some() {
+        return Ok(());
+    }
+    let toolbox = &turn.deps.toolbox;
+    let is_tool = |capability: &Capability| {
+        let name = capability.name.as_str();
+        toolbox.get(name).is_some() || toolbox.of_server(name).is_some() || capability.origin.is_some()
+    };
+    let terms: Vec<(&Capability, Delegate)> = turn
+        .agent
+        .capabilities
+        .iter()
+        .filter_map(|capability| Some((capability, capability.delegate(is_tool(capability))?)))
+        .collect();
+    let names: BTreeSet<String> = terms
+        .iter()
+        .flat_map(|(_, terms)| [Some(terms.agent.clone()), fallback(terms).map(str::to_owned)])
+        .flatten()
+        .collect();
+    let names: Vec<String> = names.into_iter().collect();
+    let found = if names.is_empty() { Vec::new() } else { turn.deps.ledger.agents(&names).await? };
+    let found: BTreeMap<String, Arc<AgentDefinition>> =
+        found.into_iter().map(|agent| (agent.name.clone(), Arc::new(agent))).collect();
+    let mut deputies = BTreeMap::new();
+    for (capability, terms) in terms {
+        let Some(agent) = found.get(&terms.agent).cloned() else { continue };
+        let fallback = fallback(&terms).and_then(|name| found.get(name).cloned());
+        let offer = offer(capability, &agent);
+        deputies.insert(capability.name.clone(), Deputy { terms, agent, fallback, offer });
+    }
+    turn.deputies = Some(Arc::new(deputies));
+    Ok(())
+}
+
+fn fallback(terms: &Delegate) -> Option<&str> {
+    match &terms.on_failure {
+        OnFailure::Fallback { agent } => Some(agent),
+        _ => None,
+    }
+}
+
+/// An agent as a tool for the model; what the capability says goes before what the agent says.
+fn offer(capability: &Capability, agent: &AgentDefinition) -> ToolOffer {
+    ToolOffer {
+        name: capability.name.clone(),
+        description: capability.description.clone().unwrap_or_else(|| agent.description.clone()),
+        input_schema: capability.input_schema.clone().unwrap_or_else(input_schema),
+    }
+}
+
+fn input_schema() -> Value {
+    json!({"type": "object", "required": ["input"],
+           "properties": {"input": {"type": "string", "description": "What this agent is to do, in full sentences."}}})
+}
