@@ -70,13 +70,12 @@ fn resolve(root: &Node, entry: &Entry, names: Option<&Names<'_>>, problems: &mut
                 format!("`{key}` is an agent on another server, and those cannot be asked in this version");
             problems.error(entry.at, "OAS-11", message);
         }
-        (Reference::Bare(_), Some(names)) if known(names.tools) => {}
+        (Reference::Bare(_), Some(names)) if names.may_have_tool(name) => {}
         (_, _) if own => {
             let message = format!("`{key}` may ask itself; only the delegation depth ends that");
             problems.warning(entry.at, "OAS-A18", message);
         }
         (_, None) => {}
-        (Reference::Bare(_), Some(names)) if names.may_have_tool(name) => {}
         (_, Some(names)) if known(names.agents) => {}
         (Reference::Local(_), Some(names)) => {
             let hint = suggest::hint(name, names.agents.iter().copied());

@@ -196,8 +196,8 @@ fn after(turn: &mut Turn, call: &Call, tries: &[Delegated], last: &Delegated) ->
     }
     let outcome = failure(last);
     let escalates = |deputy: &Deputy| deputy.terms.on_failure == OnFailure::Escalate;
-    let asks = turn.deputy(&call.asked.name).filter(|deputy| escalates(deputy));
-    if let Some(agent) = asks.map(|deputy| Arc::clone(&deputy.agent))
+    let asking = turn.deputy(&call.asked.name).filter(|deputy| escalates(deputy));
+    if let Some(agent) = asking.map(|deputy| Arc::clone(&deputy.agent))
         && escalated(turn, call, tries.len(), &outcome)?
     {
         return Ok(Next::Ask(agent));

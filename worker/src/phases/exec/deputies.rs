@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use turnstone_domain::AgentDefinition;
+use turnstone_domain::agent::Capability;
 use turnstone_domain::agent::delegation::{Delegate, OnFailure};
-use turnstone_domain::agent::{Capability, Reached, ToolOrigin};
 
 /// An agent that may be asked.
 pub struct Deputy {
@@ -32,11 +32,8 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
     }
     let toolbox = &turn.deps.toolbox;
     let is_tool = |capability: &Capability| {
-        let elsewhere = |origin: &ToolOrigin| origin.reached != Reached::Registry;
         let name = capability.name.as_str();
-        toolbox.get(name).is_some()
-            || toolbox.of_server(name).is_some()
-            || capability.origin.as_ref().is_some_and(elsewhere)
+        toolbox.get(name).is_some() || toolbox.of_server(name).is_some() || capability.origin.is_some()
     };
     let terms: Vec<(&Capability, Delegate)> = turn
         .agent

@@ -7,14 +7,16 @@ pub use binding::Bindings;
 pub use record::ResolBody;
 
 use crate::model::ToolOffer;
-use crate::tool::Tool;
+use crate::tool::{Tool, Transport};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use binding::{Bound, Catalogues};
+use record::{ResolvedTool, ToolSource};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use turnstone_domain::agent::delegation::Target;
 use turnstone_domain::agent::{Capability, ToolChoice};
-use turnstone_domain::{EventName, Phase};
+use turnstone_domain::{EventName, Phase, digest};
 
 const VERSION: i64 = 2;
 /// Versions of the body that this worker reads; the first has no record of where the tools came from.
@@ -32,9 +34,14 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
         let agent = Arc::clone(&turn.agent);
         let catalogues = Catalogues::ask(turn, |_| true).await;
         for capability in &agent.capabilities {
-            if let Some(record) = binding::deputy(turn, &capability.name) {
-                body.tools.push(record.name.clone());
-                body.resolved.push(record);
+            if let Some(found) = delegate(turn, capability) {
+                match found {
+                    Ok(record) => {
+                        body.tools.push(capability.name.clone());
+                        body.resolved.push(record);
+                    }
+                    Err(why) => body.unavailable.push((capability.name.clone(), why)),
+                }
                 continue;
             }
             match binding::bind(turn, capability, &catalogues) {
@@ -57,6 +64,23 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     turn.resolved = Some(Arc::new(body));
     turn.bindings = Some(Arc::new(bindings));
     Ok(())
+}
+
+/// What is noted of a capability that is another agent; `None` for a tool.
+fn delegate(turn: &Turn, capability: &Capability) -> Option<Result<ResolvedTool, String>> {
+    let Some(deputy) = turn.deputy(&capability.name) else {
+        let Target::Agent(wanted) = &capability.target else { return None };
+        return Some(Err(format!("no agent `{}` is registered", wanted.agent)));
+    };
+    let offer = &deputy.offer;
+    let record = || ResolvedTool {
+        name: offer.name.clone(),
+        source: ToolSource::Delegation { agent_id: deputy.agent.name.clone() },
+        transport: Transport::Function,
+        timeout_ms: deputy.terms.timeout_ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or_default(),
+        digest: digest::of_json(&json!([offer.description, offer.input_schema])),
+    };
+    Some(turn.deps.schema(&offer.input_schema).map(|_| record()))
 }
 
 fn keep(name: String, bound: Bound, body: &mut ResolBody, bindings: &mut Bindings) {
