@@ -3,7 +3,7 @@
 use super::record::{ResolvedTool, ToolSource};
 use crate::model::ToolOffer;
 use crate::tool::mcp::{Catalogue, McpServer, McpTool};
-use crate::tool::{Tool, Toolbox, Transport};
+use crate::tool::{Tool, Toolbox};
 use crate::turn::state::Turn;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -156,25 +156,8 @@ pub fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues) -> Re
         Some((Reached::Unserved { kind }, _)) => Err(format!(
             "tools of type {kind} are not served; put what serves it over HTTP into [tools.{name}]"
         )),
-        _ => Err("there is no tool of this name on this worker, nor an agent; add it to [tools]".to_owned()),
+        _ => Err("no tool of this name is registered on this worker; add it to [tools]".to_owned()),
     }
-}
-
-/// What RESOL notes of an agent that may be asked.
-pub fn deputy(turn: &Turn, name: &str) -> Option<ResolvedTool> {
-    let deputy = turn.deputy(name)?;
-    Some(ResolvedTool {
-        name: name.to_owned(),
-        source: ToolSource::Delegation { agent_id: deputy.terms.agent.clone() },
-        transport: Transport::Function,
-        timeout_ms: deputy.terms.timeout_ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or_default(),
-        digest: digest_of(&deputy.offer),
-    })
-}
-
-/// The digest of what the model is told.
-fn digest_of(offer: &ToolOffer) -> String {
-    digest::of_json(&serde_json::json!([offer.description, offer.input_schema]))
 }
 
 /// Finds all tools of a server, in the order of their names.
@@ -209,11 +192,11 @@ fn bound(
     let timeout =
         capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)));
     let record = ResolvedTool {
-        digest: digest_of(&offer),
         name: offer.name,
         source,
         transport: tool.transport(),
         timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+        digest: digest::of_json(&serde_json::json!([offer.description, offer.input_schema])),
     };
     let own = turn.agent.capability(&capability.name).is_none().then(|| capability.clone());
     Ok(Bound { tool, record, own })

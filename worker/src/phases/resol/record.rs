@@ -25,7 +25,7 @@ pub struct ResolvedTool {
     pub source: ToolSource,
     /// How it is called.
     pub transport: Transport,
-    /// The longest a call may take, in milliseconds; 0 for an agent that may take its time.
+    /// The longest a call may take, in milliseconds.
     pub timeout_ms: u64,
     /// The digest of description and input schema as the model is told of them.
     pub digest: String,
