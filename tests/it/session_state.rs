@@ -229,6 +229,10 @@ async fn a_conflict_runs_the_turn_again() {
     let failed = told(&fleet, &slow, "job.failed").await;
     assert_eq!((failed.len(), &failed[0]["code"]), (1, &json!("BACKEND_ERROR")), "{failed:#?}");
     assert_eq!(told(&fleet, &slow, "state.rolled_back").await.len(), 1);
+    let engagement = fleet.engagement_of(&slow).await;
+    let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
+    let status = [&audit["state"][0]["status"], &audit["state"][1]["status"]];
+    assert_eq!(status, ["rolled_back", "committed"], "{:#}", audit["state"]);
     let turns: Vec<i64> = bodies(&fleet, &slow, "init")
         .await
         .iter()
