@@ -2,7 +2,7 @@
 
 use crate::commands::serve::api::ApiArgs;
 use crate::commands::{
-    agent, bench, completions, config, cron, dead_letter, dev, job, mcp, queue, review, webhook, worker,
+    agent, bench, budget, completions, config, cron, dead_letter, dev, job, mcp, queue, review, webhook, worker,
     workflow,
 };
 use crate::output::Format;
@@ -126,6 +126,9 @@ Examples:
     /// Answer what agents ask
     #[command(subcommand)]
     Review(review::ReviewCommand),
+    /// Show, set and raise what may be spent
+    #[command(subcommand)]
+    Budget(budget::BudgetCommand),
     /// Show and check the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),

@@ -27,6 +27,8 @@ pub(crate) struct State {
     job_id: String,
     turns: i64,
     tokens: StateTokens,
+    /// Of the engagement and its delegates, in the currency of the price table.
+    cost: crate::budgets::rows::Money,
 }
 
 /// Whose an engagement is.
@@ -90,6 +92,7 @@ pub(crate) fn of(engagement: &Engagement, job: &Job, budget: &Budget, review: Op
             "limit": budget.limit,
             "left": budget.left(),
         },
+        "cost": crate::budgets::rows::purse(&budget.money),
     })
 }
 

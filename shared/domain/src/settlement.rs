@@ -1,5 +1,6 @@
 //! How a lease ends.
 
+use crate::budget::BudgetWait;
 use crate::review::NewReview;
 use crate::{JobError, RawJson, Timestamp};
 
@@ -41,6 +42,8 @@ pub enum Settlement {
 pub enum Wait {
     /// Until somebody decides this review.
     Review(NewReview),
+    /// Until the budget is raised, or begins anew.
+    Raise(BudgetWait),
 }
 
 impl Settlement {

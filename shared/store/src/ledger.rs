@@ -3,7 +3,7 @@
 use crate::{LedgerError, StoreError, WorkerBeat};
 use async_trait::async_trait;
 use std::sync::Arc;
-use turnstone_domain::budget::Budget;
+use turnstone_domain::budget::{AppliedBudget, Budget};
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::job::Envelope;
 use turnstone_domain::message::StoredMessage;
@@ -106,6 +106,8 @@ pub struct EngagementClaim {
     pub checkpoints: Vec<Checkpoint>,
     /// The budget.
     pub budget: Budget,
+    /// The shared budgets that it may have to pay into as well, as of the claim.
+    pub budgets: Vec<AppliedBudget>,
     /// Whether the engagement has messages, tool calls or reviews that have to be recalled.
     pub has_past: bool,
 }

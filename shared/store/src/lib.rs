@@ -16,9 +16,11 @@
 //! | [`Feed`] | all events in one order |
 //! | [`Webhooks`] | who is told of events, and what became of it |
 //! | [`Breakers`](breakers::Breakers) | worker: what keeps failing and is left alone for a while |
+//! | [`Budgets`] | budgets that engagements share, what an engagement may spend, and what was spent |
 //! | [`Control`] | an engagement is paused, resumed, forked, merged, or one of its calls made again |
 
 pub mod breakers;
+mod budgets;
 mod cipher;
 mod control;
 mod crons;
@@ -46,6 +48,7 @@ mod views;
 mod webhooks;
 mod workflows;
 
+pub use budgets::{BudgetRow, Budgets, DailyCost, EngagementCost, OwnBudget, Raise, SharedBudget, Spending};
 pub use cipher::EncryptionKeys;
 pub use control::{
     Branch, Control, Controlled, Fork, Merge, Merged, Refusal, Retried, ServerKey, Strategy, Target,
@@ -116,6 +119,8 @@ pub struct Store {
     pub control: Arc<dyn Control>,
     /// Circuit breakers that the fleet shares.
     pub breakers: Arc<dyn Breakers>,
+    /// Budgets that engagements share, what an engagement may spend, and what was spent.
+    pub budgets: Arc<dyn Budgets>,
     /// Rate limits of all processes that use this store.
     pub limits: Arc<dyn RateLimits>,
     /// Hints that something may have changed.

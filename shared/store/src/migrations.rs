@@ -17,6 +17,7 @@ pub(crate) const SQLITE: &[File] = &[
     (5, "ojs limits", include_str!("../../../migrations/sqlite/0005_ojs_limits.sql")),
     (8, "errors", include_str!("../../../migrations/sqlite/0008_errors.sql")),
     (9, "session state", include_str!("../../../migrations/sqlite/0009_session_state.sql")),
+    (11, "budgets", include_str!("../../../migrations/sqlite/0011_budgets.sql")),
 ];
 /// For PostgreSQL.
 pub(crate) const POSTGRES: &[File] = &[
@@ -27,6 +28,7 @@ pub(crate) const POSTGRES: &[File] = &[
     (5, "ojs limits", include_str!("../../../migrations/postgres/0005_ojs_limits.sql")),
     (8, "errors", include_str!("../../../migrations/postgres/0008_errors.sql")),
     (9, "session state", include_str!("../../../migrations/postgres/0009_session_state.sql")),
+    (11, "budgets", include_str!("../../../migrations/postgres/0011_budgets.sql")),
 ];
 
 /// The number of the newest migration.

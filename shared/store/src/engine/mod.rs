@@ -4,6 +4,7 @@
 //! and on others that read.
 
 mod breakers;
+mod budgets;
 mod caller;
 pub(crate) mod columns;
 mod control;
@@ -82,6 +83,7 @@ pub(crate) fn start<R: Reader, S: Session>(
         webhooks: Arc::clone(&engine) as _,
         tenants: Arc::clone(&engine) as _,
         control: Arc::clone(&engine) as _,
+        budgets: Arc::clone(&engine) as _,
         breakers: engine,
         limits,
         doorbell,

@@ -12,8 +12,8 @@ use super::held::{Held, Learnt};
 use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{
-    agents, breakers, cancel, claim, control, crons, decide, leader, leases, operate, prune, push, queues,
-    remote, schemas, statistics, tenants, time_out, turns, upkeep, webhooks, workers, workflows,
+    agents, breakers, budgets, cancel, claim, control, crons, decide, leader, leases, operate, prune, push,
+    queues, remote, schemas, statistics, tenants, time_out, turns, upkeep, webhooks, workers, workflows,
 };
 use super::rows::JobRow;
 use super::session::{CommitError, Session};
@@ -60,6 +60,7 @@ pub(super) enum Request {
     Webhooks(Box<webhooks::Request>),
     Control(control::Request),
     Breakers(breakers::Request),
+    Budgets(Box<budgets::Request>),
 }
 
 /// What the writer did.
@@ -82,6 +83,7 @@ pub(super) enum Answer {
     Webhooks(webhooks::Answer),
     Control(control::Answer),
     Breakers(breakers::Answer),
+    Budgets(budgets::Answer),
     /// Refused for a reason that is this caller's alone; nothing was written for it.
     Refused(StoreError),
 }
@@ -349,7 +351,7 @@ impl<S: Session> Writer<S> {
             Request::Decide(review, decision) => {
                 Answer::Decision(decide::apply(session, unit, review, decision).await?)
             }
-            Request::Register(agent) => Answer::Changed(agents::register(session, agent).await?),
+            Request::Register(agent) => Answer::Changed(agents::register(session, unit, agent).await?),
             Request::Lead { holder, lease_ms, now } => {
                 Answer::Term(leader::lead(session, holder, *lease_ms, *now, &*self.ids).await?)
             }
@@ -397,6 +399,7 @@ impl<S: Session> Writer<S> {
                 webhooks::Answer::Deposed => Answer::Refused(StoreError::Deposed),
                 answer => Answer::Webhooks(answer),
             },
+            Request::Budgets(asked) => Answer::Budgets(budgets::apply(session, unit, asked).await?),
             Request::Control(asked) => {
                 Answer::Control(control::apply(session, unit, asked, &*self.ids).await?)
             }

@@ -8,6 +8,7 @@
 mod again;
 mod batch;
 mod call;
+mod pay;
 mod remedy;
 mod restriction;
 pub mod state_call;

@@ -5,10 +5,12 @@ use super::super::rows::JobRow;
 use super::super::session::Session;
 use super::super::statement::read_by;
 use super::super::unit::Unit;
+use super::charge;
 use super::session_state;
 use crate::{LedgerError, Ring, StoreError, sql};
 use serde_json::{Value, json};
-use turnstone_domain::budget::{Budget, BudgetMove};
+use turnstone_domain::budget::{Budget, BudgetWait};
+use turnstone_domain::error::FailureKind;
 use turnstone_domain::reported::HandlerWord;
 use turnstone_domain::{EventName, JobError, Lease, RawJson, Settlement, Timestamp, TurnWrite, Wait};
 
@@ -51,10 +53,24 @@ pub(in super::super) async fn apply<S: Session>(
     let rows = read_by(session, "check leases", &sql::JOBS_BY_LEASE, leases, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     session_state::take_in(session, unit, steps).await?;
+    unit.read_shared(session, &charge::named(steps)).await?;
+    let charged = steps.iter().filter(|step| charge::moves(step));
+    let jobs: Vec<i64> = charged.filter_map(|step| unit.seq_of(&step.lease.job)).collect();
+    unit.read_held(session, &jobs).await?;
+    if known.is_none() {
+        unit.lock_budgets(session, &jobs).await?;
+    }
     let mut answers = Vec::with_capacity(steps.len());
     for step in steps {
         answers.push(match apply_one(unit, step) {
             Err(LedgerError::Store(error)) => return Err(error),
+            // Others may have given something back since: nobody is refused on the strength of what was not locked.
+            Err(LedgerError::BudgetExceeded { .. } | LedgerError::Unpriced { .. }) if known.is_some() => {
+                return Err(StoreError::Database {
+                    action: "rely on what is known of a budget",
+                    message: "it has not enough left; it is locked and looked at again".to_owned(),
+                });
+            }
             answer => answer,
         });
     }
@@ -72,9 +88,7 @@ fn apply_one(unit: &mut Unit, step: &TurnStep) -> Result<Budget, LedgerError> {
     if let Some(commit) = &write.state {
         unit.states.check(commit)?;
     }
-    if let Some(step) = write.budget {
-        move_budget(unit, seq, step)?;
-    }
+    charge::apply(unit, seq, write, step.now)?;
     if let Some(commit) = &write.state {
         unit.states.apply(commit, step.now)?;
     }
@@ -104,27 +118,6 @@ fn apply_one(unit: &mut Unit, step: &TurnStep) -> Result<Budget, LedgerError> {
     Ok(unit.budget_of(seq))
 }
 
-fn move_budget(unit: &mut Unit, seq: i64, step: BudgetMove) -> Result<(), LedgerError> {
-    let budget = unit.budget_of(seq);
-    match step {
-        BudgetMove::Reserve { tokens } => {
-            if let Some(left) = budget.left().filter(|left| tokens > *left) {
-                return Err(LedgerError::BudgetExceeded { left, needed: tokens });
-            }
-            unit.move_budget(seq, 0, tokens);
-            let job = unit.change_job(seq)?;
-            job.reserved = job.reserved.saturating_add(tokens);
-        }
-        BudgetMove::Settle { reserved, used } => {
-            unit.move_budget(seq, used, -reserved);
-            let job = unit.change_job(seq)?;
-            job.reserved -= reserved;
-            job.tokens_used = job.tokens_used.saturating_add(used);
-        }
-    }
-    Ok(())
-}
-
 pub(super) fn settle(
     unit: &mut Unit,
     seq: i64,
@@ -144,6 +137,9 @@ pub(super) fn settle(
             job.failures += i64::from(error.kind.costs_a_retry());
             job.run_at = *run_at;
             job.retry_delay_ms = Some(*delay_ms);
+            if error.kind == FailureKind::TokenBudget {
+                unit.wait_for(seq, &BudgetWait::after(error), None);
+            }
             unit.error(seq, error, now)?;
             failed(unit, seq, error, now)?;
             unit.rings.push(Ring::Due);
@@ -180,6 +176,13 @@ pub(super) fn settle(
         Settlement::GiveWay => {
             unit.rings.push(Ring::Available);
             (EventName::JobYielded, json!({"reason": "something more urgent waits"}))
+        }
+        Settlement::Park { wait: Wait::Raise(wait) } => {
+            unit.wait_for(seq, wait, wait.resets_at);
+            unit.rings.push(Ring::Due);
+            let until = wait.resets_at.map(Timestamp::to_rfc3339);
+            let name = wait.name.as_deref().unwrap_or("engagement");
+            (EventName::JobParked, json!({"kind": "budget", "budget": name, "until": until}))
         }
         Settlement::Yield if held => (EventName::JobYielded, json!({"reason": "paused"})),
         Settlement::Yield => {

@@ -59,7 +59,7 @@ pub(super) struct Rows {
     envelopes: Vec<EnvelopeInsert>,
     queues: BTreeMap<String, i64>,
     definitions: Vec<(String, String)>,
-    budgets: Vec<(i64, Option<i64>)>,
+    budgets: Vec<(i64, Option<i64>, Option<i64>)>,
     engagements: Vec<EngagementInsert>,
     events: Vec<(i64, i64, i64, &'static str, i64, String, i64)>,
 }
@@ -134,7 +134,7 @@ impl Rows {
         let Some(new) = &job.engagement else { return Ok(None) };
         let definition = as_json(&new.agent)?;
         let digest = digest::of_text(&definition);
-        self.budgets.push((seq, new.agent.limits.token_budget));
+        self.budgets.push((seq, new.agent.limits.token_budget, new.agent.spending.cost_budget));
         self.engagements.push((
             seq,
             new.id.0.clone(),
