@@ -2,8 +2,8 @@
 
 use crate::commands::serve::api::ApiArgs;
 use crate::commands::{
-    agent, bench, budget, completions, config, cron, dead_letter, dev, job, mcp, queue, review, webhook, worker,
-    workflow,
+    agent, bench, budget, completions, config, cron, dead_letter, dev, job, mcp, queue, review, webhook,
+    worker, workflow,
 };
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand};

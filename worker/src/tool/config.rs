@@ -143,6 +143,7 @@ impl ToolConfig {
             timeout_ms: default_timeout_ms(),
             idempotent: None,
             allow_private: false,
+            cost_per_call: None,
             max_response_bytes: default_max_response_bytes(),
         }
     }

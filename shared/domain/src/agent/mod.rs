@@ -7,16 +7,15 @@ mod live;
 pub mod prompt;
 pub mod safety;
 pub mod session;
+mod spending;
 mod tools;
 
 pub use identity::Identity;
 pub use prompt::{Example, Prompts};
 pub use safety::Safety;
 pub use session::{Isolation, StateMode, StateOptions};
-pub use tools::{Endpoint, Reached, ToolAuth, ToolOrigin, Toolset};
-mod spending;
-
 pub use spending::Spending;
+pub use tools::{Endpoint, Reached, ToolAuth, ToolOrigin, Toolset};
 
 use crate::error::{FailureKind, JobError};
 use errors::{CapabilityErrors, ErrorPolicy, TurnChain};
