@@ -2,7 +2,7 @@
 
 use crate::metrics::Metrics;
 use crate::ojs::schemas::SchemaBook;
-use crate::{agents, auth, docs, engagements, fleet, ojs, probes, reply, reviews, stamp};
+use crate::{agents, auth, budgets, docs, engagements, fleet, ojs, probes, reply, reviews, stamp};
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
@@ -104,6 +104,7 @@ impl Api {
             .merge(ojs::routes())
             .merge(agents::routes())
             .merge(engagements::routes())
+            .merge(budgets::routes())
             .merge(reviews::routes())
             .merge(fleet::routes())
             .merge(probes::routes())

@@ -9,6 +9,7 @@ mod agents;
 mod api;
 mod audit;
 mod auth;
+mod budgets;
 mod docs;
 mod engagements;
 mod exposure;

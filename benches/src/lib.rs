@@ -14,7 +14,7 @@ use turnstone_domain::job::Envelope;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::{
     AgentDefinition, Checkpoint, Clock as _, EventName, Ids as _, JobId, NewEvent, NewJob, Phase, RawJson,
-    SystemClock, TurnWrite,
+    Spent, SystemClock, TurnWrite,
 };
 use turnstone_store::{Claim, ClaimRequest, JobKind, SqliteStore, Store, StoreError};
 
@@ -117,6 +117,7 @@ pub fn phase(turn: i64) -> TurnWrite {
         tokens_in: 0,
         tokens_out: 0,
         at,
+        spent: Spent::default(),
     };
     let data = json!({"phase": Phase::Init, "duration_ms": 1});
     let event = NewEvent { name: EventName::PhaseCompleted, turn, data, at };

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod budget;
+mod budgets;
 mod cancel;
 mod chaos;
 mod conformance;

@@ -32,6 +32,7 @@ pub fn deps(
         drain_grace: Duration::from_millis(500),
         model_timeout: Duration::from_secs(30),
         max_tokens: 1024,
+        on_exceed: turnstone_domain::budget::OnExceed::Retry,
     };
     let ids: Arc<dyn Ids> = Arc::new(SystemIds);
     Deps::new(store, Arc::clone(&clock), ids, providers(model_url), toolbox(tool_url, clock), options)

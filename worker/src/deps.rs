@@ -1,7 +1,7 @@
 //! What every turn of this worker shares.
 
 use crate::breakers::BreakerWatch;
-use crate::model::{ModelLimits, Providers};
+use crate::model::{ModelLimits, Prices, Providers};
 use crate::options::WorkerOptions;
 use crate::tool::Toolbox;
 use serde_json::Value;
@@ -32,6 +32,8 @@ pub struct Deps {
     pub limits: ModelLimits,
     /// What is left alone because it keeps failing.
     pub breakers: BreakerWatch,
+    /// What models and tools cost.
+    pub prices: Prices,
     /// Tools.
     pub toolbox: Toolbox,
     /// Settings.
@@ -46,7 +48,7 @@ struct Compiled {
 }
 
 impl Deps {
-    /// Puts the parts together, without rate limits.
+    /// Puts the parts together, without rate limits and prices.
     pub fn new(
         store: (Arc<dyn Ledger>, Doorbell),
         clock: Arc<dyn Clock>,
@@ -56,9 +58,9 @@ impl Deps {
         options: WorkerOptions,
     ) -> Self {
         let (ledger, doorbell) = store;
-        let (limits, breakers, compiled) =
-            (ModelLimits::default(), BreakerWatch::default(), Compiled::default());
-        Self { ledger, doorbell, clock, ids, providers, limits, breakers, toolbox, options, compiled }
+        let (limits, prices) = (ModelLimits::default(), Prices::default());
+        let (breakers, compiled) = (BreakerWatch::default(), Compiled::default());
+        Self { ledger, doorbell, clock, ids, providers, limits, breakers, prices, toolbox, options, compiled }
     }
 
     /// The same with these rate limits.
@@ -71,6 +73,12 @@ impl Deps {
     #[must_use]
     pub fn with_breakers(self, keeper: Arc<dyn Breakers>) -> Self {
         Self { breakers: BreakerWatch::new(keeper), ..self }
+    }
+
+    /// The same with these prices.
+    #[must_use]
+    pub fn with_prices(self, prices: Prices) -> Self {
+        Self { prices, ..self }
     }
 
     /// A compiled schema.

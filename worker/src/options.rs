@@ -1,6 +1,7 @@
 //! What an operator may set about a worker.
 
 use std::time::Duration;
+use turnstone_domain::budget::OnExceed;
 
 /// Settings of one worker process.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub struct WorkerOptions {
     pub model_timeout: Duration,
     /// The most tokens one answer may have unless agent or job say otherwise.
     pub max_tokens: i64,
+    /// What becomes of a job whose next call does not fit into a budget that does not say so itself.
+    pub on_exceed: OnExceed,
 }
 
 impl WorkerOptions {

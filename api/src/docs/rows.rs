@@ -162,6 +162,8 @@ pub(crate) struct Audit {
     reviews: Vec<Review>,
     /// What each turn changed of the agent's state: mode, changes, transaction_id and status.
     state: Vec<Map<String, Value>>,
+    /// What was used and paid for: `phases` and `tools`, by job.
+    cost: Value,
 }
 
 /// A question to a user or an agent about a parked job.

@@ -32,6 +32,7 @@ pub(crate) async fn audit(State(app): State<Shared>, Segment(id): Segment, tenan
     let filter = ReviewFilter { engagement: Some(engagement.id.clone()), ..ReviewFilter::default() };
     let reviews = views.reviews(&filter, Page { limit: REVIEWS, offset: 0 }).await?;
     let reviews: Vec<Value> = reviews.iter().map(show::review).collect();
+    let cost = crate::budgets::engagement_cost::parts(&app, &engagement.id).await?;
     let attempts: Vec<Value> = calls.iter().map(show::tool_call).collect();
     Ok(reply::ok(&json!({
         "engagement_id": engagement.id,
@@ -41,6 +42,7 @@ pub(crate) async fn audit(State(app): State<Shared>, Segment(id): Segment, tenan
         "attempts": attempts,
         "reviews": reviews,
         "state": transactions(views.as_ref(), &engagement.id).await?,
+        "cost": cost,
     })))
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct State {
     turns: i64,
     /// Of the whole tree: all engagements in it spend from one budget.
     tokens: StateTokens,
+    /// Of the engagement and its delegates, in the currency of the price table.
+    cost: crate::budgets::rows::Money,
     /// How many agents stand above it.
     depth: i64,
     /// For whom it works.
@@ -149,6 +151,7 @@ pub(crate) fn of(
         "parent": kindred.parent.as_ref().map(|(job, engagement)| json!({"engagement_id": engagement, "job_id": job})),
         "children": kindred.below,
         "tree": {"engagements": 1 + kindred.below.len(), "tokens_used": tokens_used},
+        "cost": crate::budgets::rows::purse(&budget.money),
     })
 }
 

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod bench;
+pub mod budget;
 mod bulk;
 mod chosen;
 pub mod completions;
@@ -108,6 +109,7 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
                 until_interrupted(migrate::run(config, &session)).await
             }
             Command::Doctor => until_interrupted(doctor::run(&session)).await,
+            Command::Budget(command) => until_interrupted(budget::run(command, &session)).await,
             Command::Queue(command) => until_interrupted(queue::run(command, &session)).await,
             Command::DeadLetter(command) => until_interrupted(dead_letter::run(command, &session)).await,
             Command::Cron(command) => until_interrupted(cron::run(command, &session)).await,

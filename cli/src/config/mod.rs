@@ -1,6 +1,7 @@
 //! The configuration: flag, then environment variable `TURNSTONE_SECTION__KEY`, then `turnstone.toml`, then default.
 
 mod address;
+mod budgets;
 mod encryption;
 mod layers;
 mod problem;
@@ -75,6 +76,9 @@ impl Config {
             if !(least..=MOST_CONNECTIONS).contains(&value) {
                 return wrong(key, format!("is {value}; it must lie between {least} and {MOST_CONNECTIONS}"));
             }
+        }
+        if let Err(problem) = self.budgets.check() {
+            return wrong("budgets", problem);
         }
         let models = &self.models;
         for (key, value) in

@@ -1,6 +1,7 @@
 //! The sections of the configuration, with their defaults. Unknown keys are refused everywhere.
 
 use super::address::Address;
+use super::budgets::BudgetsConfig;
 use super::encryption::EncryptionConfig;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use turnstone_telemetry::{LogFormat, SecretRef};
-use turnstone_worker::model::{LimitConfig, ProviderConfig};
+use turnstone_worker::model::{LimitConfig, PriceConfig, ProviderConfig};
 use turnstone_worker::tool::{McpConfig, ToolConfig, ToolPolicy};
 
 /// The effective configuration.
@@ -43,6 +44,10 @@ pub struct Config {
     pub providers: BTreeMap<String, ProviderConfig>,
     /// `[limits."<provider>/<model>"]`: how often models may be asked.
     pub limits: BTreeMap<String, LimitConfig>,
+    /// `[prices."<provider>/<model>"]`: what models cost.
+    pub prices: BTreeMap<String, PriceConfig>,
+    /// `[budgets."<name>"]`: what may be spent by a tenant, an agent, on a model, or by the fleet.
+    pub budgets: BudgetsConfig,
     /// `[tools.<name>]`: the tools that agents may name.
     pub tools: BTreeMap<String, ToolConfig>,
     /// `[tool_policy]`: what manifests may reach and use beyond the registry.

@@ -1,6 +1,36 @@
-//! Tokens an engagement may spend: reserved before a call, settled after it (design §5).
+//! Tokens and money that may be spent: reserved before a call, settled after it (design §5).
+
+mod charge;
+mod money;
+mod price;
+mod rule;
+
+pub use charge::{BudgetWait, Charge, ChargeMove, Measure, Short};
+pub use money::Amount;
+pub use price::{Price, Usage};
+pub use rule::{AppliedBudget, BudgetName, BudgetRule, OnExceed};
 
 use serde::Serialize;
+
+/// The row of a shared budget that counts altogether, where others have the number of a day.
+pub const ALL_DAYS: i64 = -1;
+
+/// The day of a time in UTC, counted from the epoch.
+#[must_use]
+pub fn day_of(at: crate::Timestamp) -> i64 {
+    at.0.div_euclid(DAY_MS)
+}
+
+/// When a day of UTC has ended.
+#[must_use]
+pub fn end_of(day: i64) -> crate::Timestamp {
+    crate::Timestamp(day.saturating_add(1).saturating_mul(DAY_MS))
+}
+
+const DAY_MS: i64 = 86_400_000;
+
+/// The percentage of a limit at which a warning is given, unless the budget says otherwise.
+pub const WARN_AT: i64 = 80;
 
 /// One movement of a budget, applied in the same transaction as the checkpoint it belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,9 +49,58 @@ pub enum BudgetMove {
     },
 }
 
-/// The state of a budget. `settled + reserved ≤ limit` holds at every commit; the database repeats it as a CHECK.
+/// The state of a budget in tokens. `settled + reserved ≤ limit` holds at every commit; the database repeats it as a
+/// CHECK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Budget {
+    /// The most tokens that may ever be spent; `None` is unlimited.
+    pub limit: Option<i64>,
+    /// Tokens spent.
+    pub settled: i64,
+    /// Tokens set aside for calls in flight.
+    pub reserved: i64,
+    /// The same in money.
+    pub money: Purse,
+    /// What becomes of a job that needs more; `None` leaves it to the server.
+    pub on_exceed: Option<OnExceed>,
+    /// The percentage of a limit at which a warning is given; `None` is [`WARN_AT`].
+    pub warn_at: Option<i64>,
+}
+
+impl Budget {
+    /// What may still be reserved in tokens; `None` is unlimited.
+    #[must_use]
+    pub fn left(&self) -> Option<i64> {
+        self.tokens().left()
+    }
+
+    /// The tokens alone.
+    #[must_use]
+    pub fn tokens(&self) -> Purse {
+        Purse { limit: self.limit, settled: self.settled, reserved: self.reserved }
+    }
+
+    /// The tokens or the money.
+    #[must_use]
+    pub fn purse(&self, measure: Measure) -> Purse {
+        match measure {
+            Measure::Tokens => self.tokens(),
+            Measure::Money => self.money,
+        }
+    }
+
+    /// From how much spent on a warning is due; `None` where there is no limit to come close to.
+    #[must_use]
+    pub fn warns_from(&self, measure: Measure) -> Option<i64> {
+        let limit = self.purse(measure).limit.filter(|limit| *limit > 0)?;
+        let percent = i128::from(self.warn_at.unwrap_or(WARN_AT).clamp(1, 100));
+        i64::try_from((i128::from(limit) * percent).div_euclid(100)).ok().map(|from| from.max(1))
+    }
+}
+
+/// One side of a budget: tokens, or money in millionths of the currency. Money is always a whole number of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Purse {
     /// The most that may ever be spent; `None` is unlimited.
     pub limit: Option<i64>,
     /// Spent.
@@ -30,11 +109,12 @@ pub struct Budget {
     pub reserved: i64,
 }
 
-impl Budget {
+impl Purse {
     /// What may still be reserved; `None` is unlimited.
     #[must_use]
     pub fn left(&self) -> Option<i64> {
-        self.limit.map(|limit| (limit - self.settled - self.reserved).max(0))
+        let left = |limit: i64| limit.saturating_sub(self.settled).saturating_sub(self.reserved).max(0);
+        self.limit.map(left)
     }
 }
 
@@ -90,6 +170,17 @@ mod tests {
         assert_eq!(allow(100, 4096, Some(100)), None);
         assert_eq!(allow(100, 4096, Some(0)), None);
         assert_eq!(allow(100, 4096, None), Some(Allowance { reserve: 4196, max_tokens: 4096 }));
+    }
+
+    #[test]
+    fn a_warning_is_due_from_the_percentage_on() {
+        let budget = |limit, warn_at| Budget { limit: Some(limit), warn_at, ..Budget::default() };
+        assert_eq!(budget(1000, None).warns_from(Measure::Tokens), Some(800));
+        assert_eq!(budget(1000, Some(50)).warns_from(Measure::Tokens), Some(500));
+        assert_eq!(budget(1, None).warns_from(Measure::Tokens), Some(1));
+        assert_eq!(budget(i64::MAX, Some(100)).warns_from(Measure::Tokens), Some(i64::MAX));
+        assert_eq!(budget(0, None).warns_from(Measure::Tokens), None, "nothing can ever be spent");
+        assert_eq!(budget(1000, None).warns_from(Measure::Money), None);
     }
 
     #[test]

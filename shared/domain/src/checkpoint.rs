@@ -23,4 +23,19 @@ pub struct Checkpoint {
     pub tokens_out: i64,
     /// When the phase ended, by the worker's clock.
     pub at: Timestamp,
+    /// What the phase paid for.
+    #[serde(flatten)]
+    pub spent: Spent,
+}
+
+/// What a phase paid for.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Spent {
+    /// The prompt tokens among those of the phase that the provider had in its cache.
+    pub tokens_cached: i64,
+    /// Millionths of a currency.
+    pub cost: i64,
+    /// `provider/model`, when it asked one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }

@@ -74,7 +74,7 @@ events! {
     /// A cron entry made no job because this one had not ended.
     CronSkipped = "cron.skipped", "cron_name, scheduled_at";
     /// A phase is done and its checkpoint is durable.
-    PhaseCompleted = "phase.completed", "phase, duration_ms; infer adds model, provider, tokens_in, tokens_out, tokens_cached, tokens_reasoning, finish_reason, budget_left, tool_calls";
+    PhaseCompleted = "phase.completed", "phase, duration_ms; infer adds model, provider, tokens_in, tokens_out, tokens_cached, tokens_reasoning, finish_reason, budget_left, cost, tool_calls";
     /// A model of the list did not answer; the next one is tried.
     ModelFailed = "model.failed", "model, provider, message";
     /// No model of the list answered; all of them are asked once more.
@@ -106,7 +106,11 @@ events! {
     /// The provider reported more tokens than the call could use; the rest was not booked.
     UsageClamped = "budget.usage_clamped", "reported, booked";
     /// A model call would not have fitted into what is left of the budget.
-    BudgetExceeded = "budget.exceeded", "limit, settled, needed";
+    BudgetExceeded = "budget.exceeded", "limit, settled, needed; budget, unit (budgets that are shared, or in money)";
+    /// More than the set part of a budget is spent.
+    BudgetWarning = "budget.warning", "unit, percent; budget (a shared one) or limit, settled (the engagement's own)";
+    /// Somebody changed a budget; jobs that waited for it go on.
+    BudgetChanged = "budget.changed", "subject, limits before and after";
     /// The final answer had not the demanded form; the model is asked once more.
     OutputRejected = "output.rejected", "message";
     /// A filter of the agent found something on its way in or out; `found` names kinds, never the text.

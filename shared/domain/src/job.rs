@@ -144,6 +144,8 @@ pub struct AgentJob {
     pub position: Position,
     /// `ext_agent_tokens_used`.
     pub tokens_used: i64,
+    /// What its model calls and tool calls have cost, in millionths of the currency of the price table.
+    pub cost: i64,
     /// `ext_agent_tool_results`: settled calls of the job, in order, withheld outputs left out.
     pub tool_results: Vec<Value>,
 }

@@ -41,7 +41,7 @@ pub mod webhook;
 pub mod workflow;
 
 pub use agent::AgentDefinition;
-pub use checkpoint::Checkpoint;
+pub use checkpoint::{Checkpoint, Spent};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::JobError;
 pub use event::{EventName, NewEvent};

@@ -1,6 +1,7 @@
 //! How a lease ends.
 
 use crate::agent::delegation::DelegationMode;
+use crate::budget::BudgetWait;
 use crate::review::NewReview;
 use crate::{AgentDefinition, CallId, EngagementId, JobError, JobId, RawJson, RawObject, Timestamp};
 
@@ -42,6 +43,8 @@ pub enum Settlement {
 pub enum Wait {
     /// Until somebody decides this review.
     Review(NewReview),
+    /// Until the budget is raised, or begins anew.
+    Raise(BudgetWait),
     /// Until every job that works for a call of its turn has ended: these, which are enqueued with it, and those that
     /// are under way.
     Children(Vec<NewChild>),

@@ -1,6 +1,6 @@
 //! What a turn hands to the ledger in one transaction, under its lease.
 
-use crate::budget::BudgetMove;
+use crate::budget::{BudgetMove, ChargeMove};
 use crate::message::Message;
 use crate::session_state::StateCommit;
 use crate::tool_call::ToolCallMove;
@@ -22,6 +22,8 @@ pub struct TurnWrite {
     pub budget: Option<BudgetMove>,
     /// Changes of the agent's state, committed together or not at all.
     pub state: Option<StateCommit>,
+    /// At most one movement of money and of the budgets that the engagement shares with others.
+    pub charge: Option<Box<ChargeMove>>,
     /// Where the job stands after this write, when it moved to another turn.
     pub position: Option<Position>,
 }

@@ -4,9 +4,11 @@
 //! counts as not given.
 
 use crate::{OjsError, read, tools};
+use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use turnstone_domain::agent::{AgentFields, MAX_DELEGATION_DEPTH};
+use turnstone_domain::budget::Amount;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, JobId, RawJson, RawObject};
 
@@ -14,13 +16,14 @@ use turnstone_domain::{JobError, JobId, RawJson, RawObject};
 const MAX_TOKENS: i64 = 1_000_000_000_000;
 
 /// The fields a client may set. One of them makes a job an agent job.
-pub const SETTABLE: [&str; 13] = [
+pub const SETTABLE: [&str; 14] = [
     "ext_agent_model",
     "ext_agent_fallback_models",
     "ext_agent_provider",
     "ext_agent_temperature",
     "ext_agent_max_tokens",
     "ext_agent_token_budget",
+    "ext_agent_cost_budget",
     "ext_agent_tools",
     "ext_agent_tool_choice",
     "ext_agent_parent_id",
@@ -31,8 +34,13 @@ pub const SETTABLE: [&str; 13] = [
 ];
 
 /// The fields that only the server writes. What a client sends in them is ignored.
-pub const SYSTEM_MANAGED: [&str; 4] =
-    ["ext_agent_tokens_used", "ext_agent_tool_results", "ext_agent_model_used", "ext_agent_engagement_id"];
+pub const SYSTEM_MANAGED: [&str; 5] = [
+    "ext_agent_tokens_used",
+    "ext_agent_cost",
+    "ext_agent_tool_results",
+    "ext_agent_model_used",
+    "ext_agent_engagement_id",
+];
 
 /// Every field that a client may set and has set. One of them makes a job an agent job.
 ///
@@ -72,6 +80,7 @@ pub fn read(fields: &Map<String, Value>) -> Result<AgentFields, OjsError> {
         token_budget: field(fields, "ext_agent_token_budget", |value| {
             read::integer_between(value, 0, MAX_TOKENS)
         })?,
+        cost_budget: field(fields, "ext_agent_cost_budget", amount)?,
         tools: field(fields, "ext_agent_tools", tools::declarations)?,
         tool_choice: field(fields, "ext_agent_tool_choice", |value| {
             word(value, "`auto`, `required` or `none`")
@@ -105,6 +114,10 @@ fn field<'a, T>(
 fn temperature(value: &Value) -> Result<f64, String> {
     let number = value.as_f64().ok_or_else(|| format!("must be a number, not {}", read::kind(value)))?;
     if (0.0..=2.0).contains(&number) { Ok(number) } else { Err(format!("must be from 0 to 2, not {number}")) }
+}
+
+fn amount(value: &Value) -> Result<i64, String> {
+    Amount::deserialize(value).map(|amount| amount.0).map_err(|why| format!("must be an amount: {why}"))
 }
 
 fn word<T: DeserializeOwned>(value: &Value, words: &str) -> Result<T, String> {
@@ -178,6 +191,8 @@ mod tests {
             ("ext_agent_max_tokens", json!(0)),
             ("ext_agent_max_tokens", json!(1.5)),
             ("ext_agent_token_budget", json!(-1)),
+            ("ext_agent_cost_budget", json!(-1)),
+            ("ext_agent_cost_budget", json!("1.0000001")),
             ("ext_agent_token_budget", json!("50000")),
             ("ext_agent_token_budget", json!(u64::MAX)),
             ("ext_agent_tools", json!([{"name": "a"}, {"name": "a"}])),

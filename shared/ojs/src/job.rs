@@ -2,6 +2,7 @@
 
 use crate::{SPEC_VERSION, when};
 use serde_json::{Value, json};
+use turnstone_domain::budget::Amount;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::job::{AgentJob, FailedAttempt};
 use turnstone_domain::retry::OnExhaustion;
@@ -15,6 +16,7 @@ pub fn accepted(job: NewJob, state: JobState) -> Job {
         engagement_id: engagement.id,
         position: Position::default(),
         tokens_used: 0,
+        cost: 0,
         tool_results: Vec::new(),
     });
     Job {
@@ -213,6 +215,9 @@ fn put_agent(job: &Job, agent: &AgentJob, out: &mut RawObject) {
     let ended = job.state.is_terminal();
     if ended || agent.tokens_used > 0 {
         out.insert("ext_agent_tokens_used", agent.tokens_used);
+        if agent.cost > 0 {
+            out.insert("ext_agent_cost", Amount(agent.cost).to_string());
+        }
     }
     if let Some(model) = &agent.position.model_used {
         out.insert("ext_agent_model_used", model.as_str());
@@ -337,11 +342,13 @@ mod tests {
             engagement_id: EngagementId("e".into()),
             position: Position { model_used: Some("m".into()), ..Position::default() },
             tokens_used: 42,
+            cost: 1_500,
             tool_results: vec![json!({"name": "web_search"})],
         });
         let raw_reply = job_reply(&job);
         let reply = raw_reply.parse().unwrap();
         assert_eq!((&reply["ext_agent_tokens_used"], &reply["state"]), (&json!(42), &json!("completed")));
+        assert_eq!(reply["ext_agent_cost"], "0.0015", "money is text, never floating point");
         assert_eq!(
             (&reply["ext_agent_model_used"], &reply["ext_agent_engagement_id"]),
             (&json!("m"), &json!("e"))

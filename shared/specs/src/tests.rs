@@ -161,7 +161,7 @@ fn a_whole_ossa_manifest() {
   tools:
     - {{type: http, name: find, description: Finds., input_schema: {{type: object}}, timeout_ms: 1500}}
     - {{type: function, capabilities: [web_search, {{name: book-flight, timeout: {{execution_seconds: 0.5}}}}]}}
-  constraints: {{max_turns: 9, max_tokens: 5000, timeout_seconds: 90, cost: {{maxTokensPerRequest: 4000}}, performance: {{timeoutSeconds: 2.5}}}}
+  constraints: {{max_turns: 9, max_tokens: 5000, timeout_seconds: 90, cost: {{maxTokensPerRequest: 4000, maxTokensPerDay: 90000, maxCostPerDay: 12.5, currency: EUR}}, performance: {{timeoutSeconds: 2.5}}}}
   turn_chain: {{max_tool_turns: 4}}
   conversation_memory: {{window_size: 5, max_history_tokens: 700}}
   state: {{context_window: {{max_messages: 6}}}}
@@ -180,6 +180,9 @@ fn a_whole_ossa_manifest() {
     assert_eq!((agent.limits.max_turns, agent.limits.max_tool_turns), (9, Some(4)));
     assert_eq!((agent.limits.token_budget, agent.limits.model_timeout_ms), (Some(4000), Some(2500)));
     assert_eq!(agent.memory, Memory { window_size: 6, max_history_tokens: Some(700), ..Memory::default() });
+    let spending = &agent.spending;
+    assert_eq!((spending.tokens_per_day, spending.cost_per_day), (Some(90_000), Some(12_500_000)));
+    assert_eq!(spending.currency.as_deref(), Some("EUR"));
 }
 
 /// RS-11: every type of tool says how it is reached.
@@ -319,6 +322,7 @@ fn each_rule_of_ossa() {
             "collaboration: {delegation: {enabled: true, allowed_agents: [helper], timeout_ms: 0}}",
             "OSSA-collaboration@6:85",
         ),
+        ("constraints: {cost: {maxCostPerDay: 0.0000001}}", "OSSA-constraints@6:39"),
     ] {
         assert_eq!(errors(&format!("{MANIFEST}  {rest}\n"), Some(&NAMES)), [rule], "{rest}");
     }
@@ -340,7 +344,6 @@ fn what_ossa_asks_and_nobody_enforces_is_a_warning() {
         ("autonomy: {blocked_actions: [delete]}", "OSSA-autonomy@6:31"),
         ("autonomy: {level: supervised}", "OSSA-autonomy@6:21"),
         ("security: {authentication: {required: true}}", "OSSA-security@6:30"),
-        ("constraints: {cost: {maxCostPerDay: 5}}", "OSSA-constraints@6:39"),
         ("tools: [{type: http, name: find, approval_required: true}]", "OSSA-tools@6:55"),
         ("tools: [{type: http, name: find, auth: {type: bearer}}]", "OSSA-tools@6:42"),
         ("something_else: 1", "OSSA-spec@6:3"),

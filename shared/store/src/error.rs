@@ -1,6 +1,7 @@
 //! What can go wrong with a store.
 
 use turnstone_domain::JobId;
+use turnstone_domain::budget::Short;
 
 /// A failure of the store itself. The caller may try again; nothing was written.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -134,13 +135,23 @@ pub enum LedgerError {
     /// Zero rows matched the fencing token: somebody else owns the job now, or it was cancelled. Touch nothing.
     #[error("the lease on job {0} is lost")]
     LeaseLost(JobId),
-    /// The reservation does not fit into the budget; nothing of the write was applied.
-    #[error("the budget has {left} tokens left, {needed} are needed")]
+    /// What was to be reserved does not fit into a budget; nothing of the write was applied.
+    #[error("the budget has {left} left, {needed} are needed")]
     BudgetExceeded {
-        /// What is left.
+        /// What is left: tokens, or millionths of a currency.
         left: i64,
         /// What was to be reserved.
         needed: i64,
+        /// Which budget it is.
+        of: Box<Short>,
+    },
+    /// A budget in money applies to something that has no price in its currency; nothing of the write was applied.
+    #[error("budget {budget} is in money, and this has no price in its currency")]
+    Unpriced {
+        /// The budget's name.
+        budget: String,
+        /// Its currency, when the price is in another one.
+        currency: Option<String>,
     },
     /// Another turn has changed the state that this one has read; nothing of the write was applied.
     #[error("another turn has changed the state that this one has read")]

@@ -4,7 +4,7 @@ use crate::{LedgerError, StoreError, WorkerBeat};
 use async_trait::async_trait;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
-use turnstone_domain::budget::Budget;
+use turnstone_domain::budget::{AppliedBudget, Budget};
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::job::Envelope;
 use turnstone_domain::message::StoredMessage;
@@ -109,6 +109,8 @@ pub struct EngagementClaim {
     pub budget: Budget,
     /// How many agents stand above it (agent extension §2.3), counted by the store.
     pub depth: i64,
+    /// The shared budgets that it may have to pay into as well, as of the claim.
+    pub budgets: Vec<AppliedBudget>,
     /// Whether the engagement has messages, tool calls or reviews that have to be recalled.
     pub has_past: bool,
 }

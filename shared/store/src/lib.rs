@@ -16,10 +16,12 @@
 //! | [`Feed`] | all events in one order |
 //! | [`Webhooks`] | who is told of events, and what became of it |
 //! | [`Breakers`](breakers::Breakers) | worker: what keeps failing and is left alone for a while |
+//! | [`Budgets`] | budgets that engagements share, what an engagement may spend, and what was spent |
 //! | [`Delegations`] | agents that work for agents: who for whom |
 //! | [`Control`] | an engagement is paused, resumed, forked, merged, or one of its calls made again |
 
 pub mod breakers;
+mod budgets;
 mod cipher;
 mod control;
 mod crons;
@@ -48,6 +50,7 @@ mod views;
 mod webhooks;
 mod workflows;
 
+pub use budgets::{BudgetRow, Budgets, DailyCost, EngagementCost, OwnBudget, Raise, SharedBudget, Spending};
 pub use cipher::EncryptionKeys;
 pub use control::{
     Branch, Control, Controlled, Fork, Merge, Merged, Refusal, Retried, ServerKey, Strategy, Target,
@@ -123,6 +126,8 @@ pub struct Store {
     pub breakers: Arc<dyn Breakers>,
     /// Agents that work for agents: who for whom.
     pub delegations: Arc<dyn Delegations>,
+    /// Budgets that engagements share, what an engagement may spend, and what was spent.
+    pub budgets: Arc<dyn Budgets>,
     /// Rate limits of all processes that use this store.
     pub limits: Arc<dyn RateLimits>,
     /// Hints that something may have changed.

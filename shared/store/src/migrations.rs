@@ -18,6 +18,7 @@ pub(crate) const SQLITE: &[File] = &[
     (8, "errors", include_str!("../../../migrations/sqlite/0008_errors.sql")),
     (9, "session state", include_str!("../../../migrations/sqlite/0009_session_state.sql")),
     (10, "delegation", include_str!("../../../migrations/sqlite/0010_delegation.sql")),
+    (11, "budgets", include_str!("../../../migrations/sqlite/0011_budgets.sql")),
 ];
 /// For PostgreSQL.
 pub(crate) const POSTGRES: &[File] = &[
@@ -29,6 +30,7 @@ pub(crate) const POSTGRES: &[File] = &[
     (8, "errors", include_str!("../../../migrations/postgres/0008_errors.sql")),
     (9, "session state", include_str!("../../../migrations/postgres/0009_session_state.sql")),
     (10, "delegation", include_str!("../../../migrations/postgres/0010_delegation.sql")),
+    (11, "budgets", include_str!("../../../migrations/postgres/0011_budgets.sql")),
 ];
 
 /// The number of the newest migration.

@@ -21,7 +21,7 @@ async fn a_reservation_fits_or_is_refused_and_is_given_back_at_the_end(at: &Open
     let ledger = &at.store.ledger;
     let with = |tokens| TurnWrite { budget: reserve(tokens).budget, ..done(Phase::Init) };
     let refused = ledger.checkpoint(&held.lease, with(101), NOW, LEASE).await.unwrap_err();
-    assert!(matches!(refused, LedgerError::BudgetExceeded { left: 100, needed: 101 }));
+    assert!(matches!(refused, LedgerError::BudgetExceeded { left: 100, needed: 101, .. }));
     let budget = ledger.checkpoint(&held.lease, with(100), NOW, LEASE).await.unwrap();
     assert_eq!((budget.reserved, budget.left()), (100, Some(0)));
     let budget = ledger.checkpoint(&held.lease, book(100, 30), NOW, LEASE).await.unwrap();
@@ -73,7 +73,7 @@ async fn no_limit_is_never_exceeded_and_zero_is_a_limit(at: &Opened) {
     assert_eq!((budget.reserved, budget.left()), (1 << 40, None));
     let held = at.held(Some(0)).await;
     let refused = at.store.ledger.checkpoint(&held.lease, reserve(1), NOW, LEASE).await.unwrap_err();
-    assert!(matches!(refused, LedgerError::BudgetExceeded { left: 0, needed: 1 }));
+    assert!(matches!(refused, LedgerError::BudgetExceeded { left: 0, needed: 1, .. }));
 }
 
 async fn jobs_that_share_a_budget_never_exceed_it_together(at: &Opened) {
@@ -88,7 +88,7 @@ async fn jobs_that_share_a_budget_never_exceed_it_together(at: &Opened) {
     assert_eq!(won.len(), 14, "as many as fit into 100");
     let refused = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
     for error in refused {
-        assert!(matches!(error, LedgerError::BudgetExceeded { left, needed: 7 } if *left < 7), "{error}");
+        assert!(matches!(error, LedgerError::BudgetExceeded { left, needed: 7, .. } if *left < 7), "{error}");
     }
     let bookings = won.iter().map(|at| ledger.checkpoint(&claims[*at].lease, book(7, 3), NOW, LEASE));
     assert!(futures::future::join_all(bookings).await.iter().all(Result::is_ok));

@@ -95,7 +95,7 @@ async fn a_tree_spends_from_the_budget_of_its_root(at: &Opened) {
     let ledger = &at.store.ledger;
     ledger.checkpoint(&children[0].lease, reserve(70), NOW, LEASE).await.unwrap();
     let refused = ledger.checkpoint(&children[1].lease, reserve(31), NOW, LEASE).await.unwrap_err();
-    assert!(matches!(refused, LedgerError::BudgetExceeded { left: 30, needed: 31 }), "{refused}");
+    assert!(matches!(refused, LedgerError::BudgetExceeded { left: 30, needed: 31, .. }), "{refused}");
     ledger.checkpoint(&children[0].lease, book(70, 10), NOW, LEASE).await.unwrap();
     // What the first one gave back is there for the second one, although it was refused before.
     let budget = ledger.checkpoint(&children[1].lease, reserve(90), NOW, LEASE).await.unwrap();

@@ -388,9 +388,11 @@ fn answer<T>(outcome: &Result<T, LedgerError>) -> Answer {
     match outcome {
         Ok(_) => Answer::Written,
         Err(LedgerError::LeaseLost(_)) => Answer::LeaseLost,
-        Err(LedgerError::BudgetExceeded { left, needed }) => {
+        Err(LedgerError::BudgetExceeded { left, needed, .. }) => {
             Answer::BudgetExceeded { left: *left, needed: *needed }
         }
-        Err(LedgerError::StateConflict | LedgerError::Store(_)) => Answer::Refused,
+        Err(LedgerError::StateConflict | LedgerError::Store(_) | LedgerError::Unpriced { .. }) => {
+            Answer::Refused
+        }
     }
 }

@@ -11,7 +11,7 @@ use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::review::{NewReview, ReviewKind};
 use turnstone_domain::{
     AgentDefinition, Checkpoint, EngagementId, EventName, Ids, Job, JobError, JobId, JobState, Lease,
-    NewEvent, NewJob, Phase, Settlement, Timestamp, TurnWrite, Wait,
+    NewEvent, NewJob, Phase, Settlement, Spent, Timestamp, TurnWrite, Wait,
 };
 use turnstone_store::{Claim, ClaimRequest, Duty, EventFilter, JobKind, Term};
 
@@ -70,6 +70,7 @@ pub fn done(phase: Phase) -> TurnWrite {
         tokens_in: 0,
         tokens_out: 0,
         at: NOW,
+        spent: Spent::default(),
     };
     let event = NewEvent { name: EventName::PhaseCompleted, turn: 1, data: json!({"phase": phase}), at: NOW };
     TurnWrite { checkpoints: vec![checkpoint], events: vec![event], ..TurnWrite::default() }

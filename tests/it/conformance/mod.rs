@@ -7,6 +7,7 @@
 mod backend;
 mod breakers;
 mod budget;
+mod budgets;
 mod delegation;
 mod fencing;
 mod fleet;

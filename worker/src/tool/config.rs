@@ -4,6 +4,7 @@ use crate::tool::header::HeaderText;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use turnstone_domain::budget::Amount;
 
 /// An HTTP tool.
 ///
@@ -44,6 +45,9 @@ pub struct ToolConfig {
     /// Turns the address guard off for this tool, so that it may reach loopback and private networks.
     #[serde(default)]
     pub allow_private: bool,
+    /// What a call costs, in the currency of the price table; counted in budgets in money.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_per_call: Option<Amount>,
     /// A larger answer is a failure; 1 MiB unless said otherwise.
     #[serde(default = "default_max_response_bytes")]
     pub max_response_bytes: usize,
@@ -139,6 +143,7 @@ impl ToolConfig {
             timeout_ms: default_timeout_ms(),
             idempotent: None,
             allow_private: false,
+            cost_per_call: None,
             max_response_bytes: default_max_response_bytes(),
         }
     }

@@ -1,7 +1,7 @@
 //! What an error means for the job, when nothing within the turn could make up for it.
 
-use super::escalation;
 use super::state::Turn;
+use super::{escalation, exceeded};
 use serde_json::json;
 use turnstone_domain::error::{Escalation, EscalationType, FailureKind, Strategy};
 use turnstone_domain::ids::fraction;
@@ -20,9 +20,11 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
         turn.pending().position = Some(position);
     }
     if error.details.contains_key("needed") {
-        let data = json!({"limit": turn.budget.limit, "settled": turn.budget.settled,
-                          "needed": error.details.get("needed")});
+        let data = exceeded::told(turn, &error);
         turn.event(EventName::BudgetExceeded, data);
+    }
+    if let Some(settlement) = exceeded::settlement(turn, &error) {
+        return settlement;
     }
     match handled(turn, error) {
         Ok(settlement) => settlement,
@@ -38,7 +40,9 @@ fn by_policy(turn: &mut Turn, error: JobError) -> Settlement {
     match decision {
         Decision::Exhausted => Settlement::Discard { error },
         Decision::After { delay_ms } => {
-            Settlement::Retry { error, run_at: turn.deps.clock.now().plus_ms(delay_ms), delay_ms }
+            let now = turn.deps.clock.now();
+            let run_at = exceeded::not_before(&error, now.plus_ms(delay_ms));
+            Settlement::Retry { error, run_at, delay_ms: run_at.since(now) }
         }
     }
 }
@@ -46,7 +50,9 @@ fn by_policy(turn: &mut Turn, error: JobError) -> Settlement {
 /// The engagement's budget is the one that the agent's own document gives it: that is OSSA's token limit and not a quota.
 fn of_own_limit(turn: &Turn, error: JobError) -> JobError {
     let own = turn.agent.chain.max_tokens;
-    if error.kind != FailureKind::TokenBudget || own.is_none() || own != turn.budget.limit {
+    // What is short is the engagement's tokens, unless it says what else.
+    let other = error.details.contains_key("unit");
+    if error.kind != FailureKind::TokenBudget || other || own.is_none() || own != turn.budget.limit {
         return error;
     }
     let kind = FailureKind::MaxTokens;

@@ -3,6 +3,7 @@
 pub mod conversation;
 mod ending;
 pub mod escalation;
+mod exceeded;
 mod failure;
 mod screen;
 pub mod session_state;
@@ -176,7 +177,7 @@ async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), 
     let write = turn.take_pending();
     match turn.deps.ledger.settle(&turn.lease, write, settlement, turn.deps.clock.now()).await {
         Ok(()) => Ok(()),
-        Err(LedgerError::BudgetExceeded { .. }) => Ok(()),
+        Err(LedgerError::BudgetExceeded { .. } | LedgerError::Unpriced { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
-use turnstone_domain::budget::{Budget, BudgetMove};
+use turnstone_domain::budget::{AppliedBudget, Budget, BudgetMove};
 use turnstone_domain::engagement::{Engagement, EngagementObject};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::Message;
@@ -24,9 +24,9 @@ use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{
     AgentDefinition, Checkpoint, EventName, JobError, JobId, Lease, NewEvent, Phase, RawJson, RawObject,
-    TurnWrite,
+    Spent, TurnWrite,
 };
-use turnstone_store::{Claim, Delegated, ReviewAnswer};
+use turnstone_store::{Claim, Delegated, LedgerError, ReviewAnswer};
 
 /// Messages recalled on resume beyond the window: an answer with the most calls a provider may send fits in.
 const RECALLED: u32 = 160;
@@ -63,6 +63,10 @@ pub struct Turn {
     pub position: Position,
     /// The budget, as of the last write.
     pub budget: Budget,
+    /// The shared budgets that it may have to pay into as well.
+    pub budgets: Vec<AppliedBudget>,
+    /// What was paid for since the last checkpoint that tells of it, in millionths of the currency.
+    pub paid_before: i64,
     /// What the model sees.
     pub conversation: Conversation,
     /// Journal rows of the current turn that were there when the job was claimed.
@@ -128,6 +132,8 @@ impl Turn {
             agent: side.agent,
             position: side.position,
             budget: side.budget,
+            budgets: side.budgets,
+            paid_before: 0,
             conversation: Conversation::default(),
             recalled_calls: Vec::new(),
             again: Vec::new(),
@@ -302,6 +308,7 @@ impl Turn {
             tokens_in: tokens.0,
             tokens_out: tokens.1,
             at: now,
+            spent: Spent::default(),
         });
         self.event(EventName::PhaseCompleted, data);
         self.done += 1;
@@ -312,6 +319,14 @@ impl Turn {
     pub fn undo_phase(&mut self, pending: TurnWrite) {
         self.pending = pending;
         self.done -= 1;
+    }
+
+    /// Says what the phase that was completed last has paid for.
+    pub fn spent(&mut self, spent: Spent) {
+        let paid = std::mem::take(&mut self.paid_before);
+        if let Some(done) = self.pending.checkpoints.last_mut() {
+            done.spent = Spent { cost: spent.cost.saturating_add(paid), ..spent };
+        }
     }
 
     /// Notes an event; it becomes durable with the next barrier.
@@ -343,12 +358,28 @@ impl Turn {
     /// [`Stop::LeaseLost`], [`Stop::Store`], or [`Stop::Fail`] when a reservation does not fit or the state was changed
     /// by another turn; then everything but the reservation and the state is still pending.
     pub async fn barrier(&mut self) -> Result<(), Stop> {
+        self.try_barrier().await.map_err(Stop::from)
+    }
+
+    /// A barrier whose refusal the caller may know an answer to.
+    ///
+    /// # Errors
+    /// As [`Turn::barrier`].
+    pub async fn try_barrier(&mut self) -> Result<(), LedgerError> {
         let write = self.take_pending();
-        // Only a reservation and a commit of state can be refused with the lease still held; then the rest must not be
-        // lost.
-        let refusable = write.state.is_some()
-            || (matches!(write.budget, Some(BudgetMove::Reserve { .. })) && self.budget.limit.is_some());
-        let kept = refusable.then(|| TurnWrite { budget: None, state: None, ..write.clone() });
+        // Only what is to be paid for and a commit of state can be refused with the lease still held; then the rest must
+        // not be lost.
+        let pays = match write.budget {
+            Some(BudgetMove::Settle { .. }) => false,
+            Some(BudgetMove::Reserve { .. }) => write.charge.is_some() || self.budget.limit.is_some(),
+            None => write.charge.is_some(),
+        };
+        let kept = (pays || write.state.is_some()).then(|| TurnWrite {
+            budget: None,
+            charge: None,
+            state: None,
+            ..write.clone()
+        });
         let (now, lease_ms) = (self.deps.clock.now(), self.deps.options.lease_ms());
         match self.deps.ledger.checkpoint(&self.lease, write, now, lease_ms).await {
             Ok(budget) => {
@@ -358,7 +389,7 @@ impl Turn {
             }
             Err(error) => {
                 self.pending = kept.unwrap_or_default();
-                Err(error.into())
+                Err(error)
             }
         }
     }

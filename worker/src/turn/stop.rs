@@ -1,5 +1,6 @@
 //! Why a turn stops before its end.
 
+use turnstone_domain::budget::{Amount, Measure, Short};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, JobId, Wait};
 use turnstone_store::{LedgerError, StoreError};
@@ -25,7 +26,10 @@ impl From<LedgerError> for Stop {
             LedgerError::LeaseLost(job) => Self::LeaseLost(job),
             LedgerError::Store(error) => Self::Store(error),
             LedgerError::StateConflict => Self::Fail(state_conflict()),
-            LedgerError::BudgetExceeded { left, needed } => Self::Fail(budget_exceeded(left, needed)),
+            LedgerError::BudgetExceeded { left, needed, of } => Self::Fail(too_little(left, needed, &of)),
+            LedgerError::Unpriced { budget, currency } => {
+                Self::Fail(unpriced(&budget, currency.as_deref(), "PROVIDER/MODEL", "another currency"))
+            }
         }
     }
 }
@@ -40,6 +44,67 @@ impl From<JobError> for Stop {
     fn from(error: JobError) -> Self {
         Self::Fail(error)
     }
+}
+
+/// The error of a budget that has too little left.
+pub fn too_little(left: i64, needed: i64, of: &Short) -> JobError {
+    let name = of.name.as_deref();
+    let amount = |value: i64| match of.measure {
+        Measure::Tokens => format!("{value} tokens"),
+        Measure::Money => format!("{} of money", Amount(value)),
+    };
+    let day = if of.resets_at.is_some() { " for today" } else { "" };
+    let what = name.map_or_else(|| "the engagement's budget".to_owned(), |name| format!("budget {name}"));
+    let next = match (name, of.resets_at) {
+        (Some(name), Some(at)) => {
+            format!("raise it with `turnstone budget raise {name}`, or wait until it begins anew at {at}")
+        }
+        (Some(name), None) => format!("raise it with `turnstone budget raise {name}`"),
+        (None, _) => {
+            "raise it with `turnstone budget raise --engagement ID`, or enqueue the work again with a larger \
+                      budget"
+                .to_owned()
+        }
+    };
+    let message = format!(
+        "the next call may need up to {}, but {} are left of {what}{day}; {next}",
+        amount(needed),
+        amount(left)
+    );
+    let mut error = JobError::new(FailureKind::TokenBudget, message)
+        .with("left", left)
+        .with("needed", needed)
+        .with("limit", of.limit)
+        .with("settled", of.settled);
+    if name.is_some() || of.measure == Measure::Money {
+        let unit = if of.measure == Measure::Money { "money" } else { "tokens" };
+        error = error.with("unit", unit);
+    }
+    if let Some(name) = name {
+        error = error.with("budget", name);
+    }
+    if let Some(word) = of.on_exceed {
+        error = error.with("on_exceed", word.as_str());
+    }
+    match of.resets_at {
+        Some(at) => error.with("resets_at", at.to_rfc3339()),
+        None => error,
+    }
+}
+
+/// A budget in money bounds nothing that has no price in its currency: the call is not made.
+pub fn unpriced(budget: &str, wanted: Option<&str>, model: &str, priced_in: &str) -> JobError {
+    let message = match wanted {
+        None => format!(
+            "budget {budget} is in money and {model} has no price, so that nothing would bound what it costs; add \
+             [prices.\"{model}\"] to the workers' configuration"
+        ),
+        Some(currency) => format!(
+            "budget {budget} is in {currency} and the price of {model} is in {priced_in}; set the budget in the currency \
+             of the price table"
+        ),
+    };
+    JobError::new(FailureKind::ModelUnavailable, message).with("budget", budget)
 }
 
 /// The error of an exhausted budget (agent extension §3).

@@ -293,12 +293,23 @@ mod tests {
     use super::*;
     use serde_json::json;
     use turnstone_domain::budget::BudgetMove;
-    use turnstone_domain::{Checkpoint, NewEvent, Phase};
+    use turnstone_domain::{Checkpoint, NewEvent, Phase, Spent};
 
     fn done(phase: Phase) -> Checkpoint {
         let body = json!({});
         let at = Timestamp(0);
-        Checkpoint { turn: 1, phase, version: 1, body, duration_ms: 0, tokens_in: 0, tokens_out: 0, at }
+        let spent = Spent::default();
+        Checkpoint {
+            turn: 1,
+            phase,
+            version: 1,
+            body,
+            duration_ms: 0,
+            tokens_in: 0,
+            tokens_out: 0,
+            at,
+            spent,
+        }
     }
 
     fn event(name: EventName) -> NewEvent {

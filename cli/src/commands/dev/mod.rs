@@ -10,7 +10,9 @@ mod wording;
 use crate::client::Client;
 use crate::commands::Session;
 use crate::commands::serve::agents::{self, KnownTools, Registered};
-use crate::commands::serve::{Equipment, Farewell, Listening, Service, Signals, api, scheduler, worker};
+use crate::commands::serve::{
+    Equipment, Farewell, Listening, Service, Signals, api, budgets, scheduler, worker,
+};
 use crate::config::{ClientConfig, Config};
 use crate::failure::Exit;
 use anyhow::Context as _;
@@ -121,6 +123,7 @@ async fn start(
     let Equipment { providers, toolbox, scripted } = equipment;
     // Nobody else can have this directory, so whoever held a lease in it is dead: its jobs go on at once.
     store.upkeep.release_all(clock.now()).await?;
+    budgets::apply(config, &store, clock.now()).await?;
     let unfinished = unfinished(&store).await?;
     let known = KnownTools::of(&toolbox);
     let mut agents = Registered::default();
@@ -159,7 +162,8 @@ async fn start(
         worker::options(config, worker_id),
     )
     .with_limits(limits)
-    .with_breakers(Arc::clone(&store.breakers));
+    .with_breakers(Arc::clone(&store.breakers))
+    .with_prices(config.prices()?);
     let api = api::part(
         listening,
         api::Materials { store, clock, ids, tools: specs, mcp_servers: known.servers, backend: "sqlite" },

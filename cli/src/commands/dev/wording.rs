@@ -80,6 +80,7 @@ fn around(name: EventName, data: &Fields<'_>) -> Words {
             ("cron", format!("{} skipped a run because of this job", data.text("cron_name")), "running")
         }
         E::QueuePaused => ("queue", format!("{} was paused", data.text("queue")), "running"),
+        E::BudgetChanged => ("budget", format!("{} was changed", data.text("subject")), "running"),
         E::QueueResumed => ("queue", format!("{} was resumed", data.text("queue")), "running"),
         E::WorkflowStepCompleted => ("workflow", format!("step {} ended well", data.text("step")), "running"),
         _ => {
@@ -154,11 +155,21 @@ fn of_job(name: EventName, data: &Fields<'_>) -> Words {
     Words::new("job", happened, tone, running)
 }
 
+/// What a budget counts.
+fn unit(data: &Fields<'_>) -> &'static str {
+    if data.text("unit") == "money" { "millionths of money" } else { "tokens" }
+}
+
 fn parked(data: &Fields<'_>) -> Words {
     if data.has("children") {
         let happened =
             format!("parked until {} agents have answered; no slot is held", data.text("children"));
         return Words::new("job", happened, Tone::Plain, "other agents work");
+    }
+    if data.text("kind") == "budget" {
+        let name = data.text("budget");
+        let happened = format!("parked until budget {name} is raised; no slot is held");
+        return Words::new("job", happened, Tone::Warning, &format!("waits for budget {name}"));
     }
     let running = format!("waits for an answer: turnstone review approve {}", data.text("review_id"));
     let happened = format!("parked until {} answers; no slot is held", data.text("reviewer"));
@@ -297,12 +308,22 @@ fn of_step(name: EventName, data: &Fields<'_>) -> Words {
         }
         E::BudgetExceeded => {
             let what = format!(
-                "the call needs {} tokens; {} of {} are spent",
+                "the call needs {} {}; {} of {} are spent{}",
                 data.text("needed"),
+                unit(data),
                 data.text("settled"),
-                data.text("limit")
+                data.text("limit"),
+                data.after(" of budget ", "budget")
             );
             Words::new("budget", what, T::Bad, "infer")
+        }
+        E::BudgetWarning => {
+            let whose = match data.text("budget") {
+                name if name.is_empty() => "the engagement's budget".to_owned(),
+                name => format!("budget {name}"),
+            };
+            let what = format!("{}% of the {} of {whose} are spent", data.text("percent"), unit(data));
+            Words::new("budget", what, T::Warning, "infer")
         }
         E::OutputRejected => Words::new(
             "infer",

@@ -1,6 +1,7 @@
 //! `turnstone api`: the HTTP side of a fleet.
 
 use super::agents::{self, KnownTools, Registered};
+use super::budgets;
 use super::started::Started;
 use super::{Farewell, Ground, Listening, Part, Service, Signals};
 use crate::commands::Session;
@@ -101,6 +102,7 @@ async fn start(config: &Config, enable_reset: bool, session: &Session) -> anyhow
         .and_then(|toolbox| toolbox.with_mcp(&config.mcp, &clock))
         .map_err(wrong)?;
     let (known, tools) = (KnownTools::of(&toolbox), toolbox.specs());
+    budgets::apply(config, &store, clock.now()).await?;
     if !documents.is_empty() {
         let registered: Registered =
             agents::register(&store, documents, known.clone(), false, clock.now()).await?;

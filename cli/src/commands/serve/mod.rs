@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod api;
+pub mod budgets;
 pub mod equipment;
 pub mod fleet_store;
 pub mod listening;

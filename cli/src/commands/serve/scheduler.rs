@@ -1,5 +1,6 @@
 //! `turnstone scheduler`: what time does to a fleet. Any number may run; one leads.
 
+use super::budgets;
 use super::started::Started;
 use super::{Farewell, Ground, Part, Service, Signals};
 use crate::commands::Session;
@@ -58,6 +59,7 @@ pub async fn run(config: Config, session: &Session) -> anyhow::Result<ExitCode> 
 
 async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     let Ground { store, clock, ids } = Ground::join(config).await?;
+    budgets::apply(config, &store, clock.now()).await?;
     // A process id comes again on the same machine, and in every container.
     let name = format!("{}-{}-{}", host_name(), std::process::id(), ids.next());
     let service = Service::of(vec![part(&store, (clock, ids), config, SchedulerOptions::new(name.clone()))?]);

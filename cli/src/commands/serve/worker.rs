@@ -79,6 +79,7 @@ pub fn options(config: &Config, worker_id: String) -> WorkerOptions {
         drain_grace: Duration::from_millis(worker.drain_grace_ms),
         model_timeout: Duration::from_millis(models.timeout_ms),
         max_tokens: models.max_tokens.into(),
+        on_exceed: config.budgets.of_engagements().unwrap_or_default(),
     }
 }
 
@@ -109,13 +110,15 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     known_queues(config, store.views.as_ref()).await?;
     let equipment = Equipment::of(config, None, Arc::clone(&clock))?;
     let limits = equipment.limits(config, Arc::clone(&store.limits))?;
+    let prices = config.prices()?;
     let Equipment { providers, toolbox, .. } = equipment;
     let name = config.worker.name.clone().unwrap_or_else(|| given_name(&ids.next()));
     let options = options(config, name.clone());
     let breakers = Arc::clone(&store.breakers);
     let store = (Arc::clone(&store.ledger), store.doorbell.clone());
     let deps = Deps::new(store, clock, ids, providers, toolbox, options);
-    let worker = Worker::new(deps.with_limits(limits).with_breakers(breakers));
+    let deps = deps.with_limits(limits).with_breakers(breakers).with_prices(prices);
+    let worker = Worker::new(deps);
     worker.register().await.map_err(refused)?;
     let slots = config.worker.slots;
     let queues = config.worker.named_queues().map_or("every queue".to_owned(), |queues| queues.join(", "));

@@ -8,12 +8,14 @@ mod live;
 pub mod prompt;
 pub mod safety;
 pub mod session;
+mod spending;
 mod tools;
 
 pub use identity::Identity;
 pub use prompt::{Example, Prompts};
 pub use safety::Safety;
 pub use session::{Isolation, StateMode, StateOptions};
+pub use spending::Spending;
 pub use tools::{Endpoint, Reached, ToolAuth, ToolOrigin, Toolset};
 
 use crate::error::{FailureKind, JobError};
@@ -83,6 +85,9 @@ pub struct AgentDefinition {
     /// How its turns follow one another.
     #[serde(default)]
     pub chain: TurnChain,
+    /// What it may spend beyond the tokens of one engagement.
+    #[serde(default, skip_serializing_if = "Spending::is_default")]
+    pub spending: Spending,
 }
 
 /// Which model, and how it is called.
@@ -315,6 +320,8 @@ pub struct AgentFields {
     pub max_tokens: Option<i64>,
     /// `ext_agent_token_budget`.
     pub token_budget: Option<i64>,
+    /// `ext_agent_cost_budget`, in millionths of the currency.
+    pub cost_budget: Option<i64>,
     /// `ext_agent_tools`.
     pub tools: Option<Vec<ToolDeclaration>>,
     /// `ext_agent_tool_choice`.
@@ -402,6 +409,7 @@ impl AgentDefinition {
         self.model.temperature = fields.temperature.or(self.model.temperature);
         self.model.max_tokens = narrower(self.model.max_tokens, fields.max_tokens);
         self.limits.token_budget = narrower(self.limits.token_budget, fields.token_budget);
+        self.spending.cost_budget = narrower(self.spending.cost_budget, fields.cost_budget);
         if let Some(depth) = fields.max_delegation_depth {
             self.limits.max_delegation_depth = self.limits.max_delegation_depth.min(depth);
         }

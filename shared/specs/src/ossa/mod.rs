@@ -14,6 +14,7 @@ mod reach;
 mod safety;
 mod session;
 mod shape;
+mod spending;
 mod template_file;
 mod tools;
 mod unenforced;
@@ -58,6 +59,7 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
             .unwrap_or_default(),
         safety: root.get("spec").map(|spec| safety::read(spec, problems)).unwrap_or_default(),
         state: root.at_path(&["spec", "state"]).map(|node| session::read(node, problems)).unwrap_or_default(),
+        spending: spending::spending(root, problems),
         ..AgentDefinition::default()
     }
 }

@@ -49,8 +49,6 @@ const UNENFORCED: &[(&[&str], &str, &str)] = &[
     (&["autonomy", "allowed_actions"], "OSSA-autonomy", NOT_ENFORCED),
     (&["autonomy", "blocked_actions"], "OSSA-autonomy", NOT_ENFORCED),
     (&["constraints", "max_tokens_per_turn"], "OSSA-constraints", NOT_ENFORCED),
-    (&["constraints", "cost", "maxTokensPerDay"], "OSSA-constraints", NOT_ENFORCED),
-    (&["constraints", "cost", "maxCostPerDay"], "OSSA-constraints", NOT_ENFORCED),
     (&["constraints", "performance", "maxConcurrentRequests"], "OSSA-constraints", NOT_ENFORCED),
     (&["security", "authentication"], "OSSA-security", NOT_ENFORCED),
     (&["security", "authorization"], "OSSA-security", NOT_ENFORCED),

@@ -2,7 +2,8 @@
 -- available, or due and not promoted yet, or set aside for a limit that allows it again. One row is looked for in each
 -- queue, in the order of the index that has it: `EXISTS`, or a row in any order, lets PostgreSQL read the whole table
 -- when it thinks that such rows are many, and then there are none of this kind or queue.
-SELECT r.name, r.pool, r.limited, r.ready, r.set_aside, r.capped
+SELECT r.name, r.pool, r.limited, r.ready, r.set_aside, r.capped,
+       CAST(CASE WHEN EXISTS (SELECT 1 FROM budget_rules) THEN 1 ELSE 0 END AS BIGINT) AS budgeted
 FROM (SELECT q.name, q.pool,
              CAST(CASE WHEN coalesce(q.concurrency, q.rate, q.throttle_ms) IS NULL THEN 0 ELSE 1 END AS BIGINT) AS limited,
              CAST(CASE

@@ -8,6 +8,8 @@ WITH
     of_job_errors AS (DELETE FROM job_errors),
     of_engagements AS (DELETE FROM engagements),
     of_budgets AS (DELETE FROM budgets),
+    of_reservations AS (DELETE FROM reservations),
+    of_budget_waits AS (DELETE FROM budget_waits),
     of_checkpoints AS (DELETE FROM checkpoints),
     of_messages AS (DELETE FROM messages),
     of_tool_calls AS (DELETE FROM tool_calls),

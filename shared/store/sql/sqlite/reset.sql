@@ -6,6 +6,8 @@ DELETE FROM job_results;
 DELETE FROM job_errors;
 DELETE FROM engagements;
 DELETE FROM budgets;
+DELETE FROM reservations;
+DELETE FROM budget_waits;
 DELETE FROM checkpoints;
 DELETE FROM messages;
 DELETE FROM tool_calls;

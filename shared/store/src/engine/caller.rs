@@ -292,6 +292,7 @@ mod tests {
             ready,
             set_aside: false,
             capped: false,
+            budgeted: false,
         };
         let ready = |names: &[&str]| names.iter().map(|name| queue(name, true)).collect::<Vec<_>>();
         assert_eq!(wanted(&list(&["b", "a", "b", "c"]), &ready(&["a", "b"])), list(&["b", "a"]));

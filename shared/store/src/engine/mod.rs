@@ -4,6 +4,7 @@
 //! and on others that read.
 
 mod breakers;
+mod budgets;
 mod caller;
 pub(crate) mod columns;
 mod control;
@@ -84,6 +85,7 @@ pub(crate) fn start<R: Reader, S: Session>(
         tenants: Arc::clone(&engine) as _,
         control: Arc::clone(&engine) as _,
         breakers: Arc::clone(&engine) as _,
+        budgets: Arc::clone(&engine) as _,
         delegations: engine,
         limits,
         doorbell,

@@ -4,7 +4,7 @@ use super::columns::BulkRow;
 use super::statement::as_json;
 use crate::{Directive, HourlyCount, ServerKey, StoreError, WorkerBeat, WorkerKind, WorkerState};
 use serde::de::DeserializeOwned;
-use turnstone_domain::budget::Budget;
+use turnstone_domain::budget::{Budget, OnExceed, Purse};
 use turnstone_domain::engagement::{Engagement, User};
 use turnstone_domain::event::{Event, EventName};
 use turnstone_domain::job::Envelope;
@@ -14,7 +14,7 @@ use turnstone_domain::state::Trigger;
 use turnstone_domain::tool_call::{ToolCall, ToolCallState, Tried};
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::webhook::{Delivery, DeliveryState, SigningSecret, Webhook};
-use turnstone_domain::{CallId, Checkpoint, JobId, JobState, Phase, ReviewId, Timestamp};
+use turnstone_domain::{CallId, Checkpoint, JobId, JobState, Phase, ReviewId, Spent, Timestamp};
 
 /// A row that does not say what this version understands.
 #[derive(Debug)]
@@ -133,6 +133,8 @@ pub(super) struct JobRow {
     pub stream: i64,
     pub position: Option<Position>,
     pub reserved: i64,
+    /// What it has reserved beside that, by budget; read with the job when it has reserved anything.
+    pub shares: Vec<Share>,
     pub tokens_used: i64,
     pub events: i64,
     pub worker_id: Option<String>,
@@ -187,6 +189,7 @@ impl JobRow {
             stream: get(row, "stream")?,
             position: json_or_none(row, "position")?,
             reserved: get(row, "reserved")?,
+            shares: Vec::new(),
             tokens_used: get(row, "tokens_used")?,
             events: get(row, "events")?,
             worker_id: maybe(row, "worker_id")?,
@@ -270,6 +273,39 @@ impl JobRow {
     }
 }
 
+/// What a job has reserved of one budget, beyond the tokens of its engagement's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Share {
+    pub budget_seq: i64,
+    pub tokens: i64,
+    pub money: i64,
+}
+
+impl Share {
+    /// A row of `reservations`, with the job that it belongs to.
+    pub(super) fn decode(row: &impl Fields) -> Result<(i64, Self), Inconsistency> {
+        let (tokens, money) = (get(row, "tokens")?, get(row, "money")?);
+        Ok((get(row, "job_seq")?, Self { budget_seq: get(row, "budget_seq")?, tokens, money }))
+    }
+}
+
+/// The amounts of a budget.
+pub(super) fn budget(row: &impl Fields) -> Result<Budget, Inconsistency> {
+    let on_exceed = maybe::<&str>(row, "on_exceed")?.and_then(OnExceed::parse);
+    Ok(Budget {
+        limit: maybe(row, "token_limit")?,
+        settled: get(row, "settled")?,
+        reserved: get(row, "reserved")?,
+        money: Purse {
+            limit: maybe(row, "money_limit")?,
+            settled: get(row, "money_settled")?,
+            reserved: get(row, "money_reserved")?,
+        },
+        on_exceed,
+        warn_at: maybe(row, "warn_at")?,
+    })
+}
+
 /// An engagement with its counters and its budget.
 #[derive(Clone, Debug)]
 pub(super) struct EngagementRow {
@@ -314,11 +350,7 @@ impl EngagementRow {
             parent_seq: maybe(row, "parent_seq")?,
             children: get(row, "children")?,
             read: (get(row, "events")?, get(row, "messages")?),
-            budget: Budget {
-                limit: maybe(row, "token_limit")?,
-                settled: get(row, "settled")?,
-                reserved: get(row, "reserved")?,
-            },
+            budget: budget(row)?,
         })
     }
 }
@@ -335,17 +367,27 @@ pub(super) fn envelope(
     Ok((get(row, "job_seq")?, json(row, "retry")?, envelope))
 }
 
-pub(super) fn checkpoint(row: &impl Fields) -> Result<Checkpoint, Inconsistency> {
+/// A column that holds a phase by its number.
+pub(super) fn phase(row: &impl Fields) -> Result<Phase, Inconsistency> {
     let phase: i64 = get(row, "phase")?;
+    Phase::from_index(phase).ok_or_else(|| wrong("phase", format!("{phase} is unknown")))
+}
+
+pub(super) fn checkpoint(row: &impl Fields) -> Result<Checkpoint, Inconsistency> {
     Ok(Checkpoint {
         turn: get(row, "turn")?,
-        phase: Phase::from_index(phase).ok_or_else(|| wrong("phase", format!("{phase} is unknown")))?,
+        phase: phase(row)?,
         version: get(row, "version")?,
         body: json(row, "body")?,
         duration_ms: get(row, "duration_ms")?,
         tokens_in: get(row, "tokens_in")?,
         tokens_out: get(row, "tokens_out")?,
         at: time(row, "at")?,
+        spent: Spent {
+            tokens_cached: get(row, "tokens_cached")?,
+            cost: get(row, "cost")?,
+            model: maybe(row, "model")?,
+        },
     })
 }
 

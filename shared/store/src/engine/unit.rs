@@ -3,6 +3,10 @@
 //! All of it runs inside the writer's transaction, which holds the rows that it reads: SQLite by its one write lock,
 //! PostgreSQL row by row. So what was read stays true until it is written.
 
+mod budgets;
+
+pub(super) use budgets::{Move, Shared};
+
 use super::held::{Known, Learnt};
 use super::ops::delegations::{self, Family, Kin};
 use super::ops::session_state::States;
@@ -14,7 +18,6 @@ use crate::{Ring, StoreError, sql};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;
-use turnstone_domain::budget::Budget;
 use turnstone_domain::message::Message;
 use turnstone_domain::review::NewReview;
 use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome};
@@ -23,7 +26,7 @@ use turnstone_domain::{
 };
 
 // Rows as the bulk statements of the same names take them: the order is theirs.
-type CheckpointInsert = (i64, i64, i64, i64, String, i64, i64, i64, Timestamp);
+type CheckpointInsert = (i64, i64, i64, i64, String, i64, i64, i64, Timestamp, i64, i64, Option<String>);
 type MessageInsert = (i64, i64, i64, i64, String, Timestamp);
 type EventInsert = (i64, i64, i64, &'static str, i64, String, Timestamp);
 type ToolCallInsert =
@@ -56,11 +59,9 @@ pub(super) struct Unit {
     jobs: BTreeMap<i64, JobRow>,
     by_id: HashMap<String, i64>,
     engagements: BTreeMap<i64, EngagementRow>,
-    budgets: BTreeMap<i64, Budget>,
-    read_budgets: BTreeMap<i64, Budget>,
+    budgets: budgets::Budgets,
     changed_jobs: BTreeSet<i64>,
     changed_engagements: BTreeSet<i64>,
-    changed_budgets: BTreeSet<i64>,
     checkpoints: Vec<CheckpointInsert>,
     messages: Vec<MessageInsert>,
     events: Vec<EventInsert>,
@@ -97,10 +98,15 @@ impl Unit {
             .filter_map(|job| job.engagement_seq)
             .filter(|seq| !self.engagements.contains_key(seq))
             .collect();
+        let mut holding = Vec::new();
         for job in rows {
+            if job.reserved > 0 && !self.jobs.contains_key(&job.seq) {
+                holding.push(job.seq);
+            }
             self.by_id.insert(job.id.0.clone(), job.seq);
             self.jobs.entry(job.seq).or_insert(job);
         }
+        self.read_shares(session, holding).await?;
         let keys: Vec<(i64,)> = missing.into_iter().map(|seq| (seq,)).collect();
         let (action, text) = ("read engagements", &sql::ENGAGEMENTS_TO_CHANGE);
         let engagements = read_by(session, action, text, keys, EngagementRow::decode).await?;
@@ -124,8 +130,7 @@ impl Unit {
 
     fn take_engagement(&mut self, row: EngagementRow) {
         // Engagements may share a budget: the row that was read first stands for all of them, so moves add up.
-        self.budgets.entry(row.budget_seq).or_insert(row.budget);
-        self.read_budgets.entry(row.budget_seq).or_insert(row.budget);
+        self.budgets.take_in(row.budget_seq, row.budget);
         self.engagements.insert(row.seq, row);
     }
 
@@ -158,7 +163,7 @@ impl Unit {
             if let Some(token) = job.lease_token.as_ref().filter(|_| job.engagement_seq.is_some()) {
                 let engagement = self.engagement_of(job.seq).map(|row| EngagementRow {
                     read: (row.events, row.messages),
-                    budget: self.budgets.get(&row.budget_seq).copied().unwrap_or(row.budget),
+                    budget: self.budgets.of(row.budget_seq).unwrap_or(row.budget),
                     ..row.clone()
                 });
                 let read_token = Some(token.clone());
@@ -199,31 +204,6 @@ impl Unit {
         let seq = self.jobs.get(&job_seq)?.engagement_seq?;
         self.changed_engagements.insert(seq);
         self.engagements.get_mut(&seq)
-    }
-
-    /// The budget of a job's engagement; a plain job has an unlimited one that nobody keeps.
-    pub(super) fn budget_of(&self, job_seq: i64) -> Budget {
-        let budget = self.engagement_of(job_seq).and_then(|row| self.budgets.get(&row.budget_seq));
-        budget.copied().unwrap_or_default()
-    }
-
-    /// Moves the budget of a job's engagement; every engagement that shares it sees the move.
-    pub(super) fn move_budget(&mut self, job_seq: i64, settle: i64, reserve: i64) {
-        let Some(budget_seq) = self.engagement_of(job_seq).map(|row| row.budget_seq) else { return };
-        self.changed_budgets.insert(budget_seq);
-        if let Some(budget) = self.budgets.get_mut(&budget_seq) {
-            budget.settled = budget.settled.saturating_add(settle);
-            budget.reserved = budget.reserved.saturating_add(reserve);
-        }
-    }
-
-    /// Gives an outstanding reservation back.
-    pub(super) fn give_back(&mut self, job_seq: i64) -> Result<(), StoreError> {
-        let reserved = take(&mut self.change_job(job_seq)?.reserved);
-        if reserved > 0 {
-            self.move_budget(job_seq, 0, -reserved);
-        }
-        Ok(())
     }
 
     /// Appends an event to the job's stream.
@@ -285,6 +265,9 @@ impl Unit {
             done.tokens_in,
             done.tokens_out,
             done.at,
+            done.spent.tokens_cached,
+            done.spent.cost,
+            done.spent.model.clone(),
         ));
         if done.phase.next().is_none()
             && let Some(row) = self.change_engagement(job_seq)
@@ -393,7 +376,7 @@ impl Unit {
     }
 
     /// A job that was just parked waits for these.
-    pub(super) fn wait_for(&mut self, job_seq: i64, children: &[NewChild], at: Timestamp) {
+    pub(super) fn wait_for_children(&mut self, job_seq: i64, children: &[NewChild], at: Timestamp) {
         let Some(job) = self.job(job_seq).map(|job| job.id.clone()) else { return };
         self.families.push(Family { job, children: children.to_vec(), at });
     }
@@ -456,15 +439,6 @@ impl Unit {
             .map(|row| (row.seq, row.engagement.turns, row.events, row.messages, row.read.0, row.read.1))
             .collect();
         writes.all("write engagements", &sql::ENGAGEMENTS_WRITE, engagements);
-        let budgets: Vec<_> = self
-            .changed_budgets
-            .iter()
-            .filter_map(|seq| {
-                let (now, read) = (self.budgets.get(seq)?, self.read_budgets.get(seq)?);
-                Some((*seq, now.settled, now.reserved, read.settled, read.reserved))
-            })
-            .collect();
-        writes.all("write budgets", &sql::BUDGETS_WRITE, budgets);
         writes.all("write checkpoints", &sql::CHECKPOINTS_INSERT, take(&mut self.checkpoints));
         writes.all("write messages", &sql::MESSAGES_INSERT, take(&mut self.messages));
         writes.all("write tool calls", &sql::TOOL_CALLS_INSERT, take(&mut self.new_calls));
@@ -473,10 +447,13 @@ impl Unit {
         writes.all("write reviews", &sql::REVIEWS_INSERT, take(&mut self.reviews));
         self.states.flush(&mut writes);
         writes.all("write events", &sql::EVENTS_INSERT, take(&mut self.events));
+        // Last, because many wait for a shared one: it is held no longer than the commit takes.
+        self.budgets.write(session, &mut writes).await?;
         writes.run(session).await?;
         // Apart, because a call may be journalled and settled in one go.
         let mut moves = Writes::default();
         moves.all("write tool calls", &sql::TOOL_CALLS_WRITE, take(&mut self.moved_calls));
+        self.budgets.write_costs(&mut moves);
         moves.run(session).await
     }
 }

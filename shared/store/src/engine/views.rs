@@ -91,6 +91,7 @@ impl<R: Reader> Engine<R> {
                 ready: get(row, "ready")?,
                 set_aside: get(row, "set_aside")?,
                 capped: get(row, "capped")?,
+                budgeted: get(row, "budgeted")?,
             })
         };
         let queues = all(&self.readers, "look for work", &sql::QUEUES_READY, &values, decode).await?;
@@ -168,10 +169,13 @@ impl<R: Reader> Engine<R> {
         };
         let (action, seq) = ("read the tool journal", [row.seq.into()]);
         let calls = all(readers, action, &sql::TOOL_CALLS_OF_JOB, &seq, rows::tool_call).await?;
+        let cost =
+            one(readers, "add up a job", &sql::COST_OF_JOB, &seq, |row| get::<i64>(row, "cost")).await?;
         Ok(Some(AgentJob {
             engagement_id: engagement.engagement.id,
             position: row.position.clone().unwrap_or_default(),
             tokens_used: row.tokens_used,
+            cost: cost.unwrap_or_default(),
             tool_results: calls.iter().filter_map(tool_result).collect(),
         }))
     }

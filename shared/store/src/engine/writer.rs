@@ -12,8 +12,8 @@ use super::held::{Held, Learnt};
 use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{
-    agents, breakers, cancel, claim, control, crons, decide, delegations, leader, leases, operate, prune,
-    push, queues, remote, schemas, statistics, tenants, time_out, turns, upkeep, webhooks, workers,
+    agents, breakers, budgets, cancel, claim, control, crons, decide, delegations, leader, leases, operate,
+    prune, push, queues, remote, schemas, statistics, tenants, time_out, turns, upkeep, webhooks, workers,
     workflows,
 };
 use super::rows::JobRow;
@@ -61,6 +61,7 @@ pub(super) enum Request {
     Webhooks(Box<webhooks::Request>),
     Control(control::Request),
     Breakers(breakers::Request),
+    Budgets(Box<budgets::Request>),
 }
 
 /// What the writer did.
@@ -83,6 +84,7 @@ pub(super) enum Answer {
     Webhooks(webhooks::Answer),
     Control(control::Answer),
     Breakers(breakers::Answer),
+    Budgets(budgets::Answer),
     /// Refused for a reason that is this caller's alone; nothing was written for it.
     Refused(StoreError),
 }
@@ -365,7 +367,7 @@ impl<S: Session> Writer<S> {
             Request::Decide(review, decision) => {
                 Answer::Decision(decide::apply(session, unit, review, decision).await?)
             }
-            Request::Register(agent) => Answer::Changed(agents::register(session, agent).await?),
+            Request::Register(agent) => Answer::Changed(agents::register(session, unit, agent).await?),
             Request::Lead { holder, lease_ms, now } => {
                 Answer::Term(leader::lead(session, holder, *lease_ms, *now, &*self.ids).await?)
             }
@@ -413,6 +415,7 @@ impl<S: Session> Writer<S> {
                 webhooks::Answer::Deposed => Answer::Refused(StoreError::Deposed),
                 answer => Answer::Webhooks(answer),
             },
+            Request::Budgets(asked) => Answer::Budgets(budgets::apply(session, unit, asked).await?),
             Request::Control(asked) => {
                 Answer::Control(control::apply(session, unit, asked, &*self.ids).await?)
             }

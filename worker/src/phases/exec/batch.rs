@@ -5,6 +5,7 @@
 //! back first.
 
 use super::call::{self, Call, Made};
+use super::pay;
 use super::remedy::{Remedy, Standing, remedy};
 use super::restriction::{self, Checked};
 use super::tell::{Ending, Over, tell};
@@ -231,11 +232,13 @@ fn open(turn: &Turn, call: &Call, until: Timestamp) -> ToolOutcome {
 
 /// Makes the intents of the round durable.
 async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
+    let mut leaving = Vec::new();
     for flight in flights {
         let Step::Ready(ready) = &flight.step else { continue };
         call::leave(turn, &mut flight.call, ready.tool.spec().idempotent, ready.tries == 0);
+        leaving.push((flight.call.asked.call_id.clone(), flight.call.asked.name.clone()));
     }
-    turn.barrier().await
+    pay::barrier(turn, leaving).await
 }
 
 /// Makes the calls of the round; what came back, with the place of its flight.

@@ -1,5 +1,6 @@
 //! One tool call, from the model's wish to the outcome that the model is told (agents brief §1.4).
 
+use super::pay;
 use super::restriction::{self, Checked};
 use crate::phases::{infer, resol};
 use crate::tool::{Invocation, Tool, ToolError};
@@ -63,7 +64,7 @@ pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Res
         return Ok(refused_again(turn, &call, &refusal));
     }
     leave(turn, &mut call, tool.spec().idempotent, true);
-    turn.barrier().await?;
+    pay::barrier(turn, vec![(call.asked.call_id.clone(), call.asked.name.clone())]).await?;
     let Made { outcome, duration_ms, .. } = make(&call, &tool, &capability).await;
     let outcome = turn.screen_outcome(&call.asked.name, outcome);
     let denied = restriction::after(turn, &call, &capability, &outcome);

@@ -10,6 +10,7 @@ mod batch;
 mod call;
 mod delegate;
 pub mod deputies;
+mod pay;
 mod remedy;
 mod restriction;
 pub mod state_call;

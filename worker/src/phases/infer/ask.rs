@@ -1,6 +1,7 @@
 //! Asking: the agent's models in order, each when its rate limit allows it, until one answers.
 
-use super::{circuit, secure};
+use super::afford::{self, Afforded};
+use super::circuit;
 use crate::model::limits::{Call, Pass, Refusal};
 use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest};
 use crate::turn::state::Turn;
@@ -11,6 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use turnstone_domain::agent::ModelRef;
+use turnstone_domain::budget;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{EventName, JobError};
 use turnstone_telemetry::names;
@@ -23,17 +25,19 @@ pub struct Answered {
     pub answer: ModelAnswer,
     /// What has to be settled, when a limit counts.
     pub pass: Option<Pass>,
+    /// What was reserved for it.
+    pub afforded: Afforded,
 }
 
 /// Asks the models of the agent in order until one answers (agent extension §3 rule 2). What is `heard` reaches whoever
-/// follows the engagement while the model speaks. `secured` says whether what the call may use
-/// is reserved already.
+/// follows the engagement while the model speaks. `reserved` is what was reserved for a
+/// call before that did not answer.
 pub async fn ask(
     turn: &mut Turn,
     mut request: ModelRequest,
-    reserve: i64,
+    prompt_bound: i64,
     heard: bool,
-    secured: &mut bool,
+    reserved: &mut Option<Afforded>,
     draining: &CancellationToken,
 ) -> Result<Answered, Stop> {
     let models = match turn.agent.model.models.as_slice() {
@@ -45,6 +49,7 @@ pub async fn ask(
         "the job names no model and the server has no default; set ext_agent_model or [models] default_model",
     );
     let tenant = tenant(turn);
+    let wanted_tokens = request.max_tokens;
     for (at, wanted) in models.iter().enumerate() {
         let found = turn.deps.providers.resolve(wanted).map(|(name, model)| (name.to_owned(), model));
         let Some((provider, model)) = found else {
@@ -61,8 +66,9 @@ pub async fn ask(
         };
         // A provider that wants to be left alone is waited for only when no other model is left to ask.
         let patience = if at + 1 == models.len() { request.timeout } else { Duration::ZERO };
-        let call =
-            Call { provider: &provider, model: &wanted.model, tenant: &tenant, tokens: reserve, patience };
+        let tokens = budget::allow(prompt_bound, wanted_tokens, turn.budget.left())
+            .map_or(prompt_bound, |allowance| allowance.reserve);
+        let call = Call { provider: &provider, model: &wanted.model, tenant: &tenant, tokens, patience };
         let pass = match enter(turn, call, draining).await? {
             Ok(pass) => pass,
             Err(held) => {
@@ -72,22 +78,36 @@ pub async fn ask(
             }
         };
         let place = place(turn, &provider, pass.as_ref(), draining).await?;
-        if !std::mem::replace(secured, true) {
-            secure(turn, reserve).await?;
-        }
+        let named = format!("{provider}/{}", wanted.model);
+        let held = match afford::reserve(turn, reserved.take(), (prompt_bound, wanted_tokens), named).await {
+            Ok(held) => held,
+            Err(stop) => {
+                if let Some(pass) = &pass {
+                    turn.deps.limits.settle(&*turn.deps.clock, pass, 0).await;
+                }
+                // A cheaper model may still fit.
+                let Stop::Fail(error) = stop else { return Err(stop) };
+                last = error;
+                continue;
+            }
+        };
+        // From here on the call is part of this phase's time; waiting for durability or a rate limit before it is not.
+        turn.enter_phase();
         request.model.clone_from(&wanted.model);
+        request.max_tokens = held.max_tokens;
         request.listener = if heard { listener(turn) } else { Listener::default() };
         let answered = call_model(&*model, &request).await;
         drop(place);
         circuit::asked(turn, &provider, &wanted.model, passage, answered.as_ref().err()).await;
         match answered {
-            Ok(answer) => return Ok(Answered { provider, answer, pass }),
+            Ok(answer) => return Ok(Answered { provider, answer, pass, afforded: held }),
             Err(error) => {
                 if let Some(pass) = &pass {
                     give_back(turn, pass, &error).await;
                 }
                 model_failed(turn, wanted, &provider, &error.to_string());
                 last = failure(wanted, &error);
+                *reserved = Some(held);
                 if !error.falls_back() {
                     return Err(last.into());
                 }

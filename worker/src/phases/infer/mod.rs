@@ -3,6 +3,7 @@
 //! Before the call everything is durable and the most that it can use is reserved; after it the answer, what it cost
 //! and the message are durable together, so that a paid answer is never bought twice.
 
+mod afford;
 mod ask;
 mod circuit;
 mod patience;
@@ -14,7 +15,8 @@ use super::resol;
 use crate::model::{FinishReason, Listener, ModelAnswer, ModelRequest, ToolOffer};
 use crate::turn::conversation::{images, size};
 use crate::turn::state::Turn;
-use crate::turn::stop::{Stop, budget_exceeded};
+use crate::turn::stop::Stop;
+use afford::Afforded;
 use ask::Answered;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -22,9 +24,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::agent::{OutputContract, ToolChoice};
-use turnstone_domain::budget::{self, Allowance, BudgetMove};
+use turnstone_domain::budget::{self, Allowance, Amount, BudgetMove};
 use turnstone_domain::message::{Message, RequestedCall, Role};
-use turnstone_domain::{CallId, EventName, Phase};
+use turnstone_domain::{CallId, EventName, Phase, Spent};
 
 const VERSION: i64 = 2;
 /// Versions of the body that this worker reads; version 1 did not tell cached and reasoning tokens apart.
@@ -62,15 +64,13 @@ pub struct InferBody {
 /// while the call waits for a rate limit.
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     summary::make(turn, draining).await?;
-    let mut request = request(turn)?;
-    let allowance = allow(turn, &request)?;
-    let capped = allowance.max_tokens < request.max_tokens;
-    request.max_tokens = allowance.max_tokens;
-    let Answered { provider, mut answer, pass } =
-        patience::ask(turn, request, allowance.reserve, draining).await?;
-    let used = budget::book(answer.usage.map(|usage| usage.total()), allowance.reserve);
+    let request = request(turn)?;
+    let (bound, wanted) = (bound(&request), request.max_tokens);
+    let Answered { provider, mut answer, pass, afforded } =
+        patience::ask(turn, request, bound, draining).await?;
+    let used = budget::book(answer.usage.map(|usage| usage.total()), afforded.tokens);
     let blocked = turn.screen_answer(&mut answer);
-    record(turn, provider, answer, allowance.reserve, capped)?;
+    record(turn, provider, answer, &afforded, afforded.max_tokens < wanted)?;
     let durable = turn.barrier().await;
     // The answer first: a limit that is not settled fills up by itself.
     if let Some(pass) = pass {
@@ -136,13 +136,7 @@ pub fn may_call(turn: &Turn) -> bool {
     turn.agent.limits.max_tool_turns.is_none_or(|most| turn.position.tool_turns < most)
 }
 
-/// The most that the call can use, cut to what is left of the budget.
-fn allow(turn: &Turn, request: &ModelRequest) -> Result<Allowance, Stop> {
-    let left = turn.budget.left().unwrap_or(0);
-    allowed(turn, request).ok_or_else(|| budget_exceeded(left, bound(request).saturating_add(1)).into())
-}
-
-/// The same; `None` when nothing is left for an answer.
+/// The most that the call can use, cut to what is left of the budget; `None` when nothing is left for an answer.
 fn allowed(turn: &Turn, request: &ModelRequest) -> Option<Allowance> {
     budget::allow(bound(request), request.max_tokens, turn.budget.left())
 }
@@ -161,29 +155,22 @@ fn bound(request: &ModelRequest) -> i64 {
     budget::prompt_upper_bound(bytes, parts, request.messages.iter().map(images).sum())
 }
 
-/// Reserves what the call may use; everything before the call is durable when this returns.
-async fn secure(turn: &mut Turn, reserve: i64) -> Result<(), Stop> {
-    turn.pending().budget = Some(BudgetMove::Reserve { tokens: reserve });
-    turn.barrier().await?;
-    // From here on the call is part of this phase's time; waiting for durability or a rate limit before it is not.
-    turn.enter_phase();
-    Ok(())
-}
-
 /// Books the call and notes the answer, with the barrier that follows.
 fn record(
     turn: &mut Turn,
     provider: String,
     answer: ModelAnswer,
-    reserved: i64,
+    afforded: &Afforded,
     capped: bool,
 ) -> Result<(), Stop> {
+    let reserved = afforded.tokens;
     let reported = answer.usage.map(|usage| usage.total());
     let used = budget::book(reported, reserved);
     if let Some(reported) = reported.filter(|reported| *reported != used) {
         turn.event(EventName::UsageClamped, json!({"reported": reported, "booked": used}));
     }
     let booked = answer.usage.unwrap_or_default().within(used);
+    let cost = afforded.cost(answer.usage.map(|_| booked));
     let body = InferBody {
         provider,
         model: answer.model,
@@ -214,17 +201,20 @@ fn record(
         "tokens_reasoning": body.tokens_reasoning,
         "finish_reason": body.finish_reason,
         "budget_left": turn.budget.limit.map(|limit| limit - turn.budget.settled - used),
+        "cost": (cost > 0).then(|| Amount(cost)),
         "tool_calls": tool_calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(),
     });
     turn.position.model_used = Some(body.model.clone());
     let position = turn.position.clone();
     turn.pending().position = Some(position);
     turn.pending().budget = Some(BudgetMove::Settle { reserved, used });
+    turn.pending().charge = afforded.settled(cost);
     turn.say(Message { tool_calls, ..Message::text(Role::Assistant, content) });
     // A summary that was bought in this turn is part of what the phase cost.
     let (summed_in, summed_out) = turn.conversation.summed_up_for(turn.position.turn);
     let tokens = (body.tokens_in + summed_in, body.tokens_out + summed_out);
     turn.complete_phase(Phase::Infer, VERSION, &body, tokens, facts)?;
+    turn.spent(Spent { tokens_cached: body.tokens_cached, cost, model: Some(afforded.model.clone()) });
     turn.inferred = Some(Arc::new(body));
     Ok(())
 }

@@ -25,12 +25,12 @@ const LONGEST_WAIT_MS: u64 = 60_000;
 pub async fn ask(
     turn: &mut Turn,
     request: ModelRequest,
-    reserve: i64,
+    prompt_bound: i64,
     draining: &CancellationToken,
 ) -> Result<Answered, Stop> {
-    let (mut secured, mut tries) = (false, 0);
+    let (mut reserved, mut tries) = (None, 0);
     loop {
-        let error = match ask_once(turn, request.clone(), reserve, true, &mut secured, draining).await {
+        let error = match ask_once(turn, request.clone(), prompt_bound, true, &mut reserved, draining).await {
             Err(Stop::Fail(error)) => error,
             other => return other,
         };

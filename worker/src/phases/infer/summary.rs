@@ -3,8 +3,8 @@
 //! It is bought like an answer: reserved before the call, and durable with what it cost before anything is built on it.
 //! A worker that goes on after a crash finds it among the messages and does not ask again.
 
-use super::allowed;
 use super::ask::{Answered, ask};
+use super::{allowed, bound};
 use crate::model::ModelRequest;
 use crate::turn::conversation::Overflow;
 use crate::turn::state::Turn;
@@ -30,16 +30,19 @@ const TASK: &str = "You sum up the earlier part of a conversation between a user
 pub async fn make(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     let Some(overflow) = turn.conversation.overflow(&turn.agent.memory) else { return Ok(()) };
     let request = request(turn, &overflow);
-    let Some(allowance) = allowed(turn, &request) else {
+    if allowed(turn, &request).is_none() {
         turn.conversation.forget_before(overflow.until);
         return Ok(());
-    };
-    let request = ModelRequest { max_tokens: allowance.max_tokens, ..request };
-    let Answered { provider, mut answer, pass } =
-        ask(turn, request, allowance.reserve, false, &mut false, draining).await?;
-    let used = budget::book(answer.usage.map(|usage| usage.total()), allowance.reserve);
-    let tokens_in = answer.usage.map_or(0, |usage| usage.input.clamp(0, used));
-    turn.pending().budget = Some(BudgetMove::Settle { reserved: allowance.reserve, used });
+    }
+    let bound = bound(&request);
+    let Answered { provider, mut answer, pass, afforded } =
+        ask(turn, request, bound, false, &mut None, draining).await?;
+    let used = budget::book(answer.usage.map(|usage| usage.total()), afforded.tokens);
+    let booked = answer.usage.unwrap_or_default().within(used);
+    let (tokens_in, cost) = (booked.input, afforded.cost(answer.usage.map(|_| booked)));
+    turn.pending().budget = Some(BudgetMove::Settle { reserved: afforded.tokens, used });
+    turn.pending().charge = afforded.settled(cost);
+    turn.paid_before = turn.paid_before.saturating_add(cost);
     let blocked = turn.screen_answer(&mut answer);
     let facts = json!({"messages": overflow.messages.len(), "model": answer.model, "provider": provider,
                        "tokens_in": tokens_in, "tokens_out": used - tokens_in});

@@ -2,12 +2,15 @@
 
 use super::super::session::{Args, Session};
 use super::super::statement::{Writes, as_json};
+use super::super::unit::Unit;
+use super::budgets;
 use crate::{NewAgent, StoreError, sql};
 use turnstone_domain::digest;
 
 /// Registers or replaces an agent; returns whether anything changed.
 pub(in super::super) async fn register<S: Session>(
     session: &mut S,
+    unit: &mut Unit,
     agent: &NewAgent,
 ) -> Result<bool, StoreError> {
     let definition = as_json(&agent.definition)?;
@@ -25,5 +28,8 @@ pub(in super::super) async fn register<S: Session>(
         source_digest.as_str().into(),
     ];
     let written = session.execute("register an agent", &sql::AGENT_UPSERT, Args::Values(&values)).await?;
+    if written > 0 {
+        budgets::of_manifest(session, unit, agent).await?;
+    }
     Ok(written > 0)
 }

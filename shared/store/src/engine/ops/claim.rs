@@ -20,6 +20,7 @@ use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tenants::Tenants;
+use turnstone_domain::budget::AppliedBudget;
 use turnstone_domain::job::Envelope;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::state::Trigger;
@@ -51,6 +52,8 @@ pub(in super::super) struct ReadyQueue {
     pub set_aside: bool,
     /// Whether anywhere the active jobs of a tenant are limited.
     pub capped: bool,
+    /// Whether there is any budget that engagements share.
+    pub budgeted: bool,
 }
 
 /// What a claim got.
@@ -86,6 +89,10 @@ pub(in super::super) async fn apply<S: Session>(
         .filter_map(|job| job.position.as_ref().map(|position| (job.seq, position.turn)))
         .collect();
     unit.flush(session).await?;
+    let budgets = match ask.ready.iter().any(|queue| queue.budgeted) {
+        true => shared_budgets(session, unit, &seqs).await?,
+        false => HashMap::new(),
+    };
     let keys = seqs.iter().map(|seq| (*seq,)).collect();
     let mut envelopes: HashMap<i64, (RetryPolicy, Envelope)> =
         read_by(session, "read envelopes", &sql::ENVELOPES_BY_JOB, keys, rows::envelope)
@@ -108,11 +115,41 @@ pub(in super::super) async fn apply<S: Session>(
     for seq in seqs {
         let Some((retry, envelope)) = envelopes.remove(&seq) else { continue };
         let done = checkpoints.remove(&seq).unwrap_or_default();
-        let claim = claimed(unit, seq, retry, envelope, done, agents.remove(&seq));
+        let mut claim = claimed(unit, seq, retry, envelope, done, agents.remove(&seq));
+        if let Some(side) = claim.as_mut().and_then(|claim| claim.engagement.as_mut()) {
+            side.budgets = budgets.get(&payer(unit, seq)).cloned().unwrap_or_default();
+        }
         let step = steps.remove(&seq).unwrap_or_default();
         claims.extend(claim.map(|claim| Claim { parent_results: step.parent_results, ..claim }));
     }
     Ok(Claimed { claims, busy })
+}
+
+/// Whose spending a job's is: its tenant, or nothing, and its agent.
+fn payer(unit: &Unit, seq: i64) -> (String, String) {
+    let tenant = unit.job(seq).and_then(|job| job.tenant.clone()).unwrap_or_default();
+    let agent = unit.engagement_of(seq).map(|row| row.engagement.agent.clone()).unwrap_or_default();
+    (tenant, agent)
+}
+
+/// The shared budgets that jobs may have to pay into, by who pays.
+async fn shared_budgets<S: Session>(
+    session: &mut S,
+    unit: &Unit,
+    seqs: &[i64],
+) -> Result<HashMap<(String, String), Vec<AppliedBudget>>, StoreError> {
+    let agents = seqs.iter().filter(|seq| unit.engagement_of(**seq).is_some());
+    let payers: HashSet<(String, String)> = agents.map(|seq| payer(unit, *seq)).collect();
+    let decode = |row: &S::Row| {
+        let payer = (rows::get::<String>(row, "tenant")?, rows::get::<String>(row, "agent")?);
+        Ok((payer, AppliedBudget { name: rows::get(row, "name")?, model: rows::maybe(row, "model")? }))
+    };
+    let (action, text) = ("look for budgets", &sql::BUDGETS_APPLIED);
+    let mut applied: HashMap<_, Vec<AppliedBudget>> = HashMap::new();
+    for (payer, budget) in read_by(session, action, text, payers.into_iter().collect(), decode).await? {
+        applied.entry(payer).or_default().push(budget);
+    }
+    Ok(applied)
 }
 
 /// Chooses jobs and starts them, in memory; what they use of limits and pools is written. The jobs are not written
@@ -382,6 +419,7 @@ fn claimed(
         checkpoints,
         budget: unit.budget_of(seq),
         depth: row.depth,
+        budgets: Vec::new(),
         has_past: row.messages > 0 || has_past(unit, job),
     });
     Some(Claim {

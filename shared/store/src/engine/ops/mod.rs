@@ -2,7 +2,9 @@
 
 pub(super) mod agents;
 pub(super) mod breakers;
+pub(super) mod budgets;
 pub(super) mod cancel;
+mod charge;
 pub(super) mod claim;
 pub(super) mod control;
 pub(super) mod crons;

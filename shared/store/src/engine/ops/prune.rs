@@ -17,6 +17,7 @@ const OF_JOBS: &[&Text] = &[
     &sql::PRUNE_BRANCHES,
     &sql::PRUNE_DELEGATIONS,
     &sql::PRUNE_REVIEWS,
+    &sql::BUDGET_WAITS_DELETE,
     &sql::PRUNE_RESULTS,
     &sql::PRUNE_ERRORS,
     &sql::PRUNE_SAVED_STATES,
@@ -52,6 +53,8 @@ pub(in super::super) async fn apply<S: Session>(
         .execute("forget old writers", &sql::PRUNE_WRITERS, Args::Values(&[oldest.as_str().into()]))
         .await?;
     session.execute("forget old breakers", &sql::PRUNE_BREAKERS, Args::Values(&values)).await?;
+    let day = [turnstone_domain::budget::day_of(before).into()];
+    session.execute("forget old days of budgets", &sql::PRUNE_SHARED_BUDGETS, Args::Values(&day)).await?;
     session.rows("part history", &sql::PRUNE_HISTORY, Args::Values(&values)).await?;
     forget_workflows(session, before, limit).await?;
     let values = [now.0.into(), row_limit(limit).into()];

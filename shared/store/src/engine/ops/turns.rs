@@ -1,15 +1,17 @@
 //! Checkpoints and settlements of many turns in one transaction, each fenced by its own lease.
 
 use super::super::held::Held;
-use super::super::rows::{EngagementRow, JobRow};
+use super::super::rows::JobRow;
 use super::super::session::Session;
 use super::super::statement::read_by;
 use super::super::unit::Unit;
+use super::charge;
 use super::delegations;
 use super::session_state;
 use crate::{LedgerError, Ring, StoreError, sql};
 use serde_json::{Value, json};
-use turnstone_domain::budget::{Budget, BudgetMove};
+use turnstone_domain::budget::{Budget, BudgetWait};
+use turnstone_domain::error::FailureKind;
 use turnstone_domain::reported::HandlerWord;
 use turnstone_domain::{EventName, JobError, Lease, RawJson, Settlement, Timestamp, TurnWrite, Wait};
 
@@ -52,15 +54,26 @@ pub(in super::super) async fn apply<S: Session>(
     let rows = read_by(session, "check leases", &sql::JOBS_BY_LEASE, leases, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     session_state::take_in(session, unit, steps).await?;
+    unit.read_shared(session, &charge::named(steps)).await?;
+    let charged = steps.iter().filter(|step| charge::moves(step));
+    let jobs: Vec<i64> = charged.filter_map(|step| unit.seq_of(&step.lease.job)).collect();
+    unit.read_held(session, &jobs).await?;
+    if known.is_none() {
+        unit.lock_budgets(session, &jobs).await?;
+    }
     let mut answers = Vec::with_capacity(steps.len());
     for step in steps {
         answers.push(match apply_one(unit, step) {
             Err(LedgerError::Store(error)) => return Err(error),
+            // Others may have given something back since: nobody is refused on the strength of what was not locked.
+            Err(LedgerError::BudgetExceeded { .. } | LedgerError::Unpriced { .. }) if known.is_some() => {
+                return Err(StoreError::Database {
+                    action: "rely on what is known of a budget",
+                    message: "it has not enough left; it is locked and looked at again".to_owned(),
+                });
+            }
             answer => answer,
         });
-    }
-    if known.is_some() && answers.iter().zip(steps).any(|(answer, step)| is_stale(unit, answer, step)) {
-        return Err(stale());
     }
     unit.flush(session).await?;
     let families = std::mem::take(&mut unit.families);
@@ -70,23 +83,6 @@ pub(in super::super) async fn apply<S: Session>(
         unit.absorb(own);
     }
     Ok(answers)
-}
-
-/// Whether a refusal may rest upon what others have given back to a budget that is shared since it was read.
-fn is_stale(unit: &Unit, answer: &Result<Budget, LedgerError>, step: &TurnStep) -> bool {
-    let shared = |seq| unit.engagement_of(seq).is_some_and(EngagementRow::shares_budget);
-    matches!(answer, Err(LedgerError::BudgetExceeded { .. }))
-        && unit.seq_of(&step.lease.job).is_some_and(shared)
-}
-
-/// What is known has to be read anew.
-fn stale() -> StoreError {
-    StoreError::Inconsistent {
-        table: "budgets",
-        column: "reserved",
-        row: "known".to_owned(),
-        message: "it has to be read before somebody is refused".to_owned(),
-    }
 }
 
 fn apply_one(unit: &mut Unit, step: &TurnStep) -> Result<Budget, LedgerError> {
@@ -99,9 +95,7 @@ fn apply_one(unit: &mut Unit, step: &TurnStep) -> Result<Budget, LedgerError> {
     if let Some(commit) = &write.state {
         unit.states.check(commit)?;
     }
-    if let Some(step) = write.budget {
-        move_budget(unit, seq, step)?;
-    }
+    charge::apply(unit, seq, write, step.now)?;
     if let Some(commit) = &write.state {
         unit.states.apply(commit, step.now)?;
     }
@@ -131,27 +125,6 @@ fn apply_one(unit: &mut Unit, step: &TurnStep) -> Result<Budget, LedgerError> {
     Ok(unit.budget_of(seq))
 }
 
-fn move_budget(unit: &mut Unit, seq: i64, step: BudgetMove) -> Result<(), LedgerError> {
-    let budget = unit.budget_of(seq);
-    match step {
-        BudgetMove::Reserve { tokens } => {
-            if let Some(left) = budget.left().filter(|left| tokens > *left) {
-                return Err(LedgerError::BudgetExceeded { left, needed: tokens });
-            }
-            unit.move_budget(seq, 0, tokens);
-            let job = unit.change_job(seq)?;
-            job.reserved = job.reserved.saturating_add(tokens);
-        }
-        BudgetMove::Settle { reserved, used } => {
-            unit.move_budget(seq, used, -reserved);
-            let job = unit.change_job(seq)?;
-            job.reserved -= reserved;
-            job.tokens_used = job.tokens_used.saturating_add(used);
-        }
-    }
-    Ok(())
-}
-
 pub(super) fn settle(
     unit: &mut Unit,
     seq: i64,
@@ -171,6 +144,9 @@ pub(super) fn settle(
             job.failures += i64::from(error.kind.costs_a_retry());
             job.run_at = *run_at;
             job.retry_delay_ms = Some(*delay_ms);
+            if error.kind == FailureKind::TokenBudget {
+                unit.wait_for(seq, &BudgetWait::after(error), None);
+            }
             unit.error(seq, error, now)?;
             failed(unit, seq, error, now)?;
             unit.rings.push(Ring::Due);
@@ -209,8 +185,15 @@ pub(super) fn settle(
             (EventName::JobYielded, json!({"reason": "something more urgent waits"}))
         }
         Settlement::Park { wait: Wait::Children(children) } => {
-            unit.wait_for(seq, children, now);
+            unit.wait_for_children(seq, children, now);
             (EventName::JobParked, json!({"children": children.len()}))
+        }
+        Settlement::Park { wait: Wait::Raise(wait) } => {
+            unit.wait_for(seq, wait, wait.resets_at);
+            unit.rings.push(Ring::Due);
+            let until = wait.resets_at.map(Timestamp::to_rfc3339);
+            let name = wait.name.as_deref().unwrap_or("engagement");
+            (EventName::JobParked, json!({"kind": "budget", "budget": name, "until": until}))
         }
         Settlement::Yield if held => (EventName::JobYielded, json!({"reason": "paused"})),
         Settlement::Yield => {

@@ -4,7 +4,7 @@ use super::super::rows::{self, JobRow};
 use super::super::session::{Arg, Args, Session, limit as row_limit};
 use super::super::statement::read;
 use super::super::unit::Unit;
-use super::{decide, remote, turns};
+use super::{budgets, decide, remote, turns};
 use crate::sql::{self, Text};
 use crate::{Ring, StoreError, WorkerBeat};
 use serde_json::json;
@@ -37,7 +37,11 @@ pub(in super::super) async fn promote_due<S: Session>(
 ) -> Result<usize, StoreError> {
     let opened = open_limits(session, unit, now).await?;
     let rows = rows_until(session, "promote due jobs", &sql::JOBS_DUE, now, limit).await?;
-    Ok(opened + promote(session, unit, rows, now).await?)
+    let promoted = promote(session, unit, rows, now).await?;
+    let mut own = Unit::default();
+    let resumed = budgets::resume_due(session, &mut own, now, limit).await?;
+    unit.absorb(own);
+    Ok(opened + promoted + resumed)
 }
 
 /// Limits that allow something again at `now`: those who wait for them are told, once.

@@ -202,6 +202,10 @@ async fn checkpoints<S: Session>(
             done.tokens_in,
             done.tokens_out,
             done.at,
+            done.spent.tokens_cached,
+            // The branch has not paid for what it took over.
+            0_i64,
+            None::<String>,
         ));
     }
     let mut writes = Writes::default();

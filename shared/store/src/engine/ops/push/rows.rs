@@ -71,7 +71,7 @@ pub(super) struct Rows {
     envelopes: Vec<EnvelopeInsert>,
     queues: BTreeMap<String, i64>,
     definitions: Vec<(String, String)>,
-    budgets: Vec<(i64, Option<i64>)>,
+    budgets: Vec<(i64, Option<i64>, Option<i64>)>,
     engagements: Vec<EngagementInsert>,
     delegations: Vec<DelegationInsert>,
     adopted: BTreeMap<i64, i64>,
@@ -179,7 +179,7 @@ impl Rows {
         let definition = as_json(&new.agent)?;
         let digest = digest::of_text(&definition);
         if entry.kinship.is_none() {
-            self.budgets.push((seq, new.agent.limits.token_budget));
+            self.budgets.push((seq, new.agent.limits.token_budget, new.agent.spending.cost_budget));
         }
         self.engagements.push((
             seq,

@@ -1,0 +1,39 @@
+//! `DELETE /budgets/{name}`: a shared budget no longer limits anything.
+
+use super::named;
+use crate::api::Shared;
+use crate::audit::Operator;
+use crate::reply::{self, Answer};
+use crate::request::{Segment, Tenant};
+use axum::extract::State;
+use serde_json::json;
+use turnstone_ojs::OjsError;
+use utoipa::ToSchema;
+
+/// A budget that was forgotten.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct Forgotten {
+    name: String,
+    deleted: bool,
+}
+
+/// Forgets a shared budget. What was spent stays in the ledger, and counts again when the budget is made again.
+#[utoipa::path(
+    delete, path = "/budgets/{name}", tag = "budgets",
+    params(("name" = String, Path, description = "The budget.", example = "tenant/acme")),
+    responses((status = 200, description = "It is forgotten.", body = Forgotten, content_type = "application/json")),
+)]
+pub(crate) async fn forget(
+    State(app): State<Shared>,
+    Segment(name): Segment,
+    tenant: Tenant,
+    operator: Operator,
+) -> Answer {
+    let name = named(&name, &tenant)?.to_string();
+    if !app.api.store.budgets.forget(&name, tenant.name(), app.api.clock.now()).await? {
+        return Err(OjsError::not_found("budget", &name).into());
+    }
+    operator.did("budget.forget", &name, "forgotten");
+    Ok(reply::ok(&json!({"name": name, "deleted": true})))
+}

@@ -1,0 +1,104 @@
+//! Budgets: what may be spent by a tenant, an agent, on a model or by the fleet, what one engagement may spend, and what
+//! was spent.
+
+mod costs;
+pub(crate) mod engagement_cost;
+mod forget;
+mod list;
+mod own;
+mod put;
+mod raise;
+pub(crate) mod rows;
+mod show;
+
+use crate::api::Shared;
+use crate::reply::Failure;
+use crate::request::Tenant;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use turnstone_domain::Timestamp;
+use turnstone_domain::budget::{Amount, BudgetName};
+use turnstone_ojs::OjsError;
+use turnstone_store::Raise;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Days that are shown unless somebody asks for more.
+const DAYS: u32 = 7;
+const DAY_MS: i64 = 86_400_000;
+
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+        .routes(routes!(list::list))
+        .routes(routes!(show::show, put::put, forget::forget))
+        .routes(routes!(raise::raise))
+        .routes(routes!(own::own))
+        .routes(routes!(engagement_cost::engagement_cost))
+        .routes(routes!(costs::costs))
+}
+
+/// The name in the path. A tenant may name its own budgets only.
+fn named(name: &str, tenant: &Tenant) -> Result<BudgetName, Failure> {
+    let name: BudgetName = name.parse().map_err(|why: String| OjsError::invalid_request("the path", why))?;
+    match tenant.name() {
+        Some(tenant) if name.tenant.as_deref() != Some(tenant) => {
+            Err(OjsError::not_found("budget", &name.to_string()).into())
+        }
+        _ => Ok(name),
+    }
+}
+
+/// A body as this endpoint takes it.
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(body)
+        .map_err(|error| OjsError::invalid_request("the body", format!("cannot be used: {error}")).into())
+}
+
+/// The beginning of the day `days` before today.
+fn since(now: Timestamp, days: u32) -> Timestamp {
+    let today = now.0.div_euclid(DAY_MS);
+    Timestamp((today - i64::from(days.max(1)) + 1) * DAY_MS)
+}
+
+/// A day of UTC as text.
+fn date(day: i64) -> String {
+    let mut text = Timestamp(day.saturating_mul(DAY_MS)).to_rfc3339();
+    text.truncate(10);
+    text
+}
+
+/// By how much limits are raised: those that there are.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schema(example = json!({"tokens_per_day": 500_000, "cost_per_day": "10.00"}))]
+#[derive(Default)]
+struct RaiseRequest {
+    /// Tokens altogether.
+    tokens: u32,
+    /// Tokens per day.
+    tokens_per_day: u32,
+    /// Money altogether.
+    #[schema(value_type = String)]
+    cost: Amount,
+    /// Money per day.
+    #[schema(value_type = String)]
+    cost_per_day: Amount,
+}
+
+impl RaiseRequest {
+    /// The same for the store.
+    fn by(&self) -> Result<Raise, Failure> {
+        let by = Raise {
+            tokens: self.tokens.into(),
+            tokens_per_day: self.tokens_per_day.into(),
+            cost: self.cost.0,
+            cost_per_day: self.cost_per_day.0,
+        };
+        if by == Raise::default() {
+            let why = "must raise tokens, tokens_per_day, cost or cost_per_day by more than nothing";
+            return Err(OjsError::invalid_request("the body", why).into());
+        }
+        Ok(by)
+    }
+}

@@ -1,0 +1,89 @@
+//! `PATCH /engagements/{id}/budget`: what one engagement and its delegates may spend.
+
+use super::{RaiseRequest, read, rows};
+use crate::api::Shared;
+use crate::audit::Operator;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Segment, Tenant};
+use axum::extract::State;
+use serde::{Deserialize, Deserializer};
+use turnstone_domain::EngagementId;
+use turnstone_domain::budget::{Amount, OnExceed};
+use turnstone_ojs::OjsError;
+use turnstone_store::OwnBudget;
+use utoipa::ToSchema;
+
+/// What changes of an engagement's budget; what is not given stays, `null` takes a limit away.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"raise": {"tokens": 50_000}}))]
+struct PatchBudget {
+    /// The most tokens.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<i64>)]
+    tokens: Option<Option<i64>>,
+    /// The most money, as a decimal.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    cost: Option<Option<Amount>>,
+    /// Added to the limits that there are: `tokens` and `cost`.
+    raise: Option<RaiseRequest>,
+    /// retry, park or fail.
+    #[schema(value_type = Option<String>)]
+    on_exceed: Option<OnExceed>,
+}
+
+/// A budget of an engagement.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct Own {
+    engagement_id: String,
+    tokens: rows::Tokens,
+    cost: rows::Money,
+    on_exceed: Option<String>,
+}
+
+/// Tells `null` from nothing.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+/// Changes what an engagement and its delegates may spend; jobs that wait for it go on.
+#[utoipa::path(
+    patch, path = "/engagements/{id}/budget", tag = "budgets",
+    params(("id" = String, Path, description = "The engagement.")),
+    request_body(content = PatchBudget, content_type = "application/json"),
+    responses((status = 200, description = "It is changed.", body = Own, content_type = "application/json")),
+)]
+pub(crate) async fn own(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    operator: Operator,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    let sent: PatchBudget = read(&body)?;
+    if sent.tokens.flatten().is_some_and(|tokens| tokens < 0) {
+        return Err(OjsError::invalid_request("tokens", "must not be negative").into());
+    }
+    let raise = sent.raise.map(|raise| raise.by()).transpose()?.unwrap_or_default();
+    if raise.tokens_per_day > 0 || raise.cost_per_day > 0 {
+        let why = "an engagement has no budget per day: raise tokens or cost";
+        return Err(OjsError::invalid_request("raise", why).into());
+    }
+    let change = OwnBudget {
+        tokens: sent.tokens,
+        cost: sent.cost.map(|cost| cost.map(|amount| amount.0)),
+        raise,
+        on_exceed: sent.on_exceed,
+    };
+    let (engagement, now) = (EngagementId::from(id.as_str()), app.api.clock.now());
+    let changed = app.api.store.budgets.set_own(&engagement, tenant.name(), change, now).await?;
+    let budget = changed.ok_or_else(|| OjsError::not_found("engagement", &id))?;
+    operator.did("budget.set", &id, "set");
+    let mut shown = rows::sides(&budget);
+    shown["engagement_id"] = id.into();
+    Ok(reply::ok(&shown))
+}

@@ -1,0 +1,70 @@
+//! `PUT /budgets/{name}`: what a shared budget limits.
+
+use super::{DAYS, named, read, rows, since};
+use crate::api::Shared;
+use crate::audit::Operator;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Segment, Tenant};
+use axum::extract::State;
+use serde::Deserialize;
+use turnstone_domain::budget::{Amount, BudgetRule, OnExceed};
+use turnstone_ojs::OjsError;
+use utoipa::ToSchema;
+
+/// What a shared budget limits. What is not given is not limited.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"tokens_per_day": 1_000_000, "cost_per_day": "25.00", "on_exceed": "park"}))]
+struct PutBudget {
+    /// Tokens altogether.
+    tokens: Option<i64>,
+    /// Tokens per day of UTC.
+    tokens_per_day: Option<i64>,
+    /// Money altogether, as a decimal.
+    #[schema(value_type = Option<String>)]
+    cost: Option<Amount>,
+    /// Money per day of UTC, as a decimal.
+    #[schema(value_type = Option<String>)]
+    cost_per_day: Option<Amount>,
+    /// ISO 4217; `USD` unless said otherwise, and the currency of the price table.
+    currency: Option<String>,
+    /// retry, park or fail.
+    #[schema(value_type = Option<String>)]
+    on_exceed: Option<OnExceed>,
+    /// The percentage of a limit at which a warning is given; 80 unless said otherwise.
+    warn_at: Option<i64>,
+}
+
+/// Makes a shared budget, or changes what it limits; jobs that wait for it go on.
+#[utoipa::path(
+    put, path = "/budgets/{name}", tag = "budgets",
+    params(("name" = String, Path, description = "The budget.", example = "tenant/acme")),
+    request_body(content = PutBudget, content_type = "application/json"),
+    responses((status = 200, description = "It is set.", body = rows::Shared, content_type = "application/json")),
+)]
+pub(crate) async fn put(
+    State(app): State<Shared>,
+    Segment(name): Segment,
+    tenant: Tenant,
+    operator: Operator,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    let sent: PutBudget = read(&body)?;
+    let rule = BudgetRule {
+        tokens: sent.tokens,
+        tokens_per_day: sent.tokens_per_day,
+        cost: sent.cost.map(|amount| amount.0),
+        cost_per_day: sent.cost_per_day.map(|amount| amount.0),
+        currency: sent.currency.unwrap_or_else(|| "USD".to_owned()),
+        on_exceed: sent.on_exceed,
+        warn_at: sent.warn_at,
+        ..BudgetRule::of(named(&name, &tenant)?)
+    };
+    rule.check().map_err(|why| OjsError::invalid_request("the body", why))?;
+    let (now, name) = (app.api.clock.now(), rule.name.to_string());
+    app.api.store.budgets.set(rule, None, now).await?;
+    operator.did("budget.set", &name, "set");
+    let found = app.api.store.budgets.list(Some(&name), tenant.name(), since(now, DAYS)).await?.pop();
+    let budget = found.ok_or_else(|| OjsError::not_found("budget", &name))?;
+    Ok(reply::ok(&rows::shared(&budget)))
+}

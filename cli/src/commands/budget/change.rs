@@ -1,0 +1,84 @@
+//! `turnstone budget raise` and `delete`.
+
+use crate::commands::Session;
+use crate::failure::Failure;
+use crate::output::Format;
+use crate::output::text;
+use clap::Args;
+use serde_json::{Map, Value, json};
+use std::process::ExitCode;
+use turnstone_domain::budget::Amount;
+
+/// `turnstone budget raise`. What is given is added to the limits that there are.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:\n  turnstone budget raise tenant/acme --tokens-per-day 500000\n  \
+                        turnstone budget raise --engagement 0190a7b2-… --tokens 50000")]
+pub struct RaiseArgs {
+    /// The budget
+    #[arg(required_unless_present = "engagement", conflicts_with = "engagement")]
+    pub name: Option<String>,
+    /// The budget of this engagement and its delegates instead
+    #[arg(long, value_name = "ID")]
+    pub engagement: Option<String>,
+    /// So many tokens more
+    #[arg(long, value_name = "N")]
+    pub tokens: Option<u32>,
+    /// So many tokens more per day
+    #[arg(long, value_name = "N", conflicts_with = "engagement")]
+    pub tokens_per_day: Option<u32>,
+    /// So much money more
+    #[arg(long, value_name = "AMOUNT")]
+    pub cost: Option<Amount>,
+    /// So much money more per day
+    #[arg(long, value_name = "AMOUNT", conflicts_with = "engagement")]
+    pub cost_per_day: Option<Amount>,
+}
+
+/// Raises a budget.
+///
+/// # Errors
+/// Nothing is given, there is no such budget, or the server cannot be asked.
+pub async fn raise(args: &RaiseArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    let mut by: Map<String, Value> = Map::new();
+    by.extend(args.tokens.map(|tokens| ("tokens".to_owned(), tokens.into())));
+    by.extend(args.tokens_per_day.map(|tokens| ("tokens_per_day".to_owned(), tokens.into())));
+    by.extend(args.cost.map(|amount| ("cost".to_owned(), amount.to_string().into())));
+    by.extend(args.cost_per_day.map(|amount| ("cost_per_day".to_owned(), amount.to_string().into())));
+    if by.is_empty() {
+        let failure = Failure::usage("there is nothing to raise it by");
+        return Err(failure.hint("give --tokens, --tokens-per-day, --cost or --cost-per-day").into());
+    }
+    let client = session.client()?;
+    if let Some(id) = &args.engagement {
+        let budget = client.patch(&["engagements", id, "budget"], &json!({ "raise": by })).await?;
+        let output = &session.output;
+        match output.format {
+            Format::Json => output.json(&budget)?,
+            Format::Ids => output.line(&text::line(id))?,
+            Format::Table => {
+                output.line(&format!("the budget of engagement {} is raised", text::line(id)))?;
+            }
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let name = args.name.as_deref().unwrap_or_default();
+    let budget = client.post(&["budgets", name, "raise"], &Value::Object(by)).await?;
+    super::show::print(&budget, session)
+}
+
+/// Forgets budgets.
+///
+/// # Errors
+/// There is no such budget, or the server cannot be asked.
+pub async fn delete(names: &[String], session: &Session) -> anyhow::Result<ExitCode> {
+    let (client, output) = (session.client()?, &session.output);
+    for name in names {
+        let answer = client.delete(&["budgets", name]).await?;
+        match output.format {
+            Format::Json => output.json(&answer)?,
+            Format::Ids => output.line(&text::line(name))?,
+            Format::Table => output.line(&format!("{} is forgotten", text::line(name)))?,
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

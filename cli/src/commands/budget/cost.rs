@@ -1,0 +1,72 @@
+//! `turnstone budget cost`: what was spent.
+
+use crate::client::elements;
+use crate::commands::Session;
+use crate::output::table::{Column, column, plain};
+use crate::output::{Format, table, text};
+use clap::Args;
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// `turnstone budget cost`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:\n  turnstone budget cost --days 30\n  turnstone budget cost 0190a7b2-…")]
+pub struct CostArgs {
+    /// An engagement, by phase and tool; without one, all models by day and tenant
+    pub engagement: Option<String>,
+    /// How many days, today included
+    #[arg(long, value_name = "N", default_value_t = 7, conflicts_with = "engagement")]
+    pub days: u32,
+}
+
+const DAILY: &[Column] = &[
+    column("DAY", |row| plain(&row["day"])),
+    column("TENANT", |row| plain(&row["tenant"])),
+    column("MODEL", |row| plain(&row["model"])),
+    column("CALLS", |row| plain(&row["runs"])),
+    column("IN", |row| plain(&row["tokens_in"])),
+    column("CACHED", |row| plain(&row["tokens_cached"])),
+    column("OUT", |row| plain(&row["tokens_out"])),
+    column("COST", |row| plain(&row["cost"])),
+];
+
+const PARTS: &[Column] = &[
+    column("JOB", |row| plain(&row["job_id"])),
+    column("PHASE OR TOOL", |row| plain(&row["name"])),
+    column("RUNS", |row| plain(&row["runs"])),
+    column("MS", |row| plain(&row["duration_ms"])),
+    column("IN", |row| plain(&row["tokens_in"])),
+    column("CACHED", |row| plain(&row["tokens_cached"])),
+    column("OUT", |row| plain(&row["tokens_out"])),
+    column("COST", |row| plain(&row["cost"])),
+];
+
+/// Prints what was spent.
+///
+/// # Errors
+/// There is no such engagement, or the server cannot be asked.
+pub async fn run(args: &CostArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    let (client, output) = (session.client()?, &session.output);
+    let Some(id) = &args.engagement else {
+        let answer = client.get(&["costs"], &[("days", args.days.to_string())]).await?;
+        output.list(&elements(answer, "costs"), "day", DAILY)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let answer = client.get(&["engagements", id, "cost"], &[]).await?;
+    match output.format {
+        Format::Json => output.json(&answer)?,
+        Format::Ids => output.line(&text::line(id))?,
+        Format::Table => {
+            let rows: Vec<Value> =
+                [elements(answer.clone(), "phases"), elements(answer.clone(), "tools")].concat();
+            output.line(&table::of(&rows, PARTS, output.tty))?;
+            let (tokens, cost) = (&answer["tokens"]["used"], &answer["cost"]["used"]);
+            output.line(&format!(
+                "\naltogether, delegates included: {} tokens, {}",
+                plain(tokens),
+                plain(cost)
+            ))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,75 @@
+//! `turnstone budget set`: what a budget limits.
+
+use crate::commands::Session;
+use crate::failure::Failure;
+use clap::Args;
+use serde_json::{Map, Value};
+use std::process::ExitCode;
+use turnstone_domain::budget::{Amount, OnExceed};
+
+/// `turnstone budget set`. What is not given is not limited.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Example: turnstone budget set tenant/acme --tokens-per-day 1000000 --cost-per-day 25 --on-exceed park"
+)]
+pub struct SetArgs {
+    /// fleet, tenant/NAME, agent/NAME, model/PROVIDER/MODEL, or parts together in this order
+    pub name: String,
+    /// Tokens altogether
+    #[arg(long, value_name = "N")]
+    pub tokens: Option<u64>,
+    /// Tokens per day of UTC
+    #[arg(long, value_name = "N")]
+    pub tokens_per_day: Option<u64>,
+    /// Money altogether, such as 100 or 12.50
+    #[arg(long, value_name = "AMOUNT")]
+    pub cost: Option<Amount>,
+    /// Money per day of UTC
+    #[arg(long, value_name = "AMOUNT")]
+    pub cost_per_day: Option<Amount>,
+    /// The currency of the price table; USD unless said otherwise
+    #[arg(long, value_name = "CODE")]
+    pub currency: Option<String>,
+    /// What becomes of a job that needs more: retry, park or fail
+    #[arg(long, value_name = "WORD", value_parser = on_exceed)]
+    pub on_exceed: Option<OnExceed>,
+    /// The percentage of a limit at which a warning is given; 80 unless said otherwise
+    #[arg(long, value_name = "PERCENT")]
+    pub warn_at: Option<u8>,
+}
+
+/// Reads retry, park or fail.
+pub(super) fn on_exceed(text: &str) -> Result<OnExceed, String> {
+    OnExceed::parse(text).ok_or_else(|| "write retry, park or fail".to_owned())
+}
+
+/// Sets the budget.
+///
+/// # Errors
+/// Nothing is given, or the server refused.
+pub async fn run(args: &SetArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    let mut body: Map<String, Value> = Map::new();
+    let mut put = |field: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            body.insert(field.to_owned(), value);
+        }
+    };
+    put("tokens", args.tokens.map(Value::from));
+    put("tokens_per_day", args.tokens_per_day.map(Value::from));
+    put("cost", args.cost.map(|amount| amount.to_string().into()));
+    put("cost_per_day", args.cost_per_day.map(|amount| amount.to_string().into()));
+    if body.is_empty() {
+        let failure = Failure::usage("a budget without a limit limits nothing");
+        return Err(failure.hint("give --tokens, --tokens-per-day, --cost or --cost-per-day").into());
+    }
+    let mut put = |field: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            body.insert(field.to_owned(), value);
+        }
+    };
+    put("currency", args.currency.clone().map(Value::from));
+    put("on_exceed", args.on_exceed.map(|word| word.as_str().into()));
+    put("warn_at", args.warn_at.map(Value::from));
+    let budget = session.client()?.put(&["budgets", &args.name], &Value::Object(body)).await?;
+    super::show::print(&budget, session)
+}

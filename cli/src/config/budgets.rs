@@ -1,0 +1,144 @@
+//! `[budgets."<name>"]` and the prices of what is paid for.
+
+use super::sections::Config;
+use crate::failure::Failure;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use turnstone_domain::budget::{Amount, BudgetName, BudgetRule, OnExceed};
+use turnstone_worker::model::Prices;
+
+/// The name that stands for the budgets of all engagements.
+const ENGAGEMENT: &str = "engagement";
+
+/// `[budgets."<name>"]`: what may be spent by a tenant, an agent, on a model, or by the fleet.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BudgetsConfig(pub BTreeMap<String, BudgetConfig>);
+
+/// A section `[budgets."<name>"]`. Names are `fleet`, `tenant/NAME`, `agent/NAME`, `model/PROVIDER/MODEL`, and parts
+/// together in this order. `engagement` stands for the budget of every engagement; there, only `on_exceed` may be set.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BudgetConfig {
+    /// Tokens altogether.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Tokens per day of UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_day: Option<u64>,
+    /// Money altogether.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Amount>,
+    /// Money per day of UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_day: Option<Amount>,
+    /// ISO 4217; `USD` unless said otherwise, and the currency of the prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
+    /// What becomes of a job that needs more: `retry`, `park` or `fail`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_exceed: Option<OnExceed>,
+    /// The percentage of a limit at which a warning is given; 80 unless said otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warn_at: Option<u8>,
+}
+
+impl BudgetConfig {
+    fn rule(&self, name: BudgetName) -> Result<BudgetRule, String> {
+        let number = |field: &str, value: Option<u64>| {
+            value.map(|value| i64::try_from(value).map_err(|_| format!("{field} is too large"))).transpose()
+        };
+        let rule = BudgetRule {
+            tokens: number("tokens", self.tokens)?,
+            tokens_per_day: number("tokens_per_day", self.tokens_per_day)?,
+            cost: self.cost.map(|amount| amount.0),
+            cost_per_day: self.cost_per_day.map(|amount| amount.0),
+            currency: self.currency.clone().unwrap_or_else(|| "USD".to_owned()),
+            on_exceed: self.on_exceed,
+            warn_at: self.warn_at.map(i64::from),
+            ..BudgetRule::of(name)
+        };
+        rule.check().map(|()| rule)
+    }
+}
+
+impl BudgetsConfig {
+    /// The shared budgets.
+    ///
+    /// # Errors
+    /// The first one that cannot work, with its name.
+    pub fn rules(&self) -> Result<Vec<BudgetRule>, String> {
+        let shared = self.0.iter().filter(|(name, _)| *name != ENGAGEMENT);
+        shared
+            .map(|(name, config)| {
+                config.rule(name.parse()?).map_err(|why| format!("[budgets.\"{name}\"] {why}"))
+            })
+            .collect()
+    }
+
+    /// What becomes of a job whose engagement has too little left, unless its own budget says so.
+    #[must_use]
+    pub fn of_engagements(&self) -> Option<OnExceed> {
+        self.0.get(ENGAGEMENT)?.on_exceed
+    }
+
+    /// Checks what the types cannot say.
+    ///
+    /// # Errors
+    /// The rest of a sentence that begins with the key.
+    pub fn check(&self) -> Result<(), String> {
+        let own = self.0.get(ENGAGEMENT).map(|config| BudgetConfig { on_exceed: None, ..config.clone() });
+        if own.is_some_and(|own| own != BudgetConfig::default()) {
+            return Err("of `engagement` may set on_exceed and nothing else: jobs and agents say what an engagement may \
+                        spend"
+                .to_owned());
+        }
+        self.rules().map(drop).map_err(|problem| format!("cannot be used: {problem}"))
+    }
+}
+
+impl Config {
+    /// The prices of models and tools.
+    ///
+    /// # Errors
+    /// What the configuration has wrong, with its section and key.
+    pub fn prices(&self) -> Result<Prices, Failure> {
+        let tools = self.tools.iter().filter_map(|(name, tool)| Some((name.clone(), tool.cost_per_call?)));
+        Prices::from_config(&self.prices, tools.collect()).map_err(|problem| {
+            Failure::usage(problem).hint("`turnstone config show` says where each value comes from")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(toml: &str) -> BudgetsConfig {
+        toml::from_str(toml).unwrap()
+    }
+
+    #[test]
+    fn budgets_are_read_with_their_limits() {
+        let budgets = read(
+            "['tenant/acme']\ntokens_per_day = 1000\ncost_per_day = 2.5\non_exceed = 'park'\n[engagement]\non_exceed = 'fail'",
+        );
+        assert_eq!(budgets.check(), Ok(()));
+        let rules = budgets.rules().unwrap();
+        assert_eq!(rules.len(), 1);
+        assert_eq!((rules[0].tokens_per_day, rules[0].cost_per_day), (Some(1000), Some(2_500_000)));
+        assert_eq!(budgets.of_engagements(), Some(OnExceed::Fail));
+    }
+
+    #[test]
+    fn problems_name_the_budget() {
+        for (toml, words) in [
+            ("[acme]\ntokens = 1", "name of a budget"),
+            ("['tenant/acme']\non_exceed = 'park'", "limits nothing"),
+            ("['tenant/acme']\ntokens = 1\nwarn_at = 101", "percentage"),
+            ("[engagement]\ntokens = 1", "on_exceed and nothing else"),
+        ] {
+            assert!(read(toml).check().unwrap_err().contains(words), "{toml}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What a call is charged to, and what happens when that has not enough left.
+
+use super::OnExceed;
+use crate::{CallId, JobError, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a limit counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Measure {
+    /// Tokens.
+    Tokens,
+    /// Millionths of a currency.
+    Money,
+}
+
+/// What a call may cost in money, and which shared budgets it is charged to beside that of its engagement.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Charge {
+    /// What is paid for, such as `model openai/gpt-4o-mini`; for sentences.
+    pub what: String,
+    /// Millionths of the currency; `None` when it has no price, so that no budget in money can bound it.
+    pub money: Option<i64>,
+    /// ISO 4217.
+    pub currency: String,
+    /// The names of the shared budgets that apply.
+    pub budgets: Vec<String>,
+}
+
+/// One movement of money and of shared budgets, applied in the same transaction as what it belongs to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ChargeMove {
+    /// With [`super::BudgetMove::Reserve`]: sets the same tokens and the money aside in every budget that applies, or in
+    /// none. It takes the place of what the job had reserved before.
+    Reserve(Charge),
+    /// With [`super::BudgetMove::Settle`]: gives every reservation of the job back and books the tokens and this money.
+    Settle {
+        /// What is booked; never more than what was reserved.
+        money: i64,
+    },
+    /// Books money at once, for a call whose price is known before it is made.
+    Spend {
+        /// The price, and what it is charged to.
+        charge: Charge,
+        /// The tool calls it is for, with their prices.
+        calls: Vec<(CallId, i64)>,
+    },
+}
+
+/// Which budget has too little left for a call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Short {
+    /// Its name; `None` is the budget of the engagement and its delegates.
+    pub name: Option<String>,
+    /// What it has too little of.
+    pub measure: Measure,
+    /// Its limit.
+    pub limit: i64,
+    /// What is spent of it.
+    pub settled: i64,
+    /// What becomes of the job; `None` leaves it to the server.
+    pub on_exceed: Option<OnExceed>,
+    /// When it begins anew, if it counts per day.
+    pub resets_at: Option<Timestamp>,
+}
+
+/// What a job waits for that has not enough of a budget left.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BudgetWait {
+    /// The budget's name; `None` is that of its engagement.
+    pub name: Option<String>,
+    /// When it begins anew, if it counts per day.
+    pub resets_at: Option<Timestamp>,
+}
+
+impl BudgetWait {
+    /// What a job waits for that failed with this error, which is one of a budget.
+    #[must_use]
+    pub fn after(error: &JobError) -> Self {
+        let text = |key: &str| error.details.get(key).and_then(Value::as_str);
+        Self {
+            name: text("budget").map(str::to_owned),
+            resets_at: text("resets_at").and_then(Timestamp::parse_rfc3339),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What one engagement and its delegates may spend.
+
+use super::super::super::rows::{budget as decode_budget, get};
+use super::super::super::session::{Arg, Args, Session};
+use super::super::super::statement::read;
+use super::super::super::unit::Unit;
+use super::{raised, resume};
+use crate::{OwnBudget, StoreError, sql};
+use serde_json::json;
+use turnstone_domain::budget::{Amount, Budget, OnExceed};
+use turnstone_domain::{EngagementId, EventName, JobId, Timestamp};
+
+/// Changes the budget of an engagement.
+pub(super) async fn set<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    engagement: &EngagementId,
+    tenant: Option<&str>,
+    change: &OwnBudget,
+    now: Timestamp,
+) -> Result<Option<Budget>, StoreError> {
+    let (action, values) = ("read a budget", [engagement.as_str().into(), tenant.into()]);
+    let decode =
+        |row: &S::Row| Ok((get::<i64>(row, "seq")?, JobId(get(row, "job_id")?), decode_budget(row)?));
+    let found = read(session, action, &sql::BUDGET_OF_ENGAGEMENT, &values, decode).await?.pop();
+    let Some((seq, job, _)) = found else { return Ok(None) };
+    // The job is locked before the budget, as by everybody, and so keeps others out who want to change the same.
+    let job_seq = unit.read_job(session, &job, None).await?;
+    let found = read(session, action, &sql::BUDGET_OF_ENGAGEMENT, &values, decode).await?.pop();
+    let Some((_, _, before)) = found else { return Ok(None) };
+    let tokens = raised(change.tokens.unwrap_or(before.limit), change.raise.tokens);
+    let money = raised(change.cost.unwrap_or(before.money.limit), change.raise.cost);
+    let on_exceed = change.on_exceed.or(before.on_exceed);
+    let row = [
+        seq.into(),
+        Arg::Int(tokens),
+        Arg::Int(money),
+        on_exceed.map(OnExceed::as_str).into(),
+        Arg::Int(before.warn_at),
+    ];
+    session.execute("set a budget", &sql::BUDGET_LIMITS_OWN, Args::Values(&row)).await?;
+    if let Some(job_seq) = job_seq {
+        let limits =
+            |tokens: Option<i64>, money: Option<i64>| json!({"tokens": tokens, "cost": money.map(Amount)});
+        let data = json!({"subject": engagement, "before": limits(before.limit, before.money.limit),
+                          "after": limits(tokens, money)});
+        unit.note(job_seq, EventName::BudgetChanged, data, now)?;
+        unit.flush(session).await?;
+    }
+    resume::open(session, unit, resume::Of::Engagement(seq), now).await?;
+    let after = read(session, action, &sql::BUDGET_OF_ENGAGEMENT, &values, decode_budget).await?;
+    Ok(after.into_iter().next())
+}

@@ -1,0 +1,81 @@
+//! Jobs that waited for a budget go on.
+
+use super::super::super::columns::Columns;
+use super::super::super::rows::{JobRow, get};
+use super::super::super::session::{Arg, Args, Session, limit as row_limit};
+use super::super::super::statement::read;
+use super::super::super::unit::Unit;
+use crate::{Ring, StoreError, sql};
+use serde_json::json;
+use turnstone_domain::state::Trigger;
+use turnstone_domain::{EventName, JobState, Timestamp};
+
+/// At most this many go on in the transaction that raises their budget; the scheduler lets the others go on.
+const AT_ONCE: usize = 200;
+
+/// Which budget was changed.
+pub(super) enum Of<'a> {
+    /// A shared one, by its name.
+    Shared(&'a str),
+    /// That of an engagement, by its number.
+    Engagement(i64),
+}
+
+/// Lets jobs go on that wait for a budget, whether they are parked or wait for their next attempt.
+pub(super) async fn open<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    of: Of<'_>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let (seq, name) = match of {
+        Of::Shared(name) => (None, Some(name)),
+        Of::Engagement(seq) => (Some(seq), None),
+    };
+    let values = [Arg::Int(seq), name.into(), now.0.into()];
+    let waiting = session.execute("let jobs go on", &sql::BUDGET_WAITS_OPEN, Args::Values(&values)).await?;
+    if waiting == 0 {
+        return Ok(());
+    }
+    unit.rings.push(Ring::Due);
+    let mut own = Unit::default();
+    resume_due(session, &mut own, now, AT_ONCE).await?;
+    unit.absorb(own);
+    Ok(())
+}
+
+/// `pending → available` and `retryable → available` for jobs that waited for a budget which was raised, or has begun
+/// anew. What a job that was claimed since had waited for is forgotten.
+pub(in super::super) async fn resume_due<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    now: Timestamp,
+    limit: usize,
+) -> Result<usize, StoreError> {
+    let values = [now.0.into(), row_limit(limit).into()];
+    let decode = |row: &S::Row| Ok((JobRow::decode(row)?, get::<i64>(row, "waits_since")?));
+    let waits = read(session, "look for raised budgets", &sql::BUDGET_WAITS_DUE, &values, decode).await?;
+    if waits.is_empty() {
+        return Ok(0);
+    }
+    let seqs: Vec<(i64,)> = waits.iter().map(|(job, _)| (job.seq,)).collect();
+    let (still, _): (Vec<_>, Vec<_>) = waits.into_iter().partition(|(job, since)| job.attempt == *since);
+    let going: Vec<(i64, Trigger)> = still
+        .iter()
+        .filter_map(|(job, _)| match job.state {
+            JobState::Pending => Some((job.seq, Trigger::Activate)),
+            JobState::Retryable => Some((job.seq, Trigger::RetryDue)),
+            _ => None,
+        })
+        .collect();
+    unit.take_in(session, still.into_iter().map(|(job, _)| job).collect()).await?;
+    for (seq, trigger) in &going {
+        unit.change_job(*seq)?.step(*trigger, now)?;
+        unit.note(*seq, EventName::JobAvailable, json!({"reason": "budget"}), now)?;
+        unit.rings.push(Ring::Available);
+    }
+    unit.flush(session).await?;
+    let done = Args::Rows(Columns::of(seqs), &[]);
+    session.execute("forget what jobs waited for", &sql::BUDGET_WAITS_DELETE, done).await?;
+    Ok(going.len())
+}

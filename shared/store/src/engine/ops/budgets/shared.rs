@@ -1,0 +1,180 @@
+//! Shared budgets: what they limit, and the rows of the ledger that have to know it.
+
+use super::super::super::budgets::rule as decode_rule;
+use super::super::super::session::{Arg, Args, Session};
+use super::super::super::statement::{Writes, read};
+use super::super::super::unit::Unit;
+use super::super::push;
+use super::{raised, resume};
+use crate::{NewAgent, Raise, Ring, StoreError, sql};
+use serde_json::{Value, json};
+use turnstone_domain::budget::{ALL_DAYS, BudgetName, BudgetRule, OnExceed, day_of};
+use turnstone_domain::{EventName, Timestamp};
+
+async fn known<S: Session>(
+    session: &mut S,
+    name: &str,
+    tenant: Option<&str>,
+) -> Result<Option<(BudgetRule, Option<String>)>, StoreError> {
+    let (action, values) = ("read a budget", [name.into(), tenant.into()]);
+    Ok(read(session, action, &sql::BUDGET_RULE_TO_CHANGE, &values, decode_rule).await?.pop())
+}
+
+/// Makes a shared budget, or changes what it limits.
+pub(super) async fn set<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    rule: &BudgetRule,
+    given: Option<&str>,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let name = rule.name.to_string();
+    let before = known(session, &name, None).await?;
+    let said = before.as_ref().and_then(|(_, said)| said.as_deref());
+    if given.is_some() && said == given {
+        return Ok(false);
+    }
+    put(session, rule, given, now).await?;
+    let before = before.map(|(rule, _)| rule);
+    tell(session, unit, &name, before.as_ref(), Some(rule), now).await?;
+    resume::open(session, unit, resume::Of::Shared(&name), now).await?;
+    Ok(true)
+}
+
+/// Raises the limits that there are.
+pub(super) async fn raise<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    name: &str,
+    tenant: Option<&str>,
+    by: Raise,
+    now: Timestamp,
+) -> Result<Option<BudgetRule>, StoreError> {
+    let Some((before, _)) = known(session, name, tenant).await? else { return Ok(None) };
+    let rule = BudgetRule {
+        tokens: raised(before.tokens, by.tokens),
+        tokens_per_day: raised(before.tokens_per_day, by.tokens_per_day),
+        cost: raised(before.cost, by.cost),
+        cost_per_day: raised(before.cost_per_day, by.cost_per_day),
+        ..before.clone()
+    };
+    put(session, &rule, None, now).await?;
+    tell(session, unit, name, Some(&before), Some(&rule), now).await?;
+    resume::open(session, unit, resume::Of::Shared(name), now).await?;
+    Ok(Some(rule))
+}
+
+/// Forgets a shared budget.
+pub(super) async fn forget<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    name: &str,
+    tenant: Option<&str>,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let Some((before, _)) = known(session, name, tenant).await? else { return Ok(false) };
+    session.execute("forget a budget", &sql::BUDGET_RULE_FORGET, Args::Values(&[name.into()])).await?;
+    tell(session, unit, name, Some(&before), None, now).await?;
+    resume::open(session, unit, resume::Of::Shared(name), now).await?;
+    Ok(true)
+}
+
+/// What an agent's manifest says of its days is a shared budget, until somebody sets it otherwise.
+pub(in super::super) async fn of_manifest<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    agent: &NewAgent,
+) -> Result<(), StoreError> {
+    let spending = &agent.definition.spending;
+    let name = BudgetName::of_agent(&agent.definition.name);
+    let rule = BudgetRule {
+        tokens_per_day: spending.tokens_per_day,
+        cost_per_day: spending.cost_per_day,
+        currency: spending.currency.clone().unwrap_or_else(|| "USD".to_owned()),
+        warn_at: spending.warn_at,
+        ..BudgetRule::of(name)
+    };
+    let name = rule.name.to_string();
+    if rule.limits_anything() {
+        let given = format!("manifest: {rule:?}");
+        set(session, unit, &rule, Some(&given), agent.at).await?;
+    } else if let Some((_, Some(said))) = known(session, &name, None).await?
+        && said.starts_with("manifest: ")
+    {
+        forget(session, unit, &name, None, agent.at).await?;
+    }
+    Ok(())
+}
+
+async fn put<S: Session>(
+    session: &mut S,
+    rule: &BudgetRule,
+    given: Option<&str>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let name = rule.name.to_string();
+    let on_exceed = rule.on_exceed.map(OnExceed::as_str);
+    let values = [
+        name.as_str().into(),
+        rule.name.tenant.as_deref().into(),
+        rule.name.agent.as_deref().into(),
+        rule.name.model.as_deref().into(),
+        Arg::Int(rule.tokens),
+        Arg::Int(rule.tokens_per_day),
+        Arg::Int(rule.cost),
+        Arg::Int(rule.cost_per_day),
+        rule.currency.as_str().into(),
+        on_exceed.into(),
+        Arg::Int(rule.warn_at),
+        given.into(),
+        now.0.into(),
+    ];
+    session.execute("set a budget", &sql::BUDGET_RULE_PUT, Args::Values(&values)).await?;
+    let rows = [
+        (rule.tokens, rule.cost, ALL_DAYS, ALL_DAYS),
+        (rule.tokens_per_day, rule.cost_per_day, day_of(now), i64::MAX),
+    ];
+    for (tokens, money, first, last) in rows {
+        let values = [
+            name.as_str().into(),
+            Arg::Int(tokens),
+            Arg::Int(money),
+            on_exceed.into(),
+            Arg::Int(rule.warn_at),
+            rule.currency.as_str().into(),
+            first.into(),
+            last.into(),
+        ];
+        session.execute("set a budget", &sql::BUDGET_LIMITS_SHARED, Args::Values(&values)).await?;
+    }
+    Ok(())
+}
+
+fn limits(rule: &BudgetRule) -> Value {
+    json!({
+        "tokens": rule.tokens,
+        "tokens_per_day": rule.tokens_per_day,
+        "cost": rule.cost.map(turnstone_domain::budget::Amount),
+        "cost_per_day": rule.cost_per_day.map(turnstone_domain::budget::Amount),
+        "on_exceed": rule.on_exceed,
+    })
+}
+
+/// An event about a budget is a stream of its own: it takes a number as a job does.
+async fn tell<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    name: &str,
+    before: Option<&BudgetRule>,
+    after: Option<&BudgetRule>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let Some(number) = push::numbers(session, 1).await?.pop() else { return Err(StoreError::Closed) };
+    let data = json!({"subject": name, "before": before.map(limits), "after": after.map(limits)}).to_string();
+    let mut writes = Writes::default();
+    let event = EventName::BudgetChanged.as_str();
+    writes.all("write events", &sql::EVENTS_INSERT, vec![(number, 1_i64, number, event, 0_i64, data, now)]);
+    writes.run(session).await?;
+    unit.rings.push(Ring::Events(name.to_owned()));
+    Ok(())
+}

@@ -1,0 +1,219 @@
+//! What a turn moves of budgets: reserved before a call, settled after it, in every budget that applies or in none.
+
+use super::super::rows::Share;
+use super::super::unit::{Move, Shared, Unit};
+use super::turns::TurnStep;
+use crate::LedgerError;
+use std::collections::BTreeSet;
+use turnstone_domain::budget::{
+    ALL_DAYS, Budget, BudgetMove, Charge, ChargeMove, Measure, Short, day_of, end_of,
+};
+use turnstone_domain::{Timestamp, TurnWrite};
+
+/// The shared budgets that these steps are charged to, with their days.
+pub(super) fn named(steps: &[&TurnStep]) -> BTreeSet<(String, i64)> {
+    let mut named = BTreeSet::new();
+    for step in steps {
+        let Some(ChargeMove::Reserve(charge) | ChargeMove::Spend { charge, .. }) =
+            step.write.charge.as_deref()
+        else {
+            continue;
+        };
+        named.extend(charge.budgets.iter().map(|name| (name.clone(), day_of(step.now))));
+    }
+    named
+}
+
+/// Whether this step moves a budget.
+pub(super) fn moves(step: &TurnStep) -> bool {
+    step.write.budget.is_some() || step.write.charge.is_some()
+}
+
+/// Moves the budgets as a write says.
+pub(super) fn apply(unit: &mut Unit, seq: i64, write: &TurnWrite, now: Timestamp) -> Result<(), LedgerError> {
+    match (write.budget, write.charge.as_deref()) {
+        (Some(BudgetMove::Reserve { tokens }), Some(ChargeMove::Reserve(charge))) => {
+            reserve(unit, seq, tokens, charge, now)
+        }
+        (Some(BudgetMove::Reserve { tokens }), _) => reserve_own(unit, seq, tokens),
+        (Some(BudgetMove::Settle { reserved, used }), charge) => {
+            let money = match charge {
+                Some(ChargeMove::Settle { money }) => *money,
+                _ => 0,
+            };
+            settle(unit, seq, (reserved, used), money, now)
+        }
+        (None, Some(ChargeMove::Spend { charge, calls })) => {
+            spend(unit, seq, charge, now)?;
+            calls.iter().for_each(|(call, money)| unit.cost_of_call(call, *money));
+            Ok(())
+        }
+        (None, _) => Ok(()),
+    }
+}
+
+/// A budget that a call is charged to.
+struct Account {
+    seq: i64,
+    budget: Budget,
+    /// What this job has set aside of it already, which a new reservation takes the place of.
+    held: Share,
+    shared: Option<Shared>,
+}
+
+impl Account {
+    /// What is missing of `needed`, if anything.
+    fn refuses(&self, measure: Measure, needed: i64) -> Option<LedgerError> {
+        let purse = self.budget.purse(measure);
+        let held = match measure {
+            Measure::Tokens => self.held.tokens,
+            Measure::Money => self.held.money,
+        };
+        let limit = purse.limit?;
+        let left = purse.left()?.saturating_add(held).min(limit);
+        let day = self.shared.as_ref().map(|shared| shared.day).filter(|day| *day != ALL_DAYS);
+        (needed > left).then(|| LedgerError::BudgetExceeded {
+            left,
+            needed,
+            of: Box::new(Short {
+                name: self.shared.as_ref().map(|shared| shared.name.clone()),
+                measure,
+                limit,
+                settled: purse.settled,
+                on_exceed: self.budget.on_exceed,
+                resets_at: day.map(end_of),
+            }),
+        })
+    }
+
+    /// The money to be set aside of it: none where no limit asks for it.
+    fn money(&self, charge: &Charge) -> Result<i64, LedgerError> {
+        if self.budget.money.limit.is_none() {
+            return Ok(0);
+        }
+        let name = self.shared.as_ref().map_or("engagement", |shared| shared.name.as_str());
+        let Some(money) = charge.money else {
+            return Err(LedgerError::Unpriced { budget: name.to_owned(), currency: None });
+        };
+        match self.shared.as_ref().filter(|shared| shared.currency != charge.currency) {
+            Some(shared) => Err(LedgerError::Unpriced {
+                budget: name.to_owned(),
+                currency: Some(shared.currency.clone()),
+            }),
+            None => Ok(money),
+        }
+    }
+}
+
+/// The budget of the engagement first, then the shared ones that apply.
+fn accounts(unit: &Unit, seq: i64, charge: &Charge, now: Timestamp) -> Vec<Account> {
+    let job = unit.job(seq);
+    let held = |budget_seq: i64| {
+        let share = job.and_then(|job| job.shares.iter().find(|share| share.budget_seq == budget_seq));
+        share.copied().unwrap_or(Share { budget_seq, tokens: 0, money: 0 })
+    };
+    let own = unit.engagement_of(seq).map(|row| Account {
+        seq: row.budget_seq,
+        budget: unit.budget(row.budget_seq),
+        held: Share { tokens: job.map_or(0, |job| job.reserved), ..held(row.budget_seq) },
+        shared: None,
+    });
+    let shared = unit.shared_budgets(&charge.budgets, day_of(now)).into_iter().map(|shared| Account {
+        seq: shared.seq,
+        budget: unit.budget(shared.seq),
+        held: held(shared.seq),
+        shared: Some(shared),
+    });
+    own.into_iter().chain(shared).collect()
+}
+
+fn reserve_own(unit: &mut Unit, seq: i64, tokens: i64) -> Result<(), LedgerError> {
+    let nothing = Charge { what: String::new(), money: None, currency: String::new(), budgets: Vec::new() };
+    for account in accounts(unit, seq, &nothing, Timestamp::default()) {
+        account.money(&nothing)?;
+        let added = Account { held: Share { tokens: 0, ..account.held }, ..account };
+        if let Some(refused) = added.refuses(Measure::Tokens, tokens) {
+            return Err(refused);
+        }
+    }
+    unit.move_budget(seq, 0, tokens);
+    let job = unit.change_job(seq)?;
+    job.reserved = job.reserved.saturating_add(tokens);
+    Ok(())
+}
+
+fn reserve(
+    unit: &mut Unit,
+    seq: i64,
+    tokens: i64,
+    charge: &Charge,
+    now: Timestamp,
+) -> Result<(), LedgerError> {
+    let accounts = accounts(unit, seq, charge, now);
+    let mut wanted = Vec::with_capacity(accounts.len());
+    for account in &accounts {
+        let money = account.money(charge)?;
+        let refused =
+            account.refuses(Measure::Tokens, tokens).or_else(|| account.refuses(Measure::Money, money));
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
+        // The tokens of the engagement's own budget stand with the job.
+        let tokens = if account.shared.is_some() { tokens } else { 0 };
+        wanted.push(Share { budget_seq: account.seq, tokens, money });
+    }
+    unit.give_back(seq)?;
+    unit.move_budget(seq, 0, tokens);
+    unit.change_job(seq)?.reserved = tokens;
+    for share in wanted.into_iter().filter(|share| share.tokens > 0 || share.money > 0) {
+        unit.reserve_share(seq, share)?;
+    }
+    Ok(())
+}
+
+fn settle(
+    unit: &mut Unit,
+    seq: i64,
+    (reserved, used): (i64, i64),
+    money: i64,
+    now: Timestamp,
+) -> Result<(), LedgerError> {
+    let shares = unit.take_shares(seq)?;
+    let own = unit.engagement_of(seq).map(|row| row.budget_seq);
+    if let Some(own) = own {
+        let held = shares.iter().find(|share| share.budget_seq == own).map_or(0, |share| share.money);
+        let by = Move { settled: used, reserved: -reserved, money_settled: money, money_reserved: -held };
+        unit.spend(seq, own, by, now)?;
+    }
+    for share in shares.iter().filter(|share| Some(share.budget_seq) != own) {
+        let by = Move {
+            settled: used,
+            reserved: -share.tokens,
+            money_settled: money,
+            money_reserved: -share.money,
+        };
+        unit.spend(seq, share.budget_seq, by, now)?;
+    }
+    let job = unit.change_job(seq)?;
+    job.reserved -= reserved;
+    job.tokens_used = job.tokens_used.saturating_add(used);
+    Ok(())
+}
+
+fn spend(unit: &mut Unit, seq: i64, charge: &Charge, now: Timestamp) -> Result<(), LedgerError> {
+    let mut paying = Vec::new();
+    for account in accounts(unit, seq, charge, now) {
+        account.money(charge)?;
+        let money = charge.money.unwrap_or_default();
+        // What is set aside for other calls of this job is not there for this one.
+        let account = Account { held: Share { tokens: 0, money: 0, ..account.held }, ..account };
+        if let Some(refused) = account.refuses(Measure::Money, money) {
+            return Err(refused);
+        }
+        paying.push((account.seq, money));
+    }
+    for (budget_seq, money) in paying {
+        unit.spend(seq, budget_seq, Move { money_settled: money, ..Move::default() }, now)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,343 @@
+//! Budgets in a unit of work: what they were when they were read, what they are now, and what each job has set aside.
+//!
+//! They are written by differences, so that a budget that many processes use need not be as it was read. What has to be
+//! true of it all the same, that a limit holds and that a warning is given once, the statement itself and the table's
+//! CHECKs look after: then the whole transaction fails, and is tried again with the rows locked.
+
+use super::super::rows::{Fields, Inconsistency, Share, budget, get, maybe};
+use super::super::session::Session;
+use super::super::statement::{Writes, read_by};
+use super::Unit;
+use crate::{StoreError, sql};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem::take;
+use turnstone_domain::budget::{ALL_DAYS, Budget, BudgetWait, Measure, WARN_AT, day_of};
+use turnstone_domain::{CallId, EventName, Timestamp};
+
+/// How a budget moves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(in super::super) struct Move {
+    pub settled: i64,
+    pub reserved: i64,
+    pub money_settled: i64,
+    pub money_reserved: i64,
+}
+
+/// A row of a shared budget.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Shared {
+    pub seq: i64,
+    pub name: String,
+    /// Days since the epoch; [`ALL_DAYS`] counts altogether.
+    pub day: i64,
+    pub currency: String,
+}
+
+/// The budgets of a unit.
+#[derive(Default)]
+pub(in super::super) struct Budgets {
+    read: BTreeMap<i64, Budget>,
+    now: BTreeMap<i64, Budget>,
+    moves: BTreeMap<i64, Move>,
+    shared: BTreeMap<i64, Shared>,
+    reserved: Vec<(i64, i64, i64, i64)>,
+    settled: BTreeSet<i64>,
+    waits: Vec<(i64, i64, Option<String>, i64, i64, Option<Timestamp>)>,
+    costs: Vec<(String, i64)>,
+}
+
+/// A row of a shared budget; `None` for one that is not there yet.
+type Found = (String, i64, Option<(Shared, Budget)>);
+
+fn found(row: &impl Fields) -> Result<Found, Inconsistency> {
+    let (name, day) = (get::<String>(row, "name")?, get::<i64>(row, "day")?);
+    let Some(seq) = maybe::<i64>(row, "seq")? else { return Ok((name, day, None)) };
+    let currency = maybe(row, "currency")?.unwrap_or_default();
+    let shared = Shared { seq, name: name.clone(), day, currency };
+    Ok((name, day, Some((shared, budget(row)?))))
+}
+
+/// Any row; one of an engagement has no name.
+fn any(row: &impl Fields) -> Result<(i64, Option<Shared>, Budget), Inconsistency> {
+    let seq = get::<i64>(row, "seq")?;
+    let named = maybe::<String>(row, "name")?.zip(maybe::<i64>(row, "day")?);
+    let currency = maybe::<String>(row, "currency")?.unwrap_or_default();
+    Ok((seq, named.map(|(name, day)| Shared { seq, name, day, currency }), budget(row)?))
+}
+
+impl Budgets {
+    /// Takes in a row, unless it is known.
+    pub(super) fn take_in(&mut self, seq: i64, budget: Budget) {
+        self.read.entry(seq).or_insert(budget);
+        self.now.entry(seq).or_insert(budget);
+    }
+
+    /// A budget as it is now.
+    pub(in super::super) fn of(&self, seq: i64) -> Option<Budget> {
+        self.now.get(&seq).copied()
+    }
+
+    /// The rows of the shared budgets with these names that count on this day.
+    pub(in super::super) fn shared(&self, names: &[String], day: i64) -> Vec<Shared> {
+        let counts = |row: &&Shared| (row.day == day || row.day == ALL_DAYS) && names.contains(&row.name);
+        self.shared.values().filter(counts).cloned().collect()
+    }
+
+    fn move_by(&mut self, seq: i64, by: Move) {
+        let sum = self.moves.entry(seq).or_default();
+        sum.settled = sum.settled.saturating_add(by.settled);
+        sum.reserved = sum.reserved.saturating_add(by.reserved);
+        sum.money_settled = sum.money_settled.saturating_add(by.money_settled);
+        sum.money_reserved = sum.money_reserved.saturating_add(by.money_reserved);
+        if let Some(budget) = self.now.get_mut(&seq) {
+            budget.settled = budget.settled.saturating_add(by.settled);
+            budget.reserved = budget.reserved.saturating_add(by.reserved);
+            budget.money.settled = budget.money.settled.saturating_add(by.money_settled);
+            budget.money.reserved = budget.money.reserved.saturating_add(by.money_reserved);
+        }
+    }
+
+    /// Where what was spent before has to lie for this unit to be right about the warnings that it gives.
+    fn bounds(&self, seq: i64, measure: Measure, by: i64) -> (i64, i64) {
+        let Some((read, from)) =
+            self.read.get(&seq).filter(|_| by != 0).and_then(|read| Some((read, read.warns_from(measure)?)))
+        else {
+            return (0, i64::MAX);
+        };
+        let before = read.purse(measure).settled;
+        match (before < from, before.saturating_add(by) < from) {
+            (true, true) => (0, from - 1 - by),
+            (true, false) => (from - by, from - 1),
+            (false, _) => (from, i64::MAX),
+        }
+    }
+
+    /// What is to be written of budgets.
+    pub(super) async fn write<S: Session>(
+        &mut self,
+        session: &mut S,
+        writes: &mut Writes,
+    ) -> Result<(), StoreError> {
+        let gone: Vec<(i64,)> = take(&mut self.settled).into_iter().map(|seq| (seq,)).collect();
+        let (action, text) = ("give reservations back", &sql::RESERVATIONS_DELETE);
+        if self.reserved.is_empty() {
+            writes.if_new(action, text, gone);
+        } else {
+            // Apart, because statements that are run together do not see one another's rows.
+            let mut first = Writes::default();
+            first.if_new(action, text, gone);
+            first.run(session).await?;
+        }
+        writes.all("write reservations", &sql::RESERVATIONS_INSERT, take(&mut self.reserved));
+        writes.all("wait for budgets", &sql::BUDGET_WAITS_PUT, take(&mut self.waits));
+        let mut rows = Vec::with_capacity(self.moves.len());
+        for (seq, by) in take(&mut self.moves) {
+            let (least, most) = self.bounds(seq, Measure::Tokens, by.settled);
+            let (money_least, money_most) = self.bounds(seq, Measure::Money, by.money_settled);
+            let Move { settled, reserved, money_settled, money_reserved } = by;
+            rows.push((
+                seq,
+                settled,
+                reserved,
+                money_settled,
+                money_reserved,
+                least,
+                most,
+                money_least,
+                money_most,
+            ));
+            self.read.extend(self.now.get(&seq).map(|now| (seq, *now)));
+        }
+        writes.all("write budgets", &sql::BUDGETS_WRITE, rows);
+        Ok(())
+    }
+
+    /// What tool calls cost.
+    pub(super) fn write_costs(&mut self, writes: &mut Writes) {
+        writes.all("write the cost of tool calls", &sql::TOOL_CALLS_COST, take(&mut self.costs));
+    }
+}
+
+impl Unit {
+    /// Reads what these jobs have reserved beside the tokens of their engagements' budgets.
+    pub(super) async fn read_shares<S: Session>(
+        &mut self,
+        session: &mut S,
+        jobs: Vec<i64>,
+    ) -> Result<(), StoreError> {
+        let keys = jobs.into_iter().map(|seq| (seq,)).collect();
+        let (action, text) = ("read reservations", &sql::RESERVATIONS_BY_JOB);
+        for (job_seq, share) in read_by(session, action, text, keys, Share::decode).await? {
+            if let Some(job) = self.jobs.get_mut(&job_seq) {
+                job.shares.push(share);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the rows of shared budgets for these days, and opens those that are not there yet.
+    pub(in super::super) async fn read_shared<S: Session>(
+        &mut self,
+        session: &mut S,
+        names: &BTreeSet<(String, i64)>,
+    ) -> Result<(), StoreError> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let (action, text) = ("read shared budgets", &sql::BUDGETS_SHARED);
+        let keys: Vec<(String, i64)> = names.iter().cloned().collect();
+        let mut rows = read_by(session, action, text, keys.clone(), found).await?;
+        let missing: Vec<(String, i64)> = rows
+            .iter()
+            .filter(|(_, _, row)| row.is_none())
+            .map(|(name, day, _)| (name.clone(), *day))
+            .collect();
+        if !missing.is_empty() {
+            let mut writes = Writes::default();
+            writes.if_new("open shared budgets", &sql::BUDGETS_OPEN, missing);
+            writes.run(session).await?;
+            rows = read_by(session, action, text, keys, found).await?;
+        }
+        for (shared, budget) in rows.into_iter().filter_map(|(_, _, row)| row) {
+            self.budgets.take_in(shared.seq, budget);
+            self.budgets.shared.insert(shared.seq, shared);
+        }
+        Ok(())
+    }
+
+    /// Reads the shared budgets of which these jobs have set something aside.
+    pub(in super::super) async fn read_held<S: Session>(
+        &mut self,
+        session: &mut S,
+        jobs: &[i64],
+    ) -> Result<(), StoreError> {
+        let shares = jobs.iter().filter_map(|seq| self.jobs.get(seq)).flat_map(|job| &job.shares);
+        let seqs: BTreeSet<i64> =
+            shares.map(|share| share.budget_seq).filter(|seq| self.budgets.of(*seq).is_none()).collect();
+        let keys = seqs.into_iter().map(|seq| (seq,)).collect();
+        for (seq, shared, budget) in read_by(session, "read budgets", &sql::BUDGETS_BY_SEQ, keys, any).await?
+        {
+            self.budgets.take_in(seq, budget);
+            self.budgets.shared.extend(shared.map(|shared| (seq, shared)));
+        }
+        Ok(())
+    }
+
+    /// Locks the budgets of these jobs' engagements and every shared one that was read, and takes them as they are now.
+    pub(in super::super) async fn lock_budgets<S: Session>(
+        &mut self,
+        session: &mut S,
+        jobs: &[i64],
+    ) -> Result<(), StoreError> {
+        let own = jobs.iter().filter_map(|seq| self.engagement_of(*seq)).map(|row| row.budget_seq);
+        let seqs: BTreeSet<i64> = own.chain(self.budgets.shared.keys().copied()).collect();
+        let keys = seqs.into_iter().map(|seq| (seq,)).collect();
+        for (seq, _, budget) in read_by(session, "lock budgets", &sql::BUDGETS_TO_CHANGE, keys, any).await? {
+            self.budgets.read.insert(seq, budget);
+            self.budgets.now.insert(seq, budget);
+        }
+        Ok(())
+    }
+
+    /// The rows of the shared budgets with these names that count on this day.
+    pub(in super::super) fn shared_budgets(&self, names: &[String], day: i64) -> Vec<Shared> {
+        self.budgets.shared(names, day)
+    }
+
+    /// A budget that was read, as it is now.
+    pub(in super::super) fn budget(&self, seq: i64) -> Budget {
+        self.budgets.of(seq).unwrap_or_default()
+    }
+
+    /// The budget of a job's engagement; a plain job has an unlimited one that nobody keeps.
+    pub(in super::super) fn budget_of(&self, job_seq: i64) -> Budget {
+        self.engagement_of(job_seq).and_then(|row| self.budgets.of(row.budget_seq)).unwrap_or_default()
+    }
+
+    /// Moves the tokens of the budget of a job's engagement; every engagement that shares it sees the move.
+    pub(in super::super) fn move_budget(&mut self, job_seq: i64, settle: i64, reserve: i64) {
+        if let Some(budget_seq) = self.engagement_of(job_seq).map(|row| row.budget_seq) {
+            self.budgets.move_by(budget_seq, Move { settled: settle, reserved: reserve, ..Move::default() });
+        }
+    }
+
+    /// Moves a budget for a job that spends, and warns when that brings it close to its limit.
+    pub(in super::super) fn spend(
+        &mut self,
+        job_seq: i64,
+        budget_seq: i64,
+        by: Move,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let before = self.budget(budget_seq);
+        self.budgets.move_by(budget_seq, by);
+        let after = self.budget(budget_seq);
+        for measure in [Measure::Tokens, Measure::Money] {
+            let (was, is) = (before.purse(measure).settled, after.purse(measure).settled);
+            let Some(from) = after.warns_from(measure).filter(|from| was < *from && is >= *from) else {
+                continue;
+            };
+            tracing::debug!(budget_seq, from, "a budget comes close to its limit");
+            let percent = after.warn_at.unwrap_or(WARN_AT);
+            let mut data = json!({"unit": measure, "percent": percent});
+            match self.budgets.shared.get(&budget_seq) {
+                // Others pay into it as well: what they have spent is not for everybody who follows this job.
+                Some(shared) => data["budget"] = shared.name.as_str().into(),
+                None => {
+                    data["limit"] = after.purse(measure).limit.into();
+                    data["settled"] = is.into();
+                }
+            }
+            self.note(job_seq, EventName::BudgetWarning, data, now)?;
+        }
+        Ok(())
+    }
+
+    /// Sets something aside for a job beyond the tokens of its engagement's budget.
+    pub(in super::super) fn reserve_share(&mut self, job_seq: i64, share: Share) -> Result<(), StoreError> {
+        self.budgets.reserved.push((job_seq, share.budget_seq, share.tokens, share.money));
+        self.budgets.move_by(
+            share.budget_seq,
+            Move { reserved: share.tokens, money_reserved: share.money, ..Move::default() },
+        );
+        self.change_job(job_seq)?.shares.push(share);
+        Ok(())
+    }
+
+    /// Takes away what a job has set aside beyond the tokens of its engagement's budget; somebody has to move the budgets.
+    pub(in super::super) fn take_shares(&mut self, job_seq: i64) -> Result<Vec<Share>, StoreError> {
+        let shares = take(&mut self.change_job(job_seq)?.shares);
+        if !shares.is_empty() {
+            self.budgets.reserved.retain(|(seq, ..)| *seq != job_seq);
+            self.budgets.settled.insert(job_seq);
+        }
+        Ok(shares)
+    }
+
+    /// Gives every outstanding reservation of a job back.
+    pub(in super::super) fn give_back(&mut self, job_seq: i64) -> Result<(), StoreError> {
+        let reserved = take(&mut self.change_job(job_seq)?.reserved);
+        if reserved > 0 {
+            self.move_budget(job_seq, 0, -reserved);
+        }
+        for share in self.take_shares(job_seq)? {
+            let by = Move { reserved: -share.tokens, money_reserved: -share.money, ..Move::default() };
+            self.budgets.move_by(share.budget_seq, by);
+        }
+        Ok(())
+    }
+
+    /// What a tool call costs.
+    pub(in super::super) fn cost_of_call(&mut self, call: &CallId, money: i64) {
+        self.budgets.costs.push((call.0.clone(), money));
+    }
+
+    /// Remembers what a job waits for, whose last call did not fit into a budget, and when it may go on by itself.
+    pub(in super::super) fn wait_for(&mut self, job_seq: i64, wait: &BudgetWait, due_at: Option<Timestamp>) {
+        let Some(own) = self.engagement_of(job_seq).map(|row| row.budget_seq) else { return };
+        let attempt = self.job(job_seq).map_or(0, |job| job.attempt);
+        let day = wait.resets_at.map_or(ALL_DAYS, |at| day_of(at) - 1);
+        self.budgets.waits.push((job_seq, own, wait.name.clone(), day, attempt, due_at));
+    }
+}

@@ -1,0 +1,270 @@
+//! Budgets in money, per tenant, day and model, from the outside: what is counted, what happens at a limit, and how a
+//! raise lets jobs go on.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use turnstone_domain::JobState;
+use turnstone_tests::{Backend, Fleet, Reply};
+use turnstone_worker::model::Prices;
+
+const DAY: i64 = 86_400_000;
+
+/// A dollar for a thousand prompt tokens, half of it for cached ones, two for a thousand completion tokens.
+fn prices() -> Prices {
+    let price =
+        json!({"input_per_million": 1000, "cached_input_per_million": 500, "output_per_million": 2000});
+    let configs: BTreeMap<String, _> = ["test/m", "test/small"]
+        .iter()
+        .map(|name| ((*name).to_owned(), serde_json::from_value(price.clone()).unwrap()))
+        .collect();
+    let tools = BTreeMap::from([("search".to_owned(), "0.25".parse().unwrap())]);
+    Prices::from_config(&configs, tools).unwrap()
+}
+
+async fn fleet(backend: Backend, script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Fleet {
+    let mut fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
+    fleet.add_worker_with(8, |deps| deps.with_prices(prices()));
+    fleet
+}
+
+fn job(more: Value) -> Value {
+    let mut job = json!({"type": "agent.spend", "args": ["go"], "ext_agent_model": "m", "ext_agent_max_tokens": 100,
+                         "options": {"retry": {"max_attempts": 3, "jitter": false}}});
+    if let (Value::Object(job), Value::Object(more)) = (&mut job, more) {
+        job.extend(more);
+    }
+    job
+}
+
+async fn set(fleet: &Fleet, name: &str, limits: Value) -> Value {
+    let path = format!("/budgets/{}", name.replace('/', "%2F"));
+    let (status, budget) = fleet.send(Method::PUT, &path, limits.to_string()).await;
+    assert!(status.is_success(), "{budget}");
+    budget
+}
+
+async fn raise(fleet: &Fleet, name: &str, by: Value) {
+    let path = format!("/budgets/{}/raise", name.replace('/', "%2F"));
+    let (status, budget) = fleet.post(&path, &by).await;
+    assert!(status.is_success(), "{budget}");
+}
+
+async fn budget(fleet: &Fleet, name: &str) -> Value {
+    fleet.get(&format!("/budgets/{}", name.replace('/', "%2F"))).await
+}
+
+/// Cached input is counted at its own price; what a call cost stands in every view.
+#[tokio::test]
+async fn what_a_job_costs_stands_in_every_view() {
+    for backend in Backend::ALL {
+        let usage = json!({"prompt_tokens": 20, "completion_tokens": 10, "total_tokens": 30,
+                           "prompt_tokens_details": {"cached_tokens": 10}});
+        let fleet = fleet(backend, move |request| match request["messages"].as_array().map(Vec::len) {
+            Some(1) => Reply::call("search", json!({"q": 1})),
+            _ => Reply::Odd("done".to_owned(), usage.clone()),
+        })
+        .await;
+        set(&fleet, "tenant/acme", json!({"cost": "100"})).await;
+        let id =
+            fleet.push(&job(json!({"tenant_id": "acme", "ext_agent_tools": [{"name": "search"}]}))).await;
+        let done = fleet.settled(&id).await;
+        assert_eq!(done["state"], "completed", "{done:#}");
+        // 12 + 14 thousandths, a quarter for the tool, then 10 + 5 + 20 thousandths.
+        assert_eq!(done["ext_agent_cost"], "0.311", "{done:#}");
+        let engagement = fleet.engagement_of(&id).await;
+        let state = fleet.get(&format!("/engagements/{engagement}")).await;
+        assert_eq!((&state["cost"]["used"], &state["cost"]["reserved"]), (&json!("0.311"), &json!("0.00")));
+        let cost = fleet.get(&format!("/engagements/{engagement}/cost")).await;
+        let infer = cost["phases"].as_array().unwrap().iter().find(|part| part["name"] == "infer").unwrap();
+        assert_eq!(
+            (&infer["cost"], &infer["tokens_cached"], &infer["runs"]),
+            (&json!("0.061"), &json!(10), &json!(2))
+        );
+        assert_eq!(
+            (&cost["tools"][0]["name"], &cost["tools"][0]["cost"]),
+            (&json!("search"), &json!("0.25"))
+        );
+        let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
+        assert_eq!(audit["cost"]["tools"], cost["tools"]);
+        let acme = budget(&fleet, "tenant/acme").await;
+        assert_eq!(acme["rows"][0]["cost"]["used"], "0.311");
+        let daily = fleet.get("/costs").await;
+        assert_eq!(
+            (&daily["costs"][0]["tenant"], &daily["costs"][0]["model"]),
+            (&json!("acme"), &json!("test/m"))
+        );
+        assert_eq!(daily["costs"][0]["cost"], "0.061");
+        fleet.end().await;
+    }
+}
+
+/// D1: the later attempt is not before the next day, and asks the model again only then.
+#[tokio::test]
+async fn a_day_that_is_used_up_is_retried_on_the_next() {
+    for backend in Backend::ALL {
+        let fleet = fleet(backend, |_| Reply::text("done")).await;
+        set(&fleet, "tenant/acme", json!({"tokens_per_day": 10})).await;
+        let id = fleet.push(&job(json!({"tenant_id": "acme"}))).await;
+        let waiting = fleet.wait_for(&id, &[JobState::Retryable]).await;
+        assert_eq!(waiting["error"]["code"], "AGENT_TOKEN_BUDGET_EXCEEDED", "{waiting:#}");
+        assert!(fleet.models.calls().is_empty());
+        let midnight = (fleet.now().0.div_euclid(DAY) + 1) * DAY;
+        fleet.clock.advance_ms(midnight - fleet.now().0 - 1);
+        fleet.tick().await;
+        assert_eq!(fleet.job(&id).await["state"], "retryable", "it is still today");
+        set(&fleet, "agent/none", json!({"tokens": 1})).await;
+        fleet.clock.advance_ms(1);
+        fleet.tick().await;
+        let again = fleet.wait_for(&id, &[JobState::Retryable, JobState::Completed]).await;
+        assert_ne!(again["state"], "completed", "ten tokens are too few on any day");
+        raise(&fleet, "tenant/acme", json!({"tokens_per_day": 5_000})).await;
+        assert_eq!(fleet.settled(&id).await["state"], "completed");
+        assert_eq!(fleet.models.calls().len(), 1);
+        fleet.end().await;
+    }
+}
+
+/// Parking is no failure and holds nothing; a raise lets the job go on where it stopped.
+#[tokio::test]
+async fn a_parked_job_goes_on_when_its_budget_is_raised() {
+    for backend in Backend::ALL {
+        let fleet = fleet(backend, |_| Reply::text("done")).await;
+        set(&fleet, "model/test/m", json!({"cost": "0.01", "on_exceed": "park"})).await;
+        let id = fleet.push(&job(json!({}))).await;
+        let parked = fleet.wait_for(&id, &[JobState::Pending]).await;
+        assert!(parked.get("error").is_none_or(Value::is_null), "{parked:#}");
+        assert_eq!(fleet.number("SELECT count(*) FROM reservations").await, 0);
+        assert!(fleet.models.calls().is_empty());
+        let names = fleet.event_names(&id).await;
+        assert!(names.ends_with(&["budget.exceeded".to_owned(), "job.parked".to_owned()]), "{names:?}");
+        assert_eq!(budget(&fleet, "model/test/m").await["rows"][0]["waiting"], 1);
+        raise(&fleet, "model/test/m", json!({"cost": "10"})).await;
+        let done = fleet.settled(&id).await;
+        assert_eq!((&done["state"], &done["ext_agent_cost"]), (&json!("completed"), &json!("0.02")));
+        fleet.end().await;
+    }
+}
+
+#[tokio::test]
+async fn an_engagements_own_budget_is_raised_by_a_patch() {
+    let fleet = fleet(Backend::Sqlite, |_| Reply::text("done")).await;
+    let id = fleet.push(&job(json!({"ext_agent_cost_budget": "0.000001"}))).await;
+    let waiting = fleet.wait_for(&id, &[JobState::Retryable]).await;
+    assert_eq!(waiting["error"]["code"], "AGENT_TOKEN_BUDGET_EXCEEDED");
+    let path = format!("/engagements/{}/budget", fleet.engagement_of(&id).await);
+    let (status, changed) =
+        fleet.send(Method::PATCH, &path, r#"{"cost": "5", "raise": {"cost": "1"}}"#).await;
+    assert!(status.is_success(), "{changed}");
+    assert_eq!(changed["cost"]["limit"], "6.00");
+    assert_eq!(fleet.settled(&id).await["state"], "completed");
+    for (body, words) in
+        [(r#"{"tokens": -1}"#, "negative"), (r#"{"toknes": 1}"#, "toknes"), (r#"{"raise": {}}"#, "raise")]
+    {
+        let (status, refused) = fleet.send(Method::PATCH, &path, body).await;
+        assert!(status.is_client_error() && refused.to_string().contains(words), "{body}: {refused}");
+    }
+    fleet.end().await;
+}
+
+#[tokio::test]
+async fn a_budget_that_says_fail_discards() {
+    let fleet = fleet(Backend::Sqlite, |_| Reply::text("done")).await;
+    set(&fleet, "fleet", json!({"tokens": 1, "on_exceed": "fail"})).await;
+    let id = fleet.push(&job(json!({}))).await;
+    assert_eq!(fleet.settled(&id).await["state"], "discarded");
+    assert!(fleet.models.calls().is_empty());
+    fleet.end().await;
+}
+
+/// A money budget bounds nothing without a price: the call is refused, with the section that has to be added.
+#[tokio::test]
+async fn a_model_without_a_price_is_not_asked_under_a_money_budget() {
+    let fleet = fleet(Backend::Sqlite, |_| Reply::text("done")).await;
+    set(&fleet, "fleet", json!({"cost_per_day": "1000"})).await;
+    let unknown = job(json!({"ext_agent_model": "unknown", "options": {"retry": {"max_attempts": 1}}}));
+    let id = fleet.push(&unknown).await;
+    let done = fleet.settled(&id).await;
+    assert_eq!(done["state"], "discarded");
+    let message = done["error"]["message"].as_str().unwrap();
+    assert!(message.contains("[prices.\"test/unknown\"]"), "{message}");
+    assert!(fleet.models.calls().is_empty());
+    let id =
+        fleet.push(&job(json!({"ext_agent_model": "unknown", "ext_agent_fallback_models": ["m"]}))).await;
+    assert_eq!(fleet.settled(&id).await["state"], "completed", "the next model has a price");
+    fleet.end().await;
+}
+
+/// A model whose own budget is used up makes room for the next one of the list.
+#[tokio::test]
+async fn the_next_model_serves_when_the_first_has_no_budget_left() {
+    let fleet = fleet(Backend::Sqlite, |_| Reply::text("done")).await;
+    set(&fleet, "model/test/m", json!({"tokens": 1})).await;
+    let id = fleet.push(&job(json!({"ext_agent_fallback_models": ["small"]}))).await;
+    assert_eq!(fleet.settled(&id).await["state"], "completed");
+    assert_eq!(fleet.models.calls()[0].request["model"], "small");
+    fleet.end().await;
+}
+
+/// What is left of a shared budget caps the answer, as what is left of the engagement's own does.
+#[tokio::test]
+async fn an_answer_is_capped_by_what_is_left_in_money() {
+    let fleet = fleet(Backend::Sqlite, |_| Reply::text("done")).await;
+    set(&fleet, "fleet", json!({"cost": "0.30"})).await;
+    let id = fleet.push(&job(json!({"ext_agent_max_tokens": 100_000}))).await;
+    assert_eq!(fleet.settled(&id).await["state"], "completed");
+    let asked = fleet.models.calls()[0].request.clone();
+    let most = asked["max_completion_tokens"].as_i64().or(asked["max_tokens"].as_i64()).unwrap();
+    assert!((1..150).contains(&most), "{most}");
+    fleet.end().await;
+}
+
+#[tokio::test]
+async fn tenants_do_not_see_each_others_budgets() {
+    let fleet = fleet(Backend::Sqlite, |_| Reply::text("done")).await;
+    set(&fleet, "tenant/acme", json!({"tokens": 1_000_000, "warn_at": 50})).await;
+    set(&fleet, "fleet", json!({"tokens": 1_000_000})).await;
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let asked = async |method: Method, path: &str, body: &'static str| {
+        let request = http.request(method, format!("{}{path}", fleet.url)).body(body);
+        let answer =
+            request.header("x-ojs-tenant", "other").header("content-type", "application/json").send();
+        answer.await.unwrap()
+    };
+    let seen: Value = asked(Method::GET, "/budgets", "").await.json().await.unwrap();
+    assert_eq!(seen["budgets"], json!([]));
+    for (method, path, body) in [
+        (Method::GET, "/budgets/tenant%2Facme", ""),
+        (Method::PUT, "/budgets/tenant%2Facme", r#"{"tokens": 5}"#),
+        (Method::PUT, "/budgets/fleet", r#"{"tokens": 5}"#),
+        (Method::POST, "/budgets/tenant%2Facme/raise", r#"{"tokens": 5}"#),
+        (Method::DELETE, "/budgets/tenant%2Facme", ""),
+    ] {
+        assert_eq!(asked(method.clone(), path, body).await.status(), 404, "{method} {path}");
+    }
+    assert_eq!(budget(&fleet, "tenant/acme").await["limits"]["tokens"], 1_000_000);
+    fleet.end().await;
+}
+
+/// More than what was reserved is never booked in money either, whatever a provider says.
+#[tokio::test]
+async fn a_hostile_provider_never_breaks_a_money_limit() {
+    for usage in [
+        json!({"prompt_tokens": i64::MAX, "completion_tokens": i64::MAX, "total_tokens": i64::MAX}),
+        json!({"prompt_tokens": 0, "completion_tokens": 1_000_000}),
+        json!({"prompt_tokens": -5, "completion_tokens": -5, "prompt_tokens_details": {"cached_tokens": 1_000_000}}),
+        Value::Null,
+    ] {
+        let said = usage.clone();
+        let fleet = fleet(Backend::Sqlite, move |_| Reply::Odd("done".to_owned(), said.clone())).await;
+        set(&fleet, "fleet", json!({"cost": "0.9", "warn_at": 1})).await;
+        for _ in 0..4 {
+            let id = fleet.push(&job(json!({"options": {"retry": {"max_attempts": 1}}}))).await;
+            fleet.settled(&id).await;
+        }
+        let broken = "SELECT count(*) FROM budgets WHERE money_settled + money_reserved > money_limit OR money_reserved <> 0";
+        assert_eq!(fleet.number(broken).await, 0, "{usage}");
+        assert_eq!(fleet.number("SELECT count(*) FROM reservations").await, 0, "{usage}");
+        fleet.end().await;
+    }
+}

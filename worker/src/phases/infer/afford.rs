@@ -1,0 +1,108 @@
+//! What a call may use: as much of it is reserved before the call as it can use at most, in every budget that applies.
+
+use crate::model::Usage;
+use crate::turn::state::Turn;
+use crate::turn::stop::{Stop, unpriced};
+use turnstone_domain::budget::{self, Allowance, BudgetMove, Charge, ChargeMove, Measure, Price};
+use turnstone_store::LedgerError;
+
+/// A budget may be used by others between two attempts to fit a call into what is left of it.
+const FITTINGS: usize = 4;
+
+/// What is reserved for a call.
+pub struct Afforded {
+    /// Tokens.
+    pub tokens: i64,
+    /// The completion cap to send to the provider.
+    pub max_tokens: i64,
+    /// `provider/model`.
+    pub model: String,
+    charged: bool,
+    money: i64,
+    price: Option<Price>,
+}
+
+impl Afforded {
+    /// What the call costs in money, by what is booked for it; never more than was reserved. Without counts the whole
+    /// reservation is.
+    pub fn cost(&self, usage: Option<Usage>) -> i64 {
+        let Some((usage, price)) = usage.zip(self.price.as_ref()) else { return self.money };
+        let counted =
+            budget::Usage { input: usage.input, cached_input: usage.cached_input, output: usage.output };
+        price.of(counted).min(self.money)
+    }
+
+    /// The movement that books the call beside its tokens, if there is anything to book.
+    pub fn settled(&self, cost: i64) -> Option<Box<ChargeMove>> {
+        self.charged.then(|| Box::new(ChargeMove::Settle { money: cost }))
+    }
+}
+
+/// Reserves what a call to this model may use; everything before the call is durable when this returns. What was reserved
+/// for a model that did not answer makes room for it.
+///
+/// # Errors
+/// [`Stop::Fail`] when a budget has not enough left for even one token of an answer, or is in money while the model has no
+/// price.
+pub async fn reserve(
+    turn: &mut Turn,
+    before: Option<Afforded>,
+    (prompt_bound, wanted): (i64, i64),
+    model: String,
+) -> Result<Afforded, Stop> {
+    let price = turn.deps.prices.model(&model).cloned();
+    let applies = |budget: &&budget::AppliedBudget| budget.model.as_ref().is_none_or(|only| *only == model);
+    let budgets: Vec<String> =
+        turn.budgets.iter().filter(applies).map(|budget| budget.name.clone()).collect();
+    let charged = price.is_some() || !budgets.is_empty() || turn.budget.money.limit.is_some();
+    if let Some(before) = before {
+        // The same again, for another model: nothing has to be written.
+        if !charged && !before.charged {
+            return Ok(Afforded { model, ..before });
+        }
+    }
+    let known = budget::allow(prompt_bound, wanted, turn.budget.left());
+    // When nothing seems to be left, the ledger knows better: others may have given something back.
+    let mut fitting = known.unwrap_or(Allowance { reserve: prompt_bound.saturating_add(1), max_tokens: 1 });
+    for _ in 0..FITTINGS {
+        let Allowance { reserve: tokens, max_tokens } = fitting;
+        let money = price.as_ref().map(|price| price.bound(prompt_bound, max_tokens));
+        let afforded = Afforded {
+            tokens,
+            max_tokens,
+            model: model.clone(),
+            charged,
+            money: money.unwrap_or_default(),
+            price: price.clone(),
+        };
+        let charge = Charge {
+            what: format!("model {model}"),
+            money,
+            currency: turn.deps.prices.currency().to_owned(),
+            budgets: budgets.clone(),
+        };
+        turn.pending().budget = Some(BudgetMove::Reserve { tokens });
+        turn.pending().charge = charged.then(|| Box::new(ChargeMove::Reserve(charge)));
+        match turn.try_barrier().await {
+            Ok(()) => return Ok(afforded),
+            Err(LedgerError::BudgetExceeded { left, needed, of }) => {
+                let room = match of.measure {
+                    Measure::Tokens => left.saturating_sub(prompt_bound),
+                    Measure::Money => price.as_ref().map_or(-1, |price| price.affords(left, prompt_bound)),
+                };
+                if room < 1 || room >= max_tokens {
+                    return Err(LedgerError::BudgetExceeded { left, needed, of }.into());
+                }
+                fitting = Allowance { reserve: prompt_bound.saturating_add(room), max_tokens: room };
+            }
+            Err(LedgerError::Unpriced { budget, currency }) => {
+                return Err(
+                    unpriced(&budget, currency.as_deref(), &model, turn.deps.prices.currency()).into()
+                );
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let left = turn.budget.left().unwrap_or_default();
+    Err(crate::turn::stop::budget_exceeded(left, fitting.reserve).into())
+}

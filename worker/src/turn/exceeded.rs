@@ -1,0 +1,47 @@
+//! What a budget that has not enough left means for the job: tried again, parked until it is raised, or given up.
+
+use super::state::Turn;
+use serde_json::{Value, json};
+use turnstone_domain::budget::{BudgetWait, OnExceed};
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::{JobError, Settlement, Timestamp, Wait};
+
+/// The settlement of a job that the budget's own word decides; `None` leaves it to the retry policy.
+pub fn settlement(turn: &mut Turn, error: &JobError) -> Option<Settlement> {
+    if error.kind != FailureKind::TokenBudget {
+        return None;
+    }
+    let said = error.details.get("on_exceed").and_then(|word| OnExceed::parse(word.as_str()?));
+    match said.unwrap_or(turn.deps.options.on_exceed) {
+        OnExceed::Retry => None,
+        OnExceed::Park => Some(Settlement::Park { wait: Wait::Raise(BudgetWait::after(error)) }),
+        OnExceed::Fail => {
+            turn.roll_back_state(error, true);
+            Some(Settlement::Discard { error: error.clone() })
+        }
+    }
+}
+
+/// What the timeline is told of it.
+pub fn told(turn: &Turn, error: &JobError) -> Value {
+    let fact = |key: &str| error.details.get(key);
+    let mut data = json!({
+        "limit": fact("limit").cloned().unwrap_or_else(|| turn.budget.limit.into()),
+        "settled": fact("settled").cloned().unwrap_or_else(|| turn.budget.settled.into()),
+        "needed": fact("needed"),
+    });
+    for key in ["budget", "unit"] {
+        if let Some(value) = fact(key) {
+            data[key] = value.clone();
+        }
+    }
+    data
+}
+
+/// What counts per day is not tried again before the next day.
+pub fn not_before(error: &JobError, run_at: Timestamp) -> Timestamp {
+    if error.kind != FailureKind::TokenBudget {
+        return run_at;
+    }
+    BudgetWait::after(error).resets_at.map_or(run_at, |resets_at| run_at.max(resets_at))
+}
