@@ -3,6 +3,7 @@
 use super::{completed, keys, sealed};
 use crate::conformance::jobs::{NOW, plain};
 use serde_json::json;
+use turnstone_domain::{NewJob, RawJson};
 use turnstone_store::{Store, StoreError};
 use turnstone_tests::{Backend, Place};
 
@@ -17,6 +18,13 @@ async fn refusal(place: &Place, current: Option<u8>, previous: &[u8]) -> String 
 
 async fn opened(place: &Place, current: u8, previous: &[u8]) -> Store {
     place.open_sealed(Some(&keys(current, previous))).await.unwrap().0
+}
+
+/// A job that says something.
+fn job() -> NewJob {
+    let mut job = plain(0);
+    job.envelope.args = RawJson::from_text("[\"of the new key\"]".into()).unwrap();
+    job
 }
 
 /// The result of a job, read by a store.
@@ -53,7 +61,8 @@ async fn a_new_key_reads_what_the_old_one_wrote_and_takes_over() {
         let store = opened(&place, 2, &[1]).await;
         assert_eq!(result_of(&store, &old).await, r#"{"of":"old"}"#, "it only reads so far");
         opened(&place, 1, &[]).await;
-        store.intake.push(vec![plain(7)]).await.unwrap();
+        let new = job();
+        store.intake.push(vec![new.clone()]).await.unwrap();
         // From the first write on the old key is needed no more, and a process that has only it is refused.
         let store = opened(&place, 2, &[]).await;
         assert_eq!(result_of(&store, &old).await, r#"{"of":"old"}"#);
@@ -62,6 +71,8 @@ async fn a_new_key_reads_what_the_old_one_wrote_and_takes_over() {
         assert_eq!(before, after, "a value was sealed anew on {backend:?}");
         let args: Vec<(String,)> = place.rows("SELECT args FROM job_envelopes ORDER BY job_seq").await;
         assert!(args[0].0.starts_with("sealed:1:1:") && args[1].0.starts_with("sealed:1:2:"), "{args:?}");
+        let pushed = store.views.job(&new.id).await.unwrap().unwrap();
+        assert_eq!(pushed.envelope.args, new.envelope.args);
     }
 }
 
@@ -73,7 +84,7 @@ async fn a_process_that_knows_the_coming_key_reads_what_others_write_with_it() {
         completed(&server, json!([1]), json!(1)).await;
         // SQLite has one writer at a time, and these two are not at work together.
         let (waiting, ahead) = (opened(&place, 1, &[2]).await, opened(&place, 2, &[1]).await);
-        let job = plain(8);
+        let job = job();
         ahead.intake.push(vec![job.clone()]).await.unwrap();
         let read = waiting.views.job(&job.id).await.unwrap().unwrap();
         assert_eq!(read.envelope.args, job.envelope.args, "{backend:?}");
