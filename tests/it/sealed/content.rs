@@ -250,7 +250,7 @@ async fn agent_job(server: &OjsServer) {
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert_eq!(done["result"], format!("booked a {WORD}"), "{done:#}");
     let engagement = fleet.engagement_of(&id).await;
-    for what in ["audit", "messages", "checkpoints", "tool-calls"] {
+    for what in ["audit", "messages", "checkpoints?bodies=true", "tool-calls"] {
         let shown = fleet.get(&format!("/engagements/{engagement}/{what}")).await;
         assert!(has_it(&shown), "{what}: {shown:#}");
     }
