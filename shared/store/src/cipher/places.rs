@@ -27,9 +27,6 @@ pub(super) struct Found {
     pub columns: &'static [&'static str],
 }
 
-/// Columns that SQL only adds to, with a comma between: each part is sealed by itself.
-pub(super) const ADDED_TO: [(&str, &str); 1] = [("tool_calls", "tried")];
-
 macro_rules! written {
     ($($text:ident: $table:literal[$($key:literal),+] { $($at:literal $column:ident),+ })+) => {
         pub(super) static WRITTEN: &[Written] = &[$(Written {

@@ -1,9 +1,9 @@
 //! A session or reader whose values are sealed on their way in and opened on their way out. Without a keyring both hand
 //! through.
 
-use super::key::{MARK, Place, Sealed};
+use super::key::{Place, Sealed};
 use super::keyring::{Keyring, Known};
-use super::places::{ADDED_TO, FOUND, Found, KeyPart, WRITTEN, Written};
+use super::places::{FOUND, Found, KeyPart, WRITTEN, Written};
 use crate::StoreError;
 use crate::engine::columns::{Column, Columns};
 use crate::engine::rows::Fields;
@@ -136,16 +136,12 @@ impl Keyring {
     /// Whether rows hold something that is sealed with a data key which is not known yet.
     fn lacks<R: Fields>(&self, text: &Text, rows: &[R]) -> bool {
         let known = self.known();
-        let is_unknown = |found: &Found, row: &R, column: &'static str| {
-            let text = row.text(column).ok().flatten().unwrap_or_default();
-            pieces(found.table, column, text).any(|piece| match piece {
-                Piece::Sealed(sealed) => known.find(sealed.key).is_none(),
-                Piece::Clear(_) => false,
-            })
+        let is_unknown = |row: &R, column: &str| {
+            let sealed = row.text(column).ok().flatten().and_then(Sealed::read);
+            sealed.is_some_and(|sealed| known.find(sealed.key).is_none())
         };
-        found(text).any(|found| {
-            rows.iter().any(|row| found.columns.iter().any(|column| is_unknown(found, row, column)))
-        })
+        found(text)
+            .any(|found| rows.iter().any(|row| found.columns.iter().any(|column| is_unknown(row, column))))
     }
 
     /// The rows with what is sealed in them opened.
@@ -174,42 +170,13 @@ fn open_row<R: Fields>(
     };
     let mut key = None;
     for column in found.columns {
-        let Some(text) = row.text(column).ok().flatten().filter(|text| text.contains(MARK)) else { continue };
+        let Some(sealed) = row.text(column).ok().flatten().and_then(Sealed::read) else { continue };
         let key = key.get_or_insert_with(|| {
             row_key(found.key.iter().map(|p| part(p).unwrap_or(Cow::Borrowed("NULL"))).collect())
         });
         let place = Place { table: found.table, column, row: key };
-        let pieces = pieces(found.table, column, text).map(|piece| match piece {
-            Piece::Sealed(sealed) => open(known, sealed, place),
-            Piece::Clear(text) => Ok(text.to_owned()),
-        });
-        opened.push((column, pieces.collect()));
+        opened.push((column, open(known, sealed, place)));
     }
-}
-
-/// A part of a column's text.
-enum Piece<'a> {
-    Sealed(Sealed<'a>),
-    Clear(&'a str),
-}
-
-/// The parts of a column's text: one, but where SQL adds to it.
-fn pieces<'a>(table: &str, column: &str, text: &'a str) -> impl Iterator<Item = Piece<'a>> {
-    let is_list = ADDED_TO.contains(&(table, column));
-    let mut rest = Some(text).filter(|text| !text.is_empty());
-    std::iter::from_fn(move || {
-        let text = rest.take()?;
-        let (piece, after) = match (is_list, text.starts_with(MARK)) {
-            (false, _) => (text, ""),
-            (true, true) => text.split_at(text.find(',').unwrap_or(text.len())),
-            (true, false) => match text.match_indices(MARK).find(|(at, _)| text[..*at].ends_with(',')) {
-                Some((at, _)) => text.split_at(at),
-                None => (text, ""),
-            },
-        };
-        rest = Some(after).filter(|after| !after.is_empty());
-        Some(Sealed::read(piece).map_or(Piece::Clear(piece), Piece::Sealed))
-    })
 }
 
 fn open(known: &Known, sealed: Sealed<'_>, place: Place<'_>) -> Result<String, String> {
@@ -323,23 +290,6 @@ impl<R: Reader> Reader for Sealing<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_text_that_is_added_to_falls_into_its_parts() {
-        let parts = |column, text| -> Vec<String> {
-            let shown = |piece: Piece<'_>| match piece {
-                Piece::Sealed(sealed) => format!("sealed with {}", sealed.key),
-                Piece::Clear(text) => text.to_owned(),
-            };
-            pieces("tool_calls", column, text).map(shown).collect()
-        };
-        let mixed = r#"{"a":1},{"b":",2"},sealed:1:7:AAAA,sealed:1:8:BBBB"#;
-        assert_eq!(parts("tried", mixed), [r#"{"a":1},{"b":",2"},"#, "sealed with 7", ",", "sealed with 8"]);
-        assert_eq!(parts("tried", r#"{"a":"sealed:1:x"}"#), [r#"{"a":"sealed:1:x"}"#]);
-        assert_eq!(parts("input", mixed), [mixed]);
-        assert_eq!(parts("input", "sealed:1:7:AAAA"), ["sealed with 7"]);
-        assert!(parts("input", "").is_empty());
-    }
 
     #[test]
     fn no_two_rows_have_one_key() {
