@@ -55,7 +55,7 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             SecretRef::File(path)
         };
-        let previous = previous.iter().map(|text| *text).enumerate().map(kept).collect();
+        let previous = previous.iter().copied().enumerate().map(kept).collect();
         EncryptionConfig { key: key.map(|text| kept((99, text))), previous }
     }
 
