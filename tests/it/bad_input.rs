@@ -145,7 +145,7 @@ async fn wrong_fields_of_the_envelope_are_refused() {
                 json!("x"),
                 json!({"queue": 5}),
                 json!({"queue": "No Queue"}),
-                json!({"priority": "high"}),
+                json!({"priority": "urgent"}),
                 json!({"timeout_ms": -1}),
             ],
         ),

@@ -9,6 +9,7 @@ pub mod binaries;
 pub mod clock;
 pub mod crash;
 pub mod fleet;
+pub mod insist;
 pub mod model_server;
 pub mod ojs_server;
 pub mod place;

@@ -14,7 +14,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::Ids as _;
 use turnstone_domain::ids::SystemIds;
-use turnstone_tests::{Place, receiver::Receiver};
+use turnstone_tests::insist::insist;
+use turnstone_tests::{Place, Receiver};
 
 /// Of each kind.
 const WORKFLOWS: usize = 12;
@@ -22,8 +23,8 @@ const WORKFLOWS: usize = 12;
 const JOBS_OF_FOUR: usize = 4 + 5 + (3 + 2) + 4;
 /// Workers over HTTP.
 const WORKERS: usize = 3;
-/// The pause before something is asked again that was not answered.
-const AGAIN: Duration = Duration::from_millis(100);
+/// How long a worker that got nothing waits before it asks again.
+const IDLE: Duration = Duration::from_millis(100);
 
 const COMPLETED: &str = "SELECT count(*) FROM jobs WHERE state = 'completed'";
 const FLOWS_COMPLETED: &str = "SELECT count(*) FROM workflows WHERE state = 'completed'";
@@ -50,23 +51,6 @@ const NOTHING: [(&str, &str); 4] = [
 fn job(n: usize) -> Value {
     let retry = json!({"max_attempts": 1000, "initial_interval": "PT0.1S"});
     json!({"type": "echo", "args": [n], "options": {"queue": "q", "retry": retry}})
-}
-
-/// Asks until somebody answers who is not about to fail.
-async fn insist(http: &Client, method: Method, url: &str, body: &Value) -> (u16, Value) {
-    loop {
-        let sent = http.request(method.clone(), url).json(body).send().await;
-        if let Ok(answer) = sent
-            .map_err(drop)
-            .and_then(|answer| if answer.status().is_server_error() { Err(()) } else { Ok(answer) })
-        {
-            let status = answer.status().as_u16();
-            if let Ok(body) = answer.json().await {
-                return (status, body);
-            }
-        }
-        tokio::time::sleep(AGAIN).await;
-    }
 }
 
 /// Makes workflows of every kind. A lost answer is asked for again under the same id.
@@ -129,8 +113,8 @@ async fn work(url: String, name: String, stop: CancellationToken) {
             // Its reservation ran out, or an earlier answer was lost.
             assert!(matches!(status, 200 | 409), "{answer}");
         }
-        if jobs.is_empty() {
-            tokio::time::sleep(AGAIN).await;
+        if jobs.is_empty() && tokio::time::timeout(IDLE, stop.cancelled()).await.is_ok() {
+            return;
         }
     }
 }

@@ -148,8 +148,8 @@ async fn wrong_members_are_refused_by_name(server: &OjsServer) {
         (json!({"visibility_timeout": "PT"}), "options.visibility_timeout"),
         (json!({"unique": {"keys": ["shape"]}}), "options.unique.keys"),
         (json!({"unique": {"on_conflict": "maybe"}}), "options.unique.on_conflict"),
-        (json!({"rate_limit": {"key": "k"}}), "options.rate_limit"),
-        (json!({"rate_limit": {"key": "k", "concurrency": 0}}), "options.rate_limit.concurrency"),
+        (json!({"rate_limit": {}}), "options.rate_limit"),
+        (json!({"rate_limit": {"key": "k", "concurrency": -1}}), "options.rate_limit.concurrency"),
     ] {
         bodies.push((json!({"type": "a", "args": [], "options": options}), field));
     }

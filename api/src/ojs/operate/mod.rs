@@ -27,6 +27,8 @@ use utoipa_axum::routes;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
+        .merge(of_many())
+        .merge(of_tenants())
         .routes(routes!(dead_letters::list))
         .routes(routes!(dead_letters::list_for_admins))
         .routes(routes!(dead_letter::show, delete_dead_letter::delete))
@@ -40,18 +42,28 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(show_job::show_job))
         .routes(routes!(act_on_job::cancel))
         .routes(routes!(act_on_job::retry))
-        .routes(routes!(bulk_jobs::retry))
-        .routes(routes!(bulk_jobs::cancel))
-        .routes(routes!(bulk_jobs::delete))
-        .routes(routes!(bulk_jobs::retry_for_clients))
-        .routes(routes!(bulk_jobs::cancel_for_clients))
-        .routes(routes!(bulk_jobs::delete_for_clients))
         .routes(routes!(purge_queue::purge))
         .routes(routes!(stats::stats))
         .routes(routes!(stats_history::history))
         .routes(routes!(workers::list))
         .routes(routes!(direct_worker::quiet))
         .routes(routes!(direct_worker::terminate))
+}
+
+/// What is done to many jobs at once.
+fn of_many() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+        .routes(routes!(bulk_jobs::retry))
+        .routes(routes!(bulk_jobs::cancel))
+        .routes(routes!(bulk_jobs::delete))
+        .routes(routes!(bulk_jobs::retry_for_clients))
+        .routes(routes!(bulk_jobs::cancel_for_clients))
+        .routes(routes!(bulk_jobs::delete_for_clients))
+}
+
+/// Tenants and what they may have.
+fn of_tenants() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
         .routes(routes!(tenants::list))
         .routes(routes!(tenant_stats::stats))
         .routes(routes!(tenant_setup::show, tenant_setup::put, tenant_setup::forget))

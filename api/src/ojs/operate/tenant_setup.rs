@@ -5,7 +5,7 @@ use crate::api::{App, Shared};
 use crate::audit::Operator;
 use crate::docs;
 use crate::ojs::jobs::list_jobs;
-use crate::reply::{self, Answer, Failure};
+use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Params, Segment, Tenant};
 use axum::extract::State;
 use serde::Serialize;
@@ -221,7 +221,7 @@ fn unspoken(sent: &Fields) -> Result<(), OjsError> {
     }
 }
 
-async fn detail(app: &App, id: String) -> Result<axum::response::Response, Failure> {
+async fn detail(app: &App, id: String) -> Answer {
     let store = &app.api.store;
     let setup = store.tenants.tenant(&id).await?;
     let jobs = StateCounts::of(&store.views.counts_of(None, Some(&id)).await?);

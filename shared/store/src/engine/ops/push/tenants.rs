@@ -116,12 +116,12 @@ impl Allowances {
         if entries.iter().any(|entry| entry.step.is_some()) {
             return None;
         }
-        self.new(entries, plan).iter().find_map(|(tenant, new)| self.0.get(tenant)?.refusal(new))
+        self.added(entries, plan).iter().find_map(|(tenant, new)| self.0.get(tenant)?.refusal(new))
     }
 
     /// A push is taken.
     pub(super) fn take(&mut self, entries: &[Entry<'_>], plan: &[Verdict]) {
-        for (tenant, new) in self.new(entries, plan) {
+        for (tenant, new) in self.added(entries, plan) {
             if let Some(allowance) = self.0.get_mut(&tenant) {
                 allowance.take(&new);
             }
@@ -129,10 +129,10 @@ impl Allowances {
     }
 
     /// What a push adds, by tenant, of those that have limits.
-    fn new(&self, entries: &[Entry<'_>], plan: &[Verdict]) -> BTreeMap<String, New> {
-        let mut added: BTreeMap<String, New> = BTreeMap::new();
+    fn added(&self, entries: &[Entry<'_>], plan: &[Verdict]) -> BTreeMap<String, New> {
+        let mut sums: BTreeMap<String, New> = BTreeMap::new();
         if self.0.is_empty() {
-            return added;
+            return sums;
         }
         for (entry, verdict) in entries.iter().zip(plan) {
             let Verdict::Take(run_at) = verdict else { continue };
@@ -140,14 +140,14 @@ impl Allowances {
             else {
                 continue;
             };
-            let new = added.entry(tenant.clone()).or_default();
+            let new = sums.entry(tenant.clone()).or_default();
             let state = first_state(entry.job, *run_at);
             new.jobs += 1;
             new.waiting += i64::from(state != JobState::Pending);
             new.scheduled += i64::from(state == JobState::Scheduled);
             new.at = new.at.max(entry.job.created_at);
         }
-        added
+        sums
     }
 
     /// Writes what was used of rates.
