@@ -9,6 +9,7 @@ use super::pay;
 use super::remedy::{Remedy, Standing, remedy};
 use super::restriction::{self, Checked};
 use super::tell::{Ending, Over, tell};
+use crate::phases::resol;
 use crate::tool::Tool;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
@@ -60,8 +61,7 @@ struct Ready {
 pub fn may_be_parallel(turn: &Turn, asked: &[(usize, RequestedCall)]) -> bool {
     turn.short_circuit.is_none()
         && asked.iter().all(|(_, call)| {
-            turn.agent
-                .capability(&call.name)
+            resol::capability(turn, &call.name)
                 .is_some_and(|capability| capability.parallel && !capability.is_restricted())
         })
 }
@@ -162,7 +162,7 @@ fn prepare(
 
 /// A call that is refused before it is made: journalled, and told in its turn.
 fn refused(turn: &mut Turn, mut call: Call, refusal: ToolOutcome) -> Flight {
-    let own = turn.agent.capability(&call.asked.name).map(|capability| capability.errors.clone());
+    let own = resol::capability(turn, &call.asked.name).map(|capability| capability.errors.clone());
     let standing = Standing { tries: 0, repeatable: false, replaced: true };
     let (outcome, handled) = match refusal.failure() {
         Some(FailureKind::ToolNotFound) => (refusal, None),

@@ -139,6 +139,13 @@ pub fn offer(turn: &Turn, name: &str) -> Option<ToolOffer> {
     Some(binding::offer(&*bound.tool, bound.capability(&turn.agent, name)?))
 }
 
+/// What the agent says about the calls of a tool: of it alone, or of all tools of its server.
+#[must_use]
+pub fn capability<'a>(turn: &'a Turn, name: &str) -> Option<&'a Capability> {
+    let found = turn.bindings.as_ref().and_then(|bindings| bindings.get(name));
+    found.map_or_else(|| turn.agent.capability(name), |bound| bound.capability(&turn.agent, name))
+}
+
 /// A tool of this turn, and what the agent says about its calls.
 #[must_use]
 pub fn callable(turn: &Turn, name: &str) -> Option<(Arc<dyn Tool>, Capability)> {
