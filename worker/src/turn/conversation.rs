@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn truncating_shortens_what_is_old_and_keeps_what_is_new() {
         let memory =
-            Memory { window_size: 10, max_history_tokens: Some(1000), strategy: Forgetting::Truncate };
+            Memory { window_size: 40, max_history_tokens: Some(2000), strategy: Forgetting::Truncate };
         let mut conversation = Conversation::default();
         conversation.push(1, Message::text(Role::User, "question"), &memory);
         for turn in 1..4 {

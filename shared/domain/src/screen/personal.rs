@@ -92,7 +92,7 @@ pub fn redact(kinds: &[PersonalKind], value: &mut Value) -> bool {
             }
             None => false,
         },
-        Value::Array(items) => items.iter_mut().fold(false, |any, item| redact(kinds, item) || any),
+        Value::Array(items) => redact_all(kinds, items.iter_mut()),
         Value::Object(fields) => {
             let mut any = false;
             if fields.keys().any(|key| !found(kinds, key).is_empty()) {
@@ -100,10 +100,19 @@ pub fn redact(kinds: &[PersonalKind], value: &mut Value) -> bool {
                 let renamed = std::mem::take(fields).into_iter();
                 *fields = renamed.map(|(key, item)| (redacted(kinds, &key).unwrap_or(key), item)).collect();
             }
-            fields.values_mut().fold(any, |any, item| redact(kinds, item) || any)
+            redact_all(kinds, fields.values_mut()) || any
         }
         Value::Null | Value::Bool(_) => false,
     }
+}
+
+/// Redacts every one of them, also after the first in which anything was found.
+fn redact_all<'a>(kinds: &[PersonalKind], values: impl Iterator<Item = &'a mut Value>) -> bool {
+    let mut any = false;
+    for value in values {
+        any |= redact(kinds, value);
+    }
+    any
 }
 
 /// Redacts a text in its place. Returns whether anything was found.

@@ -3,8 +3,11 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Names, descriptions and JSON Schemas of the tools, in the order in which they are offered.
-pub const TOOLS: [(&str, &str, fn() -> Value); 8] = [
+/// A tool: its name, its description, and how its JSON Schema is made.
+pub type StateTool = (&'static str, &'static str, fn() -> Value);
+
+/// The tools, in the order in which they are offered.
+pub const TOOLS: [StateTool; 8] = [
     ("state_get", "Reads a key of the state that you keep between turns.", one_key),
     ("state_get_many", "Reads several keys of your state at once.", many_keys),
     ("state_exists", "Says whether a key of your state is there.", one_key),
