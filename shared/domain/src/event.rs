@@ -171,6 +171,7 @@ impl EventName {
                 | Self::BreakerOpened
                 | Self::UsageClamped
                 | Self::BudgetExceeded
+                | Self::BudgetWarning
                 | Self::OutputRejected
                 | Self::ContentFlagged
                 | Self::HistorySummarized

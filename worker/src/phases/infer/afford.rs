@@ -54,12 +54,14 @@ pub async fn reserve(
     let applies = |budget: &&budget::AppliedBudget| budget.model.as_ref().is_none_or(|only| *only == model);
     let budgets: Vec<String> =
         turn.budgets.iter().filter(applies).map(|budget| budget.name.clone()).collect();
-    let charged = price.is_some() || !budgets.is_empty() || turn.budget.money.limit.is_some();
-    if let Some(before) = before {
+    // What was charged before has to be taken back, whatever this model costs.
+    let charged = price.is_some()
+        || !budgets.is_empty()
+        || turn.budget.money.limit.is_some()
+        || before.as_ref().is_some_and(|before| before.charged);
+    if let Some(before) = before.filter(|_| !charged) {
         // The same again, for another model: nothing has to be written.
-        if !charged && !before.charged {
-            return Ok(Afforded { model, ..before });
-        }
+        return Ok(Afforded { model, ..before });
     }
     let known = budget::allow(prompt_bound, wanted, turn.budget.left());
     // When nothing seems to be left, the ledger knows better: others may have given something back.
