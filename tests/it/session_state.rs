@@ -193,7 +193,7 @@ async fn state_outlives_its_engagement_for_the_same_user() {
     fleet.end().await;
 }
 
-/// RS-30: two turns that read the same state; the one that commits second is run again and loses nothing.
+/// RS-30, RS-46: two turns that read the same state; the one that commits second is run again and loses nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conflict_runs_the_turn_again() {
     let script = |request: &Value| {

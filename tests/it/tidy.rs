@@ -1,6 +1,9 @@
 //! Rules about the house itself, checked like everything else: by tests. Each message says what to do.
 
 #[cfg(test)]
+#[path = "tidy/checklist.rs"]
+mod checklist;
+#[cfg(test)]
 #[path = "tidy/code.rs"]
 mod code;
 #[cfg(test)]
@@ -21,6 +24,9 @@ mod licences;
 #[cfg(test)]
 #[path = "tidy/lines.rs"]
 mod lines;
+#[cfg(test)]
+#[path = "tidy/ossa_rows.rs"]
+mod ossa_rows;
 #[cfg(test)]
 #[path = "tidy/sizes.rs"]
 mod sizes;

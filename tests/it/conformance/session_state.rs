@@ -46,6 +46,7 @@ async fn seen(at: &Opened, scope: &Scope) -> (i64, Vec<(String, Value)>) {
     (version, entries.into_iter().map(|entry| (entry.key, entry.value)).collect())
 }
 
+/// RS-28, RS-51: on either database.
 async fn what_is_committed_is_seen_and_what_is_refused_leaves_nothing(at: &Opened) {
     let held = at.held(Some(100)).await;
     let scope = of(&held);

@@ -26,7 +26,7 @@ fn nine_calls() -> impl Fn(&Value) -> Reply + Send + Sync {
     }
 }
 
-/// OSSA §4 `summarize`: a summary is bought through the budget, stands in the place of what it sums up, and is made now and
+/// RS-52, OSSA §4 `summarize`: a summary is bought through the budget, stands in the place of what it sums up, and is made now and
 /// then, not in every turn.
 #[tokio::test]
 async fn a_summary_is_paid_for_and_replaces_what_it_sums_up() {

@@ -129,7 +129,7 @@ async fn cached_tokens_are_told_and_never_more_than_the_input() {
     fleet.end().await;
 }
 
-/// RS-19: the limit counts for each call of a model; one that does not answer in time is followed by the next.
+/// RS-19, RS-42: the limit counts for each call of a model; one that does not answer in time is followed by the next.
 #[tokio::test]
 async fn a_model_that_does_not_answer_in_time_is_followed_by_the_next() {
     let mut fleet = Fleet::builder()
