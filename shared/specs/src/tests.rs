@@ -226,7 +226,7 @@ fn tools_of_a_manifest_say_how_they_are_reached() {
     let sets: Vec<_> = agent.toolsets.iter().map(|set| (set.server.as_str(), set.like.timeout_ms)).collect();
     assert_eq!(sets, [("github", Some(900)), ("gitlab", None)]);
     // RS-14: what cannot be had here is a warning and no dead agent.
-    let told: Vec<u32> = warnings.iter().map(|warning| warning.line as u32).collect();
+    let told: Vec<u32> = warnings.iter().map(|warning| warning.line).collect();
     assert_eq!(told, [11, 13, 14], "{warnings:?}");
     let known = "kind: \"openagentspec:v1/agent\"\nname: d\ndescription: d\nintent: i\nowner: o\ncapabilities:\n  github.search: {}\n";
     assert!(read(known, Some(&NAMES)).is_ok());

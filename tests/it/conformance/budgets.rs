@@ -287,6 +287,7 @@ async fn a_tool_call_is_paid_for_at_once(at: &Opened) {
     assert_eq!((cost.tools[0].1.as_str(), cost.tools[0].2.cost), ("search", 400));
 }
 
+#[expect(clippy::cognitive_complexity, reason = "one story, told in order")]
 async fn a_raise_lets_parked_and_retryable_jobs_go_on(at: &Opened) {
     at.rule("tenant/acme", |rule| rule.tokens = Some(10)).await;
     let parked = at.held_of(of_tenant("acme")).await;

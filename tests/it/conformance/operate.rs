@@ -10,10 +10,11 @@ use turnstone_domain::{EventName, JobState, NewJob, Overrides, Phase, TurnWrite}
 use turnstone_store::{ActionOutcome, Duty, JobKind};
 
 /// What stays when a store is emptied: agents, keys, buckets of providers, and what keeps the fleet together.
-const KEPT: [&str; 9] = [
+const KEPT: [&str; 10] = [
     "_sqlx_migrations",
     "agent_definitions",
     "agents",
+    "budget_rules",
     "data_keys",
     "leaders",
     "rate_limits",

@@ -80,7 +80,10 @@ async fn a_scope_that_changed_refuses_who_has_read_it(at: &Opened) {
     assert_eq!(at.query("SELECT count(*) FROM checkpoints").await, 0, "nothing of the write is there");
     put(at, &two, commit(&shared(), Expect::Anything, &[("a", Some(json!(3)))])).await.unwrap();
     assert_eq!(seen(at, &shared()).await, (2, vec![("a".to_owned(), json!(3))]));
-    assert!(at.store.ledger.lost(&[two.lease.clone()]).await.unwrap().is_empty(), "the lease is still held");
+    assert!(
+        at.store.ledger.lost(std::slice::from_ref(&two.lease)).await.unwrap().is_empty(),
+        "the lease is still held"
+    );
 }
 
 async fn keys_that_changed_refuse_who_has_read_them(at: &Opened) {

@@ -13,6 +13,7 @@ async fn a_supervisor_goes_on_with_what_its_child_answered() {
     join_all(Backend::ALL.map(supervised)).await;
 }
 
+#[expect(clippy::cognitive_complexity, reason = "one story, told in order")]
 async fn supervised(backend: Backend) {
     let script = |request: &serde_json::Value| match (who(request), answers(request).first()) {
         ("lead", None) => calls(&[("scout", "look around")]),

@@ -193,7 +193,8 @@ async fn the_configuration_is_shown_and_checked() {
     );
     assert_eq!(of("log.format"), json!({"key": "log.format", "value": "pretty", "source": "default"}));
     let checked = run_in(folder.path(), &["config", "check", "-o", "json"]).await;
-    assert_eq!((checked.code, checked.json()), (Some(0), json!({"ok": true, "problems": []})));
+    let said = checked.json();
+    assert_eq!((checked.code, &said["ok"], &said["problems"]), (Some(0), &json!(true), &json!([])), "{said}");
     std::fs::remove_file(folder.path().join("script.yaml")).unwrap();
     let checked = run_in(folder.path(), &["config", "check", "-o", "json"]).await;
     assert!(checked.code == Some(1) && checked.stdout.contains("script.yaml"), "{checked:?}");

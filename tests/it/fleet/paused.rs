@@ -71,7 +71,7 @@ async fn a_worker_that_stops_within_a_transaction_does_not_keep_its_jobs_from_ot
     conn.execute("SELECT * FROM budgets FOR UPDATE").await.unwrap();
     // The sleeper's statement has to wait; when it goes on, there is nobody left to commit it.
     gate.open();
-    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%UPDATE budgets%'";
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     site.fleet.until("the sleeper writes", async || site.fleet.number(waiting).await > 0).await;
     sleeper.signal("STOP");
     conn.close().await.unwrap();

@@ -1,7 +1,7 @@
 //! Bells between processes, through the database.
 
 use super::{BOUND, few, migrated, opened};
-use crate::conformance::jobs::{NOW, plain, request};
+use crate::conformance::jobs::{NOW, agent, plain, request};
 use tokio::sync::broadcast::Receiver;
 use turnstone_store::{JobKind, PostgresOptions, Ring, Store};
 use turnstone_tests::fleet::until;
@@ -37,9 +37,9 @@ async fn a_push_in_one_process_wakes_another_and_does_so_again_after_its_connect
     connected(&pushing, &claiming, "first").await;
 
     let mut ear = claiming.doorbell.listen();
-    let id = pushing.intake.push(vec![plain(0)]).await.unwrap().remove(0).id;
+    let id = pushing.intake.push(vec![agent(None)]).await.unwrap().remove(0).id;
     heard(&mut ear, &Ring::Available).await;
-    let claims = claiming.ledger.claim(request(JobKind::Plain, 1, NOW)).await.unwrap();
+    let claims = claiming.ledger.claim(request(JobKind::Agent, 1, NOW)).await.unwrap();
     assert_eq!(claims[0].job, id, "the bell came before its job could be seen");
 
     let mut ear = claiming.doorbell.listen();
@@ -49,7 +49,7 @@ async fn a_push_in_one_process_wakes_another_and_does_so_again_after_its_connect
     heard(&mut ear, &Ring::Available).await;
     connected(&pushing, &claiming, "again").await;
     let mut ear = claiming.doorbell.listen();
-    pushing.intake.push(vec![plain(0)]).await.unwrap();
+    pushing.intake.push(vec![agent(None)]).await.unwrap();
     heard(&mut ear, &Ring::Available).await;
 }
 

@@ -130,7 +130,7 @@ async fn a_hostile_answer_is_a_failure_for_the_model_and_costs_no_memory() {
         ("/metadata", "not followed"),
     ] {
         let error = call(&get(path), json!({})).await.unwrap_err();
-        assert!(matches!(&error, ToolError::Failed(text) if text.contains(word)), "{path}: {error:?}");
+        assert!(matches!(&error, ToolError::Final(text) if text.contains(word)), "{path}: {error:?}");
     }
     server.abort();
 }

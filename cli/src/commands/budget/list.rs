@@ -9,9 +9,9 @@ const COLUMNS: &[Column] = &[
     column("BUDGET", |budget| plain(&budget["name"])),
     column("TOKENS", |budget| used(budget, "tokens")),
     column("COST", |budget| used(budget, "cost")),
-    column("PER", |budget| period(budget)),
+    column("PER", period),
     column("WHEN EXCEEDED", |budget| plain(&budget["on_exceed"])),
-    column("WAITING", |budget| waiting(budget)),
+    column("WAITING", waiting),
 ];
 
 /// The newest row that says most: of today if there is one, else altogether.

@@ -61,7 +61,9 @@ pub fn of(event: &SeenEvent) -> Words {
 
 /// Whether an event stands within a turn of an agent.
 fn is_of_a_turn(name: &str) -> bool {
-    !["agent.", "cron.", "queue.", "workflow."].iter().any(|prefix| name.starts_with(prefix))
+    !["agent.", "budget.changed", "cron.", "queue.", "workflow."]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
 }
 
 /// What happens around a job: to its agent by an operator, to the cron entry, the workflow and the queue it belongs to.
@@ -254,6 +256,15 @@ fn of_step(name: EventName, data: &Fields<'_>) -> Words {
             let what = format!("{}: {}; {next}", data.text("code"), data.text("message"));
             Words::new(&tool, what, T::Warning, &format!("{tool} is called again"))
         }
+        other => of_others(other, data),
+    }
+}
+
+/// What became of errors, and of agents that work for this one.
+fn of_others(name: EventName, data: &Fields<'_>) -> Words {
+    use EventName as E;
+    use Tone as T;
+    match name {
         E::BreakerOpened => {
             let who = if data.has("tool") { data.text("tool") } else { data.text("model") };
             let what = format!("failed too often: left alone until {}", data.text("until"));
@@ -283,6 +294,16 @@ fn of_step(name: EventName, data: &Fields<'_>) -> Words {
                 format!("{status} in {}, {} tokens", data.duration("duration_ms"), data.text("tokens_used"));
             Words::new(&data.text("agent_id"), what, tone, "waits for a worker")
         }
+        other => of_decisions(other, data),
+    }
+}
+
+/// What reviewers, budgets and checks of the answer said.
+fn of_decisions(name: EventName, data: &Fields<'_>) -> Words {
+    use EventName as E;
+    use Tone as T;
+    let tool = data.text("name");
+    match name {
         E::ReviewOpened => {
             let what =
                 format!("asks {} about {tool}: review {}", data.text("reviewer"), data.text("review_id"));
@@ -318,9 +339,9 @@ fn of_step(name: EventName, data: &Fields<'_>) -> Words {
             Words::new("budget", what, T::Bad, "infer")
         }
         E::BudgetWarning => {
-            let whose = match data.text("budget") {
-                name if name.is_empty() => "the engagement's budget".to_owned(),
-                name => format!("budget {name}"),
+            let whose = match data.has("budget") {
+                false => "the engagement's budget".to_owned(),
+                true => format!("budget {}", data.text("budget")),
             };
             let what = format!("{}% of the {} of {whose} are spent", data.text("percent"), unit(data));
             Words::new("budget", what, T::Warning, "infer")

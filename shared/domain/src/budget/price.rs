@@ -81,7 +81,8 @@ mod tests {
         assert_eq!(price.of(usage(1, 0, 1)), 1, "0.75 of a millionth, not twice one");
         assert_eq!(price.of(usage(100, 80, 10)), 15, "3 + 6 + 6");
         assert_eq!(price.of(Usage::default()), 0);
-        assert_eq!(price.of(usage(i64::MAX, 0, i64::MAX)), i64::MAX, "never less than it is");
+        let dear = Price { output: 2_000_000, ..mini() };
+        assert_eq!(dear.of(usage(0, 0, i64::MAX)), i64::MAX, "it does not begin anew at nothing");
     }
 
     #[test]

@@ -174,6 +174,13 @@ impl Unit {
         learnt
     }
 
+    /// What this process knows of the lease of a job is not to be relied on any more.
+    pub(super) fn distrust(&mut self, seq: i64) {
+        if let Some(token) = self.jobs.get(&seq).and_then(|job| job.lease_token.clone()) {
+            self.told.push((token, None));
+        }
+    }
+
     /// The seq of a job that was taken in.
     pub(super) fn seq_of(&self, id: &JobId) -> Option<i64> {
         self.by_id.get(id.as_str()).copied()

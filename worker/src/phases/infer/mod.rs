@@ -201,7 +201,7 @@ fn record(
         "tokens_reasoning": body.tokens_reasoning,
         "finish_reason": body.finish_reason,
         "budget_left": turn.budget.limit.map(|limit| limit - turn.budget.settled - used),
-        "cost": (cost > 0).then(|| Amount(cost)),
+        "cost": (cost > 0).then_some(Amount(cost)),
         "tool_calls": tool_calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(),
     });
     turn.position.model_used = Some(body.model.clone());

@@ -12,7 +12,6 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::time::Duration;
 use turnstone_domain::{CallId, Clock, Timestamp};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/it/tools/mcp_server.py");
@@ -174,11 +173,11 @@ fn lives(pid: &Value) -> bool {
 }
 
 async fn gone(pid: &Value) {
-    for _ in 0..1_000 {
+    for _ in 0..2_000_000 {
         if !lives(pid) {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::task::yield_now().await;
     }
     panic!("process {pid} is still there");
 }

@@ -43,9 +43,12 @@ pub(in super::super) struct Budgets {
     shared: BTreeMap<i64, Shared>,
     reserved: Vec<(i64, i64, i64, i64)>,
     settled: BTreeSet<i64>,
-    waits: Vec<(i64, i64, Option<String>, i64, i64, Option<Timestamp>)>,
+    waits: Vec<Waiting>,
     costs: Vec<(String, i64)>,
 }
+
+/// Job, its own budget, the name of a shared one, its day, the attempt, and when to look again.
+type Waiting = (i64, i64, Option<String>, i64, i64, Option<Timestamp>);
 
 /// A row of a shared budget; `None` for one that is not there yet.
 type Found = (String, i64, Option<(Shared, Budget)>);

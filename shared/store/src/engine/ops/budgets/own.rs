@@ -45,6 +45,7 @@ pub(super) async fn set<S: Session>(
         let data = json!({"subject": engagement, "before": limits(before.limit, before.money.limit),
                           "after": limits(tokens, money)});
         unit.note(job_seq, EventName::BudgetChanged, data, now)?;
+        unit.distrust(job_seq);
         unit.flush(session).await?;
     }
     resume::open(session, unit, resume::Of::Engagement(seq), now).await?;
