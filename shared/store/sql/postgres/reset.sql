@@ -36,7 +36,5 @@ WITH
     of_state_scopes AS (DELETE FROM state_scopes),
     of_state_keys AS (DELETE FROM state_keys),
     of_breakers AS (DELETE FROM breakers),
-    of_delegations AS (DELETE FROM delegations),
-    of_reservations AS (DELETE FROM reservations),
-    of_budget_waits AS (DELETE FROM budget_waits)
+    of_delegations AS (DELETE FROM delegations)
 SELECT 1 AS done

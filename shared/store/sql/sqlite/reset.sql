@@ -35,5 +35,3 @@ DELETE FROM state_keys;
 DELETE FROM branches;
 DELETE FROM breakers;
 DELETE FROM delegations;
-DELETE FROM reservations;
-DELETE FROM budget_waits;

@@ -21,6 +21,7 @@ const CLEAR: &[(&str, &str)] = &[
     ("budget_waits", "*"),
     ("budgets", "*"),
     ("breakers", "*"),
+    ("checkpoints", "model"),
     ("cron_runs", "id tenant name outcome job_id"),
     ("crons", "tenant name expression timezone overlap_policy missed_policy description last_job_id"),
     ("data_keys", "*"),

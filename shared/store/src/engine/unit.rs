@@ -82,6 +82,8 @@ pub(super) struct Unit {
     pub(super) families: Vec<Family>,
     /// What units that were absorbed knew.
     told: Vec<Learnt>,
+    /// Leases of which nothing is to be known.
+    distrusted: Vec<String>,
     /// Queues whose jobs are active no longer: another may start in their place.
     pub(super) left: BTreeSet<String>,
 }
@@ -171,13 +173,14 @@ impl Unit {
                 learnt.push((token.clone(), Some(Known { job, engagement })));
             }
         }
+        learnt.extend(take(&mut self.distrusted).into_iter().map(|token| (token, None)));
         learnt
     }
 
     /// What this process knows of the lease of a job is not to be relied on any more.
     pub(super) fn distrust(&mut self, seq: i64) {
         if let Some(token) = self.jobs.get(&seq).and_then(|job| job.lease_token.clone()) {
-            self.told.push((token, None));
+            self.distrusted.push(token);
         }
     }
 
