@@ -19,7 +19,22 @@ fn newest(budget: &Value) -> &Value {
     &budget["rows"][0]
 }
 
+/// Whether a budget that nothing was spent of yet is one per day.
+fn is_daily(budget: &Value) -> bool {
+    ["tokens_per_day", "cost_per_day"].iter().any(|limit| !budget["limits"][limit].is_null())
+}
+
+/// The limit of a side of a budget that nothing was spent of yet.
+fn unspent(budget: &Value, side: &str) -> String {
+    let limits = &budget["limits"];
+    let limit = if is_daily(budget) { &limits[format!("{side}_per_day")] } else { &limits[side] };
+    if limit.is_null() { String::new() } else { format!("0 of {}", plain(limit)) }
+}
+
 fn used(budget: &Value, side: &str) -> String {
+    if newest(budget).is_null() {
+        return unspent(budget, side);
+    }
     let purse = &newest(budget)[side];
     match (plain(&purse["used"]), plain(&purse["limit"])) {
         (used, limit) if used.is_empty() && limit.is_empty() => String::new(),
@@ -30,7 +45,11 @@ fn used(budget: &Value, side: &str) -> String {
 
 fn period(budget: &Value) -> String {
     let day = plain(&newest(budget)["day"]);
-    if newest(budget).is_null() || !day.is_empty() { day } else { "altogether".to_owned() }
+    match newest(budget).is_null() && is_daily(budget) {
+        true => "day".to_owned(),
+        false if day.is_empty() => "altogether".to_owned(),
+        false => day,
+    }
 }
 
 fn waiting(budget: &Value) -> String {
@@ -51,4 +70,21 @@ pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
     };
     session.output.list(&budgets, "name", COLUMNS)?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_budget_that_nothing_was_spent_of_shows_its_limit() {
+        let fresh = json!({"rows": [], "limits": {"tokens_per_day": 100, "tokens": null, "cost": null, "cost_per_day": null}});
+        assert_eq!(
+            (used(&fresh, "tokens"), used(&fresh, "cost"), period(&fresh)),
+            ("0 of 100".into(), String::new(), "day".into())
+        );
+        let whole = json!({"rows": [], "limits": {"tokens": null, "cost": "5.00", "tokens_per_day": null, "cost_per_day": null}});
+        assert_eq!((used(&whole, "cost"), period(&whole)), ("0 of 5.00".into(), "altogether".into()));
+    }
 }
