@@ -70,6 +70,7 @@ impl<'a> Reference<'a> {
 mod tests {
     use super::*;
 
+    /// OAS-03, OAS-04, OAS-05, OAS-06, OAS-07: names up to 253 characters, of which letters the specification says.
     #[test]
     fn names_follow_the_specification() {
         for good in ["a", "9a", "a-b", "a.b-c.d", &"a".repeat(253)] {
@@ -94,6 +95,7 @@ mod tests {
         }
     }
 
+    /// OAS-08, OAS-09, OAS-10, OAS-11: bare, local and remote; a dot does not make a host.
     #[test]
     fn references_have_three_forms() {
         assert_eq!(Reference::parse("hr-agent"), Reference::Bare("hr-agent"));

@@ -65,6 +65,7 @@ guardrails: null
     assert_eq!(book.output_restriction.assertion.as_deref(), Some("true"));
 }
 
+/// OAS-15, OAS-16, OAS-17, OAS-18, OAS-19, OAS-20, OAS-21: what is missing or wrong is refused, with its line and column.
 #[test]
 fn each_rule_of_openagentspec() {
     let long = format!("name: {}", "a".repeat(254));
@@ -125,6 +126,7 @@ fn each_rule_of_openagentspec() {
     }
 }
 
+/// OAS-18, OAS-19: the grammatical person is a matter of style, and a warning.
 #[test]
 fn what_is_legal_and_odd_is_a_warning() {
     assert_eq!(warnings(&HEAD.replace("Finds things", "You find things")), ["OAS-18@3:14"]);
