@@ -1,8 +1,11 @@
 //! What the api needs, and the router made of it.
 
+use crate::caller::Peer;
 use crate::metrics::Metrics;
 use crate::ojs::schemas::SchemaBook;
-use crate::{agents, auth, budgets, docs, engagements, fleet, ojs, probes, reply, reviews, stamp};
+use crate::{
+    agents, auth, budgets, credentials, docs, engagements, fleet, ojs, probes, reply, reviews, stamp,
+};
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
@@ -36,6 +39,10 @@ pub struct ApiOptions {
     pub enable_reset: bool,
     /// Whether webhooks may name addresses that are not of the public internet.
     pub private_webhooks: bool,
+    /// Other servers that may use the agents of this one, and are believed what they say of depth, budget and user.
+    pub peers: Vec<Peer>,
+    /// The hosts that agents may name as `oagent://host/path/name`: `host` or `host:port`. None unless it is said.
+    pub remote_hosts: Vec<String>,
     /// The MCP servers of the workers: agents may name their tools as `<server>.<tool>`.
     pub mcp_servers: Vec<String>,
 }
@@ -49,6 +56,8 @@ impl Default for ApiOptions {
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             enable_reset: false,
             private_webhooks: false,
+            peers: Vec::new(),
+            remote_hosts: Vec::new(),
             mcp_servers: Vec::new(),
         }
     }
@@ -105,6 +114,7 @@ impl Api {
             .merge(agents::routes())
             .merge(engagements::routes())
             .merge(budgets::routes())
+            .merge(credentials::routes())
             .merge(reviews::routes())
             .merge(fleet::routes())
             .merge(probes::routes())

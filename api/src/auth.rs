@@ -1,6 +1,7 @@
 //! Who may come in.
 
 use crate::api::{App, Shared};
+use crate::caller::Caller;
 use crate::reply::{Answer, Failure};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
@@ -15,9 +16,17 @@ use turnstone_ojs::OjsError;
 const OPEN_PATHS: [&str; 6] = ["/livez", "/readyz", "/ready", "/health", "/ojs/v1/health", "/ojs/manifest"];
 
 /// Lets a request pass that carries a key or needs none.
-pub(crate) async fn guard(State(app): State<Shared>, request: Request, next: Next) -> Answer {
+pub(crate) async fn guard(State(app): State<Shared>, mut request: Request, next: Next) -> Answer {
     if !OPEN_PATHS.contains(&request.uri().path()) {
-        if app.api.options.api_keys.is_empty() {
+        let peer = presented(request.headers()).and_then(|key| peer(&app, &key));
+        if let Some(caller) = peer {
+            if !caller.may(request.method(), request.uri().path()) {
+                let hint = "A peer may read agents, engage them, and read engagements.";
+                let message = "This key is another server's, and such may not do this.";
+                return Err(Failure(OjsError::new(403, "forbidden", message, hint)));
+            }
+            request.extensions_mut().insert(caller);
+        } else if app.api.options.api_keys.is_empty() {
             refuse_other_sites(request.headers())?;
         } else if !carries_key(&app, request.headers()) {
             let mut refusal = Failure(OjsError::unauthorized()).into_response();
@@ -28,13 +37,25 @@ pub(crate) async fn guard(State(app): State<Shared>, request: Request, next: Nex
     Ok(next.run(request).await)
 }
 
+/// The digest of the key that a request carries.
+fn presented(headers: &HeaderMap) -> Option<String> {
+    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok())?;
+    let (scheme, key) = header.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| digest::of_text(key.trim()))
+}
+
+/// The peer whose key this is; all are compared, as below.
+fn peer(app: &App, presented: &str) -> Option<Caller> {
+    app.api.options.peers.iter().fold(None, |found, peer| {
+        match equal(presented, &digest::of_text(peer.key.expose())) {
+            true => Some(Caller::Peer(peer.name.clone())),
+            false => found,
+        }
+    })
+}
+
 fn carries_key(app: &App, headers: &HeaderMap) -> bool {
-    let Some(header) = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()) else { return false };
-    let Some((scheme, key)) = header.split_once(' ') else { return false };
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return false;
-    }
-    let presented = digest::of_text(key.trim());
+    let Some(presented) = presented(headers) else { return false };
     // Every key is compared, and digests are compared in full, so the time says nothing about any key.
     app.api
         .options

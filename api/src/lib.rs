@@ -10,6 +10,8 @@ mod api;
 mod audit;
 mod auth;
 mod budgets;
+mod caller;
+mod credentials;
 mod docs;
 mod engagements;
 mod exposure;
@@ -24,10 +26,13 @@ mod serve;
 mod show;
 mod stamp;
 mod stream;
+mod tls;
 
 #[cfg(test)]
 mod tests;
 
 pub use api::{Api, ApiOptions, DEFAULT_MAX_BODY_BYTES};
+pub use caller::Peer;
 pub use exposure::{ExposureError, check_exposure};
 pub use serve::serve;
+pub use tls::Tls;

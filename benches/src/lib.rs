@@ -69,6 +69,7 @@ fn job(kind: JobKind) -> NewJob {
         id: SystemIds.next().into(),
         agent: AgentDefinition { name: "bench.agent".to_owned(), ..AgentDefinition::default() },
         user: User::default(),
+        depth: 0,
     };
     NewJob {
         id: JobId(SystemIds.next()),

@@ -2,8 +2,8 @@
 
 use crate::commands::serve::api::ApiArgs;
 use crate::commands::{
-    agent, bench, budget, completions, config, cron, dead_letter, dev, engagement, job, mcp, queue, review,
-    webhook, worker, workflow,
+    agent, bench, budget, completions, config, credential, cron, dead_letter, dev, engagement, job, mcp,
+    queue, review, webhook, worker, workflow,
 };
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand};
@@ -132,6 +132,9 @@ Examples:
     /// Show, set and raise what may be spent
     #[command(subcommand)]
     Budget(budget::BudgetCommand),
+    /// Keep what tools are called with for users and for static identities
+    #[command(subcommand)]
+    Credential(credential::CredentialCommand),
     /// Show and check the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),

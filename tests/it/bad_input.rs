@@ -44,7 +44,9 @@ fn agent_with(more: &str) -> String {
 
 fn restricted(expression: &str) -> String {
     let assertion = Value::from(expression);
-    agent_with(&format!("capabilities:\n  search:\n    input_restriction:\n      assertion: {assertion}\n"))
+    agent_with(&format!(
+        "capabilities:\n  search:\n    user_identity: false\n    input_restriction:\n      assertion: {assertion}\n"
+    ))
 }
 
 fn manifest(more: &str) -> String {

@@ -47,8 +47,12 @@ async fn play(input: &str, tools: &[&str], refuse: Option<&str>) -> (String, Vec
             let outcome = if refuse == Some(call.name.as_str()) {
                 ToolOutcome::refused("AGENT_REVIEW_REJECTED", "a reviewer said no")
             } else {
-                let invocation =
-                    Invocation { call_id: &call_id, input: &call.arguments, timeout: tool.timeout() };
+                let invocation = Invocation {
+                    call_id: &call_id,
+                    input: &call.arguments,
+                    timeout: tool.timeout(),
+                    identity: &turnstone_worker::tool::Identity::default(),
+                };
                 ToolOutcome::Success { output: tool.call(invocation).await.unwrap() }
             };
             outcomes.push(Message::tool(call_id.clone(), outcome.for_model()));

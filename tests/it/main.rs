@@ -22,6 +22,7 @@ mod limits;
 mod main_job;
 mod model;
 mod ojs;
+mod openagentspec;
 mod postgres;
 mod program;
 mod random;

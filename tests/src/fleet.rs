@@ -161,7 +161,7 @@ impl FleetBuilder {
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let serving = tokio::spawn(turnstone_api::serve(listener, api.router(), shutdown.clone()));
+        let serving = tokio::spawn(turnstone_api::serve(listener, None, api.router(), shutdown.clone()));
         let mut fleet = Fleet {
             place,
             url,
@@ -240,7 +240,10 @@ impl Fleet {
         let id = format!("worker-{}", self.workers.len());
         let store = (Arc::clone(&self.store.ledger), self.store.doorbell.clone());
         let deps = worker::deps(&id, store, Arc::clone(&self.time), &self.models.url, &self.tools.url, slots);
-        let deps = change(deps.with_breakers(Arc::clone(&self.store.breakers)));
+        let deps = change(
+            deps.with_breakers(Arc::clone(&self.store.breakers))
+                .with_credentials(Arc::clone(&self.store.credentials)),
+        );
         let stop = CancellationToken::new();
         let token = stop.clone();
         let running = tokio::spawn(async move { Worker::new(deps).run(token).await.expect("the worker") });

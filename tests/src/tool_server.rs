@@ -22,6 +22,8 @@ pub struct Called {
     pub key: String,
     /// The arguments.
     pub input: Value,
+    /// All headers, by their names in lower case.
+    pub headers: HashMap<String, String>,
 }
 
 struct Shared {
@@ -104,7 +106,9 @@ async fn call(
     let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok()).unwrap_or_default().to_owned();
     {
         let mut log = shared.log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.push(Called { tool: tool.clone(), key, input: input.clone() });
+        let text = |value: &axum::http::HeaderValue| value.to_str().unwrap_or_default().to_owned();
+        let headers = headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
+        log.push(Called { tool: tool.clone(), key, input: input.clone(), headers });
         shared.count.send_replace(log.len());
     }
     let under_way = shared.under_way.fetch_add(1, Ordering::SeqCst) + 1;

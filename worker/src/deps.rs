@@ -11,6 +11,7 @@ use turnstone_domain::policy::Expression;
 use turnstone_domain::schema::Schema;
 use turnstone_domain::{AgentDefinition, Clock, Ids};
 use turnstone_store::breakers::Breakers;
+use turnstone_store::credentials::Credentials;
 use turnstone_store::{Doorbell, Ledger};
 
 /// Compiled things beyond this number are thrown away together and compiled again.
@@ -32,6 +33,8 @@ pub struct Deps {
     pub limits: ModelLimits,
     /// What is left alone because it keeps failing.
     pub breakers: BreakerWatch,
+    /// What tools are called with for users and static identities; without it, nothing.
+    pub credentials: Option<Arc<dyn Credentials>>,
     /// What models and tools cost.
     pub prices: Prices,
     /// Tools.
@@ -60,7 +63,20 @@ impl Deps {
         let (ledger, doorbell) = store;
         let (limits, prices) = (ModelLimits::default(), Prices::default());
         let (breakers, compiled) = (BreakerWatch::default(), Compiled::default());
-        Self { ledger, doorbell, clock, ids, providers, limits, breakers, prices, toolbox, options, compiled }
+        Self {
+            ledger,
+            doorbell,
+            clock,
+            ids,
+            providers,
+            limits,
+            breakers,
+            credentials: None,
+            prices,
+            toolbox,
+            options,
+            compiled,
+        }
     }
 
     /// The same with these rate limits.
@@ -73,6 +89,12 @@ impl Deps {
     #[must_use]
     pub fn with_breakers(self, keeper: Arc<dyn Breakers>) -> Self {
         Self { breakers: BreakerWatch::new(keeper), ..self }
+    }
+
+    /// The same with the credentials of this keeper.
+    #[must_use]
+    pub fn with_credentials(self, keeper: Arc<dyn Credentials>) -> Self {
+        Self { credentials: Some(keeper), ..self }
     }
 
     /// The same with these prices.

@@ -1,8 +1,11 @@
-//! Registered agents: list, register, read.
+//! Registered agents: list, register, read, and engage.
 
 mod document;
+pub(crate) mod engage;
+pub(crate) mod input;
 mod list;
 mod register;
+mod replace;
 
 use crate::api::Shared;
 use serde_json::{Value, json};
@@ -12,9 +15,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
-        .routes(routes!(list::list, register::register))
-        .routes(routes!(document::document))
+    OpenApiRouter::default().routes(routes!(list::list, register::register)).routes(routes!(
+        document::document,
+        engage::engage,
+        replace::replace
+    ))
 }
 
 /// An agent as lists show it.

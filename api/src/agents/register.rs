@@ -5,7 +5,8 @@
 use crate::api::{App, Shared};
 use crate::docs;
 use crate::reply::{self, Answer, Failure};
-use crate::request::Raw;
+use crate::request::{Params, Raw};
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, LOCATION};
@@ -19,6 +20,7 @@ use turnstone_store::NewAgent;
 /// Registers or replaces an agent. Engagements that run keep the definition they began with.
 #[utoipa::path(
     post, path = "/agents", tag = "agents",
+    params(("allow_unresolved" = Option<bool>, Query, description = "Take references to what is not there yet; calls of it fail until it is.")),
     request_body(description = "A YAML or JSON document: an OpenAgentSpec agent or an OSSA manifest.", content(
         (String = "application/yaml"),
         (Value = "application/json"),
@@ -29,7 +31,13 @@ use turnstone_store::NewAgent;
         (status = 422, description = "The document is not a usable agent; every problem is listed.", body = docs::ErrorReply, content_type = "application/json"),
     ),
 )]
-pub(crate) async fn register(State(app): State<Shared>, Raw(bytes): Raw) -> Answer {
+pub(crate) async fn register(State(app): State<Shared>, params: Params, Raw(bytes): Raw) -> Answer {
+    store(&app, bytes, &params, None).await
+}
+
+/// Registers what a document says; `name` is the one that it has to say.
+pub(super) async fn store(app: &App, bytes: Bytes, params: &Params, name: Option<&str>) -> Answer {
+    let open = unresolved(params)?;
     let source = String::from_utf8(bytes.into()).map_err(|_| OjsError {
         hint: "Send YAML or JSON in UTF-8.",
         ..OjsError::invalid_payload("The document is not UTF-8.")
@@ -37,7 +45,12 @@ pub(crate) async fn register(State(app): State<Shared>, Raw(bytes): Raw) -> Answ
     let registered: Vec<AgentDefinition> =
         app.api.store.views.agents().await?.into_iter().map(|record| record.definition).collect();
     let known: Vec<String> = registered.iter().map(|agent| agent.name.clone()).collect();
-    let (definition, warnings, source) = read(&app, source, known.clone()).await?;
+    let (definition, warnings, source) = read(app, source, known.clone(), open).await?;
+    if let Some(name) = name.filter(|name| *name != definition.name) {
+        let message =
+            format!("The document is the agent `{}`, and the address says `{name}`.", definition.name);
+        return Err(OjsError::validation("name", message).into());
+    }
     let is_new = !known.contains(&definition.name);
     let mut body = super::summary(&definition);
     let location = HeaderValue::from_str(&format!("/agents/{}", definition.name));
@@ -58,14 +71,17 @@ async fn read(
     app: &App,
     source: String,
     agents: Vec<String>,
+    open: bool,
 ) -> Result<(AgentDefinition, Vec<Problem>, String), Failure> {
     let tools: Vec<String> = app.api.tools.iter().map(|tool| tool.name.clone()).collect();
     let servers = app.api.options.mcp_servers.clone();
+    let remote = app.api.options.remote_hosts.clone();
     let reading = tokio::task::spawn_blocking(move || {
         let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
         let agents: Vec<&str> = agents.iter().map(String::as_str).collect();
         let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
-        let names = Names { tools: &tools, servers: &servers, agents: &agents };
+        let remote: Vec<&str> = remote.iter().map(String::as_str).collect();
+        let names = Names { tools: &tools, servers: &servers, agents: &agents, remote: &remote, open };
         (turnstone_specs::read(&source, Some(&names)), source)
     });
     match reading.await {
@@ -75,6 +91,16 @@ async fn read(
             Err(OjsError::internal("The document could not be read to its end; nothing was stored.").into())
         }
     }
+}
+
+/// Whether references may lead to what is not there yet (OAS-A17).
+fn unresolved(params: &Params) -> Result<bool, Failure> {
+    let read = |text: &str| match text {
+        "1" | "true" => Some(true),
+        "0" | "false" => Some(false),
+        _ => None,
+    };
+    Ok(params.word("allow_unresolved", read, "1, true, 0 and false")?.unwrap_or(false))
 }
 
 fn refusal(problems: &[Problem]) -> OjsError {

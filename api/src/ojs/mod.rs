@@ -4,7 +4,7 @@ mod attest;
 mod control;
 mod cron;
 mod feed;
-mod jobs;
+pub(crate) mod jobs;
 mod operate;
 mod queues;
 pub(crate) mod schemas;

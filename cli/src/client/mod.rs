@@ -167,7 +167,15 @@ impl Client {
     /// # Errors
     /// What the server, or the way to it, says.
     pub async fn delete(&self, path: &[&str]) -> Result<Value, Failure> {
-        self.answer(self.request(Method::DELETE, path, &[])).await
+        self.delete_some(path, &[]).await
+    }
+
+    /// Removes the part of something that the query names.
+    ///
+    /// # Errors
+    /// What the server, or the way to it, says.
+    pub async fn delete_some(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value, Failure> {
+        self.answer(self.request(Method::DELETE, path, query)).await
     }
 
     fn request(&self, method: Method, path: &[&str], query: &[(&str, String)]) -> RequestBuilder {

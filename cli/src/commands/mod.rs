@@ -7,6 +7,7 @@ mod bulk;
 mod chosen;
 pub mod completions;
 pub mod config;
+pub mod credential;
 pub mod cron;
 pub mod dead_letter;
 pub mod dev;
@@ -110,6 +111,7 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             }
             Command::Doctor => until_interrupted(doctor::run(&session)).await,
             Command::Budget(command) => until_interrupted(budget::run(command, &session)).await,
+            Command::Credential(command) => until_interrupted(credential::run(command, &session)).await,
             Command::Queue(command) => until_interrupted(queue::run(command, &session)).await,
             Command::DeadLetter(command) => until_interrupted(dead_letter::run(command, &session)).await,
             Command::Cron(command) => until_interrupted(cron::run(command, &session)).await,

@@ -167,6 +167,14 @@ impl Loaded {
         if matches!(self.origin(&["agents", "dir"]), Origin::File(_)) {
             self.config.agents.dir = self.config.agents.dir.as_ref().map(|dir| base.join(dir));
         }
+        if matches!(self.origin(&["server", "tls", "cert"]), Origin::File(_))
+            && let Some(tls) = &mut self.config.server.tls
+        {
+            (tls.cert, tls.key) = (base.join(&tls.cert), base.join(&tls.key));
+        }
+        if matches!(self.origin(&["remote", "ca"]), Origin::File(_)) {
+            self.config.remote.ca = self.config.remote.ca.as_ref().map(|ca| base.join(ca));
+        }
         self.config.base = base;
     }
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use turnstone_telemetry::{LogFormat, SecretRef};
 use turnstone_worker::model::{LimitConfig, PriceConfig, ProviderConfig};
-use turnstone_worker::tool::{McpConfig, ToolConfig, ToolPolicy};
+use turnstone_worker::tool::{McpConfig, RemoteConfig, ToolConfig, ToolPolicy};
 
 /// The effective configuration.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -52,6 +52,8 @@ pub struct Config {
     pub tools: BTreeMap<String, ToolConfig>,
     /// `[tool_policy]`: what manifests may reach and use beyond the registry.
     pub tool_policy: ToolPolicy,
+    /// `[remote]`: which other servers' agents may be asked, and which other servers may ask ours.
+    pub remote: RemoteConfig,
     /// `[mcp.<name>]`: the MCP servers whose tools agents may name as `<name>.<tool>`.
     pub mcp: BTreeMap<String, McpConfig>,
     /// The directory of the configuration file, which paths in it are relative to; empty is the current directory.
@@ -85,6 +87,18 @@ pub struct ServerConfig {
     pub bind: SocketAddr,
     /// The keys that clients must present one of; empty lets everybody in.
     pub api_keys: Vec<SecretRef>,
+    /// What it proves itself with over TLS; without it, it speaks plain HTTP.
+    pub tls: Option<TlsFiles>,
+}
+
+/// `[server.tls]`: certificate and key in PEM; in the file relative to the file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsFiles {
+    /// The certificate, with those of its authorities below it.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
 }
 
 impl Default for ServerConfig {
@@ -93,6 +107,7 @@ impl Default for ServerConfig {
             data: PathBuf::from("./.turnstone"),
             bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             api_keys: Vec::new(),
+            tls: None,
         }
     }
 }

@@ -5,6 +5,9 @@ use crate::{AgentDefinition, EngagementId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+/// The user of an engagement whose caller said nothing.
+const ANONYMOUS: &str = "anonymous";
+
 /// The user of an engagement.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct User {
@@ -14,9 +17,17 @@ pub struct User {
     pub email: Option<String>,
 }
 
+impl User {
+    /// Whether the caller said who it is.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.id != ANONYMOUS
+    }
+}
+
 impl Default for User {
     fn default() -> Self {
-        Self { id: "anonymous".to_owned(), email: None }
+        Self { id: ANONYMOUS.to_owned(), email: None }
     }
 }
 
@@ -29,6 +40,9 @@ pub struct NewEngagement {
     pub agent: AgentDefinition,
     /// Whose it is.
     pub user: User,
+    /// How many agents stand above it on other servers; what stands above it on this one is the store's to count.
+    #[serde(default)]
+    pub depth: i64,
 }
 
 /// An engagement as stored.

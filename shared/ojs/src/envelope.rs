@@ -251,7 +251,7 @@ fn engagement(
         let why = "is `required`, but the job has no tool to call";
         return Err(OjsError::agent_parameter("ext_agent_tool_choice", why));
     }
-    Ok(NewEngagement { id: EngagementId(ids.next()), agent, user: request.user })
+    Ok(NewEngagement { id: EngagementId(ids.next()), agent, user: request.user, depth: 0 })
 }
 
 #[cfg(test)]

@@ -39,6 +39,10 @@ pub struct Names<'a> {
     pub servers: &'a [&'a str],
     /// Names of the agents that are hosted.
     pub agents: &'a [&'a str],
+    /// The hosts whose agents may be named as `oagent://host/path/name`: `host` or `host:port`.
+    pub remote: &'a [&'a str],
+    /// Whether references may lead to what is not there yet: a warning then, and calls of it fail (OAS-A17).
+    pub open: bool,
 }
 
 impl Names<'_> {

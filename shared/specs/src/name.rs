@@ -44,26 +44,47 @@ pub(crate) enum Reference<'a> {
     Bare(&'a str),
     /// `oagent://name`: an agent of this server (OAS-10).
     Local(&'a str),
-    /// `oagent://host/path/name`: an agent elsewhere (OAS-11); the name is the last part.
-    Remote(&'a str),
+    /// `oagent://host/path/name`: an agent elsewhere (OAS-11).
+    Remote {
+        /// `host` or `host:port`.
+        host: &'a str,
+        /// Everything behind `oagent://`.
+        rest: &'a str,
+        /// The last part.
+        name: &'a str,
+    },
 }
 
 impl<'a> Reference<'a> {
     pub(crate) fn parse(text: &'a str) -> Self {
         match text.strip_prefix("oagent://") {
             None => Self::Bare(text),
-            Some(rest) => match rest.rsplit_once('/') {
-                Some((_, name)) => Self::Remote(name),
-                None => Self::Local(rest),
+            Some(rest) => match (rest.split_once('/'), rest.rsplit_once('/')) {
+                (Some((host, _)), Some((_, name))) => Self::Remote { host, rest, name },
+                _ => Self::Local(rest),
             },
         }
     }
 
     pub(crate) fn name(self) -> &'a str {
         match self {
-            Self::Bare(name) | Self::Local(name) | Self::Remote(name) => name,
+            Self::Bare(name) | Self::Local(name) | Self::Remote { name, .. } => name,
         }
     }
+}
+
+/// Whether the part behind `oagent://` is `host[:port]/path/name` and nothing else: no user, query or fragment, and no
+/// segment that would lead elsewhere.
+pub(crate) fn is_address(rest: &str) -> bool {
+    let mut segments = rest.split('/');
+    let host = segments.next().unwrap_or_default();
+    let (name, port) = host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port)));
+    let digits = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+    !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.'))
+        && port.is_none_or(digits)
+        && segments.all(|part| !matches!(part, "" | "." | "..") && part.chars().all(plain))
 }
 
 #[cfg(test)]
@@ -100,6 +121,29 @@ mod tests {
     fn references_have_three_forms() {
         assert_eq!(Reference::parse("hr-agent"), Reference::Bare("hr-agent"));
         assert_eq!(Reference::parse("oagent://a.b.c"), Reference::Local("a.b.c"));
-        assert_eq!(Reference::parse("oagent://host/agents/x"), Reference::Remote("x"));
+        let rest = "host:81/agents/x";
+        assert_eq!(
+            Reference::parse("oagent://host:81/agents/x"),
+            Reference::Remote { host: "host:81", rest, name: "x" }
+        );
+        for good in ["h.example/x", "h.example:8443/agents/x", "127.0.0.1:1/a/b-c/x", "h/~a_b/x"] {
+            assert!(is_address(good), "{good}");
+        }
+        for bad in [
+            "/x",
+            "h//x",
+            "h/../x",
+            "h/./x",
+            "u@h/x",
+            "h/a?b/x",
+            "h/a#b/x",
+            "h:0x1/x",
+            "h:/x",
+            "h/a b/x",
+            "h/%2e/x",
+            "h:99999/x",
+        ] {
+            assert!(!is_address(bad), "{bad}");
+        }
     }
 }

@@ -16,6 +16,7 @@
 //! | [`Feed`] | all events in one order |
 //! | [`Webhooks`] | who is told of events, and what became of it |
 //! | [`Breakers`](breakers::Breakers) | worker: what keeps failing and is left alone for a while |
+//! | [`Credentials`](credentials::Credentials) | what tools are called with for users and static identities |
 //! | [`Budgets`] | budgets that engagements share, what an engagement may spend, and what was spent |
 //! | [`Delegations`] | agents that work for agents: who for whom |
 //! | [`Control`] | an engagement is paused, resumed, forked, merged, or one of its calls made again |
@@ -24,6 +25,7 @@ pub mod breakers;
 mod budgets;
 mod cipher;
 mod control;
+pub mod credentials;
 mod crons;
 mod delegations;
 mod doorbell;
@@ -88,6 +90,7 @@ pub use workflows::{
 };
 
 use breakers::Breakers;
+use credentials::Credentials;
 use limits::RateLimits;
 use std::sync::Arc;
 
@@ -124,6 +127,8 @@ pub struct Store {
     pub control: Arc<dyn Control>,
     /// Circuit breakers that the fleet shares.
     pub breakers: Arc<dyn Breakers>,
+    /// What tools are called with for users and static identities.
+    pub credentials: Arc<dyn Credentials>,
     /// Agents that work for agents: who for whom.
     pub delegations: Arc<dyn Delegations>,
     /// Budgets that engagements share, what an engagement may spend, and what was spent.

@@ -42,7 +42,8 @@ pub fn plain(priority: i64) -> NewJob {
 pub fn agent(token_budget: Option<i64>) -> NewJob {
     let mut definition = AgentDefinition { name: "a".into(), ..AgentDefinition::default() };
     definition.limits.token_budget = token_budget;
-    let engagement = NewEngagement { id: SystemIds.next().into(), agent: definition, user: User::default() };
+    let engagement =
+        NewEngagement { id: SystemIds.next().into(), agent: definition, user: User::default(), depth: 0 };
     NewJob { engagement: Some(engagement), ..plain(0) }
 }
 

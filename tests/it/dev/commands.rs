@@ -19,7 +19,7 @@ rules:
 fn agent(name: &str, capability: &str) -> String {
     format!(
         "kind: \"openagentspec:v1/agent\"\nname: {name}\ndescription: An agent that books.\nintent: You book.\n\
-         owner: tests\ncapabilities:\n  {capability}:\n    input_restriction:\n      \
+         owner: tests\ncapabilities:\n  {capability}:\n    user_identity: false\n    input_restriction:\n      \
          assertion: recent[\"{capability}\"].inputs.price <= 800\n      require_review: manager\n"
     )
 }

@@ -53,6 +53,7 @@ intent: You book what you are asked to book.
 owner: tests
 capabilities:
   book:
+    user_identity: false
     input_restriction:
       assertion: recent["book"].inputs.price <= 800
       require_review: manager

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use turnstone_domain::agent::{Capability, Endpoint};
 use turnstone_domain::{Clock, digest};
+use turnstone_telemetry::SecretRef;
 use url::Url;
 
 /// Tools beyond this number are forgotten together and made again.
@@ -95,6 +96,11 @@ impl Declared {
         let server = McpServer::new(&name, config, self.client.clone(), Arc::clone(&self.clock))?;
         servers.insert(url.to_owned(), Arc::clone(&server));
         Ok(server)
+    }
+
+    /// Where a secret of the policy is.
+    pub(super) fn secret(&self, name: &str) -> Option<SecretRef> {
+        self.policy.secrets.get(name).cloned()
     }
 
     /// The servers that are known.

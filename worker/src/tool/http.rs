@@ -77,7 +77,8 @@ impl HttpTool {
             }
             add_query(&mut url, &arguments);
         }
-        let headers = resolve_headers(&self.config.headers).map_err(refused)?;
+        let mut headers = resolve_headers(&self.config.headers).map_err(refused)?;
+        invocation.identity.put_into(&mut headers);
         let mut request = self.client.request(self.config.method.to_http(), url);
         if self.config.method.has_body() {
             request = match other {
@@ -130,6 +131,10 @@ impl Tool for HttpTool {
 
     fn transport(&self) -> Transport {
         Transport::Http
+    }
+
+    fn takes_credentials(&self) -> bool {
+        true
     }
 
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {

@@ -65,7 +65,13 @@ fn tool(method: &str, url: &str, more: Value) -> Result<HttpTool, String> {
 
 async fn call(tool: &HttpTool, input: Value) -> Result<Value, ToolError> {
     let call_id = CallId::from("call-7");
-    tool.call(Invocation { call_id: &call_id, input: &input, timeout: Duration::from_secs(20) }).await
+    tool.call(Invocation {
+        call_id: &call_id,
+        input: &input,
+        timeout: Duration::from_secs(20),
+        identity: &crate::tool::Identity::default(),
+    })
+    .await
 }
 
 #[tokio::test]
@@ -166,7 +172,12 @@ async fn a_slow_tool_times_out_and_an_absent_one_fails() {
     let (base, server) = serve().await;
     let slow = tool("GET", &format!("{base}/never"), json!({})).unwrap();
     let (call_id, input) = (CallId::from("c"), json!({}));
-    let invocation = Invocation { call_id: &call_id, input: &input, timeout: Duration::from_millis(50) };
+    let invocation = Invocation {
+        call_id: &call_id,
+        input: &input,
+        timeout: Duration::from_millis(50),
+        identity: &crate::tool::Identity::default(),
+    };
     assert!(matches!(slow.call(invocation).await, Err(ToolError::Timeout(text)) if text.contains("50 ms")));
     server.abort();
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

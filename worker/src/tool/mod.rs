@@ -6,15 +6,19 @@ pub mod config;
 mod declared;
 pub mod header;
 pub mod http;
+pub mod identity;
 pub mod mcp;
 pub mod outbound;
 pub mod policy;
+pub mod remote;
 pub mod toolbox;
 pub mod url_template;
 
 pub use config::ToolConfig;
+pub use identity::Identity;
 pub use mcp::McpConfig;
 pub use policy::ToolPolicy;
+pub use remote::{RemoteBook, RemoteConfig};
 pub use toolbox::Toolbox;
 
 use async_trait::async_trait;
@@ -33,6 +37,8 @@ pub struct Invocation<'a> {
     pub input: &'a Value,
     /// The longest the call may take.
     pub timeout: Duration,
+    /// As whom it is made.
+    pub identity: &'a Identity,
 }
 
 /// Why a tool call failed. The sentences are for the model and the timeline, and free of secrets.
@@ -82,6 +88,16 @@ pub trait Tool: Send + Sync + 'static {
     /// How it is called.
     fn transport(&self) -> Transport {
         Transport::Function
+    }
+
+    /// Whether the credentials of users and static identities can go with a call.
+    fn takes_credentials(&self) -> bool {
+        false
+    }
+
+    /// For an agent on another server, the most tokens that a call may spend there.
+    fn tokens(&self) -> Option<i64> {
+        None
     }
 
     /// Calls it once. Dropping the future ends the call on our side.

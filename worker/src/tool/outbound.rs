@@ -3,7 +3,7 @@
 use crate::tool::address_guard::PublicResolver;
 use futures::StreamExt;
 use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder, Response};
+use reqwest::{Certificate, Client, ClientBuilder, Response};
 use std::error::Error;
 use std::time::Duration;
 use turnstone_telemetry::redact;
@@ -29,6 +29,23 @@ pub fn open_client() -> Result<Client, String> {
 /// A sentence that says why the client cannot be built.
 pub fn guarded_client() -> Result<Client, String> {
     build(|| base().dns_resolver(PublicResolver))
+}
+
+/// A client that speaks HTTPS and nothing else; `authorities` are trusted besides those of the machine. Unless `private`, it
+/// resolves names to public addresses only.
+///
+/// # Errors
+/// A sentence that says why the client cannot be built.
+pub fn https_client(authorities: &[Certificate], private: bool) -> Result<Client, String> {
+    let with = move || {
+        let builder = base().https_only(true);
+        let builder = if private { builder } else { builder.dns_resolver(PublicResolver) };
+        match authorities {
+            [] => builder,
+            _ => builder.tls_certs_merge(authorities.iter().cloned()),
+        }
+    };
+    build(with)
 }
 
 fn base() -> ClientBuilder {

@@ -7,12 +7,14 @@ use crate::tool::http::HttpTool;
 use crate::tool::mcp::config::is_server_name;
 use crate::tool::mcp::{McpConfig, McpServer};
 use crate::tool::policy::ToolPolicy;
+use crate::tool::remote::{RemoteAgent, RemoteBook, RemoteConfig};
 use crate::tool::{Tool, outbound};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use turnstone_domain::Clock;
 use turnstone_domain::agent::{Capability, Endpoint, ToolSpec};
+use turnstone_telemetry::SecretRef;
 
 /// Why a manifest may name no address.
 const NOT_ALLOWED: &str = "its manifest names an address, and [tool_policy] allows none";
@@ -23,6 +25,7 @@ pub struct Toolbox {
     tools: BTreeMap<String, Arc<dyn Tool>>,
     servers: BTreeMap<String, Arc<McpServer>>,
     declared: Option<Arc<Declared>>,
+    remote: Option<Arc<RemoteBook>>,
 }
 
 impl Toolbox {
@@ -86,6 +89,38 @@ impl Toolbox {
     pub fn with_policy(mut self, policy: ToolPolicy, clock: &Arc<dyn Clock>) -> Result<Self, String> {
         self.declared = Some(Arc::new(Declared::new(policy, Arc::clone(clock))?));
         Ok(self)
+    }
+
+    /// The same with the agents of other servers; without it, none.
+    ///
+    /// # Errors
+    /// A sentence that says what of the configuration is wrong.
+    pub fn with_remote(mut self, config: &RemoteConfig, clock: &Arc<dyn Clock>) -> Result<Self, String> {
+        if !config.hosts.is_empty() {
+            self.remote = Some(Arc::new(RemoteBook::new(config.clone(), Arc::clone(clock))?));
+        }
+        Ok(self)
+    }
+
+    /// The agent at an address on another server.
+    ///
+    /// # Errors
+    /// A sentence that says why it cannot be asked now.
+    pub async fn remote_agent(&self, url: &str) -> Result<Arc<RemoteAgent>, String> {
+        match &self.remote {
+            Some(book) => book.agent(url).await,
+            None => Err("agents on other servers are not asked by this worker; name their hosts in [remote]"
+                .to_owned()),
+        }
+    }
+
+    /// Where a secret is that is given by its name.
+    ///
+    /// # Errors
+    /// A sentence that says what to add to the configuration.
+    pub fn secret(&self, name: &str) -> Result<SecretRef, String> {
+        let found = self.declared.as_ref().and_then(|declared| declared.secret(name));
+        found.ok_or_else(|| format!("this worker has no secret {name} among `secrets` of [tool_policy]"))
     }
 
     /// Adds a tool.

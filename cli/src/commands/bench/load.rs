@@ -52,7 +52,7 @@ pub fn agent() -> NewJob {
 /// A job of this agent.
 #[must_use]
 pub fn of(agent: AgentDefinition) -> NewJob {
-    let engagement = NewEngagement { id: SystemIds.next().into(), agent, user: User::default() };
+    let engagement = NewEngagement { id: SystemIds.next().into(), agent, user: User::default(), depth: 0 };
     NewJob { job_type: "bench.agent".to_owned(), engagement: Some(engagement), ..plain() }
 }
 

@@ -125,7 +125,7 @@ async fn start(
     store.upkeep.release_all(clock.now()).await?;
     budgets::apply(config, &store, clock.now()).await?;
     let unfinished = unfinished(&store).await?;
-    let known = KnownTools::of(&toolbox);
+    let known = KnownTools::of(&toolbox, &config.remote.host_names());
     let mut agents = Registered::default();
     for (documents, keep) in
         [(demo::agents(tools.is_some()), true), (documents, false)].into_iter().filter(|(d, _)| !d.is_empty())
@@ -163,6 +163,7 @@ async fn start(
     )
     .with_limits(limits)
     .with_breakers(Arc::clone(&store.breakers))
+    .with_credentials(Arc::clone(&store.credentials))
     .with_prices(config.prices()?);
     let api = api::part(
         listening,

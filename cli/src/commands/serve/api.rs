@@ -57,7 +57,17 @@ pub struct Materials {
 #[must_use]
 pub fn part(listening: Listening, materials: Materials) -> Part {
     Part::start("api", |shutdown| {
-        let Listening { listener, address, api_keys, attest_key, enable_reset, private_webhooks } = listening;
+        let Listening {
+            listener,
+            address,
+            api_keys,
+            attest_key,
+            enable_reset,
+            private_webhooks,
+            tls,
+            peers,
+            remote_hosts,
+        } = listening;
         let Materials { store, clock, ids, tools, mcp_servers, backend } = materials;
         let options = ApiOptions {
             bind: address,
@@ -65,12 +75,14 @@ pub fn part(listening: Listening, materials: Materials) -> Part {
             attest_key,
             enable_reset,
             private_webhooks,
+            peers,
+            remote_hosts,
             mcp_servers,
             ..ApiOptions::default()
         };
         let backend = backend.to_owned();
         let api = Api { store, clock, ids, tools, backend, options, shutdown: shutdown.clone() };
-        let serving = turnstone_api::serve(listener, api.router(), shutdown);
+        let serving = turnstone_api::serve(listener, tls, api.router(), shutdown);
         async { serving.await.context("the listener failed") }
     })
 }
@@ -101,7 +113,7 @@ async fn start(config: &Config, enable_reset: bool, session: &Session) -> anyhow
     let toolbox = Toolbox::from_config(&config.tools, Arc::clone(&clock))
         .and_then(|toolbox| toolbox.with_mcp(&config.mcp, &clock))
         .map_err(wrong)?;
-    let (known, tools) = (KnownTools::of(&toolbox), toolbox.specs());
+    let (known, tools) = (KnownTools::of(&toolbox, &config.remote.host_names()), toolbox.specs());
     budgets::apply(config, &store, clock.now()).await?;
     if !documents.is_empty() {
         let registered: Registered =

@@ -63,6 +63,7 @@ impl Equipment {
         let toolbox = Toolbox::from_config(&tools, Arc::clone(&clock))
             .and_then(|toolbox| toolbox.with_mcp(&config.mcp, &clock))
             .and_then(|toolbox| toolbox.with_policy(config.tool_policy.clone(), &clock))
+            .and_then(|toolbox| toolbox.with_remote(&config.remote, &clock))
             .map_err(wrong)?;
         Ok(Self { providers, toolbox, scripted })
     }

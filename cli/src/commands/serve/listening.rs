@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::TcpListener;
+use turnstone_api::{Peer, Tls};
 use turnstone_ojs::attest::Signer;
 use turnstone_telemetry::Secret;
 
@@ -24,6 +25,12 @@ pub struct Listening {
     pub enable_reset: bool,
     /// Whether webhooks may name addresses that are not of the public internet.
     pub private_webhooks: bool,
+    /// What the api proves itself with; without it, it speaks plain HTTP.
+    pub tls: Option<Tls>,
+    /// Other servers that may use the agents of this one.
+    pub peers: Vec<Peer>,
+    /// The hosts whose agents may be named.
+    pub remote_hosts: Vec<String>,
 }
 
 impl Listening {
@@ -44,16 +51,32 @@ impl Listening {
             return Err(Failure::usage(problem).hint(hint).into());
         }
         turnstone_api::check_exposure(bind, &api_keys).map_err(|error| Failure::usage(error.to_string()))?;
+        let tls = tls(config)?;
+        let peers = peers(config)?;
+        if tls.is_none() && !bind.ip().to_canonical().is_loopback() {
+            tracing::warn!(%bind, "keys and inputs travel in the clear; give [server.tls] a certificate, or put a proxy with TLS before it");
+        }
         let listener = TcpListener::bind(bind).await.map_err(|error| cannot_listen(bind, &error))?;
         let address = listener.local_addr().context("the listener has no address")?;
         let private_webhooks = config.webhooks.allow_private;
-        Ok(Self { listener, address, api_keys, attest_key, enable_reset, private_webhooks })
+        let remote_hosts = config.remote.host_names();
+        Ok(Self {
+            listener,
+            address,
+            api_keys,
+            attest_key,
+            enable_reset,
+            private_webhooks,
+            tls,
+            peers,
+            remote_hosts,
+        })
     }
 
     /// Where clients on this machine reach it.
     #[must_use]
     pub fn url(&self) -> String {
-        url_of(self.address)
+        url_of(self.address, if self.tls.is_some() { "https" } else { "http" })
     }
 }
 
@@ -67,6 +90,30 @@ pub fn keys(config: &Config) -> Result<Vec<Secret>, Failure> {
         .collect()
 }
 
+/// Certificate and key of `[server.tls]`.
+fn tls(config: &Config) -> Result<Option<Tls>, Failure> {
+    let Some(files) = &config.server.tls else { return Ok(None) };
+    Tls::load(&files.cert, &files.key).map(Some).map_err(|problem| {
+        Failure::usage(format!("[server.tls]: {problem}"))
+            .hint("`cert` is the certificate with those of its authorities below it, `key` its private key, both in PEM")
+    })
+}
+
+/// The servers of `[remote.peers.<name>]`, and their keys.
+fn peers(config: &Config) -> Result<Vec<Peer>, Failure> {
+    let keys = keys(config)?;
+    let mut peers: Vec<Peer> = Vec::new();
+    for (name, peer) in &config.remote.peers {
+        let wrong = |problem: String| Failure::usage(format!("`remote.peers.{name}.key`: {problem}"));
+        let key = peer.key.resolve().map_err(wrong)?;
+        if keys.contains(&key) || peers.iter().any(|other| other.key == key) {
+            return Err(wrong("is somebody else's key too; a peer needs one of its own".to_owned()));
+        }
+        peers.push(Peer { name: name.clone(), key });
+    }
+    Ok(peers)
+}
+
 /// The key of the configuration that receipts are signed with.
 fn attest_key(config: &Config) -> Result<Option<Signer>, Failure> {
     let wrong = |problem: String| Failure::usage(format!("`attest.key`: {problem}"));
@@ -76,13 +123,13 @@ fn attest_key(config: &Config) -> Result<Option<Signer>, Failure> {
 }
 
 /// The address under which clients on this machine reach the listener.
-fn url_of(mut address: SocketAddr) -> String {
+fn url_of(mut address: SocketAddr, scheme: &str) -> String {
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
         IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
         _ => {}
     }
-    format!("http://{address}")
+    format!("{scheme}://{address}")
 }
 
 fn cannot_listen(bind: SocketAddr, error: &io::Error) -> Failure {
@@ -107,7 +154,7 @@ mod tests {
             ("[::]:81", "http://[::1]:81"),
             ("192.168.1.9:81", "http://192.168.1.9:81"),
         ] {
-            assert_eq!(url_of(bound.parse().unwrap()), url);
+            assert_eq!(url_of(bound.parse().unwrap(), "http"), url);
         }
     }
 }

@@ -114,10 +114,11 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     let Equipment { providers, toolbox, .. } = equipment;
     let name = config.worker.name.clone().unwrap_or_else(|| given_name(&ids.next()));
     let options = options(config, name.clone());
-    let breakers = Arc::clone(&store.breakers);
+    let (breakers, credentials) = (Arc::clone(&store.breakers), Arc::clone(&store.credentials));
     let store = (Arc::clone(&store.ledger), store.doorbell.clone());
     let deps = Deps::new(store, clock, ids, providers, toolbox, options);
-    let deps = deps.with_limits(limits).with_breakers(breakers).with_prices(prices);
+    let deps =
+        deps.with_limits(limits).with_breakers(breakers).with_credentials(credentials).with_prices(prices);
     let worker = Worker::new(deps);
     worker.register().await.map_err(refused)?;
     let slots = config.worker.slots;

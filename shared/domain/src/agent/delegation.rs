@@ -17,6 +17,11 @@ pub enum Target {
     Named,
     /// An agent, whatever tools there are (OAS-13).
     Agent(Delegate),
+    /// An agent on another server (OAS-11).
+    Remote {
+        /// Where its definition is read and its engagements begin.
+        url: String,
+    },
 }
 
 /// An agent that works for another one, and on which terms.

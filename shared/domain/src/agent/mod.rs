@@ -1,11 +1,13 @@
 //! What an agent is, whatever format it was written in: the one model behind OpenAgentSpec documents, OSSA manifests
 //! and the `ext_agent_*` fields of a job.
 
+pub mod credential;
 pub mod delegation;
 pub mod errors;
 pub mod identity;
 mod live;
 pub mod prompt;
+pub mod remote;
 pub mod safety;
 pub mod session;
 mod spending;
@@ -183,6 +185,7 @@ impl Capability {
         match &self.target {
             Target::Agent(delegate) => Some(delegate.clone()),
             Target::Named if is_tool => None,
+            Target::Remote { .. } => None,
             Target::Named => Some(Delegate::named(self.name.clone())),
         }
     }

@@ -40,7 +40,11 @@ pub(super) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
 fn called(key: &str, own: &[&str]) -> String {
     let reference = Reference::parse(key);
     match reference {
-        Reference::Local(name) if own.iter().filter(|other| **other == name).count() == 1 => name.to_owned(),
+        Reference::Local(name) | Reference::Remote { name, .. }
+            if own.iter().filter(|other| **other == name).count() == 1 =>
+        {
+            name.to_owned()
+        }
         _ => key.to_owned(),
     }
 }
@@ -49,7 +53,8 @@ fn called(key: &str, own: &[&str]) -> String {
 fn target(key: &str) -> Target {
     match Reference::parse(key) {
         Reference::Local(name) => Target::Agent(Delegate::named(name)),
-        Reference::Bare(_) | Reference::Remote(_) => Target::Named,
+        Reference::Bare(_) => Target::Named,
+        Reference::Remote { rest, .. } => Target::Remote { url: format!("https://{rest}") },
     }
 }
 
@@ -65,11 +70,20 @@ fn resolve(root: &Node, entry: &Entry, names: Option<&Names<'_>>, problems: &mut
     let own = root.get("name").and_then(Node::text) == Some(name);
     let known = |list: &[&str]| list.contains(&name);
     match (reference, names) {
-        (Reference::Remote(_), _) => {
-            let message =
-                format!("`{key}` is an agent on another server, and those cannot be asked in this version");
+        (Reference::Remote { rest, .. }, _) if !name::is_address(rest) => {
+            let message = format!("`{key}` is not written `oagent://host/path/name`");
             problems.error(entry.at, "OAS-11", message);
         }
+        (Reference::Remote { host, .. }, Some(names)) if !names.remote.contains(&host) => {
+            let message = match names.remote {
+                [] => format!(
+                    "`{key}` is an agent on another server, and those are not asked; add the host to `hosts` of [remote]"
+                ),
+                _ => format!("`{key}` is an agent on {host}, which is not among `hosts` of [remote]"),
+            };
+            problems.error(entry.at, "OAS-11", message);
+        }
+        (Reference::Remote { .. }, _) => {}
         (Reference::Bare(_), Some(names)) if names.may_have_tool(name) => {}
         (_, _) if own => {
             let message = format!("`{key}` may ask itself; only the delegation depth ends that");
@@ -77,6 +91,10 @@ fn resolve(root: &Node, entry: &Entry, names: Option<&Names<'_>>, problems: &mut
         }
         (_, None) => {}
         (_, Some(names)) if known(names.agents) => {}
+        (_, Some(names)) if names.open => {
+            let message = format!("`{key}` is not there yet; calls of it fail until it is");
+            problems.warning(entry.at, "OAS-A17", message);
+        }
         (Reference::Local(_), Some(names)) => {
             let hint = suggest::hint(name, names.agents.iter().copied());
             let message = format!("there is no agent `{name}` on this server{hint}; register it first");

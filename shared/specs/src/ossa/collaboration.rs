@@ -92,7 +92,7 @@ fn capability(delegate: Delegate, description: Option<String>) -> Capability {
 fn checked(node: &Node, own: &str, names: Option<&Names<'_>>, problems: &mut Problems) -> Option<String> {
     let reference = Reference::parse(node.text()?);
     let agent = reference.name();
-    if matches!(reference, Reference::Remote(_)) {
+    if matches!(reference, Reference::Remote { .. }) {
         problems.error(node.at, "OAS-11", "agents on other servers cannot be asked in this version");
         return None;
     }

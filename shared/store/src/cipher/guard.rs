@@ -22,6 +22,7 @@ const CLEAR: &[(&str, &str)] = &[
     ("budgets", "*"),
     ("breakers", "*"),
     ("checkpoints", "model"),
+    ("credentials", "kind subject tool header prefix form"),
     ("cron_runs", "id tenant name outcome job_id"),
     ("crons", "tenant name expression timezone overlap_policy missed_policy description last_job_id"),
     ("data_keys", "*"),

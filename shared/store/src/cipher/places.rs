@@ -52,6 +52,7 @@ macro_rules! found {
 written! {
     AGENT_UPSERT: "agents"[0] { 2 source }
     CHECKPOINTS_INSERT: "checkpoints"[0, 1, 2] { 4 body }
+    CREDENTIAL_PUT: "credentials"[0, 1, 2, 3] { 6 content }
     CRON_CHANGE: "crons"[0, 1] { 7 template }
     CRON_COUNT: "crons"[0, 1] { 5 last_error }
     CRON_PUT: "crons"[0, 1] { 7 template }
@@ -84,6 +85,7 @@ found! {
     CHECKPOINTS_OF_PHASE: "checkpoints"[Int job_seq, Int turn, Int phase] { body }
     CHECKPOINTS_OF_TURN: "checkpoints"[Int job_seq, Int turn, Int phase] { body }
     CHECKPOINTS_OF_TURNS: "checkpoints"[Int job_seq, Int turn, Int phase] { body }
+    CREDENTIALS_OF_CALL: "credentials"[Text kind, Text subject, Text tool, Text header] { content }
     CRON_RUNS_LISTED: "cron_runs"[Text id] { message }
     CRONS_DUE: "crons"[Text tenant, Text name] { template, last_error }
     CRONS_LISTED: "crons"[Text tenant, Text name] { template, last_error }

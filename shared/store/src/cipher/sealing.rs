@@ -271,6 +271,10 @@ impl<S: Session> Session for Sealing<S> {
 impl<R: Reader> Reader for Sealing<R> {
     type Row = Opened<R::Row>;
 
+    fn seals(&self) -> bool {
+        self.ring.is_some()
+    }
+
     async fn read(
         &self,
         action: &'static str,

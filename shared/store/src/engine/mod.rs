@@ -8,6 +8,7 @@ mod budgets;
 mod caller;
 pub(crate) mod columns;
 mod control;
+mod credentials;
 mod crons;
 mod definitions;
 mod delegations;
@@ -86,6 +87,7 @@ pub(crate) fn start<R: Reader, S: Session>(
         control: Arc::clone(&engine) as _,
         breakers: Arc::clone(&engine) as _,
         budgets: Arc::clone(&engine) as _,
+        credentials: Arc::clone(&engine) as _,
         delegations: engine,
         limits,
         doorbell,

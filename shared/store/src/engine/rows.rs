@@ -29,7 +29,7 @@ impl From<Inconsistency> for StoreError {
     }
 }
 
-fn wrong(column: &str, message: impl ToString) -> Inconsistency {
+pub(super) fn wrong(column: &str, message: impl ToString) -> Inconsistency {
     Inconsistency { column: column.to_owned(), message: message.to_string() }
 }
 

@@ -116,6 +116,11 @@ pub(crate) trait Session: Send + 'static {
 pub(crate) trait Reader: Send + Sync + 'static {
     type Row: Fields + Send + Sync;
 
+    /// Whether what is written is encrypted.
+    fn seals(&self) -> bool {
+        false
+    }
+
     fn read(
         &self,
         action: &'static str,

@@ -12,9 +12,9 @@ use super::held::{Held, Learnt};
 use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{
-    agents, breakers, budgets, cancel, claim, control, crons, decide, delegations, leader, leases, operate,
-    prune, push, queues, remote, schemas, statistics, tenants, time_out, turns, upkeep, webhooks, workers,
-    workflows,
+    agents, breakers, budgets, cancel, claim, control, credentials, crons, decide, delegations, leader,
+    leases, operate, prune, push, queues, remote, schemas, statistics, tenants, time_out, turns, upkeep,
+    webhooks, workers, workflows,
 };
 use super::rows::JobRow;
 use super::session::{CommitError, Session};
@@ -62,6 +62,7 @@ pub(super) enum Request {
     Control(control::Request),
     Breakers(breakers::Request),
     Budgets(Box<budgets::Request>),
+    Credentials(Box<credentials::Request>),
 }
 
 /// What the writer did.
@@ -416,6 +417,7 @@ impl<S: Session> Writer<S> {
                 answer => Answer::Webhooks(answer),
             },
             Request::Budgets(asked) => Answer::Budgets(budgets::apply(session, unit, asked).await?),
+            Request::Credentials(asked) => Answer::Changed(credentials::apply(session, asked).await?),
             Request::Control(asked) => {
                 Answer::Control(control::apply(session, unit, asked, &*self.ids).await?)
             }

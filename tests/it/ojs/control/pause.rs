@@ -125,6 +125,7 @@ intent: You book.
 owner: tests
 capabilities:
   book:
+    user_identity: false
     input_restriction:
       require_review: manager
 "#;

@@ -54,6 +54,8 @@ struct Ready {
     replaced: bool,
     /// Whether its breaker lets it through only to find out if all is well.
     probe: bool,
+    /// The tokens that were set aside for it, when it is an agent on another server.
+    set_aside: i64,
 }
 
 /// Whether these calls may run beside each other: all of them are `parallel`, and nothing stands before or behind any of
@@ -90,7 +92,7 @@ pub async fn run(
             return Ok(());
         }
         send(turn, &mut flights).await?;
-        let returned = invoke(&flights).await;
+        let returned = invoke(turn, &flights).await;
         let wait = judge(turn, &mut flights, returned).await?;
         tell_in_order(turn, &mut flights)?;
         // The outcomes are durable before anything is built on them.
@@ -156,7 +158,7 @@ fn prepare(
         }
     }
     let tries = u32::try_from(of_this).unwrap_or(u32::MAX);
-    let ready = Ready { tool, capability, tries, replaced, probe: false };
+    let ready = Ready { tool, capability, tries, replaced, probe: false, set_aside: 0 };
     Ok(Flight { call, step: Step::Ready(Box::new(ready)) })
 }
 
@@ -232,20 +234,25 @@ fn open(turn: &Turn, call: &Call, until: Timestamp) -> ToolOutcome {
 
 /// Makes the intents of the round durable.
 async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
-    let mut leaving = Vec::new();
+    let (mut leaving, mut aside) = (Vec::new(), 0);
     for flight in flights {
-        let Step::Ready(ready) = &flight.step else { continue };
+        let Step::Ready(ready) = &mut flight.step else { continue };
+        ready.set_aside =
+            ready.tool.tokens().map_or(0, |most| most.min(turn.budget.left().unwrap_or(most)).max(1));
+        aside = aside.max(ready.set_aside);
         call::leave(turn, &mut flight.call, ready.tool.spec().idempotent, ready.tries == 0);
         leaving.push((flight.call.asked.call_id.clone(), flight.call.asked.name.clone()));
     }
-    pay::barrier(turn, leaving).await
+    pay::barrier(turn, leaving, aside).await
 }
 
 /// Makes the calls of the round; what came back, with the place of its flight.
-async fn invoke(flights: &[Flight]) -> Vec<(usize, Made)> {
+async fn invoke(turn: &Turn, flights: &[Flight]) -> Vec<(usize, Made)> {
     let calls = flights.iter().enumerate().filter_map(|(at, flight)| {
         let Step::Ready(ready) = &flight.step else { return None };
-        Some(async move { (at, call::make(&flight.call, &ready.tool, &ready.capability).await) })
+        Some(async move {
+            (at, call::make(turn, &flight.call, &ready.tool, &ready.capability, ready.set_aside).await)
+        })
     });
     let calls: Vec<_> = calls.collect();
     let mut returned: Vec<_> = futures::stream::iter(calls).buffer_unordered(AT_ONCE).collect().await;
@@ -266,6 +273,7 @@ async fn judge(
         let Some(flight) = flights.get_mut(at) else { continue };
         made.outcome = turn.screen_outcome(&flight.call.asked.name, made.outcome);
         let Step::Ready(ready) = &mut flight.step else { continue };
+        pay::settle(turn, ready.set_aside, made.tokens);
         let is_open = count(turn, ready, &made).await;
         let standing = Standing {
             tries: if is_open { u32::MAX - 1 } else { ready.tries },
@@ -344,7 +352,7 @@ fn replace(
     }
     tried(turn, &flight.call, failed, duration_ms, None, Some(name.clone()));
     retrying(turn, &flight.call, failed, json!({"instead": name}));
-    let ready = Ready { tool, capability, tries: 0, replaced: true, probe: false };
+    let ready = Ready { tool, capability, tries: 0, replaced: true, probe: false, set_aside: 0 };
     *flight = Flight { call: other, step: Step::Ready(Box::new(ready)) };
     checked.map(|_| ())
 }

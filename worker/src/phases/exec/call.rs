@@ -1,13 +1,14 @@
 //! One tool call, from the model's wish to the outcome that the model is told (agents brief §1.4).
 
-use super::pay;
 use super::restriction::{self, Checked};
+use super::{identity, pay};
 use crate::phases::{infer, resol};
 use crate::tool::{Invocation, Tool, ToolError};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde_json::json;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tracing::Instrument;
 use turnstone_domain::agent::Capability;
@@ -41,6 +42,8 @@ pub struct Made {
     pub counts: bool,
     /// How long the try took, in milliseconds.
     pub duration_ms: i64,
+    /// The tokens that an agent on another server used.
+    pub tokens: i64,
 }
 
 /// Makes a call of an earlier turn again, under the rules of its first time; returns what the model is to hear. The row of
@@ -52,6 +55,10 @@ pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Res
         Ok(found) => found,
         Err(refusal) => return Ok(refused_again(turn, &call, &refusal)),
     };
+    if tool.tokens().is_some() {
+        let text = "agents on other servers are not asked again; ask in a new turn";
+        return Ok(refused_again(turn, &call, &ToolOutcome::refused(FailureKind::Tool.code(), text)));
+    }
     if row.state == ToolCallState::Sent {
         let idempotent = row.idempotent && tool.spec().idempotent;
         if !idempotent && !restriction::may_resend(turn, &call, row.sends - known_failures(&row))? {
@@ -64,8 +71,8 @@ pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Res
         return Ok(refused_again(turn, &call, &refusal));
     }
     leave(turn, &mut call, tool.spec().idempotent, true);
-    pay::barrier(turn, vec![(call.asked.call_id.clone(), call.asked.name.clone())]).await?;
-    let Made { outcome, duration_ms, .. } = make(&call, &tool, &capability).await;
+    pay::barrier(turn, vec![(call.asked.call_id.clone(), call.asked.name.clone())], 0).await?;
+    let Made { outcome, duration_ms, .. } = make(turn, &call, &tool, &capability, 0).await;
     let outcome = turn.screen_outcome(&call.asked.name, outcome);
     let denied = restriction::after(turn, &call, &capability, &outcome);
     // A reviewer was asked about the first outcome; nobody has seen this one, so nobody is told.
@@ -145,6 +152,9 @@ fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), T
         let text = format!("the arguments do not match the schema of `{name}`: {why}");
         return Err(ToolOutcome::refused(FailureKind::ToolInput.code(), text));
     }
+    if let Some(refusal) = identity::refusal(turn, &capability, &*tool) {
+        return Err(refusal);
+    }
     Ok((tool, capability))
 }
 
@@ -185,8 +195,18 @@ pub fn intend(turn: &Turn, call: &Call, idempotent: bool, sent: bool) -> ToolCal
     }
 }
 
-/// Makes the request and waits for what comes back.
-pub async fn make(call: &Call, tool: &Arc<dyn Tool>, capability: &Capability) -> Made {
+/// Makes the request and waits for what comes back. `set_aside` are the tokens that an agent elsewhere may spend.
+pub async fn make(
+    turn: &Turn,
+    call: &Call,
+    tool: &Arc<dyn Tool>,
+    capability: &Capability,
+    set_aside: i64,
+) -> Made {
+    let identity = match identity::of(turn, &**tool, capability, set_aside).await {
+        Ok(identity) => identity,
+        Err(outcome) => return Made { outcome, known: true, counts: false, duration_ms: 0, tokens: 0 },
+    };
     let span = tracing::info_span!(
         names::TOOL_CALL,
         { names::TOOL_NAME } = call.asked.name,
@@ -194,7 +214,12 @@ pub async fn make(call: &Call, tool: &Arc<dyn Tool>, capability: &Capability) ->
     );
     let timeout =
         capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)));
-    let invocation = Invocation { call_id: &call.asked.call_id, input: &call.asked.arguments, timeout };
+    let invocation = Invocation {
+        call_id: &call.asked.call_id,
+        input: &call.asked.arguments,
+        timeout,
+        identity: &identity,
+    };
     let began = Instant::now();
     let answer = tool.call(invocation).instrument(span).await;
     let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
@@ -210,7 +235,8 @@ pub async fn make(call: &Call, tool: &Arc<dyn Tool>, capability: &Capability) ->
         }
         Err(ToolError::Refused(text)) => (ToolOutcome::refused(FailureKind::Tool.code(), text), true, false),
     };
-    Made { outcome, known, counts, duration_ms }
+    let tokens = identity.errand.as_ref().map_or(0, |errand| errand.tokens_used.load(Ordering::Relaxed));
+    Made { outcome, known, counts, duration_ms, tokens }
 }
 
 /// Tells the model an outcome that was settled earlier, once its output review allows it.

@@ -10,6 +10,7 @@ mod batch;
 mod call;
 mod delegate;
 pub mod deputies;
+mod identity;
 mod pay;
 mod remedy;
 mod restriction;

@@ -3,11 +3,13 @@
 use super::record::{ResolvedTool, ToolSource};
 use crate::model::ToolOffer;
 use crate::tool::mcp::{Catalogue, McpServer, McpTool};
+use crate::tool::remote::RemoteAgent;
 use crate::tool::{Tool, Toolbox};
 use crate::turn::state::Turn;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
+use turnstone_domain::agent::delegation::Target;
 use turnstone_domain::agent::{AgentDefinition, Capability, Reached, Toolset};
 use turnstone_domain::digest;
 
@@ -49,6 +51,7 @@ impl Bound {
 /// What the MCP servers of an agent offer now.
 pub struct Catalogues {
     by_server: BTreeMap<String, Result<Arc<Catalogue>, String>>,
+    remote: BTreeMap<String, Result<Arc<RemoteAgent>, String>>,
 }
 
 impl Catalogues {
@@ -70,7 +73,17 @@ impl Catalogues {
             let catalogue = server.catalogue().await;
             (key, catalogue)
         });
-        Self { by_server: futures::future::join_all(asked).await.into_iter().collect() }
+        let capabilities = turn.agent.capabilities.iter().filter(|capability| wanted(&capability.name));
+        let remote: BTreeSet<&str> = capabilities
+            .filter_map(|capability| match &capability.target {
+                Target::Remote { url } => Some(url.as_str()),
+                _ => None,
+            })
+            .collect();
+        let read = remote.into_iter().map(async |url| (url.to_owned(), toolbox.remote_agent(url).await));
+        let (by_server, remote) =
+            futures::join!(futures::future::join_all(asked), futures::future::join_all(read));
+        Self { by_server: by_server.into_iter().collect(), remote: remote.into_iter().collect() }
     }
 
     fn of(&self, server: &str) -> Result<&Arc<Catalogue>, String> {
@@ -134,6 +147,11 @@ fn place<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<Result<Pla
 pub fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues) -> Result<Bound, String> {
     let name = capability.name.as_str();
     let toolbox = &turn.deps.toolbox;
+    if let Target::Remote { url } = &capability.target {
+        let unknown = || Err("it was not asked for".to_owned());
+        let agent = catalogues.remote.get(url).cloned().unwrap_or_else(unknown)?;
+        return bound(turn, agent, capability, ToolSource::Delegation { agent_id: url.clone() });
+    }
     let index = capability.origin.as_ref().map(|origin| origin.tool_index);
     if let Some(tool) = toolbox.get(name) {
         let source = match index {

@@ -67,7 +67,12 @@ mod tests {
     #[tokio::test]
     async fn it_tells_the_time_of_its_clock() {
         let tool = ClockTool::new(Arc::new(At(1_000)));
-        let call = Invocation { call_id: &"c".into(), input: &json!({}), timeout: tool.timeout() };
+        let call = Invocation {
+            call_id: &"c".into(),
+            input: &json!({}),
+            timeout: tool.timeout(),
+            identity: &crate::tool::Identity::default(),
+        };
         assert_eq!(tool.call(call).await, Ok(json!({"now": "1970-01-01T00:00:01.000Z", "epoch_ms": 1000})));
     }
 }

@@ -124,7 +124,12 @@ mod tests {
         let tool = HttpGetTool::new(outbound::guarded_client().unwrap());
         for host in ["127.0.0.1", "localhost", "[::1]", "2130706433"] {
             let input = json!({"url": format!("http://{host}:{port}/page")});
-            let call = Invocation { call_id: &"c".into(), input: &input, timeout: tool.timeout() };
+            let call = Invocation {
+                call_id: &"c".into(),
+                input: &input,
+                timeout: tool.timeout(),
+                identity: &crate::tool::Identity::default(),
+            };
             assert!(matches!(tool.call(call).await, Err(ToolError::Refused(_))), "{host}");
         }
         server.abort();

@@ -51,7 +51,13 @@ async fn call(server: &Arc<McpServer>, tool: &str, input: Value) -> Result<Value
     let catalogue = server.catalogue().await.map_err(ToolError::Failed)?;
     let tool = catalogue.get(tool).unwrap_or_else(|| panic!("no {tool} in {catalogue:?}")).clone();
     let call_id = CallId::from("call-7");
-    tool.call(Invocation { call_id: &call_id, input: &input, timeout: tool.timeout() }).await
+    tool.call(Invocation {
+        call_id: &call_id,
+        input: &input,
+        timeout: tool.timeout(),
+        identity: &crate::tool::Identity::default(),
+    })
+    .await
 }
 
 fn failure(outcome: Result<Value, ToolError>) -> String {

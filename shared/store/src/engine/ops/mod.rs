@@ -7,6 +7,7 @@ pub(super) mod cancel;
 mod charge;
 pub(super) mod claim;
 pub(super) mod control;
+pub(super) mod credentials;
 pub(super) mod crons;
 pub(super) mod decide;
 pub(super) mod delegations;

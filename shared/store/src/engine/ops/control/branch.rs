@@ -164,7 +164,7 @@ async fn like<S: Session>(
             content.insert("agent", row.digest.clone());
             let agent = found.pop().ok_or_else(|| missing("engagement_seq"))?;
             let user = row.engagement.user.clone();
-            Some(NewEngagement { id: wanted.engagement.clone(), agent, user })
+            Some(NewEngagement { id: wanted.engagement.clone(), agent, user, depth: 0 })
         }
         None => None,
     };

@@ -105,7 +105,12 @@ fn job_of(
             extra,
             ..Envelope::default()
         },
-        engagement: Some(NewEngagement { id: child.engagement.clone(), agent: (*child.agent).clone(), user }),
+        engagement: Some(NewEngagement {
+            id: child.engagement.clone(),
+            agent: (*child.agent).clone(),
+            user,
+            depth: 0,
+        }),
         terms: Terms {
             tenant: parent.tenant.clone(),
             visibility_ms: parent.visibility_ms,

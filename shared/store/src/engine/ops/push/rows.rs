@@ -191,7 +191,7 @@ impl Rows {
             job.created_at.0,
             entry.kinship.map_or(seq, |kin| kin.budget_seq),
             events,
-            entry.kinship.map_or(0, |kin| kin.depth),
+            entry.kinship.map_or(new.depth, |kin| kin.depth),
             entry.kinship.map(|kin| kin.parent_seq),
         ));
         self.definitions.push((digest, definition));

@@ -1,0 +1,166 @@
+//! `POST /agents/{name}`: begins an engagement and answers 303 to its state (OAS-72 … OAS-75).
+
+use super::input::{Input, check_accepted, check_json};
+use crate::api::{App, Shared};
+use crate::caller::{Caller, Errand};
+use crate::ojs::jobs::accept::accept;
+use crate::reply::{self, Answer, Failure};
+use crate::request::{JsonBytes, RequestId, Segment, Tenant};
+use axum::extract::State;
+use axum::http::header::{HeaderValue, LOCATION};
+use axum::http::{HeaderMap, StatusCode};
+use serde_json::{Map, Value, json};
+use turnstone_domain::agent::MAX_DELEGATION_DEPTH;
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::{EngagementId, JobError, JobId, NewJob, RawJson, RawObject, digest};
+use turnstone_ojs::OjsError;
+use turnstone_store::StoreError;
+use utoipa::ToSchema;
+
+/// The type of the jobs that carry such inputs.
+const JOB_TYPE: &str = "agent.engagement";
+/// The longest idempotency key.
+const KEY_CHARACTERS: usize = 255;
+
+/// One input of a user; instead of an object a text may be sent.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct InputBody {
+    /// What the user says; `text` means the same.
+    input: String,
+    /// Becomes the job's `meta`; `user` in it says who asks: `{"id": …, "email": …}`.
+    metadata: Option<Map<String, Value>>,
+}
+
+/// An engagement, and where its state is.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Begun {
+    engagement_id: String,
+    location: String,
+}
+
+/// Begins an engagement with an agent.
+#[utoipa::path(
+    post, path = "/agents/{name}", tag = "agents",
+    params(
+        ("name" = String, Path, description = "The agent's name."),
+        ("Idempotency-Key" = Option<String>, Header, description = "The same key for the same agent is the same engagement."),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "Whose engagement it is."),
+    ),
+    request_body(description = "A text, or an object with the text as `input`.", content(
+        (InputBody = "application/json"),
+    )),
+    responses(
+        (status = 303, description = "The engagement has begun; Location is its state.", body = Begun, content_type = "application/json"),
+    ),
+)]
+pub(crate) async fn engage(
+    State(app): State<Shared>,
+    Segment(name): Segment,
+    caller: Caller,
+    tenant: Tenant,
+    request: RequestId,
+    headers: HeaderMap,
+    body: Result<JsonBytes, Failure>,
+) -> Answer {
+    check_json(&headers)?;
+    check_accepted(&headers, &["application/json"])?;
+    let errand = caller.errand(&headers)?;
+    if app.api.store.views.agent(&name).await?.is_none() {
+        return Err(OjsError::not_found("agent", &name).into());
+    }
+    let input = Input::read(&body?)?;
+    let mut fields = fields(&name, &input, errand.as_ref());
+    let key = idempotency_key(&headers)?;
+    if let Some(key) = &key {
+        fields
+            .insert("id", named_id(&[&name, key, tenant.name().unwrap_or_default(), &format!("{caller:?}")]));
+    }
+    request.keep(&mut fields);
+    let mut job = accept(&app, fields, tenant.name(), app.api.clock.now()).await?;
+    if let Some(errand) = &errand {
+        place(&mut job, errand)?;
+    }
+    let (id, began) = (job.id.clone(), job.engagement.as_ref().map(|new| new.id.clone()));
+    let args = job.envelope.args.clone();
+    match app.api.store.intake.push(vec![job]).await {
+        Ok(_) => {}
+        // The same request again: what it began goes on.
+        Err(StoreError::DuplicateJob(_)) if key.is_some() => return again(&app, &id, &args).await,
+        Err(error) => return Err(error.into()),
+    }
+    let began = began.ok_or_else(|| OjsError::internal("The job has no engagement."))?;
+    Ok(see(&began))
+}
+
+/// The fields of an enqueue request. What `metadata` says of the agent is the path's to say.
+fn fields(name: &str, input: &Input, errand: Option<&Errand>) -> RawObject {
+    let mut meta = input.metadata.clone();
+    meta.insert("agent", name);
+    if let Some(errand) = errand {
+        meta.remove("user");
+        if let Some(user) = &errand.user {
+            meta.insert("user", json!({"id": user.id, "email": user.email}));
+        }
+    }
+    let mut fields = RawObject::new();
+    fields.insert("type", JOB_TYPE);
+    fields.insert("args", json!([input.text]));
+    fields.insert("meta", meta);
+    if let Some(limit) = errand.and_then(|errand| errand.token_budget) {
+        fields.insert("ext_agent_token_budget", limit);
+    }
+    fields
+}
+
+/// An engagement stands below those that wait for it on other servers.
+fn place(job: &mut NewJob, errand: &Errand) -> Result<(), Failure> {
+    let Some(new) = &mut job.engagement else { return Ok(()) };
+    let most = i64::from(new.agent.limits.max_delegation_depth.min(MAX_DELEGATION_DEPTH));
+    if errand.depth > most {
+        let message = format!(
+            "the engagement would be {} deep; agent `{}` may stand at {most}",
+            errand.depth, new.agent.name
+        );
+        let error = JobError::new(FailureKind::DelegationDepth, message);
+        return Err(OjsError::agent(error.with("depth", errand.depth).with("max_depth", most)).into());
+    }
+    new.depth = errand.depth;
+    Ok(())
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+    let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
+    let key = key.to_str().unwrap_or_default().trim();
+    if (1..=KEY_CHARACTERS).contains(&key.len()) {
+        return Ok(Some(key.to_owned()));
+    }
+    let why = format!("must have 1 to {KEY_CHARACTERS} visible ASCII characters");
+    Err(OjsError::invalid_request("the header Idempotency-Key", why).into())
+}
+
+/// An id in the form of a UUIDv7 that the same parts always make.
+fn named_id(parts: &[&str]) -> String {
+    let hex = digest::of_json(&json!(["engage", parts]));
+    format!("{}-{}-7{}-8{}-{}", &hex[..8], &hex[8..12], &hex[12..15], &hex[15..18], &hex[18..30])
+}
+
+/// What the first of several equal requests began.
+async fn again(app: &App, id: &JobId, args: &RawJson) -> Answer {
+    let job = app.api.store.views.job(id).await?.ok_or_else(|| OjsError::not_found("job", id.as_str()))?;
+    if job.envelope.args != *args {
+        let message = "This Idempotency-Key was used for another input.";
+        return Err(OjsError::conflict(message).into());
+    }
+    let agent = job.agent.ok_or_else(|| OjsError::internal("The job has no engagement."))?;
+    Ok(see(&agent.engagement_id))
+}
+
+/// 303 to the state of an engagement, by a relative address (OAS-75, OAS-A16).
+pub(crate) fn see(id: &EngagementId) -> axum::response::Response {
+    let state = format!("/engagements/{id}");
+    let mut response = reply::json(StatusCode::SEE_OTHER, &json!({"engagement_id": id, "location": state}));
+    response.headers_mut().extend(HeaderValue::from_str(&state).ok().map(|value| (LOCATION, value)));
+    response
+}

@@ -1,0 +1,98 @@
+//! One input of a user, as OpenAgentSpec's endpoints take it (OAS-73): a JSON string, or an object with `input`.
+
+use crate::reply::Failure;
+use crate::request::JsonBytes;
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use turnstone_domain::{RawJson, RawObject};
+use turnstone_ojs::{OjsError, body};
+
+/// What a user says, and what the client says about it.
+pub(crate) struct Input {
+    /// The text.
+    pub(crate) text: String,
+    /// `metadata`, which becomes the job's `meta`.
+    pub(crate) metadata: RawObject,
+}
+
+impl Input {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// 400 when it is no JSON, has another shape, or a member that nobody knows.
+    pub(crate) fn read(JsonBytes(bytes): &JsonBytes) -> Result<Self, Failure> {
+        if bytes.trim_ascii_start().first() == Some(&b'"') {
+            let text = serde_json::from_slice(bytes)
+                .map_err(|error| OjsError::invalid_payload(format!("The body is not JSON: {error}.")))?;
+            return Ok(Self { text, metadata: RawObject::new() });
+        }
+        let mut fields = body::read_object(bytes)?;
+        let (input, alias) = (fields.remove("input"), fields.remove("text"));
+        if input.is_some() && alias.is_some() {
+            return Err(
+                OjsError::invalid_request("text", "means the same as `input`; send one of them").into()
+            );
+        }
+        let metadata = fields.remove("metadata");
+        if let Some(name) = fields.names().next() {
+            let why = "is unknown here; send `input`, and `metadata` if need be";
+            return Err(OjsError::invalid_request(name, why).into());
+        }
+        let text = input.or(alias).and_then(|text| text.parse::<String>().ok());
+        let text = text.ok_or_else(|| OjsError::invalid_request("input", "must be there and be a text"))?;
+        Ok(Self { text, metadata: metadata.map_or_else(|| Ok(RawObject::new()), object)? })
+    }
+}
+
+fn object(metadata: RawJson) -> Result<RawObject, Failure> {
+    if metadata.is_null() {
+        return Ok(RawObject::new());
+    }
+    metadata.parse().map_err(|_| OjsError::invalid_request("metadata", "must be an object").into())
+}
+
+/// Refuses a body that says it is something else than JSON.
+///
+/// # Errors
+/// 415.
+pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), Failure> {
+    let Some(kind) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+    let kind = media_type(kind.to_str().unwrap_or_default());
+    if kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json")) {
+        return Ok(());
+    }
+    let hint = "Send `Content-Type: application/json`.";
+    Err(OjsError::new(415, "unsupported_media_type", "The input must be JSON.", hint).into())
+}
+
+/// Refuses a client that takes none of these media types.
+///
+/// # Errors
+/// 406.
+pub(crate) fn check_accepted(headers: &HeaderMap, offered: &[&str]) -> Result<(), Failure> {
+    let mut asked = headers.get_all(ACCEPT).iter().peekable();
+    if asked.peek().is_none() {
+        return Ok(());
+    }
+    let takes = |range: &str| {
+        let refused = range.split(';').skip(1).any(|parameter| {
+            parameter.trim().strip_prefix("q=").is_some_and(|q| q.parse::<f32>().is_ok_and(|q| q <= 0.0))
+        });
+        let range = media_type(range);
+        let kind = range.strip_suffix("/*");
+        !refused
+            && (range == "*/*"
+                || offered.iter().any(|offer| {
+                    *offer == range || kind.is_some_and(|kind| offer.split('/').next() == Some(kind))
+                }))
+    };
+    if asked.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(takes) {
+        return Ok(());
+    }
+    let message = format!("The answer is {}, and the request takes none of that.", offered.join(" or "));
+    Err(OjsError::new(406, "not_acceptable", message, "Send a fitting Accept header, or none.").into())
+}
+
+fn media_type(text: &str) -> String {
+    text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}

@@ -1,0 +1,33 @@
+//! `PUT /agents/{name}`: the same as registering, for the agent of that name alone.
+
+use super::register;
+use crate::api::Shared;
+use crate::docs;
+use crate::reply::Answer;
+use crate::request::{Params, Raw, Segment};
+use axum::extract::State;
+
+/// Registers the agent of this name, or replaces it in one step. Engagements that run keep the definition they began with.
+#[utoipa::path(
+    put, path = "/agents/{name}", tag = "agents",
+    params(
+        ("name" = String, Path, description = "The agent's name, which the document has to say as well."),
+        ("allow_unresolved" = Option<bool>, Query, description = "Take references to what is not there yet; calls of it fail until it is."),
+    ),
+    request_body(description = "A YAML or JSON document: an OpenAgentSpec agent or an OSSA manifest.", content(
+        (String = "application/yaml"),
+    )),
+    responses(
+        (status = 200, description = "The agent was known and is replaced, or is the same.", body = super::RegisteredAgent, content_type = "application/json"),
+        (status = 201, description = "The agent is new.", body = super::RegisteredAgent, content_type = "application/json"),
+        (status = 422, description = "The document is not a usable agent, or another one's; nothing is stored.", body = docs::ErrorReply, content_type = "application/json"),
+    ),
+)]
+pub(crate) async fn replace(
+    State(app): State<Shared>,
+    Segment(name): Segment,
+    params: Params,
+    Raw(bytes): Raw,
+) -> Answer {
+    register::store(&app, bytes, &params, Some(&name)).await
+}

@@ -1,0 +1,101 @@
+//! Who asks: a client, or another Turnstone server that was given a key of its own.
+
+use crate::api::Shared;
+use crate::reply::Failure;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method};
+use turnstone_domain::agent::remote;
+use turnstone_domain::engagement::User;
+use turnstone_ojs::OjsError;
+use turnstone_telemetry::Secret;
+
+/// Another Turnstone server that may use the agents of this one.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// What logs and errors call it.
+    pub name: String,
+    /// What it presents as `Authorization: Bearer <key>`.
+    pub key: Secret,
+}
+
+/// Who asks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Caller {
+    /// Somebody with an API key, or anybody where none is configured.
+    Client,
+    /// Another server, by its name.
+    Peer(String),
+}
+
+impl FromRequestParts<Shared> for Caller {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Failure> {
+        Ok(parts.extensions.get::<Self>().cloned().unwrap_or(Self::Client))
+    }
+}
+
+/// What another server says about an engagement that works for one of its own.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Errand {
+    /// Agents above it on other servers.
+    pub(crate) depth: i64,
+    /// The tokens that it may spend.
+    pub(crate) token_budget: Option<i64>,
+    /// The end user, when the other server knows one.
+    pub(crate) user: Option<User>,
+}
+
+impl Caller {
+    /// What only a peer needs: to find agents, to begin engagements, and to ask how they are.
+    pub(crate) fn may(&self, method: &Method, path: &str) -> bool {
+        let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+        match self {
+            Self::Client => true,
+            Self::Peer(_) => match segments.as_slice() {
+                ["agents"] | ["engagements", _] => method == Method::GET,
+                ["agents", _] => method == Method::GET || method == Method::POST,
+                _ => false,
+            },
+        }
+    }
+
+    /// Reads what a peer says of an errand. From anybody else nothing of it is believed, and not ignored either: a circle
+    /// of servers would not end.
+    pub(crate) fn errand(&self, headers: &HeaderMap) -> Result<Option<Errand>, Failure> {
+        let Some(any) = remote::HEADERS.iter().find(|name| headers.contains_key(**name)) else {
+            return Ok(None);
+        };
+        if *self == Self::Client {
+            let hint =
+                "Configure the other server as [remote.peers.<name>] of this one, or leave the header out.";
+            let message = format!("The header {any} is believed from configured peers only.");
+            return Err(OjsError::new(403, "forbidden", message, hint).into());
+        }
+        let user = match text(headers, remote::USER)? {
+            Some(id) if id.is_empty() => return Err(wrong(remote::USER, "must not be empty")),
+            Some(id) => Some(User { id, email: text(headers, remote::USER_EMAIL)? }),
+            None => None,
+        };
+        let depth = number(headers, remote::DEPTH)?.unwrap_or(0);
+        Ok(Some(Errand { depth, token_budget: number(headers, remote::TOKEN_BUDGET)?, user }))
+    }
+}
+
+fn wrong(name: &str, why: &str) -> Failure {
+    OjsError::invalid_request(&format!("the header {name}"), why).into()
+}
+
+fn number(headers: &HeaderMap, name: &str) -> Result<Option<i64>, Failure> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    let number = value.to_str().ok().and_then(|text| text.trim().parse::<i64>().ok());
+    let number = number.filter(|number| *number >= 0);
+    number.map(Some).ok_or_else(|| wrong(name, "must be a whole number of at least 0"))
+}
+
+fn text(headers: &HeaderMap, name: &str) -> Result<Option<String>, Failure> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    let text = value.to_str().ok().and_then(remote::decoded);
+    text.map(Some).ok_or_else(|| wrong(name, "must be percent-encoded UTF-8"))
+}

@@ -1,0 +1,46 @@
+//! `DELETE /credentials/{owner}/{tool}?header=`: forgets what a tool was called with.
+
+use super::place;
+use crate::api::Shared;
+use crate::audit::Operator;
+use crate::reply::{self, Answer};
+use crate::request::{Params, Segments, Tenant};
+use axum::extract::State;
+use serde_json::json;
+use turnstone_ojs::OjsError;
+use utoipa::ToSchema;
+
+/// Credentials that were forgotten.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct ForgottenCredentials {
+    owner: String,
+    tool: String,
+    deleted: bool,
+}
+
+/// Forgets the credentials of an owner for a tool, or one header of them.
+#[utoipa::path(
+    delete, path = "/credentials/{owner}/{tool}", tag = "credentials",
+    params(
+        ("owner" = String, Path, description = "user:ID or static:NAME.", example = "static:desk"),
+        ("tool" = String, Path, description = "The tool, or `*`."),
+        ("header" = Option<String>, Query, description = "One header; all of them unless said."),
+    ),
+    responses((status = 200, description = "They are forgotten.", body = ForgottenCredentials, content_type = "application/json")),
+)]
+pub(crate) async fn forget(
+    State(app): State<Shared>,
+    Segments(owner, tool): Segments,
+    tenant: Tenant,
+    params: Params,
+    operator: Operator,
+) -> Answer {
+    let (owner, tool) = place(&owner, &tool, &tenant)?;
+    let header = params.text("header").map(str::to_ascii_lowercase);
+    if !app.api.store.credentials.forget(&owner, &tool, header.as_deref()).await? {
+        return Err(OjsError::not_found("credential", &format!("{owner}/{tool}")).into());
+    }
+    operator.did("credential.forget", &format!("{owner} {tool}"), "forgotten");
+    Ok(reply::ok(&json!({"owner": owner.to_string(), "tool": tool, "deleted": true})))
+}

@@ -1,0 +1,34 @@
+//! `GET /credentials`: which there are.
+
+use super::whole_fleet;
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::Tenant;
+use axum::extract::State;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+/// Credentials by owner, tool and header.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct CredentialList {
+    credentials: Vec<super::ShownCredential>,
+}
+
+/// Lists the credentials, without what is secret.
+#[utoipa::path(
+    get, path = "/credentials", tag = "credentials",
+    responses((status = 200, description = "The credentials.", body = CredentialList, content_type = "application/json")),
+)]
+pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant) -> Answer {
+    whole_fleet(&tenant)?;
+    let listed = app.api.store.credentials.listed().await?;
+    let shown: Vec<Value> = listed
+        .iter()
+        .map(|one| {
+            json!({"owner": one.owner.to_string(), "tool": one.tool, "header": one.header, "form": one.form,
+                   "updated_at": one.updated_at.to_rfc3339()})
+        })
+        .collect();
+    Ok(reply::ok(&json!({ "credentials": shown })))
+}

@@ -1,0 +1,58 @@
+//! What tools are called with for users and for static identities (OAS-26, OAS-27). A secret that came in never comes out.
+
+mod forget;
+mod list;
+mod put;
+
+use crate::api::Shared;
+use crate::reply::Failure;
+use crate::request::Tenant;
+use turnstone_domain::agent::credential::{ANY_TOOL, Owner};
+use turnstone_ojs::OjsError;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default().routes(routes!(list::list)).routes(routes!(put::put, forget::forget))
+}
+
+/// A credential, without what is secret.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct ShownCredential {
+    /// user:ID or static:NAME.
+    owner: String,
+    /// The tool, or `*`.
+    tool: String,
+    header: String,
+    /// reference or value.
+    form: String,
+    updated_at: String,
+}
+
+/// Owner and tool of the path. Credentials are the operator's; a tenant has none.
+fn place(owner: &str, tool: &str, tenant: &Tenant) -> Result<(Owner, String), Failure> {
+    whole_fleet(tenant)?;
+    let why = "must name the owner as user:ID or static:NAME";
+    let owner = Owner::parse(owner).ok_or_else(|| OjsError::invalid_request("the path", why))?;
+    let is_tool = tool == ANY_TOOL
+        || ((1..=253).contains(&tool.len())
+            && tool.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte)));
+    if !is_tool {
+        let why = "must name a tool after the owner, or * for every tool";
+        return Err(OjsError::invalid_request("the path", why).into());
+    }
+    Ok((owner, tool.to_owned()))
+}
+
+fn whole_fleet(tenant: &Tenant) -> Result<(), Failure> {
+    match tenant.name() {
+        None => Ok(()),
+        Some(_) => {
+            let hint = "Leave the header X-OJS-Tenant out.";
+            let message = "Credentials are the operator's, and not a tenant's.";
+            Err(OjsError::new(403, "forbidden", message, hint).into())
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! OpenAgentSpec as its clients and other servers meet it: documents, the server, identities, and agents elsewhere.
+
+mod identity;
+mod remote;
+mod server;
+mod tls;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use reqwest::{Certificate, Client, redirect};
+use std::path::Path;
+
+/// An authority of the tests, and a certificate of it for this machine.
+struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        Self { issuer }
+    }
+
+    /// Writes `cert.pem`, `key.pem` and `ca.pem`.
+    fn equip(&self, folder: &Path) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        std::fs::write(folder.join("cert.pem"), certificate.pem()).unwrap();
+        std::fs::write(folder.join("key.pem"), key.serialize_pem()).unwrap();
+        std::fs::write(folder.join("ca.pem"), self.issuer.pem()).unwrap();
+    }
+
+    /// A client that trusts this authority and follows nothing.
+    fn client(&self) -> Client {
+        let trusted = Certificate::from_pem(self.issuer.pem().as_bytes()).unwrap();
+        let builder = Client::builder().no_proxy().redirect(redirect::Policy::none());
+        builder.tls_certs_only([trusted]).build().unwrap()
+    }
+}
+
+/// A client that follows no redirect.
+fn client() -> Client {
+    turnstone_tests::fleet::install_crypto();
+    Client::builder().no_proxy().redirect(redirect::Policy::none()).build().unwrap()
+}
+
+/// A document; its intent is `You are NAME.`
+fn document(name: &str, rest: &str) -> String {
+    format!(
+        "kind: \"openagentspec:v1/agent\"\nname: {name}\ndescription: An agent called {name}.\nintent: You are {name}.\n\
+         owner: tests\n{rest}"
+    )
+}
+
+/// A port that is free now.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}

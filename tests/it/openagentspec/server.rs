@@ -1,0 +1,191 @@
+//! The endpoints: definitions as YAML, engagements begun by POST and followed at their state.
+
+use super::{client, document};
+use futures::future::join_all;
+use reqwest::{Client, Method, RequestBuilder, Response};
+use serde_json::{Value, json};
+use turnstone_tests::{Backend, Fleet, Reply, model_server};
+
+async fn fleet(backend: Backend) -> Fleet {
+    let script = |request: &Value| match model_server::outcomes(request) {
+        0 if request["tools"].is_array() => Reply::call("search", json!({"q": "x"})),
+        _ => Reply::text("found"),
+    };
+    Fleet::builder().on(backend).workers(1).model(script).start().await
+}
+
+fn post(http: &Client, fleet: &Fleet, path: &str, body: impl Into<reqwest::Body>) -> RequestBuilder {
+    http.post(format!("{}{path}", fleet.url)).header("content-type", "application/json").body(body)
+}
+
+fn location(response: &Response) -> String {
+    assert_eq!(response.status(), 303);
+    response.headers()["location"].to_str().unwrap().to_owned()
+}
+
+/// OAS-02, OAS-17, OAS-66, OAS-67, OAS-69, OAS-70: definitions are registered and replaced, listed once, and read back as they were written.
+#[tokio::test]
+async fn definitions_are_surfaced_as_they_were_written() {
+    join_all(Backend::ALL.map(async |backend| {
+        let fleet = fleet(backend).await;
+        let first = document("desk", "capabilities: {search: {user_identity: False}} # why\n");
+        let second = document("desk", "capabilities: {search: {user_identity: True}}\n");
+        let put = async |name: &str, text: &str| {
+            let (status, body) = fleet.send(Method::PUT, &format!("/agents/{name}"), text.to_owned()).await;
+            (status.as_u16(), body)
+        };
+        assert_eq!(put("desk", &first).await.0, 201);
+        let (status, refused) = put("other", &second).await;
+        assert_eq!((status, &refused["error"]["code"]), (422, &json!("validation_error")));
+        assert_eq!(put("desk", &second).await.0, 200);
+        assert_eq!(fleet.get("/agents").await.as_array().map(Vec::len), Some(1), "one name, one agent");
+        let read = client().get(format!("{}/agents/desk", fleet.url)).send().await.unwrap();
+        assert_eq!(read.headers()["content-type"], "application/yaml");
+        assert_eq!(read.text().await.unwrap(), second);
+        let refused = client().get(format!("{}/agents/desk", fleet.url)).header("accept", "application/json");
+        assert_eq!(refused.send().await.unwrap().status(), 406);
+        let taken = client()
+            .get(format!("{}/agents/desk", fleet.url))
+            .header("accept", "text/html, application/*;q=0.5");
+        assert_eq!(taken.send().await.unwrap().status(), 200);
+        fleet.end().await;
+    }))
+    .await;
+}
+
+/// OAS-01, OAS-21: what is not there is refused and nothing is stored, unless the caller says that it comes later: then its calls fail.
+#[tokio::test]
+async fn references_to_nothing_are_refused_unless_asked_otherwise() {
+    let fleet = Fleet::builder()
+        .workers(1)
+        .model(|request| match model_server::outcomes(request) {
+            0 => Reply::call("later", json!({"input": "x"})),
+            _ => Reply::text("went on"),
+        })
+        .start()
+        .await;
+    let text = document("desk", "capabilities: {later: {}, search: {}}\n");
+    let (status, refused) = fleet.send(Method::POST, "/agents", text.clone()).await;
+    assert_eq!(
+        (status.as_u16(), &refused["error"]["details"]["problems"][0]["rule"]),
+        (422, &json!("OAS-21"))
+    );
+    assert_eq!(fleet.get("/agents").await, json!([]), "half of it was registered");
+    let (status, taken) = fleet.send(Method::POST, "/agents?allow_unresolved=1", text).await;
+    assert_eq!((status.as_u16(), &taken["warnings"][0]["rule"]), (201, &json!("OAS-A17")));
+    let job = json!({"type": "a.b", "args": ["go"], "meta": {"agent": "desk", "user": {"id": "u-1"}}});
+    let id = fleet.push(&job).await;
+    assert_eq!(fleet.settled(&id).await["result"], "went on");
+    assert!(fleet.tools.calls().is_empty());
+    let odd = fleet.send(Method::POST, "/agents?allow_unresolved=maybe", document("odd", "")).await;
+    assert_eq!(odd.0.as_u16(), 400);
+    fleet.end().await;
+}
+
+/// OAS-24, OAS-68, OAS-72, OAS-73, OAS-74, OAS-75, OAS-A16: each POST begins an engagement, is answered by 303 with a relative address, and the
+/// state there has the text and what is exposed, and nothing of the history.
+#[tokio::test]
+async fn a_post_begins_an_engagement_that_can_be_followed() {
+    join_all(Backend::ALL.map(async |backend| {
+        let fleet = fleet(backend).await;
+        let exposes = "exposes: {found: 'recent.search.outputs.tool', hidden: 'recent.book.outputs'}\n";
+        let text = document(
+            "desk",
+            &format!("capabilities: {{search: {{user_identity: false}}, book: {{}}}}\n{exposes}"),
+        );
+        assert_eq!(fleet.send(Method::POST, "/agents", text).await.0.as_u16(), 201);
+        let http = client();
+        let metadata = json!({"input": "hi", "metadata": {"user": {"id": "u-9"}, "agent": "somebody-else"}});
+        let mut begun = Vec::new();
+        for body in [
+            "\"hi\"".to_owned(),
+            "\"hi\"".to_owned(),
+            metadata.to_string(),
+            json!({"text": "hi"}).to_string(),
+        ] {
+            begun.push(location(&post(&http, &fleet, "/agents/desk", body).send().await.unwrap()));
+        }
+        begun.iter().for_each(|place| assert!(place.starts_with("/engagements/"), "{place}"));
+        let ids: std::collections::BTreeSet<_> = begun.iter().collect();
+        assert_eq!(ids.len(), 4, "two equal requests are two engagements");
+        for place in &begun {
+            fleet.until("it has ended", async || fleet.get(place).await["status"] == "completed").await;
+            let state = fleet.get(place).await;
+            assert_eq!(state["agent"], "desk");
+            assert_eq!(state["results"]["text"], "found", "{state:#}");
+            assert_eq!(state["results"]["hidden"], Value::Null);
+            for inner in ["recent", "history", "engagement"] {
+                assert!(state.get(inner).is_none(), "{state:#}");
+            }
+            for field in ["awaiting", "error"] {
+                assert_eq!(state[field], Value::Null, "{state:#}");
+            }
+        }
+        assert_eq!(fleet.get(&begun[2]).await["user"]["id"], "u-9");
+        fleet.end().await;
+    }))
+    .await;
+}
+
+/// OAS-73: what is no input is refused with its own status, and begins nothing.
+#[tokio::test]
+async fn what_is_no_input_begins_nothing() {
+    let fleet = Fleet::builder().workers(0).start().await;
+    assert_eq!(fleet.send(Method::POST, "/agents", document("desk", "")).await.0.as_u16(), 201);
+    let http = client();
+    for (path, body, status) in [
+        ("/agents/nobody", "\"hi\"", 404),
+        ("/agents/desk", "{\"input\": ", 400),
+        ("/agents/desk", "", 400),
+        ("/agents/desk", "[\"hi\"]", 400),
+        ("/agents/desk", "{}", 400),
+        ("/agents/desk", "{\"input\": 7}", 400),
+        ("/agents/desk", "{\"input\": \"a\", \"text\": \"b\"}", 400),
+        ("/agents/desk", "{\"input\": \"a\", \"inputs\": []}", 400),
+        ("/agents/desk", "{\"input\": \"a\", \"metadata\": 3}", 400),
+        ("/agents/desk", "{\"input\": \"a\", \"metadata\": {\"user\": \"me\"}}", 400),
+    ] {
+        let answer = post(&http, &fleet, path, body).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), status, "{path} {body}");
+    }
+    let typed = |kind: &str| {
+        http.post(format!("{}/agents/desk", fleet.url)).header("content-type", kind).body("\"hi\"")
+    };
+    assert_eq!(typed("text/plain").send().await.unwrap().status(), 415);
+    let picky = post(&http, &fleet, "/agents/desk", "\"hi\"").header("accept", "text/html");
+    assert_eq!(picky.send().await.unwrap().status(), 406);
+    for name in ["turnstone-delegation-depth", "turnstone-token-budget", "turnstone-user"] {
+        let forged = post(&http, &fleet, "/agents/desk", "\"hi\"").header(name, "1");
+        assert_eq!(forged.send().await.unwrap().status(), 403, "{name} is believed from peers only");
+    }
+    assert_eq!(fleet.number("SELECT count(*) FROM jobs").await, 0);
+    fleet.end().await;
+}
+
+/// OAS-74: a key of the caller's makes a repeated request the same engagement, and another input under it is refused.
+#[tokio::test]
+async fn a_repeated_request_with_a_key_is_the_same_engagement() {
+    join_all(Backend::ALL.map(async |backend| {
+        let fleet = Fleet::builder().on(backend).workers(0).start().await;
+        for name in ["desk", "other"] {
+            assert_eq!(fleet.send(Method::POST, "/agents", document(name, "")).await.0.as_u16(), 201);
+        }
+        let http = client();
+        let ask = async |agent: &str, key: &str, text: &str| {
+            let body = json!(text).to_string();
+            post(&http, &fleet, &format!("/agents/{agent}"), body)
+                .header("idempotency-key", key)
+                .send()
+                .await
+                .unwrap()
+        };
+        let first = location(&ask("desk", "k-1", "hi").await);
+        assert_eq!(location(&ask("desk", "k-1", "hi").await), first);
+        assert_ne!(location(&ask("desk", "k-2", "hi").await), first);
+        assert_ne!(location(&ask("other", "k-1", "hi").await), first);
+        assert_eq!(ask("desk", "k-1", "ho").await.status(), 409);
+        assert_eq!(ask("desk", " ", "hi").await.status(), 400);
+        fleet.end().await;
+    }))
+    .await;
+}

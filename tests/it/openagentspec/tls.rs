@@ -1,0 +1,64 @@
+//! The api over TLS, as the real program.
+
+use super::{Authority, document, free_port};
+use crate::program::{Program, run};
+use serde_json::json;
+use std::path::Path;
+
+fn set_up(folder: &Path, cert: &str, key: &str) {
+    let settings = format!(
+        "[server]\nbind = '127.0.0.1:{}'\n[server.tls]\ncert = '{cert}'\nkey = '{key}'\n[agents]\ndir = 'agents'\n",
+        free_port()
+    );
+    std::fs::create_dir_all(folder.join("agents")).unwrap();
+    std::fs::write(folder.join("agents/desk.yaml"), document("desk", "")).unwrap();
+    std::fs::write(folder.join("turnstone.toml"), settings).unwrap();
+}
+
+/// OAS-69, OAS-72, OAS-75: with a certificate definition, POST and state are HTTPS, and nothing is served without TLS.
+#[tokio::test]
+async fn the_agents_are_served_over_https() {
+    turnstone_tests::fleet::install_crypto();
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    authority.equip(folder.path());
+    set_up(folder.path(), "cert.pem", "key.pem");
+    let mut program = Program::start(folder.path(), &["dev"], &[]);
+    let said = program.says("https://127.0.0.1:").await;
+    let url = said.split_whitespace().find(|word| word.starts_with("https://127.0.0.1:")).unwrap();
+    let http = authority.client();
+    let definition = http.get(format!("{url}/agents/desk")).send().await.unwrap();
+    assert_eq!(definition.headers()["content-type"], "application/yaml");
+    let begun = http.post(format!("{url}/agents/desk")).json(&json!({"input": "hi"})).send().await.unwrap();
+    assert_eq!(begun.status(), 303);
+    let place = begun.headers()["location"].to_str().unwrap().to_owned();
+    let state = http.get(format!("{url}{place}")).send().await.unwrap();
+    assert_eq!(state.json::<serde_json::Value>().await.unwrap()["agent"], "desk");
+    let plain = url.replace("https://", "http://");
+    assert!(http.get(format!("{plain}/livez")).send().await.is_err(), "it answers without TLS");
+    let stranger = reqwest::Client::builder().no_proxy().build().unwrap();
+    assert!(stranger.get(format!("{url}/livez")).send().await.is_err(), "it is trusted by a stranger");
+    program.stop().await;
+}
+
+/// OAS-69: files that are no certificate and key are refused at the start, by name.
+#[tokio::test]
+async fn bad_certificates_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    Authority::new().equip(folder.path());
+    let other = tempfile::tempdir().unwrap();
+    Authority::new().equip(other.path());
+    std::fs::write(folder.path().join("odd.pem"), "no certificate").unwrap();
+    std::fs::copy(other.path().join("key.pem"), folder.path().join("other.pem")).unwrap();
+    for (cert, key, words) in [
+        ("gone.pem", "key.pem", "gone.pem"),
+        ("odd.pem", "key.pem", "odd.pem"),
+        ("cert.pem", "odd.pem", "odd.pem"),
+        ("cert.pem", "other.pem", "other.pem"),
+    ] {
+        set_up(folder.path(), cert, key);
+        let ran = run(folder.path(), &["dev"], &[]).await;
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains("[server.tls]") && ran.stderr.contains(words), "{cert} {key}: {ran:?}");
+    }
+}

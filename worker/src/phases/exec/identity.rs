@@ -1,0 +1,90 @@
+//! As whom a call is made (OAS-25, OAS-26, OAS-27). What stands for an identity is fetched right before the call, goes into
+//! it, and is forgotten with it: it is in no prompt, event, journal or log.
+
+use crate::tool::Tool;
+use crate::tool::identity::{Errand, Identity, headers};
+use crate::turn::state::Turn;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use turnstone_domain::agent::credential::{Acting, Owner, acting};
+use turnstone_domain::agent::{AgentFormat, Capability};
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::tool_call::ToolOutcome;
+
+/// Why a call may not be made as anybody. Only OpenAgentSpec says as whom its tools are called.
+pub fn refusal(turn: &Turn, capability: &Capability, tool: &dyn Tool) -> Option<ToolOutcome> {
+    let refused = |text: String| Some(ToolOutcome::refused(FailureKind::Policy.code(), text));
+    if tool.tokens().is_some() {
+        let most = i64::from(turn.agent.limits.max_delegation_depth);
+        let depth = turn.depth + 1;
+        let text = format!(
+            "`{}` was not asked: it would be {depth} deep, and this agent may delegate to a depth of {most}",
+            capability.name
+        );
+        return (depth > most).then(|| ToolOutcome::refused(FailureKind::DelegationDepth.code(), text));
+    }
+    if turn.agent.format != AgentFormat::OpenAgentSpec {
+        return None;
+    }
+    match acting(capability, &turn.engagement.user) {
+        Err(why) => refused(why),
+        Ok(Acting::Static(name)) if !tool.takes_credentials() => {
+            refused(format!("`{}` takes no credentials, so it cannot be called as {name}", capability.name))
+        }
+        Ok(_) => None,
+    }
+}
+
+/// As whom the call is made. `set_aside` are the tokens that an agent elsewhere may spend.
+///
+/// # Errors
+/// What the model hears when the credentials are not there.
+pub async fn of(
+    turn: &Turn,
+    tool: &dyn Tool,
+    capability: &Capability,
+    set_aside: i64,
+) -> Result<Identity, ToolOutcome> {
+    let user = &turn.engagement.user;
+    if tool.tokens().is_some() {
+        // The end user is the same on every server (agents brief §1.3).
+        let errand = Errand {
+            depth: turn.depth + 1,
+            token_budget: set_aside,
+            user: user.is_known().then(|| user.clone()),
+            tokens_used: AtomicI64::new(0),
+        };
+        return Ok(Identity { errand: Some(Arc::new(errand)), ..Identity::default() });
+    }
+    if turn.agent.format != AgentFormat::OpenAgentSpec || !tool.takes_credentials() {
+        return Ok(Identity::default());
+    }
+    let acting = acting(capability, user).map_err(refused)?;
+    let owner = match &acting {
+        Acting::Anonymous => return Ok(Identity::default()),
+        Acting::User => Owner::User(user.id.clone()),
+        Acting::Static(name) => Owner::Static(name.clone()),
+    };
+    let kept = match &turn.deps.credentials {
+        None => Vec::new(),
+        Some(keeper) => keeper.of_call(&owner, &tool.spec().name).await.map_err(|error| {
+            tracing::warn!(%error, "credentials cannot be read");
+            let text = format!("the credentials for `{}` could not be read; try again", capability.name);
+            ToolOutcome::failed(FailureKind::Tool.code(), text)
+        })?,
+    };
+    if kept.is_empty() && matches!(acting, Acting::Static(_)) {
+        let text = format!("no credentials of {owner} are kept for `{}`", tool.spec().name);
+        return Err(refused(format!(
+            "{text}; `turnstone credential set {owner} {}` adds them",
+            tool.spec().name
+        )));
+    }
+    let credentials = headers(&kept, |name| turn.deps.toolbox.secret(name)).map_err(refused)?;
+    let user = matches!(acting, Acting::User).then(|| user.clone());
+    Ok(Identity { user, credentials, errand: None })
+}
+
+fn refused(why: String) -> ToolOutcome {
+    ToolOutcome::refused(FailureKind::Policy.code(), why)
+}

@@ -1,0 +1,87 @@
+//! As whom a tool is called, and what it says of it (OAS-25, OAS-26, OAS-27).
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use std::sync::atomic::AtomicI64;
+use turnstone_domain::agent::credential::{Content, Credential};
+use turnstone_domain::agent::remote;
+use turnstone_domain::engagement::User;
+use turnstone_telemetry::{Secret, SecretRef};
+
+/// As whom a tool is called. It goes into the call and nowhere else.
+#[derive(Clone, Default)]
+pub struct Identity {
+    /// The end user, when the call is made in the user's name.
+    pub user: Option<User>,
+    /// The headers that the user or the static identity has for this tool.
+    pub credentials: HeaderMap,
+    /// What another server is told of the engagement; only an agent elsewhere is.
+    pub errand: Option<std::sync::Arc<Errand>>,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.credentials.keys().map(HeaderName::as_str).collect();
+        f.debug_struct("Identity").field("user", &self.user).field("credentials", &names).finish()
+    }
+}
+
+/// What another server is told of an engagement that it works for, and what it says of its costs.
+#[derive(Debug)]
+pub struct Errand {
+    /// Agents above the engagement there.
+    pub depth: i64,
+    /// The tokens that were set aside for it.
+    pub token_budget: i64,
+    /// The end user, when the caller said who that is.
+    pub user: Option<User>,
+    /// The tokens that it says it has used.
+    pub tokens_used: AtomicI64,
+}
+
+impl Identity {
+    /// Adds what is said of the user and what stands for it to the headers of a request.
+    pub fn put_into(&self, headers: &mut HeaderMap) {
+        if let Some(user) = &self.user {
+            headers.extend(said_of(user));
+        }
+        for (name, value) in &self.credentials {
+            headers.insert(name, value.clone());
+        }
+    }
+}
+
+/// The headers that name a user.
+pub fn said_of(user: &User) -> HeaderMap {
+    let texts = [(remote::USER, Some(user.id.as_str())), (remote::USER_EMAIL, user.email.as_deref())];
+    let header = |(name, text): (&'static str, Option<&str>)| {
+        let value = HeaderValue::from_str(&remote::encoded(text?)).ok()?;
+        Some((HeaderName::from_static(name), value))
+    };
+    texts.into_iter().filter_map(header).collect()
+}
+
+/// Stored credentials as headers. `named` finds the secrets that are given by name.
+///
+/// # Errors
+/// A sentence that names the header, never a value.
+pub fn headers(
+    credentials: &[Credential],
+    named: impl Fn(&str) -> Result<SecretRef, String>,
+) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::with_capacity(credentials.len());
+    for one in credentials {
+        let wrong =
+            |why: String| format!("the credential {} of {} cannot be used: {why}", one.header, one.owner);
+        let secret = match &one.content {
+            Content::Value(value) => Secret::given(value.as_str()),
+            Content::Reference(name) => named(name).and_then(|secret| secret.resolve()).map_err(wrong)?,
+        };
+        let name =
+            HeaderName::try_from(one.header.as_str()).map_err(|_| wrong("it is no header".to_owned()))?;
+        let value = HeaderValue::try_from(format!("{}{}", one.prefix, secret.expose()));
+        let mut value = value.map_err(|_| wrong("its value cannot stand in a header".to_owned()))?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}

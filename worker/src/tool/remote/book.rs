@@ -1,0 +1,127 @@
+//! The agents on other servers that this worker has heard of.
+
+use super::agent::RemoteAgent;
+use super::config::RemoteConfig;
+use crate::tool::{address_guard, outbound};
+use reqwest::Client;
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use turnstone_domain::{AgentDefinition, Clock, Timestamp};
+use turnstone_telemetry::SecretRef;
+use url::Url;
+
+/// A definition is read anew after this long, in milliseconds.
+const FRESH_MS: i64 = 60_000;
+/// The longest that reading one may take.
+const READING: Duration = Duration::from_secs(10);
+/// The largest document, in bytes.
+const MOST_BYTES: usize = 1024 * 1024;
+/// Agents beyond this number are forgotten together and read again.
+const KEPT: usize = 256;
+
+/// Agents on other servers.
+pub struct RemoteBook {
+    config: RemoteConfig,
+    client: Client,
+    clock: Arc<dyn Clock>,
+    known: Mutex<HashMap<String, (Timestamp, Arc<RemoteAgent>)>>,
+}
+
+impl RemoteBook {
+    /// An empty book.
+    ///
+    /// # Errors
+    /// The certificates cannot be read, or no client can be built.
+    pub fn new(config: RemoteConfig, clock: Arc<dyn Clock>) -> Result<Self, String> {
+        let authorities = match &config.ca {
+            None => Vec::new(),
+            Some(path) => {
+                let pem = std::fs::read(path)
+                    .map_err(|error| format!("[remote] ca: {} cannot be read: {error}", path.display()))?;
+                let certificates = reqwest::Certificate::from_pem_bundle(&pem).unwrap_or_default();
+                if certificates.is_empty() {
+                    return Err(format!("[remote] ca: {} holds no certificate in PEM", path.display()));
+                }
+                certificates
+            }
+        };
+        let client = outbound::https_client(&authorities, config.allow_private)?;
+        Ok(Self { config, client, clock, known: Mutex::default() })
+    }
+
+    /// The agent at this address; its definition is read unless it was lately.
+    ///
+    /// # Errors
+    /// A sentence that says why there is none now.
+    pub async fn agent(&self, url: &str) -> Result<Arc<RemoteAgent>, String> {
+        let now = self.clock.now();
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(url).cloned();
+        if let Some((_, agent)) = known.filter(|(at, _)| now.since(*at) < FRESH_MS) {
+            return Ok(agent);
+        }
+        let (address, key) = self.admitted(url)?;
+        let definition = tokio::time::timeout(READING, self.read(&address, key))
+            .await
+            .map_err(|_| format!("{url} did not answer within {} s", READING.as_secs()))??;
+        let agent = RemoteAgent::new(&definition, address, key.clone(), self.client.clone(), &self.config);
+        let agent = Arc::new(agent);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KEPT {
+            known.clear();
+        }
+        known.insert(url.to_owned(), (now, Arc::clone(&agent)));
+        Ok(agent)
+    }
+
+    /// The address and the key for its host, when agents there may be asked.
+    fn admitted(&self, url: &str) -> Result<(Url, &SecretRef), String> {
+        let address = Url::parse(url).map_err(|error| format!("{url} is no address: {error}"))?;
+        let host = url.trim_start_matches("https://").split('/').next().unwrap_or_default();
+        let known = self.config.hosts.get(host);
+        let Some(known) = known.filter(|_| address.scheme() == "https") else {
+            return Err(format!(
+                "agents on {host} are not asked by this worker; add [remote.hosts.\"{host}\"]"
+            ));
+        };
+        let look =
+            if self.config.allow_private { address_guard::check_form } else { address_guard::check_url };
+        look(&address)?;
+        Ok((address, &known.key))
+    }
+
+    async fn read(&self, address: &Url, key: &SecretRef) -> Result<AgentDefinition, String> {
+        let request = self.client.get(address.clone()).header(ACCEPT, "application/yaml");
+        let response = request.header(AUTHORIZATION, bearer(key)?).send().await;
+        let response = response.map_err(|error| format!("{address}: {}", outbound::describe(&error)))?;
+        let status = response.status();
+        if !status.is_success() {
+            let hint = if status.is_redirection() { " (redirects are not followed)" } else { "" };
+            return Err(format!("{address} answered with status {}{hint}", status.as_u16()));
+        }
+        let body = outbound::read_body(response, MOST_BYTES).await;
+        let body = body.map_err(|error| format!("{address}: {error}"))?;
+        let source =
+            String::from_utf8(body).map_err(|_| format!("{address} answered with what is no text"))?;
+        // A hostile document can take a while to read.
+        let reading = tokio::task::spawn_blocking(move || turnstone_specs::read(&source, None));
+        match reading.await {
+            Ok(Ok((definition, _))) => Ok(definition),
+            Ok(Err(problems)) => {
+                let first = problems.first().map(ToString::to_string).unwrap_or_default();
+                Err(format!("{address} answered with no usable agent: {first}"))
+            }
+            Err(_) => Err(format!("{address} answered with what could not be read to its end")),
+        }
+    }
+}
+
+/// The key as it stands in a request.
+pub(super) fn bearer(key: &SecretRef) -> Result<HeaderValue, String> {
+    let secret = key.resolve()?;
+    let value = HeaderValue::try_from(format!("Bearer {}", secret.expose()));
+    let mut value = value.map_err(|_| format!("the secret {key} cannot stand in a header"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}

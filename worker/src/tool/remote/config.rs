@@ -1,0 +1,69 @@
+//! `[remote]`: which other servers' agents may be asked, and which other servers may ask ours.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use turnstone_telemetry::SecretRef;
+
+/// `[remote]`. Nothing is asked anywhere, and nobody is believed, unless it says so.
+///
+/// ```toml
+/// [remote.hosts."agents.example.com"]
+/// key = "env:KEY_THERE"
+///
+/// [remote.peers.office]
+/// key = "env:KEY_OF_THE_OFFICE"
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RemoteConfig {
+    /// The servers whose agents may be named: `host` or `host:port`.
+    pub hosts: BTreeMap<String, RemoteHost>,
+    /// The servers that may use our agents, and are believed what they say of depth, budget and user.
+    pub peers: BTreeMap<String, RemotePeer>,
+    /// Whether hosts may be loopback or private ones.
+    pub allow_private: bool,
+    /// Certificates of authorities that are trusted besides those of the machine, in PEM; in the file relative to the file.
+    pub ca: Option<PathBuf>,
+    /// The longest that an agent elsewhere may take, in milliseconds; a call that takes longer is asked after again.
+    pub timeout_ms: u64,
+    /// The most tokens that are set aside for one call of an agent elsewhere.
+    pub max_tokens: u32,
+}
+
+impl Default for RemoteConfig {
+    fn default() -> Self {
+        Self {
+            hosts: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            allow_private: false,
+            ca: None,
+            timeout_ms: 600_000,
+            max_tokens: 100_000,
+        }
+    }
+}
+
+/// `[remote.hosts."<host>"]`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemoteHost {
+    /// Where the key is that the other server gave us.
+    pub key: SecretRef,
+}
+
+/// `[remote.peers.<name>]`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemotePeer {
+    /// Where the key is that we gave the other server.
+    pub key: SecretRef,
+}
+
+impl RemoteConfig {
+    /// The hosts by name.
+    #[must_use]
+    pub fn host_names(&self) -> Vec<String> {
+        self.hosts.keys().cloned().collect()
+    }
+}
