@@ -1,17 +1,26 @@
 //! Many children over several processes that are killed at random: the budget of the root is never overspent, nothing is
 //! lost, nothing is done twice. `TURNSTONE_FAN_OUT=100` and `TURNSTONE_FAN_OUT_WORKERS=8` make it larger.
+//!
+//! The leases of the dead run out in real time, and only theirs: whoever ends the leases of the living too, after each
+//! death, makes the fleet believe that a job kills its workers.
 
 use super::{answers, ask, calls, engagement, may_ask, oas, ossa, register, said, who};
-use crate::crash::spawn;
+use crate::crash::spawn_with_lease;
 use crate::random::Random;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use std::time::Duration;
-use turnstone_domain::JobState;
+use tokio::process::Child;
+use turnstone_tests::fleet::until;
 use turnstone_tests::{Backend, Fleet, Reply};
 
 /// Children of one parent, at most: a model that asks for more calls in one answer is told so.
 const GROUP: usize = 10;
+/// How long a dead worker holds its jobs.
+const LEASE_MS: u64 = 3_000;
+/// A fan-out that has not ended by then never will: many processes share few cores, so this is long.
+const PATIENCE: Duration = Duration::from_secs(300);
+const ENDED: &str = "SELECT count(*) FROM jobs WHERE state IN ('completed', 'discarded', 'cancelled') AND seq = (SELECT min(seq) FROM jobs)";
 
 fn number(name: &str, otherwise: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
@@ -42,34 +51,39 @@ fn script(children: usize) -> impl Fn(&Value) -> Reply + Send + Sync {
     }
 }
 
+fn start(fleet: &Fleet) -> Child {
+    spawn_with_lease(fleet, 2, LEASE_MS, None)
+}
+
 async fn survive(backend: Backend, children: usize, workers: usize) {
-    let fleet = Fleet::builder().on(backend).workers(0).model(script(children)).start().await;
+    let fleet = Fleet::builder().on(backend).in_real_time().workers(0).model(script(children)).start().await;
     let asks = |who: &str| may_ask(who, "type: parallel, on_failure: retry");
     let team = [oas("scout", &[]), ossa("lead", &asks("scout")), ossa("boss", &asks("lead"))];
     register(&fleet, &team).await;
     let leads = children.div_ceil(GROUP);
     let needed = i64::try_from((1 + leads) * (19 + 15) + children * 15).unwrap();
-    // What calls in flight may reserve has to fit in, too: every worker has two slots.
-    let limit = needed + i64::try_from(workers * 2 * 6_000).unwrap();
+    // What calls in flight may reserve has to fit in, too: every worker has two slots, and so has a dead one for a while.
+    let limit = needed + i64::try_from(workers * 2 * 2 * 6_000).unwrap();
     let id = ask(&fleet, "boss", &json!({"ext_agent_token_budget": limit})).await;
+    let time = fleet.keep_time();
     let mut random = Random::new(0xfa_0007);
-    let mut fleet_of = (0..workers).map(|_| spawn(&fleet, 2, None)).collect::<Vec<_>>();
+    let mut fleet_of = (0..workers).map(|_| start(&fleet)).collect::<Vec<_>>();
     for _ in 0..children / 3 {
-        let seen = fleet.models.count();
-        let more = random.below(6) + 1;
-        // A fleet that waits for a lease to be given back asks nobody: then it is given back.
-        let _ = tokio::time::timeout(Duration::from_secs(2), fleet.models.seen(seen + more)).await;
+        let more = fleet.models.count() + random.below(6) + 1;
+        until("the fleet goes on", PATIENCE, async || {
+            let asked = tokio::time::timeout(Duration::from_millis(250), fleet.models.seen(more)).await;
+            asked.is_ok() || fleet.number(ENDED).await > 0
+        })
+        .await;
         let victim = random.below(workers);
         fleet_of[victim].kill().await.expect("SIGKILL");
         assert_within(&fleet, limit).await;
-        fleet.release_all().await;
-        fleet_of[victim] = spawn(&fleet, 2, None);
-        if fleet.job(&id).await["state"] == "completed" {
-            break;
-        }
+        fleet_of[victim] = start(&fleet);
     }
-    let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded, JobState::Retryable]).await;
+    until("the fan-out ends", PATIENCE, async || fleet.number(ENDED).await > 0).await;
+    let done = fleet.job(&id).await;
     assert_eq!(done["state"], "completed", "on {backend:?}: {done:#}");
+    drop(time);
     drop(fleet_of);
     let result = done["result"].as_str().unwrap();
     for scout in 0..children {
@@ -83,7 +97,8 @@ async fn survive(backend: Backend, children: usize, workers: usize) {
     assert_eq!(
         seen["children"].as_array().unwrap().len(),
         leads + children,
-        "on {backend:?}: nobody was asked twice"
+        "on {backend:?}: nobody was asked twice; what failed: {:?}",
+        failures(&fleet).await
     );
     assert_eq!(seen["tokens"]["used"], needed, "on {backend:?}: each answer was booked once");
     assert_eq!(seen["tokens"]["reserved"], 0, "on {backend:?}");
@@ -91,6 +106,11 @@ async fn survive(backend: Backend, children: usize, workers: usize) {
     let open = fleet.number("SELECT count(*) FROM delegations WHERE state = 'open'").await;
     assert_eq!(open, 0, "on {backend:?}");
     fleet.place.check().await;
+}
+
+/// Which failures there were, and how often: a child that failed is asked anew.
+async fn failures(fleet: &Fleet) -> Vec<(String, i64)> {
+    fleet.place.rows("SELECT error, count(*) FROM job_errors GROUP BY error ORDER BY error").await
 }
 
 async fn assert_within(fleet: &Fleet, limit: i64) {
