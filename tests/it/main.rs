@@ -19,6 +19,7 @@ mod fleet;
 mod fleet_commands;
 mod inputs;
 mod limits;
+mod long;
 mod main_job;
 mod model;
 mod ojs;

@@ -1,0 +1,140 @@
+//! A ledger that counts what turns ask of it and hand to it.
+
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use turnstone_domain::budget::Budget;
+use turnstone_domain::session_state::{Scope, StateSnapshot};
+use turnstone_domain::{AgentDefinition, JobId, Lease, Settlement, Timestamp, TurnWrite};
+use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
+
+/// What was written at the barriers of one turn, by the turn of the newest checkpoint in each write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Written {
+    /// Calls of the store.
+    pub calls: usize,
+    /// Checkpoints, messages, moves of tool calls and events.
+    pub rows: usize,
+    /// Length of all of it.
+    pub bytes: usize,
+}
+
+/// What was asked.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// By turn.
+    pub written: BTreeMap<i64, Written>,
+    /// The length of each claim that brought an agent job, and of what was recalled for it.
+    pub claims: Vec<usize>,
+    /// The length of each recall.
+    pub recalls: Vec<usize>,
+    /// Other reads: of state and of agents.
+    pub reads: usize,
+}
+
+/// The ledger.
+pub struct Watched {
+    inner: Arc<dyn Ledger>,
+    tally: Arc<Mutex<Tally>>,
+}
+
+impl Watched {
+    /// Around a ledger, counting into `tally`.
+    pub fn new(inner: Arc<dyn Ledger>, tally: &Arc<Mutex<Tally>>) -> Self {
+        Self { inner, tally: Arc::clone(tally) }
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writes(&self, write: &TurnWrite) {
+        let Some(turn) = write.checkpoints.iter().map(|done| done.turn).max() else { return };
+        let mut tally = self.tally();
+        let written = tally.written.entry(turn).or_default();
+        written.calls += 1;
+        written.rows +=
+            write.checkpoints.len() + write.messages.len() + write.tool_calls.len() + write.events.len();
+        written.bytes += length(write);
+    }
+}
+
+/// How long something is when it is written down with all that it holds.
+fn length(value: &impl std::fmt::Debug) -> usize {
+    format!("{value:?}").len()
+}
+
+#[async_trait]
+impl Ledger for Watched {
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        let claims = self.inner.claim(request).await?;
+        self.tally().claims.extend(claims.iter().map(length));
+        Ok(claims)
+    }
+
+    async fn checkpoint(
+        &self,
+        lease: &Lease,
+        write: TurnWrite,
+        now: Timestamp,
+        lease_ms: i64,
+    ) -> Result<Budget, LedgerError> {
+        self.writes(&write);
+        self.inner.checkpoint(lease, write, now, lease_ms).await
+    }
+
+    async fn settle(
+        &self,
+        lease: &Lease,
+        write: TurnWrite,
+        settlement: Settlement,
+        now: Timestamp,
+    ) -> Result<(), LedgerError> {
+        self.inner.settle(lease, write, settlement, now).await
+    }
+
+    async fn extend(
+        &self,
+        leases: &[Lease],
+        now: Timestamp,
+        lease_ms: i64,
+    ) -> Result<Vec<String>, StoreError> {
+        self.inner.extend(leases, now, lease_ms).await
+    }
+
+    async fn standing(&self, leases: &[Lease]) -> Result<Standing, StoreError> {
+        self.inner.standing(leases).await
+    }
+
+    async fn most_urgent(&self, queues: &[String]) -> Result<Option<i64>, StoreError> {
+        self.inner.most_urgent(queues).await
+    }
+
+    async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {
+        self.inner.release(leases, now).await
+    }
+
+    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError> {
+        self.inner.beat(beat, silent_ms).await
+    }
+
+    async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError> {
+        self.inner.leave(name, instance).await
+    }
+
+    async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
+        self.tally().reads += 1;
+        self.inner.state(scope, now).await
+    }
+
+    async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
+        self.tally().reads += 1;
+        self.inner.agents(names).await
+    }
+
+    async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {
+        let recall = self.inner.recall(job, turn, window, whole).await?;
+        self.tally().recalls.push(length(&recall));
+        Ok(recall)
+    }
+}
