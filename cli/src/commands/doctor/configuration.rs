@@ -2,6 +2,7 @@
 
 use crate::commands::config::problems;
 use crate::commands::serve::listening::keys;
+use crate::commands::serve::open_files;
 use crate::config::Config;
 use turnstone_store::Finding;
 
@@ -15,6 +16,9 @@ pub fn findings(config: &Config) -> Vec<Finding> {
         findings.push(Finding::good("secrets, directories, providers and tools are there"));
     }
     findings.push(exposure(config));
+    findings.extend(
+        open_files::short_of(config.worker.slots).map(|short| Finding::bad(short, open_files::ADVICE)),
+    );
     findings
 }
 

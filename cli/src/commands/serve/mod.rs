@@ -6,6 +6,7 @@ pub mod budgets;
 pub mod equipment;
 pub mod fleet_store;
 pub mod listening;
+pub mod open_files;
 pub mod scheduler;
 mod service;
 mod signals;

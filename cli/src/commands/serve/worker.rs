@@ -1,6 +1,7 @@
 //! `turnstone worker`: claims agent jobs and runs their turns. Any number may run, on any machines.
 
 use super::fleet_store::refused;
+use super::open_files;
 use super::started::Started;
 use super::{Equipment, Farewell, Ground, Part, Service, Signals};
 use crate::commands::Session;
@@ -106,6 +107,7 @@ pub async fn run(config: Config, session: &Session) -> anyhow::Result<ExitCode> 
 }
 
 async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
+    open_files::allow(config.worker.slots);
     let Ground { store, clock, ids } = Ground::join(config).await?;
     known_queues(config, store.views.as_ref()).await?;
     let equipment = Equipment::of(config, None, Arc::clone(&clock))?;
