@@ -34,4 +34,5 @@ mod scheduler;
 mod sealed;
 mod servers;
 mod session_state;
+mod telemetry;
 mod tools;

@@ -16,7 +16,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub fn without_environment(command: &mut Command) -> &mut Command {
     for (name, _) in std::env::vars_os() {
         let name_text = name.to_string_lossy();
-        if name_text.starts_with("TURNSTONE_") || name_text.starts_with("CARGO") {
+        if ["TURNSTONE_", "CARGO", "OTEL_"].iter().any(|own| name_text.starts_with(own)) {
             command.env_remove(&name);
         }
     }

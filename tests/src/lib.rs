@@ -12,6 +12,7 @@ pub mod fleet;
 pub mod insist;
 pub mod model_server;
 pub mod ojs_server;
+pub mod otlp;
 pub mod place;
 pub mod receiver;
 pub mod servers;

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures::StreamExt;
@@ -116,6 +116,7 @@ type Script = dyn Fn(&Value) -> Reply + Send + Sync;
 
 struct Shared {
     script: Box<Script>,
+    headers: Mutex<Vec<HeaderMap>>,
     log: Mutex<Vec<ModelCall>>,
     count: watch::Sender<usize>,
 }
@@ -131,8 +132,12 @@ pub struct ModelServer {
 impl ModelServer {
     /// Starts a server that answers each request as `script` says.
     pub async fn start(script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
-        let shared =
-            Arc::new(Shared { script: Box::new(script), log: Mutex::default(), count: watch::channel(0).0 });
+        let shared = Arc::new(Shared {
+            script: Box::new(script),
+            headers: Mutex::default(),
+            log: Mutex::default(),
+            count: watch::channel(0).0,
+        });
         let router =
             Router::new().route("/v1/chat/completions", post(complete)).with_state(Arc::clone(&shared));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -145,6 +150,11 @@ impl ModelServer {
     /// Every request so far.
     pub fn calls(&self) -> Vec<ModelCall> {
         self.log().clone()
+    }
+
+    /// The headers of every request so far.
+    pub fn headers(&self) -> Vec<HeaderMap> {
+        self.shared.headers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How many requests there were so far.
@@ -163,7 +173,12 @@ impl ModelServer {
     }
 }
 
-async fn complete(State(shared): State<Arc<Shared>>, Json(request): Json<Value>) -> Response {
+async fn complete(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Json(request): Json<Value>,
+) -> Response {
+    shared.headers.lock().unwrap_or_else(PoisonError::into_inner).push(headers);
     let reply = (shared.script)(&request);
     let reported = reply.reported();
     {

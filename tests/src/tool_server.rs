@@ -28,6 +28,7 @@ pub struct Called {
 
 struct Shared {
     log: Mutex<Vec<Called>>,
+    headers: Mutex<Vec<HeaderMap>>,
     /// How often each tool still fails.
     failing: Mutex<HashMap<String, usize>>,
     gate: Mutex<Option<Gate>>,
@@ -50,6 +51,7 @@ impl ToolServer {
     pub async fn start() -> Self {
         let shared = Arc::new(Shared {
             log: Mutex::default(),
+            headers: Mutex::default(),
             failing: Mutex::default(),
             gate: Mutex::default(),
             under_way: AtomicUsize::new(0),
@@ -67,6 +69,11 @@ impl ToolServer {
     /// Every call so far.
     pub fn calls(&self) -> Vec<Called> {
         self.shared.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The headers of every call so far.
+    pub fn headers(&self) -> Vec<HeaderMap> {
+        self.shared.headers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How often a tool was called so far.
@@ -103,6 +110,7 @@ async fn call(
     headers: HeaderMap,
     Json(input): Json<Value>,
 ) -> Result<Json<Value>, axum::http::StatusCode> {
+    shared.headers.lock().unwrap_or_else(PoisonError::into_inner).push(headers.clone());
     let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok()).unwrap_or_default().to_owned();
     {
         let mut log = shared.log.lock().unwrap_or_else(PoisonError::into_inner);

@@ -33,7 +33,15 @@ use anyhow::Context as _;
 use std::future::Future;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
+use std::time::Duration;
+use turnstone_domain::Ids as _;
+use turnstone_domain::ids::SystemIds;
+use turnstone_telemetry::Service;
+use turnstone_worker::host_name;
 use worker::WorkerArgs;
+
+/// How long the end of a service waits for the last of its telemetry to be sent.
+const TELLING: Duration = Duration::from_secs(3);
 
 /// What every command has at hand.
 #[derive(Clone, Debug)]
@@ -78,27 +86,27 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Dev(args) => {
                 let config = session.config(args.overrides())?.config;
                 // A timeline on a terminal stays readable.
-                start_log(&config.log, &session.output, args.demo && session.output.tty);
+                start_log(&config.log, &session.output, args.demo && session.output.tty, Some("turnstone"));
                 Box::pin(dev::run(args, config, &session)).await
             }
             Command::Bench(args) => {
                 let config = session.config(Vec::new())?.config;
-                start_log(&config.log, &session.output, true);
+                start_log(&config.log, &session.output, true, None);
                 Box::pin(bench::run(args, session.output)).await
             }
             Command::Api(args) => {
                 let config = session.config(args.overrides())?.config;
-                start_log(&config.log, &session.output, false);
+                start_log(&config.log, &session.output, false, Some("turnstone-api"));
                 Box::pin(serve::api::run(config, args.enable_reset, &session)).await
             }
             Command::Scheduler => {
                 let config = session.config(Vec::new())?.config;
-                start_log(&config.log, &session.output, false);
+                start_log(&config.log, &session.output, false, Some("turnstone-scheduler"));
                 Box::pin(serve::scheduler::run(config, &session)).await
             }
             Command::Worker(WorkerArgs { command: None, run }) => {
                 let config = session.config(run.overrides())?.config;
-                start_log(&config.log, &session.output, false);
+                start_log(&config.log, &session.output, false, Some("turnstone-worker"));
                 Box::pin(serve::worker::run(config, &session)).await
             }
             Command::Worker(WorkerArgs { command: Some(command), .. }) => {
@@ -106,7 +114,7 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             }
             Command::Migrate => {
                 let config = session.config(Vec::new())?.config;
-                start_log(&config.log, &session.output, true);
+                start_log(&config.log, &session.output, true, None);
                 until_interrupted(migrate::run(config, &session)).await
             }
             Command::Doctor => until_interrupted(doctor::run(&session)).await,
@@ -128,17 +136,26 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
     });
     // What blocks must not keep a program alive that was told to stop.
     runtime.shutdown_background();
+    turnstone_telemetry::shut_down(TELLING);
     ended
 }
 
-/// Starts the log on standard error; a `calm` one is only about what went wrong, unless the configuration says more.
-fn start_log(config: &LogConfig, output: &Output, calm: bool) {
+/// Starts the log on standard error; a `calm` one is only about what went wrong, unless the configuration says more. A
+/// service tells of itself by OTLP as well, under this name.
+fn start_log(config: &LogConfig, output: &Output, calm: bool, service: Option<&'static str>) {
     let by_default = if calm { "warn" } else { "warn,turnstone=info" };
     let filter = config.filter.as_deref().unwrap_or(by_default);
     turnstone_telemetry::init(
         config.format.into(),
         Some(filter),
         output.color && std::io::stderr().is_terminal(),
+        service
+            .map(|name| Service {
+                name,
+                version: env!("CARGO_PKG_VERSION"),
+                instance: format!("{}-{}-{}", host_name(), std::process::id(), SystemIds.next()),
+            })
+            .as_ref(),
     );
 }
 

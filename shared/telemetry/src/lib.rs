@@ -1,10 +1,16 @@
-//! What people and machines see of a running Turnstone: log set-up, names of spans, and the redaction of secrets.
+//! What people and machines see of a running Turnstone: logs, spans, metrics and their names, and the redaction of secrets.
 //!
 //! It knows nothing about jobs, stores or models, and imports nothing of ours.
 
 mod log;
+pub mod metrics;
 pub mod names;
+mod otlp;
+pub mod propagation;
 pub mod secret;
+pub mod span;
+mod trace_ids;
 
 pub use log::{LogFormat, check_filter, init};
+pub use otlp::{Service, captures_content, exports_spans, shut_down};
 pub use secret::{Secret, SecretRef, redact};

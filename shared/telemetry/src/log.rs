@@ -1,9 +1,15 @@
 //! Logs: one line per event on standard error, with every known secret struck out.
 
+use crate::otlp::{self, LogRecords, Service};
 use crate::redact;
+use crate::trace_ids::WithIds;
 use std::io::{self, Write};
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing::Metadata;
+use tracing_subscriber::filter::{FilterExt as _, LevelFilter, filter_fn};
+use tracing_subscriber::fmt::{MakeWriter, format};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 /// What is logged when nobody says otherwise.
 const DEFAULT_FILTER: &str = "info,sqlx=warn,apalis=warn,hyper=warn,tower_http=warn";
@@ -30,24 +36,65 @@ impl LogFormat {
     }
 }
 
-/// Starts logging to standard error for this process. A second call changes nothing.
+/// Starts logging to standard error for this process, and, for a service, its spans, metrics and log records by OTLP as the
+/// `OTEL_*` variables ask. A second call changes nothing.
 ///
 /// `filter` is in the syntax of `tracing_subscriber::EnvFilter`, such as `info,turnstone_worker=debug`; a filter that
-/// cannot be read is reported in the log and the default is used (see [`check_filter`] to refuse it earlier).
-pub fn init(format: LogFormat, filter: Option<&str>, color: bool) {
-    let (filter, problem) = match filter.map(read_filter) {
-        None => (EnvFilter::new(DEFAULT_FILTER), None),
-        Some(Ok(filter)) => (filter, None),
-        Some(Err(problem)) => (EnvFilter::new(DEFAULT_FILTER), Some(problem)),
+/// cannot be read is reported in the log and the default is used (see [`check_filter`] to refuse it earlier). It is about log
+/// lines: spans are made whatever it says.
+pub fn init(format: LogFormat, filter: Option<&str>, color: bool, service: Option<&Service>) {
+    let mut problems = Vec::new();
+    let text = match filter.map(|filter| (filter, read_filter(filter))) {
+        None => DEFAULT_FILTER,
+        Some((filter, Ok(_))) => filter,
+        Some((_, Err(problem))) => {
+            problems.push(format!("{problem}; logging with `{DEFAULT_FILTER}` instead"));
+            DEFAULT_FILTER
+        }
     };
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(Redacted(io::stderr));
-    let started = match format {
-        LogFormat::Pretty => lines.with_ansi(color).with_target(false).try_init(),
-        LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).try_init(),
+    let started = service.map(otlp::start);
+    let spans = started.as_ref().map(|started| {
+        let layer = tracing_opentelemetry::layer()
+            .with_tracer(started.tracer.clone())
+            .with_location(false)
+            .with_threads(false)
+            .with_target(false)
+            .with_level(false)
+            .with_tracked_inactivity(false);
+        layer.with_filter(
+            filter_fn(|metadata| metadata.is_span() && ours(metadata))
+                .with_max_level_hint(LevelFilter::DEBUG),
+        )
+    });
+    let records = started
+        .as_ref()
+        .and_then(|started| started.logs.as_ref())
+        .map(|provider| LogRecords::new(provider).with_filter(EnvFilter::new(text).and(filter_fn(ours))));
+    problems.extend(started.into_iter().flat_map(|started| started.problems));
+    let lines = tracing_subscriber::fmt::layer().with_writer(Redacted(io::stderr));
+    let lines: Box<dyn Layer<_> + Send + Sync> = match format {
+        LogFormat::Pretty => Box::new(
+            lines
+                .with_ansi(color)
+                .event_format(WithIds(format::Format::default().with_target(false).with_ansi(color))),
+        ),
+        LogFormat::Json => {
+            let format = format::Format::default().json().flatten_event(true).with_span_list(false);
+            Box::new(lines.fmt_fields(format::JsonFields::new()).event_format(WithIds(format)))
+        }
     };
-    if let (Ok(()), Some(problem)) = (started, problem) {
-        tracing::warn!("{problem}; logging with `{DEFAULT_FILTER}` instead");
+    let subscriber =
+        Registry::default().with(spans).with(records).with(lines.with_filter(EnvFilter::new(text)));
+    if subscriber.try_init().is_ok() {
+        for problem in problems {
+            tracing::warn!("{problem}");
+        }
     }
+}
+
+/// What is told of is what we do; what the libraries below us do is not, and least of all what sends telemetry.
+fn ours(metadata: &Metadata<'_>) -> bool {
+    metadata.target().starts_with("turnstone")
 }
 
 /// Checks a log filter without using it.

@@ -12,7 +12,9 @@ pub enum Kind {
     Span,
     /// An attribute of spans.
     Attribute,
-    /// A series of `GET /metrics`, with its labels.
+    /// A metric by OTLP; `GET /metrics` has it with `_` for `.`, its unit, and `_total` when it only grows.
+    Instrument,
+    /// A series of `GET /metrics` alone, with its labels.
     Metric,
 }
 
@@ -37,23 +39,80 @@ macro_rules! names {
 }
 
 names! {
+    Span INVOKE = "ossa.agent.invoke", "One claim of an agent job by a worker, until it settles, parks or is given back.";
     Span TURN = "ossa.agent.turn", "One turn of an agent, from its first phase in this worker to its last.";
     Span PHASE = "turnstone.phase", "One phase of a turn, without the wait for its checkpoint.";
     Span MODEL_CALL = "gen_ai.chat", "One call to a model; a fallback is a second span.";
     Span TOOL_CALL = "ossa.tool.call", "One call to a tool.";
+    Span HTTP_REQUEST = "http.request", "The request of a call to a tool over HTTP.";
+    Span HANDOFF = "ossa.delegation.handoff", "Another agent is asked; what it does is a trace of its own, with a link to this.";
+    Span STATE_LOAD = "ossa.state.load", "The agent's state is read.";
+    Span STATE_SAVE = "ossa.state.save", "Changes of the agent's state are committed; beside the turn, not in it.";
     Attribute AGENT_ID = "ossa.agent.id", "The agent's name.";
-    Attribute INSTANCE_ID = "ossa.instance.id", "The worker.";
-    Attribute SESSION_ID = "ossa.session.id", "The engagement.";
+    Attribute AGENT_NAME = "ossa.agent.name", "The agent's name.";
+    Attribute AGENT_VERSION = "ossa.agent.version", "The version of its document; `0.0.0` when it has none.";
+    Attribute INSTANCE_ID = "ossa.instance.id", "The worker, in the form that the manifest asks for.";
+    Attribute SESSION_ID = "ossa.session.id", "The session that the caller named, else the engagement.";
+    Attribute INTERACTION_ID = "ossa.interaction.id", "The turn's own id.";
     Attribute TURN_NUMBER = "ossa.turn.number", "The turn, 1-based within the engagement.";
     Attribute JOB_ID = "turnstone.job.id", "The job.";
     Attribute PHASE_NAME = "turnstone.phase.name", "The phase: init, norm, resol, infer, exec, persist or emit.";
+    Attribute WORKFLOW_ID = "ossa.workflow.id", "The workflow that the caller's baggage names.";
+    Attribute PARENT_AGENT_ID = "ossa.parent.agent.id", "The agent that delegated to this one.";
+    Attribute PARENT_INTERACTION_ID = "ossa.parent.interaction.id", "The turn of that agent.";
+    Attribute DELEGATION_TARGET = "ossa.delegation.target", "The agent that is asked.";
+    Attribute DELEGATION_TYPE = "ossa.delegation.type", "handoff, parallel or supervisor.";
+    Attribute LINK_TYPE = "ossa.link.type", "Of a link: submission (to who enqueued the job), delegation (to who delegated) or resumption (to who began the turn).";
+    Attribute LINK_SOURCE = "ossa.link.source_agent", "Of a link: the agent that delegated.";
+    Attribute LINK_TARGET = "ossa.link.target_agent", "Of a link: the agent that was asked.";
+    Attribute STATE_MODE = "ossa.state.mode", "stateless, session or long_running.";
+    Attribute STATE_STORAGE = "ossa.state.storage_type", "The kind of storage that the manifest names.";
+    Attribute STATE_TTL = "ossa.state.ttl_seconds", "How long state is kept.";
+    Attribute ERROR_TYPE = "error.type", "The code of what failed.";
+    Attribute OPERATION = "gen_ai.operation.name", "invoke_agent, chat or execute_tool.";
+    Attribute SYSTEM = "gen_ai.system", "Always `ossa`, as OSSA asks.";
+    Attribute PROVIDER = "gen_ai.provider.name", "The provider, as the configuration names it.";
+    Attribute GEN_AI_AGENT = "gen_ai.agent.name", "The agent's name.";
+    Attribute CONVERSATION = "gen_ai.conversation.id", "The engagement.";
     Attribute REQUEST_MODEL = "gen_ai.request.model", "The model that is asked.";
     Attribute REQUEST_MAX_TOKENS = "gen_ai.request.max_tokens", "The most tokens the answer may have.";
+    Attribute REQUEST_TEMPERATURE = "gen_ai.request.temperature", "The temperature, when one is asked for.";
+    Attribute REQUEST_TOP_P = "gen_ai.request.top_p", "The nucleus, when one is asked for.";
+    Attribute FINISH_REASON = "gen_ai.response.finish_reason", "Why the model stopped: stop, length, tool_use or content_filter (OSSA).";
+    Attribute FINISH_REASONS = "gen_ai.response.finish_reasons", "The same as a list (OpenTelemetry).";
     Attribute RESPONSE_MODEL = "gen_ai.response.model", "The model that answered, by the provider's own word.";
     Attribute INPUT_TOKENS = "gen_ai.usage.input_tokens", "Prompt tokens the provider counted.";
     Attribute OUTPUT_TOKENS = "gen_ai.usage.output_tokens", "Completion tokens the provider counted.";
+    Attribute TOTAL_TOKENS = "gen_ai.usage.total_tokens", "Both together.";
+    Attribute CACHED_TOKENS = "gen_ai.usage.cache_read.input_tokens", "Prompt tokens that came from the provider's cache.";
+    Attribute REASONING_TOKENS = "gen_ai.usage.reasoning.output_tokens", "Completion tokens that the model thought with.";
+    Attribute TOKEN_TYPE = "gen_ai.token.type", "Of the metric: input or output.";
+    Attribute INPUT_MESSAGES = "gen_ai.input.messages", "What the model was told, as JSON; only with content capture.";
+    Attribute OUTPUT_MESSAGES = "gen_ai.output.messages", "What it answered, as JSON; only with content capture.";
+    Attribute SYSTEM_INSTRUCTIONS = "gen_ai.system_instructions", "The system prompt; only with content capture.";
+    Attribute GEN_AI_TOOL = "gen_ai.tool.name", "The tool.";
+    Attribute GEN_AI_TOOL_TYPE = "gen_ai.tool.type", "Always `function`.";
+    Attribute GEN_AI_CALL_ID = "gen_ai.tool.call.id", "The call's id.";
+    Attribute TOOL_ARGUMENTS = "gen_ai.tool.call.arguments", "The arguments as JSON; only with content capture.";
+    Attribute TOOL_RESULT = "gen_ai.tool.call.result", "The outcome as JSON; only with content capture.";
+    Attribute CAPABILITY_NAME = "ossa.capability.name", "The capability of the agent that the call uses.";
+    Attribute TOOL_TYPE = "ossa.tool.type", "function, http or mcp.";
+    Attribute TOOL_SOURCE = "ossa.tool.source", "manifest when the agent's document declares it, else registry.";
+    Attribute HTTP_METHOD = "http.request.method", "The method.";
+    Attribute HTTP_STATUS = "http.response.status_code", "The status that came back.";
+    Attribute SERVER_ADDRESS = "server.address", "The host, without path and query.";
     Attribute TOOL_NAME = "ossa.tool.name", "The tool.";
     Attribute CALL_ID = "turnstone.tool.call_id", "The call's id, which is also its idempotency key.";
+    Instrument INVOCATIONS = "ossa.agent.invocations", "Claims of agent jobs that a worker began to run.";
+    Instrument TURNS = "ossa.agent.turns", "Turns that were completed.";
+    Instrument ERRORS = "ossa.agent.errors", "Attempts that failed, by the code of the error (error.type).";
+    Instrument TOKENS_INPUT = "ossa.tokens.input", "Prompt tokens that providers counted.";
+    Instrument TOKENS_OUTPUT = "ossa.tokens.output", "Completion tokens that providers counted.";
+    Instrument TOOL_CALLS = "ossa.tool.calls", "Requests to tools, each try for itself (ossa.tool.name).";
+    Instrument TOOL_ERRORS = "ossa.tool.errors", "Those that failed.";
+    Instrument LATENCY = "ossa.agent.latency", "How long a turn took in the worker that completed it, in milliseconds.";
+    Instrument CALL_DURATION = "gen_ai.client.operation.duration", "How long a call to a model took, in seconds.";
+    Instrument CALL_TOKENS = "gen_ai.client.token.usage", "Tokens of a call to a model (gen_ai.token.type).";
     Metric HTTP_REQUESTS = "turnstone_http_requests_total", "Requests that were answered, by method, route and status.";
     Metric HTTP_REQUEST_DURATION = "turnstone_http_request_duration_seconds", "How long requests took, by method and route.";
     Metric JOBS = "turnstone_jobs", "Jobs that are kept, by state.";

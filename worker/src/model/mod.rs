@@ -134,6 +134,18 @@ pub enum ModelError {
 }
 
 impl ModelError {
+    /// Its kind, in one word for metrics and spans.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::RateLimited { .. } => "rate_limited",
+            Self::Unavailable(_) => "unavailable",
+            Self::Timeout(_) => "timeout",
+            Self::Refused(_) => "refused",
+            Self::Malformed(_) => "malformed",
+        }
+    }
+
     /// Whether the next model of the list may do better: it may where this one could not be reached, was busy, was slow
     /// or talked nonsense, and not where the request itself was refused (agent extension §3 rule 2).
     #[must_use]

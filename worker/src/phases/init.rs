@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use turnstone_domain::session_state::inherited_session;
 use turnstone_domain::{JobId, Phase, Timestamp, trace_context};
+use turnstone_telemetry::propagation;
 
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 /// What INIT leaves.
 #[derive(Debug, Serialize, Deserialize)]
@@ -29,6 +30,9 @@ pub struct InitBody {
     pub turn_number: i64,
     /// When the turn began.
     pub started_at: Timestamp,
+    /// W3C `traceparent` of the claim's span, for whoever goes on with it; since version 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<String>,
 }
 
 /// Runs INIT.
@@ -54,6 +58,7 @@ pub fn run(turn: &mut Turn) -> Result<(), Stop> {
         baggage,
         turn_number: turn.position.turn,
         started_at: turn.deps.clock.now(),
+        span: propagation::traceparent(&turn.trace.invoke),
     };
     turn.interaction_id.clone_from(&body.interaction_id);
     turn.complete_phase(Phase::Init, VERSION, &body, (0, 0), Value::Null)

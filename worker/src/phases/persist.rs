@@ -6,9 +6,11 @@
 use crate::turn::session_state::shown;
 use crate::turn::state::Turn;
 use crate::turn::stop::{Stop, state_conflict};
+use crate::turn::trace;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tracing::Instrument;
 use turnstone_domain::agent::StateMode;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::session_state::StateChange;
@@ -75,7 +77,8 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     turn.complete_phase(Phase::Persist, VERSION, &body, (0, 0), Value::Null)?;
     if let Some(before) = before {
         turn.pending().state = commit;
-        match turn.barrier().await {
+        let span = trace::state_save(turn);
+        match turn.barrier().instrument(span).await {
             Err(Stop::Fail(error)) if error.kind == FailureKind::State => {
                 turn.undo_phase(before);
                 turn.lose_state();

@@ -3,17 +3,18 @@
 use crate::tool::address_guard::{check_form, check_url};
 use crate::tool::config::ToolConfig;
 use crate::tool::header::{check_headers, resolve_headers};
-use crate::tool::outbound::{self, BodyError, excerpt};
+use crate::tool::outbound::{self, BodyError, excerpt, trace_headers};
 use crate::tool::url_template::UrlTemplate;
 use crate::tool::{Invocation, Tool, ToolError, Transport};
 use async_trait::async_trait;
 use reqwest::{Client, Request, Response};
 use serde_json::{Map, Value};
 use std::time::Duration;
+use tracing::{Instrument, Span};
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::schema::Schema;
 use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
-use turnstone_telemetry::redact;
+use turnstone_telemetry::{names, redact, span};
 use url::Url;
 
 /// How much of a failed answer is told, in characters.
@@ -87,6 +88,7 @@ impl HttpTool {
             };
         }
         request
+            .headers(trace_headers())
             .headers(headers)
             .header("idempotency-key", invocation.call_id.as_str())
             .build()
@@ -96,6 +98,7 @@ impl HttpTool {
     async fn send(&self, request: Request) -> Result<Value, ToolError> {
         let response = self.client.execute(request).await.map_err(|error| lost(&self.spec.name, &error))?;
         let status = response.status();
+        span::say(&Span::current(), names::HTTP_STATUS, i64::from(status.as_u16()));
         let wait_ms = retry_after_ms(&response);
         if !status.is_success() {
             let told = match outbound::read_start(response, 4 * EXCERPT).await {
@@ -138,8 +141,12 @@ impl Tool for HttpTool {
     }
 
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
-        let request = self.request(&invocation)?;
-        tokio::time::timeout(invocation.timeout, self.send(request)).await.unwrap_or_else(|_| {
+        let span = tracing::info_span!(names::HTTP_REQUEST, otel.kind = "client");
+        let request = span.in_scope(|| self.request(&invocation))?;
+        span::say(&span, names::HTTP_METHOD, request.method().as_str());
+        span::say(&span, names::SERVER_ADDRESS, request.url().host_str());
+        let sending = self.send(request).instrument(span);
+        tokio::time::timeout(invocation.timeout, sending).await.unwrap_or_else(|_| {
             let ms = invocation.timeout.as_millis();
             Err(ToolError::Timeout(format!("tool {} did not answer within {ms} ms", self.spec.name)))
         })

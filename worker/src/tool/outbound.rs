@@ -2,11 +2,12 @@
 
 use crate::tool::address_guard::PublicResolver;
 use futures::StreamExt;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, ClientBuilder, Response};
 use std::error::Error;
 use std::time::Duration;
-use turnstone_telemetry::redact;
+use turnstone_telemetry::{propagation, redact};
 
 /// The longest a connection may take to stand.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -74,6 +75,17 @@ fn build(builder: impl Fn() -> ClientBuilder) -> Result<Client, String> {
             .build()
             .map_err(|error| format!("the HTTP client cannot be built: {}", describe(&error)))
     })
+}
+
+/// The context of the trace that a request which leaves now is part of.
+#[must_use]
+pub fn trace_headers() -> HeaderMap {
+    let carried = propagation::outgoing().into_iter();
+    carried
+        .filter_map(|(name, value)| {
+            Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
+        })
+        .collect()
 }
 
 /// An error with its causes in one sentence, without the URL (which may hold a secret) and with secrets struck out.

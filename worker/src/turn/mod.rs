@@ -9,6 +9,7 @@ mod screen;
 pub mod session_state;
 pub mod state;
 pub mod stop;
+pub mod trace;
 mod verdict;
 
 use crate::deps::Deps;
@@ -18,7 +19,7 @@ use state::Turn;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use stop::Stop;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -51,7 +52,10 @@ pub async fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) {
     let timeout = claim.timeout_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
     let id = claim.job.clone();
     let stopped = match Turn::begin(Arc::clone(&deps), claim).await {
-        Ok(Some(turn)) => run_turns(turn, timeout, &signals).await,
+        Ok(Some(mut turn)) => {
+            let span = trace::invoke(&mut turn);
+            run_turns(turn, timeout, &signals).instrument(span).await
+        }
         // The claimer asks for agent jobs only.
         Ok(None) => Ok(()),
         Err(stop) => Err(stop),
@@ -109,15 +113,9 @@ async fn expired(timeout: Option<Duration>) -> JobError {
 async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
     escalation::not_refused(turn)?;
     loop {
-        let span = tracing::info_span!(
-            names::TURN,
-            { names::AGENT_ID } = turn.agent.name,
-            { names::INSTANCE_ID } = turn.deps.options.worker_id,
-            { names::SESSION_ID } = %turn.engagement.id,
-            { names::TURN_NUMBER } = turn.position.turn,
-            { names::JOB_ID } = %turn.job.id,
-        );
+        let (span, began) = (trace::turn(turn), Instant::now());
         one_turn(turn, signals).instrument(span).await?;
+        trace::turned(turn, began.elapsed());
         phases::persist::committed(turn)?;
         let infer = turn.inferred()?;
         match verdict::verdict(turn, &infer)? {
@@ -148,7 +146,10 @@ async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
         turn.enter_phase();
         let span = tracing::debug_span!(names::PHASE, { names::PHASE_NAME } = phase.as_str());
         match phase {
-            Phase::Init => span.in_scope(|| phases::init::run(turn))?,
+            Phase::Init => {
+                span.in_scope(|| phases::init::run(turn))?;
+                trace::identified(turn);
+            }
             Phase::Norm => span.in_scope(|| phases::norm::run(turn))?,
             Phase::Resol => Box::pin(phases::resol::run(turn)).instrument(span).await?,
             Phase::Infer => {
@@ -169,7 +170,10 @@ async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
 async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), Stop> {
     let settlement = match end {
         Ok(settlement) => settlement,
-        Err(Stop::Fail(error)) => failure::settlement(turn, error),
+        Err(Stop::Fail(error)) => {
+            trace::failed(turn, &error);
+            failure::settlement(turn, error)
+        }
         Err(Stop::Park(wait)) => Settlement::Park { wait: *wait },
         Err(Stop::Drain) => Settlement::Yield,
         Err(stop @ (Stop::LeaseLost(_) | Stop::Store(_))) => return Err(stop),

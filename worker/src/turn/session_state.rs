@@ -3,7 +3,9 @@
 
 use super::state::Turn;
 use super::stop::Stop;
+use super::trace;
 use serde_json::{Value, json};
+use tracing::Instrument;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, Role};
 use turnstone_domain::session_state::{Buffer, Operation, Scope, StateChange};
@@ -27,7 +29,10 @@ impl Turn {
             return Ok(());
         }
         let now = self.deps.clock.now();
-        let mut buffer = Buffer::new(&self.agent.state, self.deps.ledger.state(scope, now).await?);
+        let mut buffer = {
+            let loading = self.deps.ledger.state(scope, now).instrument(trace::state_load(self));
+            Buffer::new(&self.agent.state, loading.await?)
+        };
         if !buffer.writes_at_once() {
             for call in &self.recalled_calls {
                 let Some(ToolOutcome::Success { output }) = &call.outcome else { continue };

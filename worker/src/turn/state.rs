@@ -2,6 +2,7 @@
 
 use super::conversation::Conversation;
 use super::stop::Stop;
+use super::trace::Trace;
 use crate::deps::Deps;
 use crate::phases::exec::deputies::Deputy;
 use crate::phases::infer::{self, InferBody};
@@ -87,6 +88,10 @@ pub struct Turn {
     pub delegations: Vec<Delegated>,
     /// The agents that this one may ask, once they are looked up.
     pub deputies: Option<Arc<BTreeMap<String, Deputy>>>,
+    /// Its spans.
+    pub trace: Trace,
+    /// The span in which another claim began the current turn, by its W3C `traceparent`.
+    pub began_in: Option<String>,
     /// The current turn's own id, once INIT is done.
     pub interaction_id: String,
     /// What RESOL left, once it is known in this process.
@@ -142,7 +147,9 @@ impl Turn {
             depth: side.depth,
             delegations: Vec::new(),
             deputies: None,
-            interaction_id: begun(&side.checkpoints),
+            trace: Trace::none(),
+            began_in: of_init(&side.checkpoints, "span"),
+            interaction_id: of_init(&side.checkpoints, "interaction_id").unwrap_or_default(),
             resolved: None,
             bindings: None,
             inferred: None,
@@ -410,6 +417,12 @@ impl Turn {
         self.delegations.clear();
     }
 
+    /// Whether INIT of the current turn is done.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.done > 0
+    }
+
     /// The agent that a name stands for, when it stands for one.
     #[must_use]
     pub fn deputy(&self, name: &str) -> Option<&Deputy> {
@@ -417,8 +430,7 @@ impl Turn {
     }
 }
 
-/// The id of the turn that these checkpoints are of.
-fn begun(checkpoints: &[Checkpoint]) -> String {
-    let id = checkpoints.first().and_then(|done| done.body.get("interaction_id")?.as_str());
-    id.unwrap_or_default().to_owned()
+/// What INIT said of the turn that these checkpoints are of.
+fn of_init(checkpoints: &[Checkpoint], member: &str) -> Option<String> {
+    checkpoints.first()?.body.get(member)?.as_str().map(str::to_owned)
 }

@@ -90,6 +90,9 @@ pub struct AgentDefinition {
     /// What it may spend beyond the tokens of one engagement.
     #[serde(default, skip_serializing_if = "Spending::is_default")]
     pub spending: Spending,
+    /// The version of its document, when it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
 }
 
 /// Which model, and how it is called.

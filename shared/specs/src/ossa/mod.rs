@@ -60,6 +60,7 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
         safety: root.get("spec").map(|spec| safety::read(spec, problems)).unwrap_or_default(),
         state: root.at_path(&["spec", "state"]).map(|node| session::read(node, problems)).unwrap_or_default(),
         spending: spending::spending(root, problems),
+        version: root.at_path(&["metadata", "version"]).and_then(Node::text).map(str::to_owned),
         ..AgentDefinition::default()
     }
 }

@@ -116,7 +116,8 @@ impl Endpoint {
 
     async fn exchange<A: Assembly>(&self, body: &Value, listener: &Listener) -> Result<A, ModelError> {
         let headers = self.headers().map_err(|problem| ModelError::Refused(self.told(&problem)))?;
-        let sent = self.client.post(self.url.clone()).headers(headers).json(body).send().await;
+        let request = self.client.post(self.url.clone()).headers(outbound::trace_headers()).headers(headers);
+        let sent = request.json(body).send().await;
         let response =
             sent.map_err(|error| ModelError::Unavailable(self.told(&outbound::describe(&error))))?;
         let told = |problem: &str| self.told(problem);

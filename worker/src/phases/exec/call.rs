@@ -6,6 +6,7 @@ use crate::phases::{infer, resol};
 use crate::tool::{Invocation, Tool, ToolError};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
+use crate::turn::trace;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +18,7 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall};
 use turnstone_domain::tool_call::{Handled, ToolCall, ToolCallMove, ToolCallState, ToolOutcome};
 use turnstone_domain::{EventName, JobError};
-use turnstone_telemetry::names;
+use turnstone_telemetry::metrics::Counted;
 
 /// Outputs of up to this many bytes stand in their event; longer ones are read from the journal.
 const SHOWN_OUTPUT: usize = 4096;
@@ -207,11 +208,7 @@ pub async fn make(
         Ok(identity) => identity,
         Err(outcome) => return Made { outcome, known: true, counts: false, duration_ms: 0, tokens: 0 },
     };
-    let span = tracing::info_span!(
-        names::TOOL_CALL,
-        { names::TOOL_NAME } = call.asked.name,
-        { names::CALL_ID } = %call.asked.call_id,
-    );
+    let span = trace::call(&call.asked, &**tool, capability);
     let timeout =
         capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)));
     let invocation = Invocation {
@@ -221,7 +218,7 @@ pub async fn make(
         identity: &identity,
     };
     let began = Instant::now();
-    let answer = tool.call(invocation).instrument(span).await;
+    let answer = tool.call(invocation).instrument(span.clone()).await;
     let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
     let failed = |text| ToolOutcome::failed(FailureKind::Tool.code(), text);
     let (outcome, known, counts) = match answer {
@@ -235,6 +232,7 @@ pub async fn make(
         }
         Err(ToolError::Refused(text)) => (ToolOutcome::refused(FailureKind::Tool.code(), text), true, false),
     };
+    trace::returned(&span, &turn.trace.counted, &call.asked.name, &outcome);
     let tokens = identity.errand.as_ref().map_or(0, |errand| errand.tokens_used.load(Ordering::Relaxed));
     Made { outcome, known, counts, duration_ms, tokens }
 }

@@ -11,8 +11,10 @@ use super::tell::{Ending, Over, tell};
 use crate::phases::infer;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
+use crate::turn::trace;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tracing::Span;
 use turnstone_domain::agent::Capability;
 use turnstone_domain::agent::delegation::{
     ContextTransfer, DelegationMode, DelegationState, OnFailure, RETRIES,
@@ -23,6 +25,7 @@ use turnstone_domain::review::{ReviewKind, ReviewState};
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{AgentDefinition, EngagementId, JobError, JobId, NewChild, RawJson, RawObject, Wait};
 use turnstone_store::{Delegated, ReviewAnswer};
+use turnstone_telemetry::{names, propagation};
 
 /// What is to be done about a call.
 enum Next {
@@ -291,6 +294,7 @@ fn others(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> Result<V
 fn begin(turn: &mut Turn, call: &mut Call, agent: &AgentDefinition) -> NewChild {
     call::leave(turn, call, false, true);
     let mode = mode(turn, call);
+    let span = trace::handoff(&agent.name, mode.as_str());
     let mut agent = agent.clone();
     agent.limits.max_delegation_depth =
         agent.limits.max_delegation_depth.min(turn.agent.limits.max_delegation_depth);
@@ -305,7 +309,7 @@ fn begin(turn: &mut Turn, call: &mut Call, agent: &AgentDefinition) -> NewChild 
         turn: turn.position.turn,
         mode,
         args: RawJson::of(&json!([input(turn, call)])),
-        meta: meta(turn),
+        meta: meta(turn, &span),
         timeout_ms: turn.deputy(&call.asked.name).and_then(|deputy| deputy.terms.timeout_ms),
     }
 }
@@ -342,15 +346,21 @@ fn input(turn: &Turn, call: &Call) -> String {
 }
 
 /// Where the delegate comes from, and whose it is.
-fn meta(turn: &Turn) -> RawObject {
+fn meta(turn: &Turn, span: &Span) -> RawObject {
     let mut meta = RawObject::new();
     for kept in ["tenant", "user"] {
         if let Some(value) = turn.job.meta.get(kept) {
             meta.insert(kept, value.clone());
         }
     }
-    meta.insert("ossa.parent.interaction.id", turn.interaction_id.as_str());
+    meta.insert(names::PARENT_INTERACTION_ID, turn.interaction_id.as_str());
     meta.insert("ossa.parent.session.id", turn.engagement.id.as_str());
-    meta.insert("ossa.parent.agent.id", turn.agent.name.as_str());
+    meta.insert(names::PARENT_AGENT_ID, turn.agent.name.as_str());
+    if let Some(traceparent) = propagation::traceparent(span) {
+        meta.insert(trace::PARENT_TRACEPARENT, traceparent);
+    }
+    if let Some(baggage) = turn.job.meta.get("baggage").filter(|_| turn.agent.identity.baggage) {
+        meta.insert("baggage", baggage.clone());
+    }
     meta
 }

@@ -6,8 +6,9 @@ use crate::model::limits::{Call, Pass, Refusal};
 use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
+use crate::turn::trace;
 use serde_json::json;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -15,7 +16,6 @@ use turnstone_domain::agent::ModelRef;
 use turnstone_domain::budget;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{EventName, JobError};
-use turnstone_telemetry::names;
 
 /// Who answered what, and what the limits have counted for it.
 pub struct Answered {
@@ -96,7 +96,7 @@ pub async fn ask(
         request.model.clone_from(&wanted.model);
         request.max_tokens = held.max_tokens;
         request.listener = if heard { listener(turn) } else { Listener::default() };
-        let answered = call_model(&*model, &request).await;
+        let answered = call_model(turn, &provider, &*model, &request).await;
         drop(place);
         circuit::asked(turn, &provider, &wanted.model, passage, answered.as_ref().err()).await;
         match answered {
@@ -179,22 +179,26 @@ pub fn listener(turn: &Turn) -> Listener {
     Listener::new(move |text| speaker.say(text))
 }
 
-async fn call_model(model: &dyn Model, request: &ModelRequest) -> Result<ModelAnswer, ModelError> {
-    let span = tracing::info_span!(
-        names::MODEL_CALL,
-        { names::REQUEST_MODEL } = request.model,
-        { names::REQUEST_MAX_TOKENS } = request.max_tokens,
-        { names::RESPONSE_MODEL } = tracing::field::Empty,
-        { names::INPUT_TOKENS } = tracing::field::Empty,
-        { names::OUTPUT_TOKENS } = tracing::field::Empty,
-    );
-    let answer = model.answer(request).instrument(span.clone()).await?;
-    span.record(names::RESPONSE_MODEL, &answer.model);
-    if let Some(usage) = answer.usage {
-        span.record(names::INPUT_TOKENS, usage.input);
-        span.record(names::OUTPUT_TOKENS, usage.output);
+async fn call_model(
+    turn: &Turn,
+    provider: &str,
+    model: &dyn Model,
+    request: &ModelRequest,
+) -> Result<ModelAnswer, ModelError> {
+    let (span, began) = (trace::chat(provider, request), Instant::now());
+    let counted = &turn.trace.counted;
+    let answered = model.answer(request).instrument(span.clone()).await;
+    counted.asked(provider, began.elapsed(), answered.as_ref().err().map(ModelError::kind));
+    match &answered {
+        Ok(answer) => {
+            trace::answered(&span, answer);
+            if let Some(usage) = answer.usage {
+                counted.used(provider, usage.input, usage.output);
+            }
+        }
+        Err(error) => turnstone_telemetry::span::fail(&span, error.kind(), &error.to_string()),
     }
-    Ok(answer)
+    answered
 }
 
 /// Gives back what a failed call did not use, and lets everybody wait when the provider asked for it. A call whose

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use turnstone_domain::CallId;
+use turnstone_telemetry::propagation;
 
 /// Where the id of a call stands in the `_meta` of `tools/call`: the same id twice is the same call twice.
 pub const IDEMPOTENCY_KEY: &str = "idempotencyKey";
@@ -173,6 +174,8 @@ impl Connection {
     ) -> Result<CallToolResponse, RequestError> {
         let mut meta = MetaObject::new();
         meta.0.insert(IDEMPOTENCY_KEY.to_owned(), call_id.as_str().into());
+        // The keys that MCP reserves for the context of a trace are those of W3C.
+        meta.0.extend(propagation::outgoing().into_iter().map(|(name, value)| (name, value.into())));
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         params.meta = Some(RequestMetaObject(meta));
         self.service.peer().call_tool_once(params).await.map_err(|error| self.failed(&error))

@@ -1,0 +1,92 @@
+//! The last gate before spans leave: secrets are struck out, and a collector that is away is told of once.
+
+use crate::redact;
+use opentelemetry::trace::Status;
+use opentelemetry::{Array, KeyValue, Value};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{SpanData, SpanExporter};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// An exporter behind the gate.
+#[derive(Debug)]
+pub(super) struct Watched<E> {
+    exporter: E,
+    away: AtomicBool,
+}
+
+impl<E> Watched<E> {
+    pub(super) fn new(exporter: E) -> Self {
+        Self { exporter, away: AtomicBool::new(false) }
+    }
+
+    fn told(&self, sent: &OTelSdkResult) {
+        match sent {
+            Ok(()) if self.away.swap(false, Ordering::Relaxed) => {
+                tracing::info!("the telemetry collector takes spans again");
+            }
+            Err(error) if !self.away.swap(true, Ordering::Relaxed) => {
+                let error = redact(&error.to_string());
+                tracing::warn!(
+                    error,
+                    "the telemetry collector does not take spans; they are dropped until it does"
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+impl<E: SpanExporter> SpanExporter for Watched<E> {
+    async fn export(&self, mut batch: Vec<SpanData>) -> OTelSdkResult {
+        batch.iter_mut().for_each(strike);
+        let sent = self.exporter.export(batch).await;
+        self.told(&sent);
+        sent
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.exporter.shutdown_with_timeout(timeout)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.exporter.force_flush()
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.exporter.set_resource(resource);
+    }
+}
+
+/// Strikes every known secret out of what a span says, and keeps the last of what it says twice.
+fn strike(span: &mut SpanData) {
+    let mut met = BTreeSet::new();
+    span.attributes.reverse();
+    span.attributes.retain(|attribute| met.insert(attribute.key.clone()));
+    strike_all(&mut span.attributes);
+    for event in &mut span.events.events {
+        strike_all(&mut event.attributes);
+    }
+    for link in &mut span.links.links {
+        strike_all(&mut link.attributes);
+    }
+    if let Status::Error { description } = &mut span.status {
+        *description = redact(description).into();
+    }
+}
+
+fn strike_all(attributes: &mut [KeyValue]) {
+    for attribute in attributes {
+        match &mut attribute.value {
+            Value::String(text) => *text = redact(text.as_str()).into(),
+            Value::Array(Array::String(texts)) => {
+                for text in texts {
+                    *text = redact(text.as_str()).into();
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Spans: names, nesting, attributes, links and contexts.
+
+use super::{ANSWERED, ASKED, KEY, PARENT, SEARCHED, Site, TRACE, above, named, works};
+use serde_json::{Value, json};
+use turnstone_tests::Reply;
+
+/// RS-32, RS-43, facts §6.2 case 7: a turn is a span in the submitter's trace with its phases, model calls and tool calls below
+/// it and the commit of state beside it, each with the attributes of the conventions that apply.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_is_a_tree_of_spans_in_the_trace_of_its_submitter() {
+    let site = Site::start(&[], works).await;
+    let meta = json!({"traceparent": format!("00-{TRACE}-{PARENT}-01"),
+                      "baggage": "ossa.workflow.id=w-7,ossa.session.id=s-1"});
+    let job = site.run("desk", meta).await;
+    assert_eq!(job["state"], "completed", "{job:#}");
+    let spans = site.spans(1).await;
+    assert!(spans.iter().all(|span| span.trace == TRACE), "{spans:#?}");
+    assert!(spans.iter().all(|span| span.scope == ("ossa-agent".to_owned(), "0.2.9".to_owned())));
+    let invoke = named(&spans, "ossa.agent.invoke")[0];
+    assert_eq!(invoke.parent, PARENT);
+    assert_eq!((invoke.links[0].trace.as_str(), invoke.links[0].span.as_str()), (TRACE, PARENT));
+    assert_eq!(invoke.links[0].attributes["ossa.link.type"], "submission");
+    assert_eq!(invoke.attributes["ossa.workflow.id"], "w-7");
+    assert_eq!(invoke.resource["service.name"], "turnstone");
+    let turns = named(&spans, "ossa.agent.turn");
+    assert_eq!(turns.len(), 3);
+    assert!(turns.iter().all(|turn| turn.parent == invoke.id));
+    let numbers: Vec<&Value> = turns.iter().map(|turn| &turn.attributes["ossa.turn.number"]).collect();
+    assert_eq!(numbers, [&json!(1), &json!(2), &json!(3)]);
+    let chats = named(&spans, "gen_ai.chat");
+    let calls = named(&spans, "ossa.tool.call");
+    assert_eq!((chats.len(), calls.len()), (3, 1), "state is no tool of the worker");
+    for span in chats.iter().chain(&calls) {
+        assert_eq!(above(&spans, span).name, "turnstone.phase");
+        assert_eq!(above(&spans, above(&spans, span)).name, "ossa.agent.turn");
+    }
+    assert_eq!(above(&spans, named(&spans, "http.request")[0]).id, calls[0].id);
+    let save = named(&spans, "ossa.state.save")[0];
+    assert_eq!(save.parent, invoke.id, "beside the turn");
+    for (key, value) in [("ossa.state.mode", json!("session")), ("ossa.state.ttl_seconds", json!(60))] {
+        assert_eq!(save.attributes[key], value);
+    }
+    for span in [invoke, turns[0], chats[0], calls[0], save] {
+        for (key, value) in [
+            ("ossa.agent.id", json!("desk")),
+            ("ossa.agent.name", json!("desk")),
+            ("ossa.agent.version", json!("1.4.0")),
+            ("ossa.session.id", json!("s-1")),
+        ] {
+            assert_eq!(span.attributes[key], value, "{key} of {span:#?}");
+        }
+        assert!(span.attributes["ossa.instance.id"].is_string() && span.error.is_none(), "{span:#?}");
+    }
+    for span in [turns[0], chats[0], calls[0]] {
+        assert_eq!(span.attributes["ossa.interaction.id"], turns[0].attributes["ossa.interaction.id"]);
+    }
+    assert_ne!(turns[0].attributes["ossa.interaction.id"], turns[1].attributes["ossa.interaction.id"]);
+    assert_eq!(chats[1].attributes["ossa.interaction.id"], turns[1].attributes["ossa.interaction.id"]);
+    for (key, value) in [
+        ("gen_ai.operation.name", json!("chat")),
+        ("gen_ai.system", json!("ossa")),
+        ("gen_ai.provider.name", json!("test")),
+        ("gen_ai.request.model", json!("m")),
+        ("gen_ai.request.temperature", json!(0.5)),
+        ("gen_ai.response.model", json!("m")),
+        ("gen_ai.response.finish_reason", json!("tool_use")),
+        ("gen_ai.response.finish_reasons", json!(["tool_use"])),
+        ("gen_ai.usage.input_tokens", json!(12)),
+        ("gen_ai.usage.output_tokens", json!(7)),
+        ("gen_ai.usage.total_tokens", json!(19)),
+    ] {
+        assert_eq!(chats[0].attributes[key], value, "{key}");
+    }
+    for (key, value) in [
+        ("gen_ai.operation.name", "execute_tool"),
+        ("gen_ai.tool.name", "search"),
+        ("ossa.tool.name", "search"),
+        ("ossa.tool.type", "http"),
+        ("ossa.capability.name", "search"),
+    ] {
+        assert_eq!(calls[0].attributes[key], value, "{key}");
+    }
+    site.end().await;
+}
+
+/// RS-48: the context goes on to models and tools, each below the span that asks; baggage goes along.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_trace_goes_on_in_models_and_tools() {
+    let env = [("OTEL_PROPAGATORS", "tracecontext,baggage,b3")];
+    let site = Site::start(&env, works).await;
+    let meta = json!({"traceparent": format!("00-{TRACE}-{PARENT}-01"), "tracestate": "v=1",
+                      "baggage": "ossa.tenant.id=t-1"});
+    site.run("desk", meta).await;
+    let spans = site.spans(1).await;
+    let ids = |name: &str| named(&spans, name).iter().map(|span| span.id.clone()).collect::<Vec<_>>();
+    for (headers, below) in [
+        (site.models.headers()[0].clone(), ids("gen_ai.chat")[0].clone()),
+        (site.tools.headers()[0].clone(), ids("http.request")[0].clone()),
+    ] {
+        assert_eq!(headers["traceparent"], format!("00-{TRACE}-{below}-01"));
+        assert_eq!(headers["tracestate"], "v=1");
+        assert_eq!(headers["baggage"], "ossa.tenant.id=t-1");
+        assert_eq!(headers["b3"], format!("{TRACE}-{below}-1"));
+    }
+    site.end().await;
+}
+
+/// RS-05, RS-48: without telemetry of its own a worker hands on what the submitter sent, and a context that cannot be read
+/// begins a trace instead of failing the job.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_without_telemetry_hands_the_context_on() {
+    let site = Site::start(&[("OTEL_SDK_DISABLED", "true")], works).await;
+    let sent = format!("00-{TRACE}-{PARENT}-01");
+    site.run("desk", json!({"traceparent": sent, "baggage": "a=b"})).await;
+    for headers in site.models.headers().iter().chain(&site.tools.headers()) {
+        assert_eq!(headers["traceparent"], sent.as_str());
+        assert_eq!(headers["baggage"], "a=b");
+    }
+    let asked = site.models.count();
+    assert_eq!(site.run("desk", json!({"traceparent": "00-zz-1-1"})).await["state"], "completed");
+    assert!(site.models.headers()[asked..].iter().all(|headers| !headers.contains_key("traceparent")));
+    assert_eq!(site.end().await.requests(), 0, "it is switched off");
+}
+
+/// RS-32: a failure is a failed span with the code of the error.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_call_is_a_failed_span() {
+    let site = Site::start(&[], |_| Reply::Status(400)).await;
+    assert_eq!(site.run("desk", json!({"traceparent": "00-zz-1-1"})).await["state"], "discarded");
+    let spans = site.spans(1).await;
+    let (invoke, chat) = (named(&spans, "ossa.agent.invoke")[0], named(&spans, "gen_ai.chat")[0]);
+    assert_eq!((invoke.parent.as_str(), invoke.links.len()), ("", 0), "a root of its own: {invoke:#?}");
+    assert_eq!(invoke.error.as_deref(), Some("LLM_ERROR"), "{invoke:#?}");
+    assert_eq!(
+        (invoke.attributes["error.type"].clone(), chat.error.as_deref()),
+        (json!("LLM_ERROR"), Some("refused"))
+    );
+    assert_eq!(invoke.events[0].0, "exception");
+    assert_eq!(invoke.events[0].1["exception.type"], "LLM_ERROR");
+    site.end().await;
+}
+
+/// Nothing that a user, a tool or a model said leaves the process, and no secret; with capture on their words do, and still
+/// no secret.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn words_leave_only_when_they_are_captured_and_secrets_never() {
+    for captured in ["false", "true"] {
+        let env = [
+            ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", captured),
+            ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=collector-credential"),
+            ("TURNSTONE_LOG__FILTER", "turnstone=debug"),
+        ];
+        let site = Site::start(&env, works).await;
+        assert_eq!(site.run("desk", json!({})).await["state"], "completed");
+        site.spans(1).await;
+        let collector = site.end().await;
+        assert!(!collector.records().is_empty() && !collector.readings().is_empty());
+        assert!(collector.headers().iter().all(|headers| headers["x-key"] == "collector-credential"));
+        for words in [ASKED, SEARCHED, ANSWERED, "You are desk."] {
+            assert_eq!(collector.has_bytes(words), captured == "true", "{words} with capture {captured}");
+        }
+        assert!(!collector.has_bytes(KEY) && !collector.has_bytes("collector-credential"));
+    }
+}

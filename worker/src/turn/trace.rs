@@ -1,0 +1,255 @@
+//! The spans of a claim, and what is counted of it (OSSA semantic conventions, RS-32, RS-43).
+//!
+//! A claim is the root of its own spans. The submitter's trace goes on in it when the job's `meta` names one; a delegated
+//! job and a claim that goes on with a turn of another worker link to where they come from (RS-A9).
+
+use super::state::Turn;
+use crate::model::{ModelAnswer, ModelRequest};
+use crate::phases::init::instance_id;
+use crate::tool::{Tool, Transport};
+use serde_json::json;
+use std::time::Duration;
+use tracing::Span;
+use turnstone_domain::agent::Capability;
+use turnstone_domain::message::RequestedCall;
+use turnstone_domain::session_state::inherited_session;
+use turnstone_domain::tool_call::ToolOutcome;
+use turnstone_domain::trace_context::{self, is_traceparent};
+use turnstone_domain::{JobError, RawObject};
+use turnstone_telemetry::metrics::Counted;
+use turnstone_telemetry::names;
+use turnstone_telemetry::propagation::{self, Carried};
+use turnstone_telemetry::span::{self, Common, Said};
+
+/// Where a delegated job's `meta` has the span that delegated.
+pub const PARENT_TRACEPARENT: &str = "ossa.parent.traceparent";
+
+/// The spans of a claim.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// The claim.
+    pub invoke: Span,
+    /// What is said of all its spans.
+    common: Common,
+    /// Whom it is counted for.
+    pub counted: Counted,
+}
+
+impl Trace {
+    /// Before anything is known.
+    pub fn none() -> Self {
+        Self { invoke: Span::none(), common: Common::default(), counted: Counted::of("", "", "") }
+    }
+}
+
+/// Begins the span of a claim, `began_in` being the span in which another claim began the unfinished turn.
+pub fn invoke(turn: &mut Turn) -> Span {
+    let (agent, meta) = (&turn.agent, &turn.job.meta);
+    let version = agent.version.as_deref().unwrap_or("0.0.0");
+    let model = agent.model.models.first().map(|model| model.model.clone());
+    let model = model.or_else(|| turn.deps.providers.default_model().map(|model| model.model));
+    let counted = Counted::of(&agent.name, version, &model.unwrap_or_default());
+    counted.invoked();
+    let invoke = tracing::info_span!(
+        names::INVOKE,
+        { names::AGENT_ID } = agent.name,
+        { names::SESSION_ID } = %turn.engagement.id,
+        { names::JOB_ID } = %turn.job.id,
+    );
+    let session = inherited_session(&agent.identity, meta)
+        .unwrap_or_else(|| agent.identity.session_id.of(turn.engagement.id.as_str()));
+    let common = Common::default();
+    common.say(names::AGENT_ID, agent.name.as_str());
+    common.say(names::AGENT_NAME, agent.name.as_str());
+    common.say(names::AGENT_VERSION, version);
+    common.say(names::INSTANCE_ID, instance_id(turn));
+    common.say(names::SESSION_ID, session);
+    common.say(names::CONVERSATION, turn.engagement.id.as_str());
+    common.say(names::JOB_ID, turn.job.id.as_str());
+    let sent = sent(turn);
+    propagation::continue_from(&invoke, &sent, &common);
+    let (source, agent) = (text(meta, names::PARENT_AGENT_ID), agent.name.as_str());
+    if let Some(from) = sent.get("traceparent") {
+        propagation::link(&invoke, from, &[(names::LINK_TYPE, "submission")]);
+    }
+    if let Some(from) = text(meta, PARENT_TRACEPARENT) {
+        let source = source.as_deref().unwrap_or_default();
+        let said =
+            [(names::LINK_TYPE, "delegation"), (names::LINK_SOURCE, source), (names::LINK_TARGET, agent)];
+        propagation::link(&invoke, &from, &said);
+    }
+    if let Some(from) = turn.began_in.take() {
+        propagation::link(&invoke, &from, &[(names::LINK_TYPE, "resumption")]);
+    }
+    span::say(&invoke, names::OPERATION, "invoke_agent");
+    span::say(&invoke, names::GEN_AI_AGENT, agent);
+    span::say(&invoke, names::PARENT_AGENT_ID, source);
+    span::say(&invoke, names::PARENT_INTERACTION_ID, text(meta, names::PARENT_INTERACTION_ID));
+    span::say(&invoke, names::WORKFLOW_ID, workflow(&sent));
+    turn.trace = Trace { invoke: invoke.clone(), common, counted };
+    invoke
+}
+
+fn text(meta: &RawObject, name: &str) -> Option<String> {
+    meta.get(name).and_then(|value| value.parse::<String>().ok())
+}
+
+/// What the submitter sent, as far as the agent takes it over; what is malformed counts as absent (RS-05).
+fn sent(turn: &Turn) -> Carried {
+    let identity = &turn.agent.identity;
+    let fields = propagation::FIELDS.into_iter().filter_map(|name| {
+        let value = text(&turn.job.meta, name)?;
+        let taken = match name {
+            "baggage" => identity.baggage && trace_context::baggage(&value).is_some(),
+            "traceparent" => identity.trace_context && is_traceparent(&value),
+            _ => identity.trace_context,
+        };
+        taken.then(|| (name.to_owned(), value))
+    });
+    let mut sent: Carried = fields.collect();
+    if !sent.contains_key("traceparent") {
+        sent.remove("tracestate");
+    }
+    sent
+}
+
+fn workflow(sent: &Carried) -> Option<String> {
+    trace_context::baggage(sent.get("baggage")?)?.remove(names::WORKFLOW_ID)
+}
+
+/// Begins the span of a turn.
+pub fn turn(turn: &Turn) -> Span {
+    let common = &turn.trace.common;
+    common.say(names::TURN_NUMBER, turn.position.turn);
+    // Until INIT has given the turn its own.
+    common.say(names::INTERACTION_ID, turn.has_begun().then(|| turn.interaction_id.clone()));
+    tracing::info_span!(
+        parent: &turn.trace.invoke,
+        names::TURN,
+        { names::AGENT_ID } = turn.agent.name,
+        { names::INSTANCE_ID } = turn.deps.options.worker_id,
+        { names::SESSION_ID } = %turn.engagement.id,
+        { names::TURN_NUMBER } = turn.position.turn,
+        { names::JOB_ID } = %turn.job.id,
+    )
+}
+
+/// Says the id of the turn that INIT has begun, of the current span and all that follow in the turn.
+pub fn identified(turn: &Turn) {
+    turn.trace.common.say(names::INTERACTION_ID, turn.interaction_id.as_str());
+    span::say(&Span::current(), names::INTERACTION_ID, turn.interaction_id.as_str());
+}
+
+/// Says that the claim ended with an error.
+pub fn failed(turn: &Turn, error: &JobError) {
+    turn.trace.counted.failed(error.kind.ossa_code());
+    span::fail(&turn.trace.invoke, error.kind.ossa_code(), &error.message);
+}
+
+/// Begins the span of a call to a model.
+pub fn chat(provider: &str, request: &ModelRequest) -> Span {
+    let span = tracing::info_span!(
+        names::MODEL_CALL,
+        otel.kind = "client",
+        { names::REQUEST_MODEL } = request.model,
+        { names::REQUEST_MAX_TOKENS } = request.max_tokens,
+        { names::RESPONSE_MODEL } = tracing::field::Empty,
+        { names::INPUT_TOKENS } = tracing::field::Empty,
+        { names::OUTPUT_TOKENS } = tracing::field::Empty,
+    );
+    span::say(&span, names::OPERATION, "chat");
+    span::say(&span, names::SYSTEM, "ossa");
+    span::say(&span, names::PROVIDER, provider);
+    span::say(&span, names::REQUEST_TEMPERATURE, request.temperature);
+    span::say(&span, names::REQUEST_TOP_P, request.top_p);
+    span::say_content(&span, names::SYSTEM_INSTRUCTIONS, || request.system.clone());
+    span::say_content(&span, names::INPUT_MESSAGES, || json!(request.messages).to_string());
+    span
+}
+
+/// Says what a model answered.
+pub fn answered(span: &Span, answer: &ModelAnswer) {
+    span.record(names::RESPONSE_MODEL, &answer.model);
+    let reason = json!(answer.finish_reason).as_str().unwrap_or_default().to_owned();
+    span::say(span, names::FINISH_REASON, reason.as_str());
+    span::say(span, names::FINISH_REASONS, Said::Texts(vec![reason]));
+    if let Some(usage) = answer.usage {
+        span.record(names::INPUT_TOKENS, usage.input);
+        span.record(names::OUTPUT_TOKENS, usage.output);
+        span::say(span, names::TOTAL_TOKENS, usage.total());
+        span::say(span, names::CACHED_TOKENS, usage.cached_input);
+        span::say(span, names::REASONING_TOKENS, usage.reasoning);
+    }
+    span::say_content(span, names::OUTPUT_MESSAGES, || {
+        json!([{"role": "assistant", "content": answer.content, "tool_calls": answer.tool_calls}]).to_string()
+    });
+}
+
+/// Begins the span of one try of a call to a tool.
+pub fn call(asked: &RequestedCall, tool: &dyn Tool, capability: &Capability) -> Span {
+    let span = tracing::info_span!(
+        names::TOOL_CALL,
+        { names::TOOL_NAME } = asked.name,
+        { names::CALL_ID } = %asked.call_id,
+    );
+    let transport = match tool.transport() {
+        Transport::Function => "function",
+        Transport::Http => "http",
+        Transport::Mcp => "mcp",
+    };
+    span::say(&span, names::OPERATION, "execute_tool");
+    span::say(&span, names::GEN_AI_TOOL, asked.name.as_str());
+    span::say(&span, names::GEN_AI_TOOL_TYPE, "function");
+    span::say(&span, names::GEN_AI_CALL_ID, asked.call_id.as_str());
+    span::say(&span, names::CAPABILITY_NAME, capability.name.as_str());
+    span::say(&span, names::TOOL_TYPE, transport);
+    span::say(&span, names::TOOL_SOURCE, if capability.origin.is_some() { "manifest" } else { "registry" });
+    span::say_content(&span, names::TOOL_ARGUMENTS, || asked.arguments.to_string());
+    span
+}
+
+/// Says and counts what became of a try of a call to a tool.
+pub fn returned(span: &Span, counted: &Counted, tool: &str, outcome: &ToolOutcome) {
+    let error = outcome.as_error();
+    let code = error.as_ref().map(|error| error.kind.ossa_code());
+    counted.called(tool, code);
+    match (outcome, error, code) {
+        (ToolOutcome::Success { output }, ..) => {
+            span::say_content(span, names::TOOL_RESULT, || output.to_string());
+        }
+        (_, Some(error), Some(code)) => span::fail(span, code, &error.message),
+        _ => {}
+    }
+}
+
+/// Begins the span in which another agent is asked.
+pub fn handoff(target: &str, mode: &str) -> Span {
+    let span = tracing::info_span!(names::HANDOFF);
+    span::say(&span, names::DELEGATION_TARGET, target);
+    span::say(&span, names::DELEGATION_TYPE, mode);
+    span
+}
+
+/// Begins the span in which state is read.
+pub fn state_load(turn: &Turn) -> Span {
+    state(turn, tracing::info_span!(names::STATE_LOAD))
+}
+
+/// Begins the span in which state is committed: beside the turn, as the conventions have it.
+pub fn state_save(turn: &Turn) -> Span {
+    state(turn, tracing::info_span!(parent: &turn.trace.invoke, names::STATE_SAVE))
+}
+
+fn state(turn: &Turn, span: Span) -> Span {
+    let options = &turn.agent.state;
+    let mode = json!(options.mode);
+    span::say(&span, names::STATE_MODE, mode.as_str());
+    span::say(&span, names::STATE_STORAGE, options.storage.as_deref());
+    span::say(&span, names::STATE_TTL, options.ttl_seconds);
+    span
+}
+
+/// Counts a complete turn.
+pub fn turned(turn: &Turn, took: Duration) {
+    turn.trace.counted.turned(took);
+}
