@@ -103,6 +103,7 @@ mod tests {
             handled: None,
             started_at: None,
             completed_at: None,
+            stub_of: None,
         };
         let shown = tool_call(&call);
         assert_eq!(

@@ -28,6 +28,7 @@ mod postgres;
 mod program;
 mod random;
 mod redis;
+mod replay;
 mod retry;
 mod review;
 mod scheduler;

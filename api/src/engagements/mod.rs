@@ -3,6 +3,7 @@
 mod audit;
 mod checkpoints;
 mod events;
+mod fork;
 mod messages;
 mod session_state;
 mod show;
@@ -21,6 +22,7 @@ use utoipa_axum::routes;
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
         .routes(routes!(show::show))
+        .routes(routes!(fork::fork))
         .routes(routes!(messages::messages))
         .routes(routes!(checkpoints::checkpoints))
         .routes(routes!(session_state::session_state))

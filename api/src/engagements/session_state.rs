@@ -19,7 +19,10 @@ pub(crate) async fn session_state(State(app): State<Shared>, Segment(id): Segmen
     let (engagement, agent, job_id) = super::find(&app, &id, &tenant).await?;
     let views = &app.api.store.views;
     let meta = views.job(&job_id).await?.map(|job| job.envelope.meta).unwrap_or_default();
-    let scope = Scope::of(&agent, &engagement, &meta);
+    let scope = match app.api.store.forks.origin(&job_id).await? {
+        Some(_) => Scope::of_fork(&agent, &engagement),
+        None => Scope::of(&agent, &engagement, &meta),
+    };
     let state = match &scope {
         Some(scope) => views.session_state(scope, app.api.clock.now()).await?,
         None => turnstone_domain::session_state::StateSnapshot::default(),

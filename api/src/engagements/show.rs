@@ -1,6 +1,6 @@
 //! `GET /engagements/{id}`: the state that the caller may see (OpenAgentSpec, §Engagement).
 
-use super::state;
+use super::{fork, state};
 use crate::api::{App, Shared};
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Segment, Tenant};
@@ -29,7 +29,9 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
         _ => None,
     };
     let kindred = app.api.store.delegations.kindred(&job.id, MOST_KIN).await?;
-    Ok(reply::ok(&state::of(&engagement, &job, &budget, review.as_ref(), &kindred)))
+    let mut shown = state::of(&engagement, &job, &budget, review.as_ref(), &kindred);
+    shown["forked_from"] = app.api.store.forks.origin(&job.id).await?.map(|origin| fork::origin(&origin)).into();
+    Ok(reply::ok(&shown))
 }
 
 /// The review that the job waits for: it is about the newest call that has one.

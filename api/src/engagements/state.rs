@@ -34,6 +34,8 @@ pub(crate) struct State {
     cost: crate::budgets::rows::Money,
     /// How many agents stand above it.
     depth: i64,
+    /// Where it was forked from, if it was.
+    forked_from: Option<super::fork::ForkedFrom>,
     /// For whom it works.
     parent: Option<StateParent>,
     /// The engagements that work for it, at once or through others, parents before their children; at most 1000.

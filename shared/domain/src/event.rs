@@ -84,7 +84,7 @@ events! {
     /// A tool call leaves for its tool.
     ToolCalled = "tool.called", "call_id, name, input";
     /// A tool answered.
-    ToolCompleted = "tool.completed", "call_id, name, duration_ms, output (absent when withheld; output_bytes instead when it is long)";
+    ToolCompleted = "tool.completed", "call_id, name, duration_ms, output (absent when withheld; output_bytes instead when it is long), stub_of (a recorded call that stands for it)";
     /// A tool failed, or its call was refused.
     ToolFailed = "tool.failed", "call_id, name, code, message, type, ossa_code, recoverable; retry_after_ms (when there is one)";
     /// A try of a tool call failed, and it goes on: the same again, or another tool instead.
@@ -127,6 +127,8 @@ events! {
     AgentResumed = "agent.resumed", "approved, comment";
     /// A new job goes on from a turn of this one.
     AgentForked = "agent.forked", "branch_id, job_id, at_turn, branch_name, content_id";
+    /// The engagement begins as a fork of another one and shares its past up to there; `set` names what was changed.
+    EngagementForked = "engagement.forked", "forked_from, at_turn, phase, live_tools, set";
     /// Two branches became one.
     AgentMerged = "agent.merged", "merged_id, job_id, branch_a, branch_b, strategy, conflicts";
     /// A call was asked to be made again.

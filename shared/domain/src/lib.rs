@@ -16,6 +16,7 @@ pub mod engagement;
 pub mod error;
 pub mod event;
 pub mod feed;
+pub mod fork;
 pub mod ids;
 pub mod job;
 pub mod json;

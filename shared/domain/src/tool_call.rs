@@ -206,6 +206,13 @@ pub enum ToolCallMove {
         /// The call.
         call_id: CallId,
     },
+    /// The call is not made: what another call came to stands for it. Beside the call's own row.
+    StandIn {
+        /// The call.
+        call_id: CallId,
+        /// The call that was made.
+        of: CallId,
+    },
     /// A try failed, its failure is known, and the call goes on: nothing has left since, so it is planned again.
     Retry {
         /// The call.
@@ -282,4 +289,7 @@ pub struct ToolCall {
     pub started_at: Option<Timestamp>,
     /// When its outcome was known.
     pub completed_at: Option<Timestamp>,
+    /// The call whose recorded outcome stands for it: it was not made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stub_of: Option<CallId>,
 }

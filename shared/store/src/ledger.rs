@@ -6,6 +6,7 @@ use std::sync::Arc;
 use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
 use turnstone_domain::budget::{AppliedBudget, Budget};
 use turnstone_domain::engagement::Engagement;
+use turnstone_domain::fork::{Origin, Recorded};
 use turnstone_domain::job::Envelope;
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::retry::RetryPolicy;
@@ -128,6 +129,8 @@ pub struct Recall {
     pub reviews: Vec<ReviewAnswer>,
     /// What other agents do for calls of the current turn, or did, in the order in which they were asked.
     pub delegations: Vec<Delegated>,
+    /// Where the engagement was forked from, and what stands for its calls.
+    pub fork: Option<(Origin, Recorded)>,
 }
 
 /// What another agent does for a call, or did.

@@ -19,6 +19,7 @@
 //! | [`Credentials`](credentials::Credentials) | what tools are called with for users and static identities |
 //! | [`Budgets`] | budgets that engagements share, what an engagement may spend, and what was spent |
 //! | [`Delegations`] | agents that work for agents: who for whom |
+//! | [`Forks`] | engagements that go on from a turn of another one, whose past they share |
 //! | [`Control`] | an engagement is paused, resumed, forked, merged, or one of its calls made again |
 
 pub mod breakers;
@@ -33,6 +34,7 @@ mod engine;
 mod error;
 mod feed;
 mod fleet;
+mod forks;
 mod intake;
 mod ledger;
 pub mod limits;
@@ -64,6 +66,7 @@ pub use doorbell::{Doorbell, Ring};
 pub use error::{LedgerError, StoreError};
 pub use feed::{Feed, FeedPage};
 pub use fleet::{Directive, WorkerBeat, WorkerKind, WorkerState};
+pub use forks::{ForkRefusal, Forks, NewFork};
 pub use intake::{CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent, Pressure, Pushed};
 pub use ledger::{
     Claim, ClaimRequest, Delegated, EngagementClaim, JobKind, Ledger, Recall, ReviewAnswer, Standing,
@@ -133,6 +136,8 @@ pub struct Store {
     pub delegations: Arc<dyn Delegations>,
     /// Budgets that engagements share, what an engagement may spend, and what was spent.
     pub budgets: Arc<dyn Budgets>,
+    /// Engagements that go on from a turn of another one, whose past they share.
+    pub forks: Arc<dyn Forks>,
     /// Rate limits of all processes that use this store.
     pub limits: Arc<dyn RateLimits>,
     /// Hints that something may have changed.

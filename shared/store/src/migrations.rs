@@ -19,6 +19,7 @@ pub(crate) const SQLITE: &[File] = &[
     (9, "session state", include_str!("../../../migrations/sqlite/0009_session_state.sql")),
     (10, "delegation", include_str!("../../../migrations/sqlite/0010_delegation.sql")),
     (11, "budgets", include_str!("../../../migrations/sqlite/0011_budgets.sql")),
+    (13, "forks", include_str!("../../../migrations/sqlite/0013_forks.sql")),
 ];
 /// For PostgreSQL.
 pub(crate) const POSTGRES: &[File] = &[
@@ -31,6 +32,7 @@ pub(crate) const POSTGRES: &[File] = &[
     (9, "session state", include_str!("../../../migrations/postgres/0009_session_state.sql")),
     (10, "delegation", include_str!("../../../migrations/postgres/0010_delegation.sql")),
     (11, "budgets", include_str!("../../../migrations/postgres/0011_budgets.sql")),
+    (13, "forks", include_str!("../../../migrations/postgres/0013_forks.sql")),
 ];
 
 /// The number of the newest migration.

@@ -55,6 +55,8 @@ pub enum ActionOutcome {
     Refused(JobState),
     /// The job has to be unique, and this one, which is like it, has not ended; nothing changed.
     NotUnique(JobId),
+    /// Forks read the engagement's past; nothing changed.
+    Forked,
     /// There is no such job, or no such dead letter.
     NotFound,
 }

@@ -91,6 +91,11 @@ common! {
     EVENT_MARK_MOVE = "event_mark_move",
     EVENTS_OF_ENGAGEMENT = "events_of_engagement",
     EVENTS_OF_JOB = "events_of_job",
+    FORK_INSERT = "fork_insert",
+    FORK_OF_JOB = "fork_of_job",
+    FORK_RECORD = "fork_record",
+    INHERITANCES_INSERT = "inheritances_insert",
+    STUBS_OF_JOB = "stubs_of_job",
     JOB_ALIKE_LIVING = "job_alike_living",
     FAMILY_ABOVE = "family_above",
     FAMILY_BELOW = "family_below",
@@ -209,6 +214,11 @@ common! {
 }
 
 each! {
+    INHERITANCES_BY_SOURCE = "inheritances_by_source",
+    PRUNE_FORKS = "prune_forks",
+    PRUNE_INHERITANCES = "prune_inheritances",
+    PRUNE_STUBS = "prune_stubs",
+    STUBS_INSERT = "stubs_insert",
     BREAKER_TO_PASS = "breaker_to_pass",
     AGENTS_BY_NAME = "agents_by_name",
     BUDGET_RULE_TO_CHANGE = "budget_rule_to_change",

@@ -16,7 +16,10 @@ impl Turn {
     /// Whose state the agent keeps; `None` when it keeps none.
     #[must_use]
     pub fn state_scope(&self) -> Option<Scope> {
-        Scope::of(&self.agent, &self.engagement, &self.job.meta)
+        match self.fork {
+            Some(_) => Scope::of_fork(&self.agent, &self.engagement),
+            None => Scope::of(&self.agent, &self.engagement, &self.job.meta),
+        }
     }
 
     /// Reads the state, unless that has happened in this turn. What an earlier process changed in the same turn is done

@@ -17,6 +17,7 @@ use std::time::Instant;
 use turnstone_domain::budget::{AppliedBudget, Budget, BudgetMove};
 use turnstone_domain::engagement::{Engagement, EngagementObject};
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::fork::{Origin, Recorded};
 use turnstone_domain::message::Message;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::session_state::Buffer;
@@ -24,7 +25,7 @@ use turnstone_domain::short_circuit::ShortCircuit;
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{
-    AgentDefinition, Checkpoint, EventName, JobError, JobId, Lease, NewEvent, Phase, RawJson, RawObject,
+    AgentDefinition, CallId, Checkpoint, EventName, JobError, JobId, Lease, NewEvent, Phase, RawJson, RawObject,
     Spent, TurnWrite,
 };
 use turnstone_store::{Claim, Delegated, LedgerError, ReviewAnswer};
@@ -46,6 +47,16 @@ pub struct JobFacts {
     pub parent_results: Option<Vec<String>>,
     /// OJS `meta`: trace context and baggage.
     pub meta: RawObject,
+}
+
+/// Where an engagement was forked from.
+pub struct Fork {
+    /// From where, and what is otherwise.
+    pub origin: Origin,
+    /// What stands for its calls.
+    pub recorded: Recorded,
+    /// The call that handed control over, and the recorded answer of who took it.
+    pub handed_over: Option<(CallId, Value)>,
 }
 
 /// A turn in flight, and the turns that follow it under the same lease.
@@ -86,6 +97,8 @@ pub struct Turn {
     pub depth: i64,
     /// What other agents do for calls of the current turn, or did, as it was when the job was claimed.
     pub delegations: Vec<Delegated>,
+    /// Where the engagement was forked from, if it was.
+    pub fork: Option<Box<Fork>>,
     /// The agents that this one may ask, once they are looked up.
     pub deputies: Option<Arc<BTreeMap<String, Deputy>>>,
     /// Its spans.
@@ -146,6 +159,7 @@ impl Turn {
             buffer: None,
             depth: side.depth,
             delegations: Vec::new(),
+            fork: None,
             deputies: None,
             trace: Trace::none(),
             began_in: of_init(&side.checkpoints, "span"),
@@ -181,6 +195,9 @@ impl Turn {
         }
         self.reviews = recall.reviews;
         self.delegations = recall.delegations;
+        self.fork = recall
+            .fork
+            .map(|(origin, recorded)| Box::new(Fork { origin, recorded, handed_over: None }));
         self.take_journal(recall.tool_calls);
         Ok(())
     }

@@ -60,6 +60,7 @@ async fn remove(app: &App, id: &str, tenant: &Tenant, operator: &Operator) -> Re
             operator.did("dead_letter.delete", id, previous.as_str());
             Ok(())
         }
+        ActionOutcome::Forked => Err(super::forked(id).into()),
         ActionOutcome::NotUnique(_) | ActionOutcome::Refused(_) | ActionOutcome::NotFound => {
             Err(OjsError::not_found("dead letter", id).into())
         }

@@ -22,8 +22,14 @@ mod tenants;
 mod workers;
 
 use crate::api::Shared;
+use turnstone_ojs::OjsError;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+
+/// Why a job stays whose past is read by forks.
+fn forked(id: &str) -> OjsError {
+    OjsError::conflict(format!("Job {id} stays as long as forks of its engagement do, which read its past."))
+}
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()

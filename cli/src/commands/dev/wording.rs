@@ -72,6 +72,11 @@ fn around(name: EventName, data: &Fields<'_>) -> Words {
     let (step, happened, running) = match name {
         E::AgentPaused => ("agent", format!("paused {}", data.text("reason")), "waits to be resumed"),
         E::AgentResumed => ("agent", format!("resumed {}", data.text("comment")), "waits for a worker"),
+        E::EngagementForked => (
+            "engagement",
+            format!("forked from {} at turn {}", data.text("forked_from"), data.text("at_turn")),
+            "running",
+        ),
         E::AgentForked => ("agent", format!("forked into {}", data.text("branch_id")), "running"),
         E::AgentMerged => ("agent", format!("merged into {}", data.text("merged_id")), "running"),
         E::ToolRetried => {

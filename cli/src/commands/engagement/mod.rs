@@ -1,5 +1,6 @@
-//! `turnstone engagement`: look at what an agent does for a user.
+//! `turnstone engagement`: look at what an agent does for a user, and go on from it otherwise.
 
+mod fork;
 mod show;
 
 use super::Session;
@@ -14,6 +15,8 @@ pub enum EngagementCommand {
         /// Its id
         id: String,
     },
+    /// Go on from a turn of it as a new engagement, with something changed
+    Fork(fork::ForkArgs),
 }
 
 /// Runs the command.
@@ -23,5 +26,6 @@ pub enum EngagementCommand {
 pub async fn run(command: EngagementCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         EngagementCommand::Show { id } => show::run(&id, session).await,
+        EngagementCommand::Fork(args) => fork::run(args, session).await,
     }
 }

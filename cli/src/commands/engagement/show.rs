@@ -40,6 +40,11 @@ fn lines(engagement: &Value) -> Vec<String> {
         format!("job     {}", plain(&engagement["job_id"])),
         format!("tokens  {} used{limit}, {} reserved", plain(&tokens["used"]), plain(&tokens["reserved"])),
     ];
+    if let Some(origin) = engagement["forked_from"].as_object() {
+        let part = |name: &str| origin.get(name).map(plain).unwrap_or_default();
+        let (from, turn, phase) = (part("engagement_id"), part("at_turn"), part("phase"));
+        lines.push(format!("forked  from {from} at turn {turn}, phase {phase}"));
+    }
     if let Some(parent) = engagement["parent"].as_object() {
         lines.push(format!("parent  {}", parent.get("engagement_id").map(plain).unwrap_or_default()));
     }

@@ -96,13 +96,25 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// The scope of an engagement alone.
+    #[must_use]
+    pub fn of_one(engagement: &Engagement) -> Self {
+        Self { name: format!("engagement {}", engagement.id), of_engagement: true }
+    }
+
+    /// The scope of a fork's state, which nobody shares; `None` when the agent keeps none.
+    #[must_use]
+    pub fn of_fork(agent: &AgentDefinition, engagement: &Engagement) -> Option<Self> {
+        (agent.state.mode != StateMode::Stateless).then(|| Self::of_one(engagement))
+    }
+
     /// The scope of an agent's state; `None` when it keeps none.
     ///
     /// State that outlives an engagement belongs to a user of the agent or, when nobody says who the user is, to the
     /// session that the caller names. Without either it ends with the engagement: strangers never share state.
     #[must_use]
     pub fn of(agent: &AgentDefinition, engagement: &Engagement, meta: &RawObject) -> Option<Self> {
-        let own = || Self { name: format!("engagement {}", engagement.id), of_engagement: true };
+        let own = || Self::of_one(engagement);
         let shared = |who: Value| Self { name: format!("agent {who}"), of_engagement: false };
         let tenant = meta.get("tenant_id").and_then(|tenant| tenant.parse::<String>().ok());
         let user = &engagement.user.id;

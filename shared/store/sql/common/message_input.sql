@@ -1,7 +1,14 @@
--- The first message that a job brought into its engagement.
-SELECT m.engagement_seq, m.seq, m.turn, m.message, m.created_at
+-- The first message that a job brought into its engagement, or the first one of the engagement that it was forked from.
+SELECT m.engagement_seq, m.seq AS seq, m.turn, m.message, m.created_at
 FROM messages AS m
 JOIN jobs AS j ON j.seq = m.job_seq AND j.engagement_seq = m.engagement_seq
 WHERE j.id = $1
-ORDER BY m.seq
+  AND m.seq = (SELECT min(f.seq) FROM messages AS f WHERE f.engagement_seq = j.engagement_seq AND f.job_seq = j.seq)
+UNION ALL
+SELECT m.engagement_seq, m.seq AS seq, m.turn, m.message, m.created_at
+FROM jobs AS j
+JOIN inheritances AS i ON i.engagement_seq = j.engagement_seq
+JOIN messages AS m ON m.engagement_seq = i.source_seq AND m.seq = 1
+WHERE j.id = $1 AND i.message_until >= 1
+ORDER BY seq
 LIMIT 1

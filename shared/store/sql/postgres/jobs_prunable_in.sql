@@ -1,11 +1,12 @@
 -- At most $4 jobs of queues and states that ended before a time and are counted, of engagements and workflows that ended
--- altogether. Differs from SQLite: an array per column, and rows are locked; those that somebody else has are left out.
+-- altogether and that no fork reads. Differs from SQLite: an array per column, and rows are locked; those that somebody else has are left out.
 SELECT j.seq, j.stream
 FROM unnest($1, $2, $3) AS r (queue, state, before)
 JOIN jobs AS j ON j.queue = r.queue AND j.state = r.state AND j.ended_at < r.before
 WHERE j.ended_at < (SELECT m.ended_at FROM statistics_mark AS m)
   AND NOT EXISTS (SELECT 1 FROM jobs AS o
                   WHERE o.engagement_seq = j.engagement_seq AND (o.ended_at IS NULL OR o.ended_at >= r.before))
+  AND NOT EXISTS (SELECT 1 FROM inheritances AS i WHERE i.source_seq = j.engagement_seq)
   AND NOT EXISTS (SELECT 1 FROM workflows AS w WHERE w.seq = j.workflow_seq AND w.state = 'running')
 LIMIT $4
 FOR UPDATE OF j SKIP LOCKED

@@ -36,5 +36,8 @@ WITH
     of_state_scopes AS (DELETE FROM state_scopes),
     of_state_keys AS (DELETE FROM state_keys),
     of_breakers AS (DELETE FROM breakers),
+    of_forks AS (DELETE FROM forks),
+    of_inheritances AS (DELETE FROM inheritances),
+    of_stubs AS (DELETE FROM stubs),
     of_delegations AS (DELETE FROM delegations)
 SELECT 1 AS done

@@ -35,3 +35,6 @@ DELETE FROM state_keys;
 DELETE FROM branches;
 DELETE FROM breakers;
 DELETE FROM delegations;
+DELETE FROM forks;
+DELETE FROM inheritances;
+DELETE FROM stubs;

@@ -62,6 +62,7 @@ written! {
     ENVELOPES_INSERT: "job_envelopes"[0] { 2 args, 3 meta, 4 options, 5 extra, 6 parent_results }
     ERRORS_INSERT: "job_errors"[0, 1, 3] { 2 error }
     EVENTS_INSERT: "events"[0, 1] { 5 data }
+    FORK_INSERT: "forks"[0] { 5 changes }
     MESSAGES_INSERT: "messages"[0, 1] { 4 message }
     PROGRESS_PUT: "progress"[0] { 2 message, 3 data }
     RESULTS_INSERT: "job_results"[0] { 1 result }
@@ -102,6 +103,8 @@ found! {
     EVENTS_OF_JOB: "events"[Int stream, Int seq] { data }
     FEED_OF_JOB: "events"[Int stream, Int seq] { data }
     FEED_READ: "events"[Int stream, Int seq] { data }
+    FORK_OF_JOB: "forks"[Int engagement_seq] { changes }
+    FORK_RECORD: "tool_calls"[Text call_id] { input, outcome, handled }
     MESSAGE_INPUT: "messages"[Int engagement_seq, Int seq] { message }
     MESSAGES_AFTER: "messages"[Int engagement_seq, Int seq] { message }
     MESSAGES_NEWEST: "messages"[Int engagement_seq, Int seq] { message }

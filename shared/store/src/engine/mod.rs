@@ -13,6 +13,7 @@ mod crons;
 mod definitions;
 mod delegations;
 mod feed;
+mod forks;
 mod held;
 mod limit_name;
 mod limited;
@@ -88,6 +89,7 @@ pub(crate) fn start<R: Reader, S: Session>(
         breakers: Arc::clone(&engine) as _,
         budgets: Arc::clone(&engine) as _,
         credentials: Arc::clone(&engine) as _,
+        forks: Arc::clone(&engine) as _,
         delegations: engine,
         limits,
         doorbell,

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use turnstone_domain::budget::{Budget, OnExceed, Purse};
 use turnstone_domain::engagement::{Engagement, User};
 use turnstone_domain::event::{Event, EventName};
+use turnstone_domain::fork::{ForkPoint, Origin};
 use turnstone_domain::job::Envelope;
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::review::{Review, ReviewKind, ReviewState};
@@ -422,6 +423,17 @@ pub(super) fn tool_call(row: &impl Fields) -> Result<ToolCall, Inconsistency> {
         handled: json_or_none(row, "handled")?,
         started_at: time_or_none(row, "started_at")?,
         completed_at: time_or_none(row, "completed_at")?,
+        stub_of: maybe::<String>(row, "stub_of")?.map(CallId),
+    })
+}
+
+/// Where an engagement was forked from.
+pub(super) fn origin(row: &impl Fields) -> Result<Origin, Inconsistency> {
+    Ok(Origin {
+        engagement_id: get::<String>(row, "parent_id")?.into(),
+        point: ForkPoint { turn: get(row, "at_turn")?, phase: phase(row)? },
+        live_tools: get(row, "live_tools")?,
+        changes: json(row, "changes")?,
     })
 }
 

@@ -67,6 +67,7 @@ pub(super) struct Unit {
     events: Vec<EventInsert>,
     new_calls: Vec<ToolCallInsert>,
     moved_calls: Vec<ToolCallWrite>,
+    stubs: Vec<(i64, String, String)>,
     results: Vec<(i64, String)>,
     errors: Vec<(i64, i64, String, Timestamp)>,
     reviews: Vec<ReviewInsert>,
@@ -343,6 +344,9 @@ impl Unit {
                 let state = ToolCallState::Sent.as_str();
                 self.moved_calls.push((call_id.0.clone(), state, None, None, 0, 1, 0, None, None, None, at));
             }
+            ToolCallMove::StandIn { call_id, of } => {
+                self.stubs.push((job_seq, call_id.0.clone(), of.0.clone()));
+            }
             ToolCallMove::Retry { call_id, tried, instead } => {
                 // Another tool is no retry of this one.
                 let retries = i64::from(instead.is_none());
@@ -452,6 +456,7 @@ impl Unit {
         writes.all("write checkpoints", &sql::CHECKPOINTS_INSERT, take(&mut self.checkpoints));
         writes.all("write messages", &sql::MESSAGES_INSERT, take(&mut self.messages));
         writes.all("write tool calls", &sql::TOOL_CALLS_INSERT, take(&mut self.new_calls));
+        writes.all("write stubs", &sql::STUBS_INSERT, take(&mut self.stubs));
         writes.all("write results", &sql::RESULTS_INSERT, take(&mut self.results));
         writes.all("write errors", &sql::ERRORS_INSERT, take(&mut self.errors));
         writes.all("write reviews", &sql::REVIEWS_INSERT, take(&mut self.reviews));

@@ -5,7 +5,7 @@ use super::ops::claim::ReadyQueue;
 use super::rows::{self, EngagementRow, Inconsistency, JobRow, get, json, time};
 use super::session::{Arg, Args, Reader};
 use super::statement::decode_all;
-use super::{Engine, delegations, remote};
+use super::{Engine, delegations, forks, remote};
 use crate::sql::{self, Text};
 use crate::{
     AgentRecord, CheckpointRow, EventFilter, HourlyCount, JobFilter, JobKind, JobOrder, Page, Recall,
@@ -450,5 +450,6 @@ pub(super) async fn recall<R: Reader>(
         })
         .collect();
     let delegations = delegations::of_turn(readers, job, turn).await?;
-    Ok(Recall { messages, input, tool_calls, reviews, delegations })
+    let fork = forks::recorded(readers, job).await?;
+    Ok(Recall { messages, input, tool_calls, reviews, delegations, fork })
 }

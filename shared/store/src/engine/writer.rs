@@ -12,7 +12,7 @@ use super::held::{Held, Learnt};
 use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{
-    agents, breakers, budgets, cancel, claim, control, credentials, crons, decide, delegations, leader,
+    agents, breakers, budgets, cancel, claim, control, credentials, crons, decide, delegations, fork, leader,
     leases, operate, prune, push, queues, remote, schemas, statistics, tenants, time_out, turns, upkeep,
     webhooks, workers, workflows,
 };
@@ -20,7 +20,7 @@ use super::rows::JobRow;
 use super::session::{CommitError, Session};
 use super::unit::Unit;
 use crate::{
-    CancelOutcome, Decision, DecisionOutcome, Doorbell, Duty, LedgerError, NewAgent, Pushed, RemoteOutcome,
+    CancelOutcome, Decision, DecisionOutcome, Doorbell, Duty, ForkRefusal, LedgerError, NewAgent, NewFork, Pushed, RemoteOutcome,
     Report, Ring, StoreError, Term, WorkerBeat,
 };
 use backon::{BackoffBuilder, ExponentialBuilder};
@@ -60,6 +60,7 @@ pub(super) enum Request {
     Tenants(tenants::Request),
     Webhooks(Box<webhooks::Request>),
     Control(control::Request),
+    Fork(Box<NewFork>),
     Breakers(breakers::Request),
     Budgets(Box<budgets::Request>),
     Credentials(Box<credentials::Request>),
@@ -84,6 +85,7 @@ pub(super) enum Answer {
     Tenants(tenants::Answer),
     Webhooks(webhooks::Answer),
     Control(control::Answer),
+    Forked(Result<(), ForkRefusal>),
     Breakers(breakers::Answer),
     Budgets(budgets::Answer),
     /// Refused for a reason that is this caller's alone; nothing was written for it.
@@ -421,6 +423,7 @@ impl<S: Session> Writer<S> {
             Request::Control(asked) => {
                 Answer::Control(control::apply(session, unit, asked, &*self.ids).await?)
             }
+            Request::Fork(asked) => Answer::Forked(fork::apply(session, unit, asked, &*self.ids).await?),
             Request::Breakers(asked) => {
                 Answer::Breakers(breakers::apply(session, unit, asked, &*self.ids).await?)
             }

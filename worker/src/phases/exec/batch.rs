@@ -124,7 +124,7 @@ fn prepare(
     if let Some(instead) = row.as_ref().and_then(|row| row.provider.clone()) {
         asked.name = instead;
     }
-    let call = Call { asked, position, journalled: row.as_ref().map(|row| row.state) };
+    let call = Call { asked, position, journalled: row.as_ref().map(|row| row.state), stub_of: None };
     if let Some(row) = &row
         && let Some(outcome) = row.outcome.clone()
     {
@@ -336,7 +336,7 @@ fn replace(
 ) -> Result<(), Stop> {
     call::plan(turn, &mut flight.call, false);
     let asked = RequestedCall { name: name.clone(), ..flight.call.asked.clone() };
-    let other = Call { asked, position: flight.call.position, journalled: Some(ToolCallState::Planned) };
+    let other = Call { asked, position: flight.call.position, journalled: Some(ToolCallState::Planned), stub_of: None };
     let Ok((tool, capability)) = call::callable(turn, &other, true) else {
         // The fallback cannot be called like this: the failure of what was asked for is told.
         let own = Capability::named(flight.call.asked.name.clone());

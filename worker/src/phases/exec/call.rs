@@ -17,8 +17,7 @@ use turnstone_domain::engagement::outputs_of;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall};
 use turnstone_domain::tool_call::{Handled, ToolCall, ToolCallMove, ToolCallState, ToolOutcome};
-use turnstone_domain::{EventName, JobError};
-use turnstone_telemetry::metrics::Counted;
+use turnstone_domain::{CallId, EventName, JobError};
 
 /// Outputs of up to this many bytes stand in their event; longer ones are read from the journal.
 const SHOWN_OUTPUT: usize = 4096;
@@ -31,6 +30,8 @@ pub struct Call {
     pub position: usize,
     /// Where its journal row stood when the job was claimed; `None` when there is no row yet.
     pub journalled: Option<ToolCallState>,
+    /// The call whose recorded outcome stands for it; it is not made.
+    pub stub_of: Option<CallId>,
 }
 
 /// What came back from one try.
@@ -51,7 +52,7 @@ pub struct Made {
 /// the journal stands for the newest outcome.
 pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Result<String, Stop> {
     let position = usize::try_from(row.position).unwrap_or_default();
-    let mut call = Call { asked, position, journalled: Some(row.state) };
+    let mut call = Call { asked, position, journalled: Some(row.state), stub_of: None };
     let (tool, capability) = match usable(turn, &call) {
         Ok(found) => found,
         Err(refusal) => return Ok(refused_again(turn, &call, &refusal)),
@@ -297,6 +298,9 @@ pub fn note_outcome(
             (EventName::ToolFailed, data)
         }
     };
+    if let Some(of) = &call.stub_of {
+        data["stub_of"] = json!(of);
+    }
     if let Some(handled) = handled {
         data["handled"] = json!(handled);
     }

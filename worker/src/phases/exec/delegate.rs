@@ -73,6 +73,9 @@ pub async fn run(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> R
 /// The answer of an agent to which control was handed over in this turn, if it was.
 pub fn handed_over(turn: &Turn) -> Option<Value> {
     let answer = turn.conversation.answer()?;
+    if let Some(recorded) = super::stub::handed_over(turn, &answer.tool_calls) {
+        return Some(recorded);
+    }
     let done = answer.tool_calls.iter().find_map(|asked| handover(turn, asked))?;
     Some(done.result.as_ref().and_then(|result| result.parse().ok()).unwrap_or_default())
 }
@@ -89,7 +92,7 @@ fn handover<'t>(turn: &'t Turn, asked: &RequestedCall) -> Option<&'t Delegated> 
 fn call_at(turn: &Turn, position: usize, asked: &[RequestedCall]) -> Call {
     let asked = asked[position].clone();
     let row = turn.recalled_calls.iter().find(|row| row.call_id == asked.call_id);
-    Call { journalled: row.map(|row| row.state), asked, position }
+    Call { journalled: row.map(|row| row.state), asked, position, stub_of: None }
 }
 
 fn capability(turn: &Turn, call: &Call) -> Capability {

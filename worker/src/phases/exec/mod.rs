@@ -15,6 +15,7 @@ mod pay;
 mod remedy;
 mod restriction;
 pub mod state_call;
+mod stub;
 mod tell;
 
 pub use again::again;
@@ -49,7 +50,8 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     let body = ExecBody { calls: asked.iter().map(|call| call.call_id.clone()).collect() };
     let all = asked.clone();
     let mut open: Vec<_> = asked.into_iter().enumerate().collect();
-    let parallel = open.len() > 1 && open.len() <= MAX_CALLS && batch::may_be_parallel(turn, &open);
+    // What stands for the calls of a fork is told in their order.
+    let parallel = turn.fork.is_none() && open.len() > 1 && open.len() <= MAX_CALLS && batch::may_be_parallel(turn, &open);
     open.retain(|(_, asked)| !turn.conversation.has_outcome(&asked.call_id));
     if parallel {
         batch::run(turn, open, MAX_CALLS, draining).await?;
@@ -57,6 +59,8 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
         for (position, asked) in open {
             if state_call::is_one(&turn.agent, &asked.name) {
                 state_call::run(turn, position, asked, position < MAX_CALLS).await?;
+            } else if stub::answered(turn, position, &asked).await? {
+                continue;
             } else if delegate::is_one(turn, &asked) {
                 delegate::run(turn, position, &all).await?;
             } else {

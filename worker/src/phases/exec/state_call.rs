@@ -44,7 +44,7 @@ pub async fn run(turn: &mut Turn, position: usize, asked: RequestedCall, allowed
         }
     };
     let outcome = turn.screen_outcome(&asked.name, outcome);
-    let call = Call { asked, position, journalled: None };
+    let call = Call { asked, position, journalled: None, stub_of: None };
     if !turn.recalled_calls.iter().any(|row| row.call_id == call.asked.call_id) {
         let intent = call::intend(turn, &call, true, false);
         turn.pending().tool_calls.push(intent);

@@ -11,6 +11,7 @@ pub(super) mod credentials;
 pub(super) mod crons;
 pub(super) mod decide;
 pub(super) mod delegations;
+pub(super) mod fork;
 pub(super) mod leader;
 pub(super) mod leases;
 pub(super) mod operate;

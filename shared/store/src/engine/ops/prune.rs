@@ -3,7 +3,7 @@
 use super::super::columns::Columns;
 use super::super::rows;
 use super::super::session::{Args, Session, limit as row_limit};
-use super::super::statement::{decode_all, read};
+use super::super::statement::{decode_all, read, read_by};
 use crate::sql::{self, Text};
 use crate::{StoreError, sql::PRUNE_WORKERS};
 use std::collections::BTreeSet;
@@ -15,6 +15,9 @@ const OF_JOBS: &[&Text] = &[
     &sql::PRUNE_TOOL_CALLS,
     &sql::PRUNE_TOOL_RETRIES,
     &sql::PRUNE_BRANCHES,
+    &sql::PRUNE_FORKS,
+    &sql::PRUNE_INHERITANCES,
+    &sql::PRUNE_STUBS,
     &sql::PRUNE_DELEGATIONS,
     &sql::PRUNE_REVIEWS,
     &sql::BUDGET_WAITS_DELETE,
@@ -64,6 +67,9 @@ pub(in super::super) async fn apply<S: Session>(
     let deliveries = session.execute(action, text, Args::Values(&values)).await?;
     let deliveries = usize::try_from(deliveries).unwrap_or(usize::MAX);
     let old = old_jobs(session, before, now, limit).await?;
+    // Somebody may have forked one since it was looked for; now that the rows are locked, nobody does any more.
+    let kept = sources(session, &old).await?;
+    let old: Vec<(i64, i64)> = old.into_iter().filter(|(seq, _)| !kept.contains(seq)).collect();
     delete(session, &old).await?;
     let keys = forget_limits(session, limit).await?;
     Ok(old.len().max(deliveries).max(keys))
@@ -112,6 +118,17 @@ async fn forget_limits<S: Session>(session: &mut S, limit: usize) -> Result<usiz
     let forgotten =
         session.execute("forget unused limits", &sql::PRUNE_RATE_KEYS, Args::Rows(keys, &[])).await?;
     Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
+}
+
+/// Those of these jobs, by seq and stream, whose engagements forks read.
+pub(in super::super) async fn sources<S: Session>(
+    session: &mut S,
+    jobs: &[(i64, i64)],
+) -> Result<BTreeSet<i64>, StoreError> {
+    let keys = jobs.iter().map(|(seq, _)| (*seq,)).collect();
+    let text = &sql::INHERITANCES_BY_SOURCE;
+    let found = read_by(session, "look for forks", text, keys, |row| rows::get::<i64>(row, "source_seq"));
+    Ok(found.await?.into_iter().collect())
 }
 
 /// Deletes jobs, by seq and stream, with everything that belongs to them.

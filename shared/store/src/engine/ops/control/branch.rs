@@ -18,7 +18,7 @@ use turnstone_domain::turn_write::Position;
 use turnstone_domain::{AgentDefinition, EngagementId, Ids, JobId, NewJob, Terms, Timestamp, digest};
 
 /// A branch that is to be made.
-pub(super) struct Wanted<'a> {
+pub(in super::super) struct Wanted<'a> {
     /// The job whose envelope, agent and limits it has.
     pub like: i64,
     /// The job that all branches come from.
@@ -138,7 +138,7 @@ async fn take_over<S: Session>(
 }
 
 /// The new job, as it would be enqueued, and the digest of what it begins with.
-async fn like<S: Session>(
+pub(in super::super) async fn like<S: Session>(
     session: &mut S,
     unit: &Unit,
     wanted: &Wanted<'_>,

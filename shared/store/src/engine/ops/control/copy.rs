@@ -9,9 +9,9 @@ use super::super::super::statement::{Writes, as_json, read};
 use crate::{StoreError, sql};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
-use turnstone_domain::message::Message;
+use turnstone_domain::message::{Message, StoredMessage};
 use turnstone_domain::tool_call::{ToolCall, ToolCallState};
-use turnstone_domain::{CallId, Ids, digest};
+use turnstone_domain::{CallId, Checkpoint, Ids, digest};
 
 /// Messages that are read and written at once.
 const MESSAGES: usize = 500;
@@ -20,14 +20,14 @@ const TURNS: i64 = 64;
 
 /// An engagement and the job that it is made of.
 #[derive(Clone, Copy)]
-pub(super) struct Past {
+pub(in super::super) struct Past {
     pub job_seq: i64,
     pub engagement_seq: i64,
 }
 
 /// Turns of one engagement, in a row.
 #[derive(Clone, Copy)]
-pub(super) struct Segment {
+pub(in super::super) struct Segment {
     pub past: Past,
     /// The first turn.
     pub from: i64,
@@ -81,6 +81,73 @@ impl Renamed<'_> {
     fn of(&mut self, old: &CallId) -> CallId {
         self.known.entry(old.clone()).or_insert_with(|| CallId(self.ids.next())).clone()
     }
+
+    fn message(&mut self, mut message: Message) -> Message {
+        message.tool_calls.iter_mut().for_each(|call| call.call_id = self.of(&call.call_id));
+        message.call_id = message.call_id.map(|id| self.of(&id));
+        message
+    }
+}
+
+/// The phases of one turn that a fork of it begins with.
+pub(in super::super) struct Beginning {
+    /// Their checkpoints.
+    pub checkpoints: Vec<Checkpoint>,
+    /// What was said in them.
+    pub messages: Vec<StoredMessage>,
+    /// The calls that were made in them.
+    pub calls: Vec<ToolCall>,
+    /// The last message before the turn.
+    pub after: i64,
+}
+
+/// Copies them. Nothing of it was paid for by the fork, and nothing was called: the calls stand for those that were.
+pub(in super::super) async fn copy_beginning<S: Session>(
+    session: &mut S,
+    beginning: Beginning,
+    into: Past,
+    ids: &dyn Ids,
+) -> Result<(), StoreError> {
+    let mut renamed = Renamed { ids, known: HashMap::new() };
+    let mut new = Vec::with_capacity(beginning.messages.len());
+    let mut seq = beginning.after;
+    for stored in beginning.messages {
+        seq += 1;
+        let said = as_json(&renamed.message(stored.message))?;
+        new.push((into.engagement_seq, seq, into.job_seq, stored.turn, said, stored.created_at));
+    }
+    let stubs: Vec<(i64, String, String)> = beginning
+        .calls
+        .iter()
+        .map(|call| (into.job_seq, renamed.of(&call.call_id).0, call.call_id.0.clone()))
+        .collect();
+    journal_again(session, beginning.calls, into, 0, &mut renamed).await?;
+    let mut done = Vec::with_capacity(beginning.checkpoints.len());
+    for checkpoint in beginning.checkpoints {
+        let mut body = checkpoint.body.to_string();
+        for (old, new) in &renamed.known {
+            body = body.replace(old.as_str(), new.as_str());
+        }
+        done.push((
+            into.job_seq,
+            checkpoint.turn,
+            i64::try_from(checkpoint.phase.index()).unwrap_or(i64::MAX),
+            checkpoint.version,
+            body,
+            checkpoint.duration_ms,
+            0_i64,
+            0_i64,
+            checkpoint.at,
+            0_i64,
+            0_i64,
+            None::<String>,
+        ));
+    }
+    let mut writes = Writes::default();
+    writes.all("write messages", &sql::MESSAGES_INSERT, new);
+    writes.all("write stubs", &sql::STUBS_INSERT, stubs);
+    writes.all("write checkpoints", &sql::CHECKPOINTS_INSERT, done);
+    writes.run(session).await
 }
 
 async fn messages<S: Session>(
@@ -105,10 +172,8 @@ async fn messages<S: Session>(
         after = last.seq;
         let mut new = Vec::with_capacity(page.len());
         for stored in page {
-            let mut message = stored.message;
-            copied.tool_turns += u32::from(!message.tool_calls.is_empty());
-            message.tool_calls.iter_mut().for_each(|call| call.call_id = renamed.of(&call.call_id));
-            message.call_id = message.call_id.map(|id| renamed.of(&id));
+            copied.tool_turns += u32::from(!stored.message.tool_calls.is_empty());
+            let message = renamed.message(stored.message);
             copied.messages += 1;
             new.push((
                 into.engagement_seq,
@@ -134,6 +199,16 @@ async fn calls<S: Session>(
     let values = [segment.past.engagement_seq.into(), segment.from.into(), segment.until.into()];
     let (action, text) = ("read the tool journal", &sql::TOOL_CALLS_OF_TURNS);
     let journal: Vec<ToolCall> = read(session, action, text, &values, rows::tool_call).await?;
+    journal_again(session, journal, into, segment.shift, renamed).await
+}
+
+async fn journal_again<S: Session>(
+    session: &mut S,
+    journal: Vec<ToolCall>,
+    into: Past,
+    shift: i64,
+    renamed: &mut Renamed<'_>,
+) -> Result<(), StoreError> {
     let (mut new, mut settled) = (Vec::new(), Vec::new());
     for call in journal {
         let id = renamed.of(&call.call_id).0;
@@ -141,7 +216,7 @@ async fn calls<S: Session>(
             id.clone(),
             into.job_seq,
             into.engagement_seq,
-            call.turn + segment.shift,
+            call.turn + shift,
             call.position,
             call.name,
             call.input.to_string(),

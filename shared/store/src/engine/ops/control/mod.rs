@@ -1,7 +1,7 @@
 //! An engagement is paused, resumed, forked, merged, or one of its calls made again: the writes.
 
-mod branch;
-mod copy;
+pub(super) mod branch;
+pub(super) mod copy;
 mod fork;
 mod hold;
 mod keys;

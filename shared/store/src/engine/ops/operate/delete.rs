@@ -17,7 +17,10 @@ pub(super) async fn apply<S: Session>(
     let Some(job) = unit.job(seq).filter(|job| job.is_dead_letter()) else {
         return Ok(ActionOutcome::NotFound);
     };
-    let previous = job.state;
-    prune::delete(session, &[(seq, job.stream)]).await?;
+    let (previous, stream) = (job.state, job.stream);
+    if !prune::sources(session, &[(seq, stream)]).await?.is_empty() {
+        return Ok(ActionOutcome::Forked);
+    }
+    prune::delete(session, &[(seq, stream)]).await?;
     Ok(ActionOutcome::Done { previous })
 }

@@ -1,0 +1,202 @@
+//! `POST /engagements/{id}/fork`: a new engagement goes on from a turn of this one, with something changed.
+
+use crate::api::Shared;
+use crate::reply::{self, Answer, Failure};
+use crate::request::{JsonBytes, Segment, Tenant};
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use turnstone_domain::fork::{ForkChanges, ForkPoint, Origin};
+use turnstone_domain::tool_call::ToolOutcome;
+use turnstone_domain::{EngagementId, JobId, Phase};
+use turnstone_ojs::{Fields, OjsError};
+use turnstone_store::{ForkRefusal, NewFork};
+use utoipa::ToSchema;
+
+/// The longest prompt that may be set, in bytes.
+const MOST_PROMPT: usize = 4 * 1024 * 1024;
+/// The longest name of a model or provider, in bytes.
+const MOST_NAME: usize = 255;
+
+/// Where to part, and what is otherwise.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"at_turn": 2, "phase": "infer", "set": {"prompt": "Be brief."}}))]
+#[expect(dead_code, reason = "described, read by hand")]
+pub(super) struct Asked {
+    /// The turn in which they part. Turns before it are shared.
+    #[schema(minimum = 1)]
+    at_turn: i64,
+    /// The first phase of the turn that is run anew: init (unless said otherwise), norm, resol, infer, exec, persist or emit.
+    phase: Option<String>,
+    /// What is changed.
+    set: Option<Set>,
+    /// Whether tools and delegates are called. Otherwise the outcomes that are on record stand for calls with the same name and
+    /// arguments, and a call without one fails the fork.
+    live_tools: Option<bool>,
+}
+
+/// What is changed.
+#[derive(Deserialize, ToSchema)]
+#[expect(dead_code, reason = "described, read by hand")]
+struct Set {
+    /// The agent's instructions.
+    prompt: Option<String>,
+    /// The one model that is asked.
+    model: Option<String>,
+    /// The provider that is asked.
+    provider: Option<String>,
+    /// The outputs of recorded calls, by the ids of the calls.
+    tool_results: Option<BTreeMap<String, Value>>,
+}
+
+/// The new engagement.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Forked {
+    engagement_id: String,
+    job_id: String,
+    forked_from: ForkedFrom,
+}
+
+/// Where an engagement was forked from.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ForkedFrom {
+    engagement_id: String,
+    at_turn: i64,
+    /// The first phase of its own.
+    phase: String,
+    live_tools: bool,
+    /// What was changed: prompt, model, provider, and the calls whose outputs were.
+    set: Vec<String>,
+}
+
+/// An origin as clients see it.
+pub(super) fn origin(origin: &Origin) -> Value {
+    json!(ForkedFrom {
+        engagement_id: origin.engagement_id.0.clone(),
+        at_turn: origin.point.turn,
+        phase: origin.point.phase.to_string(),
+        live_tools: origin.live_tools,
+        set: origin.changes.names(),
+    })
+}
+
+/// Forks an engagement: a new one goes on from a turn of this one, with its own id, job and budget. What lies before the point
+/// is shared and paid for. This one stays as it is.
+#[utoipa::path(
+    post, path = "/engagements/{id}/fork", tag = "engagements",
+    params(("id" = String, Path, description = "The engagement.")),
+    request_body(content = Asked, content_type = "application/json"),
+    responses((status = 201, description = "The new engagement.", body = Forked, content_type = "application/json")),
+)]
+pub(crate) async fn fork(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
+    let fields = Fields::read(&body)?;
+    let missing = || OjsError::invalid_request("at_turn", "is missing: say in which turn they part");
+    let turn = fields.integer("at_turn", 1, i64::MAX)?.ok_or_else(missing)?;
+    let phase = match fields.text("phase")? {
+        None => Phase::Init,
+        Some(word) => Phase::ALL.into_iter().find(|phase| phase.as_str() == word).ok_or_else(|| {
+            OjsError::invalid_request("phase", "must be init, norm, resol, infer, exec, persist or emit")
+        })?,
+    };
+    let fork = NewFork {
+        from: EngagementId::from(id.as_str()),
+        tenant: tenant.0,
+        point: ForkPoint { turn, phase },
+        changes: changes(&fields)?,
+        live_tools: fields.flag("live_tools")?.unwrap_or(false),
+        engagement: EngagementId(app.api.ids.next()),
+        job: JobId(app.api.ids.next()),
+        at: app.api.clock.now(),
+    };
+    let made = Origin {
+        engagement_id: fork.from.clone(),
+        point: fork.point,
+        live_tools: fork.live_tools,
+        changes: fork.changes.clone(),
+    };
+    let (engagement_id, job_id) = (fork.engagement.clone(), fork.job.clone());
+    app.api.store.forks.fork(fork).await?.map_err(|refusal| refused(&id, turn, &refusal))?;
+    let answer = json!({"engagement_id": engagement_id, "job_id": job_id, "forked_from": origin(&made)});
+    Ok(reply::json(StatusCode::CREATED, &answer))
+}
+
+fn changes(fields: &Fields) -> Result<ForkChanges, Failure> {
+    let Some(set) = fields.object("set")? else { return Ok(ForkChanges::default()) };
+    let set = Fields(set);
+    for name in set.0.names() {
+        if !["prompt", "model", "provider", "tool_results"].contains(&name) {
+            let why = "is not something that can be set: prompt, model, provider and tool_results are";
+            return Err(OjsError::invalid_request(&format!("set.{name}"), why).into());
+        }
+    }
+    let text = |name: &str, most: usize| match set.text(name)? {
+        Some(text) if text.is_empty() || text.len() > most => {
+            let why = format!("must have 1 to {most} bytes");
+            Err(OjsError::invalid_request(&format!("set.{name}"), why))
+        }
+        text => Ok(text),
+    };
+    let mut tool_results = BTreeMap::new();
+    let results = set.object("tool_results")?.unwrap_or_default();
+    for (call, output) in results.iter() {
+        let output: Value = output.parse().map_err(|_| {
+            OjsError::invalid_request("set.tool_results", format!("the output of {call} has a number that is too large"))
+        })?;
+        tool_results.insert(call.to_owned(), ToolOutcome::Success { output });
+    }
+    Ok(ForkChanges {
+        prompt: text("prompt", MOST_PROMPT)?,
+        model: text("model", MOST_NAME)?,
+        provider: text("provider", MOST_NAME)?,
+        tool_results,
+    })
+}
+
+/// Why there is no fork, for the client.
+fn refused(id: &str, turn: i64, refusal: &ForkRefusal) -> Failure {
+    let hint = "GET /engagements/{id}/checkpoints lists the phases that are done.";
+    let error = match refusal {
+        ForkRefusal::NoEngagement => OjsError::not_found("engagement", id),
+        ForkRefusal::NoTurn { newest } => OjsError::new(
+            422,
+            "no_such_turn",
+            format!("Engagement {id} has not come as far as turn {turn}; it can be forked up to turn {newest}."),
+            hint,
+        )
+        .with("newest_turn", *newest),
+        ForkRefusal::NoPhase { furthest } => OjsError::new(
+            422,
+            "no_such_phase",
+            format!("Turn {turn} of engagement {id} has not come as far; it can be forked up to phase {furthest}."),
+            hint,
+        )
+        .with("furthest_phase", furthest.as_str()),
+        ForkRefusal::NoCall(call) => OjsError::new(
+            422,
+            "no_such_call",
+            format!("Engagement {id} has no call {call} whose outcome is known."),
+            "GET /engagements/{id}/tool-calls lists its calls.",
+        )
+        .with("call_id", call.as_str()),
+        ForkRefusal::CallBefore { call, turn } => OjsError::new(
+            422,
+            "call_before_fork",
+            format!("Call {call} was made in turn {turn}, before the point where the engagements would part."),
+            "Fork at the turn of the call, phase exec, or earlier.",
+        )
+        .with("call_id", call.as_str())
+        .with("turn", *turn),
+        ForkRefusal::NoModel => OjsError::invalid_request(
+            "set.provider",
+            "needs set.model, because the agent names no model of its own",
+        ),
+    };
+    error.into()
+}

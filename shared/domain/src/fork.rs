@@ -1,0 +1,283 @@
+//! A fork: an engagement that goes on from a turn of another one, whose past it shares, with something changed.
+//!
+//! What is changed belongs to the fork. Everything before the point where they part is the other one's, and is read there.
+
+use crate::agent::ModelRef;
+use crate::message::{Role, StoredMessage};
+use crate::session_state::{StateChange, StateSnapshot};
+use crate::tool_call::{ToolCall, ToolOutcome};
+use crate::{AgentDefinition, CallId, Checkpoint, EngagementId, Phase};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashSet};
+
+/// Where two engagements part: the phases before it are shared, this one is the first that is run anew.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ForkPoint {
+    /// The turn, from 1.
+    pub turn: i64,
+    /// The first phase that is run anew.
+    pub phase: Phase,
+}
+
+/// What a fork does otherwise than the engagement that it comes from.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ForkChanges {
+    /// The agent's instructions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// The one model that is asked, by its provider's name for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The provider that is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// How recorded calls ended instead.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tool_results: BTreeMap<String, ToolOutcome>,
+}
+
+impl ForkChanges {
+    /// Changes an agent.
+    pub fn apply(&self, agent: &mut AgentDefinition) {
+        if let Some(prompt) = &self.prompt {
+            agent.instructions.clone_from(prompt);
+        }
+        if self.model.is_none() && self.provider.is_none() {
+            return;
+        }
+        // Who wants to see what a model does wants no other one to do it.
+        let mut first = agent.model.models.first().cloned();
+        if let Some(model) = &self.model {
+            let provider = first.and_then(|first| first.provider);
+            first = Some(ModelRef { provider, model: model.clone() });
+        }
+        if let (Some(first), Some(provider)) = (&mut first, &self.provider) {
+            first.provider = Some(provider.clone());
+        }
+        agent.model.models = first.into_iter().collect();
+    }
+
+    /// What was changed, without the content.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let named = [("prompt", &self.prompt), ("model", &self.model), ("provider", &self.provider)];
+        let set = named.into_iter().filter(|(_, value)| value.is_some()).map(|(name, _)| name.to_owned());
+        set.chain(self.tool_results.keys().map(|call| format!("tool-result {call}"))).collect()
+    }
+}
+
+/// Where an engagement comes from, and what it does otherwise.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Origin {
+    /// The engagement that it was forked from.
+    pub engagement_id: EngagementId,
+    /// Where they part.
+    #[serde(flatten)]
+    pub point: ForkPoint,
+    /// Whether its tools are called; otherwise recorded outcomes stand for them.
+    pub live_tools: bool,
+    /// What was set.
+    pub changes: ForkChanges,
+}
+
+/// What was recorded of the calls of those that an engagement was forked from.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Recorded {
+    /// Settled calls: the nearest engagement's first, calls after the parting before earlier ones.
+    pub calls: Vec<ToolCall>,
+    /// Those that stand for a call of the fork already.
+    pub used: HashSet<CallId>,
+}
+
+impl Recorded {
+    /// The recorded call that stands for one with this name and these arguments. Each stands for one call, in their order; when
+    /// all have, the last one does so again.
+    pub fn stand_in(&mut self, name: &str, input: &Value) -> Option<ToolCall> {
+        let copies: HashSet<&CallId> = self.calls.iter().filter_map(|call| call.stub_of.as_ref()).collect();
+        let alike = |call: &&ToolCall| {
+            call.name == name && call.input == *input && !copies.contains(&call.call_id)
+        };
+        let fresh = self.calls.iter().filter(alike).find(|call| !self.used.contains(&call.call_id));
+        let found = fresh.or_else(|| self.calls.iter().filter(alike).next_back())?.clone();
+        self.used.insert(found.call_id.clone());
+        Some(found)
+    }
+}
+
+/// How many of a turn's messages were said before a phase of it began.
+///
+/// NORM says the inputs, INFER the answer, EXEC the outcomes. Its checkpoint tells how many NORM said; what was said between
+/// them and the answer belongs to INFER.
+#[must_use]
+pub fn said_before(phase: Phase, checkpoints: &[Checkpoint], messages: &[StoredMessage]) -> usize {
+    let inputs = checkpoints
+        .iter()
+        .find(|done| done.phase == Phase::Norm)
+        .and_then(|done| usize::try_from(done.body.get("messages")?.as_u64()?).ok())
+        .unwrap_or(0)
+        .min(messages.len());
+    let after_answer = messages
+        .iter()
+        .skip(inputs)
+        .position(|stored| stored.message.role == Role::Assistant)
+        .map_or(inputs, |at| inputs + at + 1);
+    let after_outcomes = messages
+        .iter()
+        .rposition(|stored| stored.message.role == Role::Tool)
+        .map_or(after_answer, |at| (at + 1).max(after_answer));
+    match phase {
+        Phase::Init | Phase::Norm => 0,
+        Phase::Resol | Phase::Infer => inputs,
+        Phase::Exec => after_answer,
+        Phase::Persist => after_outcomes,
+        Phase::Emit => {
+            let lost = checkpoints.iter().any(|done| {
+                done.phase == Phase::Persist
+                    && done.body.get("status").and_then(Value::as_str) == Some("rolled_back")
+            });
+            (after_outcomes + usize::from(lost)).min(messages.len())
+        }
+    }
+}
+
+/// An agent's state as it was at a point: what PERSIST committed before it, and what is there now of keys that the engagement
+/// never changed.
+///
+/// `persisted` are all checkpoints of PERSIST, oldest first.
+#[must_use]
+pub fn state_at(point: ForkPoint, now: &StateSnapshot, persisted: &[Checkpoint]) -> BTreeMap<String, Value> {
+    let mut state: BTreeMap<String, Value> =
+        now.entries.iter().map(|entry| (entry.key.clone(), entry.value.clone())).collect();
+    let mut touched = HashSet::new();
+    for done in persisted {
+        if done.body.get("status").and_then(Value::as_str) == Some("rolled_back") {
+            continue;
+        }
+        let shared = done.turn < point.turn || (done.turn == point.turn && point.phase > Phase::Persist);
+        let changes = done.body.get("changes").map(Vec::<StateChange>::deserialize);
+        for change in changes.and_then(Result::ok).unwrap_or_default() {
+            let first = touched.insert(change.key.clone());
+            let value = match (shared, first) {
+                (true, _) => change.new_value,
+                (false, true) => change.previous_value,
+                (false, false) => continue,
+            };
+            match value {
+                Value::Null => state.remove(&change.key),
+                value => state.insert(change.key, value),
+            };
+        }
+    }
+    state
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Message;
+    use crate::session_state::StateEntry;
+    use crate::tool_call::ToolCallState;
+    use crate::{Spent, Timestamp};
+    use serde_json::json;
+
+    fn done(turn: i64, phase: Phase, body: Value) -> Checkpoint {
+        let (version, duration_ms, tokens_in, tokens_out) = (1, 0, 0, 0);
+        let (at, spent) = (Timestamp(0), Spent::default());
+        Checkpoint { turn, phase, version, body, duration_ms, tokens_in, tokens_out, at, spent }
+    }
+
+    fn called(id: &str, input: Value, stub_of: Option<&str>) -> ToolCall {
+        ToolCall {
+            call_id: id.into(),
+            turn: 1,
+            position: 0,
+            name: "search".into(),
+            input,
+            idempotent: true,
+            state: ToolCallState::Settled,
+            sends: 1,
+            outcome: Some(ToolOutcome::Success { output: id.into() }),
+            withheld: false,
+            duration_ms: Some(1),
+            created_at: Timestamp(0),
+            review_id: None,
+            again: false,
+            provider: None,
+            retries: 0,
+            tried: Vec::new(),
+            handled: None,
+            started_at: None,
+            completed_at: None,
+            stub_of: stub_of.map(Into::into),
+        }
+    }
+
+    #[test]
+    fn each_recorded_call_stands_for_one_and_the_last_one_again() {
+        let calls = vec![
+            called("a", json!({"q": 1}), Some("c")),
+            called("b", json!({"q": 2}), None),
+            called("c", json!({"q": 1}), None),
+            called("d", json!({"q": 1}), None),
+        ];
+        let mut recorded = Recorded { calls, used: HashSet::new() };
+        let mut next = |input: Value| recorded.stand_in("search", &input).map(|call| call.call_id.0);
+        assert_eq!(next(json!({"q": 1})).as_deref(), Some("a"));
+        assert_eq!(next(json!({"q": 1})).as_deref(), Some("d"), "c is what a stood for");
+        assert_eq!(next(json!({"q": 1})).as_deref(), Some("d"));
+        assert_eq!(next(json!({"q": 2})).as_deref(), Some("b"));
+        assert_eq!(next(json!({"q": 3})), None);
+        assert!(recorded.stand_in("book", &json!({"q": 1})).is_none());
+    }
+
+    #[test]
+    fn what_was_said_is_cut_at_the_phase() {
+        let say = |role, text: &str| StoredMessage {
+            seq: 1,
+            turn: 1,
+            message: Message::text(role, text),
+            created_at: Timestamp(0),
+        };
+        let messages = [
+            say(Role::User, "in"),
+            say(Role::System, "made again"),
+            say(Role::Assistant, "call"),
+            say(Role::Tool, "out"),
+            say(Role::System, "not accepted"),
+        ];
+        let norm = [done(1, Phase::Norm, json!({"messages": 1}))];
+        let cut = Phase::ALL.map(|phase| said_before(phase, &norm, &messages));
+        assert_eq!(cut, [0, 0, 1, 1, 3, 4, 4]);
+        assert_eq!(said_before(Phase::Exec, &[], &[]), 0);
+    }
+
+    #[test]
+    fn the_state_is_that_of_the_point() {
+        let change = |key: &str, old: Value, new: Value| {
+            json!({"key": key, "previous_value": old, "new_value": new, "operation": "set", "timestamp": 0})
+        };
+        let changed = |turn, changes: Value| done(turn, Phase::Persist, json!({"changes": changes}));
+        let entry = |key: &str, value: Value| StateEntry {
+            key: key.into(),
+            value,
+            version: 1,
+            updated_at: Timestamp(0),
+            expires_at: None,
+        };
+        let now = StateSnapshot {
+            version: 3,
+            entries: vec![entry("a", json!(3)), entry("of another", json!(0)), entry("late", json!(1))],
+        };
+        let history = [
+            changed(1, json!([change("a", json!(null), json!(1)), change("gone", json!(null), json!("x"))])),
+            changed(2, json!([change("a", json!(1), json!(2)), change("gone", json!("x"), json!(null))])),
+            changed(3, json!([change("a", json!(2), json!(3)), change("late", json!(null), json!(1))])),
+        ];
+        let at = |turn, phase| serde_json::to_value(state_at(ForkPoint { turn, phase }, &now, &history)).unwrap();
+        assert_eq!(at(1, Phase::Init), json!({"of another": 0}));
+        assert_eq!(at(2, Phase::Infer), json!({"a": 1, "gone": "x", "of another": 0}));
+        assert_eq!(at(2, Phase::Emit), json!({"a": 2, "of another": 0}));
+        assert_eq!(at(4, Phase::Init), json!({"a": 3, "late": 1, "of another": 0}));
+    }
+}

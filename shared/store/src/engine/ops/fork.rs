@@ -1,0 +1,318 @@
+//! Fork: an engagement that goes on from a turn of another one. Complete turns are read where they are; of the turn in which
+//! they part, the phases before the point are copied, because they belong to the turn that the fork ends.
+
+use super::super::rows::{self, EngagementRow, JobRow};
+use super::super::session::{Args, Session, limit};
+use super::super::statement::{Writes, as_json, read, read_by};
+use super::super::unit::Unit;
+use super::control::branch::{Wanted, like};
+use super::control::copy::{Beginning, Past, copy_beginning};
+use super::push;
+use crate::forks::{ForkRefusal, NewFork};
+use crate::{Ring, StoreError, sql};
+use serde_json::json;
+use std::collections::BTreeMap;
+use turnstone_domain::agent::StateMode;
+use turnstone_domain::fork::{said_before, state_at};
+use turnstone_domain::message::StoredMessage;
+use turnstone_domain::session_state::{Scope, StateEntry, StateSnapshot};
+use turnstone_domain::turn_write::Position;
+use turnstone_domain::{AgentDefinition, Checkpoint, EventName, Ids, JobId, Phase};
+
+/// Messages that are read at once.
+const MESSAGES: usize = 500;
+
+/// The engagement that is forked.
+struct Parent {
+    seq: i64,
+    agent: AgentDefinition,
+    row: EngagementRow,
+}
+
+pub(in super::super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    fork: &NewFork,
+    ids: &dyn Ids,
+) -> Result<Result<(), ForkRefusal>, StoreError> {
+    let Some(parent) = find(session, unit, fork).await? else { return Ok(Err(ForkRefusal::NoEngagement)) };
+    let part = match part(session, unit, &parent, fork).await? {
+        Ok(part) => part,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    if let Some(refusal) = unusable(session, &parent, fork).await? {
+        return Ok(Err(refusal));
+    }
+    let seq = enqueue(session, unit, &parent, fork).await?;
+    let values =
+        [seq.into(), parent.seq.into(), fork.point.turn.into(), part.after.into()];
+    session.execute("share a past", &sql::INHERITANCES_INSERT, Args::Values(&values)).await?;
+    let changes = as_json(&fork.changes)?;
+    let phase = i64::try_from(fork.point.phase.index()).unwrap_or_default();
+    let values = [
+        seq.into(),
+        fork.from.as_str().into(),
+        fork.point.turn.into(),
+        phase.into(),
+        i64::from(fork.live_tools).into(),
+        changes.as_str().into(),
+        fork.at.0.into(),
+    ];
+    session.execute("write a fork", &sql::FORK_INSERT, Args::Values(&values)).await?;
+    state(session, unit, &parent, fork, seq).await?;
+    let position = position(session, unit, &parent, fork, &part).await?;
+    let messages = i64::try_from(part.messages.len()).unwrap_or(i64::MAX);
+    unit.took_over(seq, fork.point.turn - 1, part.after.saturating_add(messages));
+    copy_beginning(session, part, Past { job_seq: seq, engagement_seq: seq }, ids).await?;
+    unit.change_job(seq)?.position = Some(position);
+    let data = json!({"forked_from": fork.from, "at_turn": fork.point.turn, "phase": fork.point.phase,
+                      "live_tools": fork.live_tools, "set": fork.changes.names()});
+    unit.note(seq, EventName::EngagementForked, data, fork.at)?;
+    unit.rings.push(Ring::Available);
+    unit.flush(session).await?;
+    Ok(Ok(()))
+}
+
+/// Takes in the engagement; nobody prunes it until this is committed.
+async fn find<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    fork: &NewFork,
+) -> Result<Option<Parent>, StoreError> {
+    let values = [fork.from.as_str().into(), fork.tenant.as_deref().into()];
+    let (action, text) = ("read an engagement", &sql::ENGAGEMENT_BY_ID);
+    let mut found: Vec<(AgentDefinition, JobId)> = read(session, action, text, &values, |row| {
+        Ok((rows::json(row, "definition")?, JobId(rows::get(row, "job_id")?)))
+    })
+    .await?;
+    let Some((agent, job)) = found.pop() else { return Ok(None) };
+    let rows =
+        read_by(session, "read a job", &sql::JOBS_TO_CHANGE, vec![(job.clone(),)], JobRow::decode).await?;
+    unit.take_in(session, rows).await?;
+    let Some(seq) = unit.seq_of(&job) else { return Ok(None) };
+    Ok(unit.engagement_of(seq).cloned().map(|row| Parent { seq, agent, row }))
+}
+
+/// What the turn has before the point, or why it cannot be forked there.
+async fn part<S: Session>(
+    session: &mut S,
+    unit: &Unit,
+    parent: &Parent,
+    fork: &NewFork,
+) -> Result<Result<Beginning, ForkRefusal>, StoreError> {
+    let turn = fork.point.turn;
+    let stands = unit.job(parent.seq).and_then(|job| job.position.as_ref()).map_or(1, |at| at.turn);
+    let newest = stands.min(parent.row.engagement.turns + 1);
+    if turn > newest {
+        return Ok(Err(ForkRefusal::NoTurn { newest }));
+    }
+    let values = [parent.seq.into(), turn.into(), (turn + 1).into()];
+    let text = &sql::CHECKPOINTS_OF_TURNS;
+    let all = read(session, "read checkpoints", text, &values, rows::checkpoint).await?;
+    let done = fork.point.phase.index();
+    if all.len() < done {
+        let furthest = Phase::resume_after(all.len()).unwrap_or(Phase::Emit);
+        return Ok(Err(ForkRefusal::NoPhase { furthest }));
+    }
+    let messages = messages(session, parent, turn).await?;
+    let after = messages.first().map_or(parent.row.messages, |first| first.seq - 1);
+    let said = said_before(fork.point.phase, &all, &messages);
+    let calls = if fork.point.phase > Phase::Exec {
+        read(session, "read the tool journal", &sql::TOOL_CALLS_OF_TURNS, &values, rows::tool_call).await?
+    } else {
+        Vec::new()
+    };
+    let checkpoints = all.into_iter().take(done).collect();
+    let messages = messages.into_iter().take(said).collect();
+    Ok(Ok(Beginning { checkpoints, messages, calls, after }))
+}
+
+async fn messages<S: Session>(
+    session: &mut S,
+    parent: &Parent,
+    turn: i64,
+) -> Result<Vec<StoredMessage>, StoreError> {
+    let mut messages: Vec<StoredMessage> = Vec::new();
+    loop {
+        let after = messages.last().map_or(0, |last| last.seq);
+        let values =
+            [parent.seq.into(), turn.into(), (turn + 1).into(), after.into(), limit(MESSAGES).into()];
+        let text = &sql::MESSAGES_OF_TURNS;
+        let page = read(session, "read messages", text, &values, rows::message).await?;
+        let is_last = page.len() < MESSAGES;
+        messages.extend(page);
+        if is_last {
+            return Ok(messages);
+        }
+    }
+}
+
+/// Why what is to be changed cannot be.
+async fn unusable<S: Session>(
+    session: &mut S,
+    parent: &Parent,
+    fork: &NewFork,
+) -> Result<Option<ForkRefusal>, StoreError> {
+    let changes = &fork.changes;
+    if changes.provider.is_some() && changes.model.is_none() && parent.agent.model.models.is_empty() {
+        return Ok(Some(ForkRefusal::NoModel));
+    }
+    if changes.tool_results.is_empty() {
+        return Ok(None);
+    }
+    let values = [parent.seq.into(), 0_i64.into(), i64::MAX.into()];
+    let (action, text) = ("read the tool journal", &sql::TOOL_CALLS_OF_TURNS);
+    let journal = read(session, action, text, &values, rows::tool_call).await?;
+    for id in changes.tool_results.keys() {
+        let found = journal.iter().find(|call| call.call_id.as_str() == id && call.outcome.is_some());
+        let Some(call) = found else { return Ok(Some(ForkRefusal::NoCall(id.clone()))) };
+        let point = fork.point;
+        if call.turn < point.turn || (call.turn == point.turn && point.phase > Phase::Exec) {
+            return Ok(Some(ForkRefusal::CallBefore { call: id.clone(), turn: call.turn }));
+        }
+    }
+    Ok(None)
+}
+
+/// Enqueues the fork's job as the other one was, with a budget of its own; returns its number.
+async fn enqueue<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    parent: &Parent,
+    fork: &NewFork,
+) -> Result<i64, StoreError> {
+    let wanted = Wanted {
+        like: parent.seq,
+        root: parent.seq,
+        name: None,
+        segments: Vec::new(),
+        at_turn: fork.point.turn,
+        position: None,
+        contents: Vec::new(),
+        held: false,
+        job: &fork.job,
+        engagement: &fork.engagement,
+        at: fork.at,
+    };
+    let (mut job, _) = like(session, unit, &wanted).await?;
+    if let Some(engagement) = &mut job.engagement {
+        fork.changes.apply(&mut engagement.agent);
+    }
+    let mut pushing = Unit::default();
+    let pushed = push::apply(session, &mut pushing, &[std::slice::from_ref(&job)]).await?;
+    pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
+    unit.absorb(pushing);
+    let keys = vec![(fork.job.clone(),)];
+    let rows = read_by(session, "read a job", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    unit.take_in(session, rows).await?;
+    unit.seq_of(&fork.job).ok_or_else(|| StoreError::Inconsistent {
+        table: "jobs",
+        column: "id",
+        row: fork.job.to_string(),
+        message: "the row that was just written is missing".to_owned(),
+    })
+}
+
+/// Gives the fork the state that the agent had at the point, in a scope of its own.
+async fn state<S: Session>(
+    session: &mut S,
+    unit: &Unit,
+    parent: &Parent,
+    fork: &NewFork,
+    seq: i64,
+) -> Result<(), StoreError> {
+    let Some(row) = unit.engagement_of(seq) else { return Ok(()) };
+    let Some(own) = Scope::of_fork(&parent.agent, &row.engagement) else { return Ok(()) };
+    let now = snapshot(session, unit, parent, fork).await?;
+    let values = [fork.from.as_str().into(), 5_i64.into(), i64::MAX.into()];
+    let text = &sql::CHECKPOINTS_OF_PHASE;
+    let mut persisted = read(session, "read checkpoints", text, &values, rows::checkpoint).await?;
+    persisted.reverse();
+    let state: BTreeMap<_, _> = state_at(fork.point, &now, &persisted);
+    if state.is_empty() {
+        return Ok(());
+    }
+    let ttl = parent.agent.state.ttl_seconds;
+    let expires_at = ttl.map(|seconds| fork.at.plus_ms(seconds.saturating_mul(1000)));
+    let mut keys = Vec::with_capacity(state.len());
+    for (key, value) in state {
+        keys.push((own.name.clone(), key, as_json(&value)?, 1_i64, fork.at, expires_at));
+    }
+    let mut writes = Writes::default();
+    writes.if_new("open states", &sql::STATE_SCOPES_OPEN, vec![(own.name.clone(), Some(seq), fork.at)]);
+    writes.run(session).await?;
+    let mut writes = Writes::default();
+    writes.all("write states", &sql::STATE_SCOPES_WRITE, vec![(own.name, 1_i64, fork.at)]);
+    writes.all("write keys of states", &sql::STATE_KEYS_PUT, keys);
+    writes.run(session).await
+}
+
+/// The state of the engagement that is forked, as it is now.
+async fn snapshot<S: Session>(
+    session: &mut S,
+    unit: &Unit,
+    parent: &Parent,
+    fork: &NewFork,
+) -> Result<StateSnapshot, StoreError> {
+    let own = Scope::of_fork(&parent.agent, &parent.row.engagement);
+    let scope = if parent.agent.state.mode == StateMode::LongRunning {
+        let job = unit.job(parent.seq).map(|job| job.id.0.clone()).unwrap_or_default();
+        let values = [job.as_str().into()];
+        let is_fork = read(session, "look for a fork", &sql::FORK_OF_JOB, &values, rows::origin).await?;
+        let keys = vec![(parent.seq,)];
+        let sent = read_by(session, "read envelopes", &sql::ENVELOPES_BY_JOB, keys, rows::envelope).await?;
+        let meta = sent.into_iter().next().map(|(_, _, envelope)| envelope.meta).unwrap_or_default();
+        if is_fork.is_empty() { Scope::of(&parent.agent, &parent.row.engagement, &meta) } else { own }
+    } else {
+        own
+    };
+    let Some(scope) = scope else { return Ok(StateSnapshot::default()) };
+    let values = [scope.name.as_str().into(), fork.at.0.into()];
+    let found = read(session, "read a state", &sql::STATE_OF_SCOPE, &values, |row| {
+        Ok(match rows::maybe::<String>(row, "name")? {
+            None => None,
+            Some(key) => Some(StateEntry {
+                key,
+                value: rows::json(row, "content")?,
+                version: rows::get(row, "version")?,
+                updated_at: rows::time(row, "updated_at")?,
+                expires_at: rows::time_or_none(row, "expires_at")?,
+            }),
+        })
+    });
+    Ok(StateSnapshot { version: 0, entries: found.await?.into_iter().flatten().collect() })
+}
+
+/// Where the fork's job stands.
+async fn position<S: Session>(
+    session: &mut S,
+    unit: &Unit,
+    parent: &Parent,
+    fork: &NewFork,
+    part: &Beginning,
+) -> Result<Position, StoreError> {
+    let turn = fork.point.turn;
+    let stands = unit.job(parent.seq).and_then(|job| job.position.clone()).unwrap_or_default();
+    if stands.turn == turn {
+        return Ok(stands);
+    }
+    let values = [fork.from.as_str().into(), 6_i64.into(), i64::MAX.into()];
+    let text = &sql::CHECKPOINTS_OF_PHASE;
+    let told = read(session, "read checkpoints", text, &values, rows::checkpoint).await?;
+    let asked_for_tools = |done: &Checkpoint| done.body.get("tool_calls").and_then(serde_json::Value::as_u64);
+    let before: Vec<bool> = told
+        .iter()
+        .filter(|done| done.turn < turn)
+        .map(|done| asked_for_tools(done).unwrap_or_default() > 0)
+        .collect();
+    let count = |wanted: bool| u32::try_from(before.iter().filter(|tools| **tools == wanted).count());
+    let model = part.checkpoints.iter().find(|done| done.phase == Phase::Infer);
+    let model = model.and_then(|done| Some(done.body.get("model")?.as_str()?.to_owned()));
+    Ok(Position {
+        turn,
+        tool_turns: count(true).unwrap_or(u32::MAX),
+        reasks: count(false).unwrap_or(u32::MAX).min(1),
+        granted: stands.granted,
+        model_used: model.or(stands.model_used),
+    })
+}

@@ -1,0 +1,153 @@
+//! A fork shares the past, goes on from any phase with what was changed, and calls nothing that is on record.
+
+use super::{calls, fork_ran, forked, job, on_either, ran, said, trip};
+use serde_json::{Value, json};
+use turnstone_domain::JobState;
+use turnstone_tests::{Backend, Fleet, Reply, model_server};
+
+on_either!(
+    every_phase_can_be_gone_on_from,
+    a_changed_prompt_or_model_is_what_is_asked,
+    a_changed_result_is_what_the_model_hears,
+    a_fork_of_a_fork_reads_both,
+    live_tools_are_called,
+    a_million_bytes_are_shared,
+);
+
+async fn rows(fleet: &Fleet, table: &str) -> i64 {
+    fleet.number(&format!("SELECT count(*) FROM {table}")).await
+}
+
+#[expect(clippy::cognitive_complexity, reason = "one story, told in order")]
+async fn every_phase_can_be_gone_on_from(backend: Backend) {
+    let fleet = Fleet::builder().on(backend).model(trip).start().await;
+    let engagement = ran(&fleet, &job("go")).await;
+    let past = said(&fleet, &engagement).await;
+    let before = fleet.get(&format!("/engagements/{engagement}")).await;
+    assert_eq!((fleet.models.calls().len(), fleet.tools.calls().len()), (4, 3));
+
+    // Turn 2 of 4 searched for the second time: what is left to ask depends on the phase.
+    for (phase, asked) in
+        [("init", 3), ("norm", 3), ("resol", 3), ("infer", 3), ("exec", 2), ("persist", 2), ("emit", 2)]
+    {
+        let (models, messages) = (fleet.models.calls().len(), rows(&fleet, "messages").await);
+        let (fork, done) = fork_ran(&fleet, &engagement, json!({"at_turn": 2, "phase": phase})).await;
+        assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!("booked")), "{phase}: {done:#}");
+        assert_eq!(said(&fleet, &fork).await, past, "{phase}: another conversation");
+        assert_eq!(fleet.models.calls().len() - models, asked, "{phase}");
+        assert_eq!(fleet.tools.calls().len(), 3, "{phase}: a tool was called");
+        // Three messages of turn 1 stay where they are; the fork has rows of its own for turns 2 to 4 only.
+        assert_eq!(rows(&fleet, "messages").await - messages, 5, "{phase}: the past was copied");
+        let journal = calls(&fleet, &fork).await;
+        let stubbed = journal.iter().filter(|call| call["stub_of"].is_string()).count();
+        assert_eq!((journal.len(), stubbed), (3, 2), "{phase}: {journal:#?}");
+        let state = fleet.get(&format!("/engagements/{fork}")).await;
+        assert_eq!(state["forked_from"]["engagement_id"], engagement, "{state:#}");
+        assert_eq!((&state["forked_from"]["at_turn"], &state["forked_from"]["phase"]), (&json!(2), &json!(phase)));
+        // Only what the fork asked is paid by it, from a budget of its own.
+        let paid: i64 = [19, 19, 15].iter().rev().take(asked).sum();
+        assert_eq!((&state["tokens"]["used"], &state["tokens"]["limit"]), (&json!(paid), &json!(50_000)), "{phase}");
+        assert_eq!(state["turns"], 4);
+        let names = fleet.event_names(done["id"].as_str().unwrap()).await;
+        assert_eq!(names[..2], ["job.enqueued", "engagement.forked"], "{names:?}");
+    }
+    assert_eq!(fleet.get(&format!("/engagements/{engagement}")).await, before, "the original changed");
+    fleet.end().await;
+}
+
+async fn a_changed_prompt_or_model_is_what_is_asked(backend: Backend) {
+    let fleet = Fleet::builder().on(backend).model(trip).start().await;
+    let engagement = ran(&fleet, &job("go")).await;
+    let set = json!({"prompt": "Be terse.", "model": "small"});
+    let (fork, done) = fork_ran(&fleet, &engagement, json!({"at_turn": 4, "phase": "infer", "set": set})).await;
+    assert_eq!(done["state"], "completed", "{done:#}");
+    let asked = fleet.models.calls().pop().unwrap().request;
+    assert_eq!((&asked["model"], &asked["messages"][0]["content"]), (&json!("small"), &json!("Be terse.")), "{asked:#}");
+    assert_eq!(asked["messages"].as_array().unwrap().len(), 8, "system, input and three exchanges");
+    let state = fleet.get(&format!("/engagements/{fork}")).await;
+    assert_eq!(state["forked_from"]["set"], json!(["prompt", "model"]));
+    fleet.end().await;
+}
+
+async fn a_changed_result_is_what_the_model_hears(backend: Backend) {
+    let fleet = Fleet::builder().on(backend).model(trip).start().await;
+    let engagement = ran(&fleet, &job("go")).await;
+    let second = calls(&fleet, &engagement).await[1]["call_id"].as_str().unwrap().to_owned();
+    let set = json!({"tool_results": {second.as_str(): {"hits": 0}}});
+    for phase in ["init", "exec"] {
+        let body = json!({"at_turn": 2, "phase": phase, "set": set});
+        let (fork, done) = fork_ran(&fleet, &engagement, body).await;
+        assert_eq!(done["state"], "completed", "{done:#}");
+        let heard = said(&fleet, &fork).await.into_iter().filter(|(_, role, _)| role == "tool").collect::<Vec<_>>();
+        assert_eq!(heard[1].2, r#"{"hits":0}"#, "{heard:#?}");
+        assert_eq!(calls(&fleet, &fork).await[1]["stub_of"], second);
+        assert_eq!(fleet.tools.calls().len(), 3);
+    }
+    // A call before the point cannot be changed, nor one that was never made.
+    let first = calls(&fleet, &engagement).await[0]["call_id"].as_str().unwrap().to_owned();
+    for (call, at, phase, code) in [
+        (first.as_str(), 2, "init", "call_before_fork"),
+        (second.as_str(), 2, "persist", "call_before_fork"),
+        ("nobody", 2, "init", "no_such_call"),
+    ] {
+        let body = json!({"at_turn": at, "phase": phase, "set": {"tool_results": {call: 1}}});
+        let (status, answer) = fleet.post(&format!("/engagements/{engagement}/fork"), &body).await;
+        assert_eq!((status.as_u16(), &answer["error"]["code"]), (422, &json!(code)), "{answer:#}");
+    }
+    fleet.end().await;
+}
+
+async fn a_fork_of_a_fork_reads_both(backend: Backend) {
+    let fleet = Fleet::builder().on(backend).model(trip).start().await;
+    let engagement = ran(&fleet, &job("go")).await;
+    let past = said(&fleet, &engagement).await;
+    let (first, _) = fork_ran(&fleet, &engagement, json!({"at_turn": 2, "phase": "exec"})).await;
+    for (at_turn, phase) in [(3, "infer"), (2, "persist"), (1, "init"), (4, "emit")] {
+        let (second, done) = fork_ran(&fleet, &first, json!({"at_turn": at_turn, "phase": phase})).await;
+        assert_eq!(done["state"], "completed", "{at_turn}: {done:#}");
+        assert_eq!(said(&fleet, &second).await, past, "{at_turn}");
+        assert_eq!(calls(&fleet, &second).await.len(), 3);
+        let page = fleet.get(&format!("/engagements/{second}/checkpoints?per_page=100")).await;
+        assert_eq!(page["checkpoints"].as_array().unwrap().len(), 28, "{page:#}");
+    }
+    assert_eq!(fleet.tools.calls().len(), 3);
+    // Pages of the shared conversation join without gaps.
+    let page = fleet.get(&format!("/engagements/{first}/messages?after=2&limit=3")).await;
+    let seqs: Vec<i64> = page["messages"].as_array().unwrap().iter().map(|m| m["seq"].as_i64().unwrap()).collect();
+    assert_eq!((seqs, &page["has_more"]), (vec![3, 4, 5], &json!(true)));
+    fleet.end().await;
+}
+
+async fn live_tools_are_called(backend: Backend) {
+    let fleet = Fleet::builder().on(backend).model(trip).start().await;
+    let engagement = ran(&fleet, &job("go")).await;
+    let body = json!({"at_turn": 3, "phase": "exec", "live_tools": true});
+    let (fork, done) = fork_ran(&fleet, &engagement, body).await;
+    assert_eq!(done["state"], "completed", "{done:#}");
+    assert_eq!(fleet.tools.calls_of("book"), 2);
+    let keys: Vec<String> = fleet.tools.calls().into_iter().map(|call| call.key).collect();
+    assert_ne!(keys[2], keys[3], "another call has another key");
+    assert!(calls(&fleet, &fork).await.iter().all(|call| call["stub_of"].is_null()));
+    fleet.end().await;
+}
+
+async fn a_million_bytes_are_shared(backend: Backend) {
+    let long = |request: &Value| match model_server::outcomes(request) {
+        0 => Reply::call("search", json!({"q": "x".repeat(200_000)})),
+        _ => Reply::text("done"),
+    };
+    let fleet = Fleet::builder().on(backend).model(long).start().await;
+    let mut job = job(&"y".repeat(1_000_000));
+    job["ext_agent_token_budget"] = json!(100_000_000);
+    let engagement = ran(&fleet, &job).await;
+    let bytes = "SELECT CAST(sum(length(message)) AS BIGINT) FROM messages";
+    let before = fleet.number(bytes).await;
+    let (fork, job) = forked(&fleet, &engagement, json!({"at_turn": 2})).await;
+    let done = fleet.wait_for(&job, &[JobState::Completed]).await;
+    assert_eq!(done["result"], "done");
+    assert!(fleet.number(bytes).await - before < 1000, "the past was copied");
+    assert_eq!(said(&fleet, &fork).await, said(&fleet, &engagement).await);
+    let (_, done) = fork_ran(&fleet, &engagement, json!({"at_turn": 1, "phase": "exec"})).await;
+    assert_eq!((&done["state"], fleet.tools.calls().len()), (&json!("completed"), 1), "{done:#}");
+    fleet.end().await;
+}

@@ -1,0 +1,74 @@
+//! What is on record is run again: forks of engagements, how two of them differ, and engagements that move between stores.
+
+mod fork;
+mod fork_limits;
+
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use turnstone_domain::JobState;
+use turnstone_tests::{Fleet, Reply, model_server};
+
+/// Makes a test of each case per database.
+macro_rules! on_either {
+    ($($case:ident),+ $(,)?) => {
+        mod sqlite {
+            use turnstone_tests::Backend;
+            $(#[tokio::test] async fn $case() { super::$case(Backend::Sqlite).await; })+
+        }
+        mod postgres {
+            use turnstone_tests::Backend;
+            $(#[tokio::test] async fn $case() { super::$case(Backend::Postgres).await; })+
+        }
+    };
+}
+use on_either;
+
+/// A model that searches twice, books once and is then done.
+fn trip(request: &Value) -> Reply {
+    match model_server::outcomes(request) {
+        n @ (0 | 1) => Reply::call("search", json!({"q": n})),
+        2 => Reply::call("book", json!({"seat": 1})),
+        _ => Reply::text("booked"),
+    }
+}
+
+/// A job for an agent that may search and book.
+fn job(input: &str) -> Value {
+    json!({"type": "agent.trip", "args": [input], "ext_agent_model": "m", "ext_agent_token_budget": 50_000,
+           "ext_agent_tools": [{"name": "search"}, {"name": "book"}],
+           "options": {"retry": {"max_attempts": 1}}})
+}
+
+/// Runs a job to its end; returns its engagement.
+async fn ran(fleet: &Fleet, job: &Value) -> String {
+    let id = fleet.push(job).await;
+    fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+    fleet.engagement_of(&id).await
+}
+
+/// A fork that has to be granted: its engagement and its job.
+async fn forked(fleet: &Fleet, engagement: &str, body: Value) -> (String, String) {
+    let (status, answer) = fleet.post(&format!("/engagements/{engagement}/fork"), &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{body}: {answer:#}");
+    let text = |name: &str| answer[name].as_str().unwrap().to_owned();
+    (text("engagement_id"), text("job_id"))
+}
+
+/// The same, run to its end: its engagement, and its job as it ended.
+async fn fork_ran(fleet: &Fleet, engagement: &str, body: Value) -> (String, Value) {
+    let (fork, job) = forked(fleet, engagement, body).await;
+    (fork, fleet.wait_for(&job, &[JobState::Completed, JobState::Discarded]).await)
+}
+
+/// What was said: turn, role and text.
+async fn said(fleet: &Fleet, engagement: &str) -> Vec<(i64, String, String)> {
+    let answer = fleet.get(&format!("/engagements/{engagement}/messages?limit=1000")).await;
+    let text = |m: &Value, name: &str| m[name].as_str().unwrap_or_default().to_owned();
+    let line = |m: &Value| (m["turn"].as_i64().unwrap(), text(m, "role"), text(m, "content"));
+    answer["messages"].as_array().unwrap().iter().map(line).collect()
+}
+
+async fn calls(fleet: &Fleet, engagement: &str) -> Vec<Value> {
+    let answer = fleet.get(&format!("/engagements/{engagement}/tool-calls")).await;
+    answer["tool_calls"].as_array().cloned().unwrap()
+}
