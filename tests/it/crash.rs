@@ -52,7 +52,7 @@ async fn with_a_job(backend: Backend, tool: &'static str) -> (Fleet, String) {
 }
 
 /// A worker takes the job and dies at `point`; another one takes it as far as it gets.
-async fn crash(fleet: &Fleet, id: &str, point: &str) {
+pub async fn crash(fleet: &Fleet, id: &str, point: &str) {
     let mut worker = spawn(fleet, 4, Some(point));
     // `wait` closes the standard input, and that would end the worker.
     let stdin = worker.stdin.take();

@@ -24,6 +24,7 @@ mod main_job;
 mod model;
 mod ojs;
 mod openagentspec;
+mod policy;
 mod postgres;
 mod program;
 mod random;

@@ -5,9 +5,12 @@ use crate::api::{App, Shared};
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use turnstone_domain::JobState;
+use serde_json::{Value, json};
+use turnstone_domain::engagement::{Engagement, EngagementObject};
+use turnstone_domain::policy::Expression;
 use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::tool_call::ToolCall;
+use turnstone_domain::{AgentDefinition, JobState};
 use turnstone_ojs::OjsError;
 
 /// At most this many of a tree are shown.
@@ -20,7 +23,7 @@ const MOST_KIN: u32 = 1000;
     responses((status = 200, description = "The engagement.", body = state::State, content_type = "application/json")),
 )]
 pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
-    let (engagement, _, job_id) = super::find(&app, &id, &tenant).await?;
+    let (engagement, agent, job_id) = super::find(&app, &id, &tenant).await?;
     let views = &app.api.store.views;
     let job = views.job(&job_id).await?.ok_or_else(|| OjsError::not_found("job", job_id.as_str()))?;
     let budget = views.budget(&engagement.id).await?;
@@ -29,9 +32,30 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
         _ => None,
     };
     let kindred = app.api.store.delegations.kindred(&job.id, MOST_KIN).await?;
-    let mut shown = state::of(&engagement, &job, &budget, review.as_ref(), &kindred);
+    let warnings = match job.state {
+        JobState::Completed if !agent.exposes.is_empty() => unexposed(&app, &engagement, &agent).await?,
+        _ => Vec::new(),
+    };
+    let mut shown = state::of(&engagement, &job, &budget, review.as_ref(), &kindred, &warnings);
     shown["forked_from"] = app.api.store.forks.origin(&job.id).await?.map(|origin| fork::origin(&origin)).into();
     Ok(reply::ok(&shown))
+}
+
+/// Why exposed values are not there (OAS-A12).
+async fn unexposed(
+    app: &App,
+    engagement: &Engagement,
+    agent: &AgentDefinition,
+) -> Result<Vec<Value>, Failure> {
+    let mut object = EngagementObject::begin(engagement, agent);
+    object.replay(&app.api.store.views.tool_calls(&engagement.id).await?);
+    let names: Vec<&str> = agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
+    let failed = |source: &str| {
+        let expression = Expression::compile(source, &names);
+        expression.and_then(|expression| expression.evaluate(&object.view())).err()
+    };
+    let why = agent.exposes.iter().filter_map(|(key, source)| Some((key, failed(source)?)));
+    Ok(why.map(|(key, why)| json!({"key": key, "message": why.to_string()})).collect())
 }
 
 /// The review that the job waits for: it is about the newest call that has one.

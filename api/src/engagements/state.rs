@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use turnstone_domain::agent::delegation::DelegationState;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::Engagement;
-use turnstone_domain::review::Review;
+use turnstone_domain::review::{Review, ReviewKind};
 use turnstone_domain::{Job, JobState, Timestamp};
 use turnstone_store::{Kin, Kindred};
 use utoipa::ToSchema;
@@ -24,6 +24,8 @@ pub(crate) struct State {
     awaiting: Option<Awaiting>,
     /// The answer as `text`, and beside it what the agent exposes.
     results: Option<Value>,
+    /// Why a value that the agent exposes is null.
+    warnings: Vec<StateWarning>,
     error: Option<StateError>,
     /// The latest job.
     job_id: String,
@@ -87,14 +89,23 @@ struct StateUser {
     email: Option<String>,
 }
 
-/// What an engagement waits for.
+/// Why a value is not there.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct StateWarning {
+    key: String,
+    message: String,
+}
+
+/// What an engagement waits for. What the reviewer is shown stands in the review: it is not for the caller.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct Awaiting {
     kind: String,
     review_id: String,
     reviewer: String,
-    prompt: Value,
+    /// What is asked, in a sentence.
+    prompt: String,
 }
 
 /// Why the latest attempt failed.
@@ -121,6 +132,7 @@ pub(crate) fn of(
     budget: &Budget,
     review: Option<&Review>,
     kindred: &Kindred,
+    warnings: &[Value],
 ) -> Value {
     let waits = job.state == JobState::Pending && kindred.below.iter().any(|kin| works_for(kin, job));
     let own = job.agent.as_ref().map_or(0, |agent| agent.tokens_used);
@@ -137,9 +149,10 @@ pub(crate) fn of(
             "kind": "review",
             "review_id": review.id,
             "reviewer": review.reviewer,
-            "prompt": review.question,
+            "prompt": prompt(review),
         })),
         "results": job.result.as_ref().map(|result| results(&result.parse().unwrap_or_default())),
+        "warnings": warnings,
         "error": failed.map(|failed| failed.error.told()),
         "job_id": job.id,
         "turns": engagement.turns,
@@ -155,6 +168,21 @@ pub(crate) fn of(
         "tree": {"engagements": 1 + kindred.below.len(), "tokens_used": tokens_used},
         "cost": crate::budgets::rows::purse(&budget.money),
     })
+}
+
+/// What a review asks, without what only its reviewer may see: arguments, outputs and the Engagement object.
+fn prompt(review: &Review) -> String {
+    let about = match review.question.get("name").and_then(Value::as_str) {
+        Some(name) => format!("the call of `{name}`"),
+        None => "the engagement".to_owned(),
+    };
+    match review.kind {
+        ReviewKind::Input => format!("May {about} be made?"),
+        ReviewKind::Output => format!("May the result of {about} be used?"),
+        ReviewKind::UnknownOutcome => format!("The outcome of {about} is unknown. May it be made once more?"),
+        ReviewKind::Escalation => format!("There was an error in {about}. May it go on?"),
+        ReviewKind::Confirmation => "May the next turn begin?".to_owned(),
+    }
 }
 
 /// Whether somebody works for a call of this job.

@@ -1,5 +1,8 @@
 //! Engagements and the Engagement object that assertions, reviewers and `exposes` see (OAS-54 … OAS-65).
 
+use crate::policy::view::{Next, Parts};
+use crate::policy::{Kept, View};
+use crate::session_state::Operation;
 use crate::tool_call::{ToolCall, ToolOutcome};
 use crate::{AgentDefinition, EngagementId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -69,6 +72,7 @@ pub struct EngagementObject {
     recent: Map<String, Value>,
     list: Vec<Value>,
     history: Map<String, Value>,
+    kept: Kept,
 }
 
 impl EngagementObject {
@@ -82,17 +86,42 @@ impl EngagementObject {
             recent: Map::new(),
             list: Vec::new(),
             history: agent.capabilities.iter().map(|c| (c.name.clone(), json!([]))).collect(),
+            kept: Kept::default(),
         }
+    }
+
+    /// The object that this JSON shows.
+    #[cfg(test)]
+    pub(crate) fn from_json(json: &Value) -> Option<Self> {
+        let map = |name: &str| {
+            let fields = json[name].as_object()?.iter().filter(|(key, _)| !key.starts_with('_'));
+            Some(fields.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>())
+        };
+        Some(Self {
+            started_at: Timestamp::parse_rfc3339(json["started_at"].as_str()?)?,
+            user: serde_json::from_value(json["user"].clone()).ok()?,
+            recent_name: json["recent"]["_name"].as_str()?.to_owned(),
+            recent: map("recent")?,
+            list: json["history"]["_list"].as_array()?.clone(),
+            history: map("history")?,
+            kept: Kept::default(),
+        })
     }
 
     /// Adds what the journal knows of earlier calls, in order. Only calls that were really made count.
     pub fn replay(&mut self, calls: &[ToolCall]) {
         for call in calls {
-            if let Some(outcome) = call.outcome.as_ref().filter(|outcome| outcome.was_invoked()) {
+            let is_one = self.is_capability(&call.name);
+            if let Some(outcome) = call.outcome.as_ref().filter(|outcome| is_one && outcome.was_invoked()) {
                 let outputs = if call.withheld { Value::Null } else { outputs_of(outcome) };
                 self.record(&call.name, call.input.clone(), outputs);
             }
         }
+    }
+
+    /// Operations on the agent's own state stand in the journal too, and are no invocations of a tool or an agent.
+    fn is_capability(&self, name: &str) -> bool {
+        self.history.contains_key(name) || !Operation::is_one(name)
     }
 
     /// Records an invocation (OAS-59 … OAS-65).
@@ -116,35 +145,43 @@ impl EngagementObject {
         {
             entry["outputs"] = outputs.clone();
         }
+        self.kept.changed_last(name);
+    }
+
+    /// The object as it is.
+    #[must_use]
+    pub fn view(&self) -> View<'_> {
+        View { parts: self.parts(), next: Next::Nothing }
     }
 
     /// The view of an input restriction: pending inputs are the tool's most recent ones; nothing else has happened.
     #[must_use]
-    pub fn with_pending(&self, name: &str, inputs: &Value) -> Self {
-        let mut view = self.clone();
-        let entry = view.recent.entry(name).or_insert_with(|| json!({}));
-        if let Value::Object(entry) = entry {
-            entry.insert("inputs".to_owned(), inputs.clone());
+    pub fn with_pending<'a>(&'a self, name: &'a str, inputs: &'a Value) -> View<'a> {
+        View { parts: self.parts(), next: Next::Pending(name, inputs) }
+    }
+
+    /// The view of an output restriction: the invocation as if it were already part of the object.
+    #[must_use]
+    pub fn with_made<'a>(&'a self, name: &'a str, inputs: &Value, outputs: &Value) -> View<'a> {
+        View { parts: self.parts(), next: Next::Made(name, json!({"inputs": inputs, "outputs": outputs})) }
+    }
+
+    fn parts(&self) -> Parts<'_> {
+        Parts {
+            started_at: self.started_at.to_rfc3339(),
+            user: json!({"id": self.user.id, "email": self.user.email}),
+            recent_name: &self.recent_name,
+            recent: &self.recent,
+            list: &self.list,
+            history: &self.history,
+            kept: &self.kept,
         }
-        view
     }
 
     /// The object as JSON, with the exact field names of the specification.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let mut recent = Map::new();
-        recent.insert("_name".to_owned(), self.recent_name.as_str().into());
-        recent.extend(self.recent.clone());
-        let mut history = Map::new();
-        history.insert("_list".to_owned(), Value::Array(self.list.clone()));
-        history.insert("_total".to_owned(), self.list.len().into());
-        history.extend(self.history.clone());
-        json!({
-            "started_at": self.started_at.to_rfc3339(),
-            "user": {"id": self.user.id, "email": self.user.email},
-            "recent": recent,
-            "history": history,
-        })
+        self.view().to_json()
     }
 }
 
@@ -195,7 +232,8 @@ mod tests {
 
     #[test]
     fn pending_inputs_are_visible_before_the_call_has_happened() {
-        let view = object().with_pending("search-faqs", &json!({"path": "x"})).to_json();
+        let (object, inputs) = (object(), json!({"path": "x"}));
+        let view = object.with_pending("search-faqs", &inputs).to_json();
         assert_eq!(view["recent"]["search-faqs"]["inputs"]["path"], "x");
         assert_eq!(view["recent"]["_name"], "");
         assert_eq!(view["history"]["_total"], 0);

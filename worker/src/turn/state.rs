@@ -5,6 +5,7 @@ use super::stop::Stop;
 use super::trace::Trace;
 use crate::deps::Deps;
 use crate::phases::exec::deputies::Deputy;
+use crate::phases::exec::state_call;
 use crate::phases::infer::{self, InferBody};
 use crate::phases::persist::{self, PersistBody};
 use crate::phases::resol::{self, Bindings, ResolBody};
@@ -189,7 +190,8 @@ impl Turn {
             object.replay(&recall.tool_calls);
         }
         if let Some(watch) = &mut self.short_circuit {
-            for call in &recall.tool_calls {
+            // Operations on the agent's own state are no calls of a tool or an agent.
+            for call in recall.tool_calls.iter().filter(|call| !state_call::is_one(&self.agent, &call.name)) {
                 watch.attempt(&call.name);
             }
         }

@@ -132,7 +132,7 @@ fn with_exposes(turn: &Turn, result: Value) -> Result<Value, Stop> {
     let Some(object) = turn.object.as_ref().filter(|_| !turn.agent.exposes.is_empty()) else {
         return Ok(result);
     };
-    let object = object.to_json();
+    let object = object.view();
     let mut shown = Map::new();
     shown.insert("text".to_owned(), result);
     for (key, source) in &turn.agent.exposes {

@@ -5,16 +5,23 @@
 //! functions, bounded input and output, and every step runs on a thread with a stack that its recursion cannot
 //! exhaust.
 
+mod kept;
 mod rewrite;
 mod thread;
 mod value;
 mod vet;
+pub(crate) mod view;
+
+pub(crate) use kept::Kept;
+pub use view::View;
 
 use cel::{Context, Env, ExecutionError, Program};
 use serde_json::Value;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
-use vet::Needs;
+use value::Bound;
+use vet::{Scope, Vetted};
 
 /// The longest expression, in bytes, before and after the rewrite of dotted names.
 pub const MAX_SOURCE_BYTES: usize = 1024;
@@ -74,7 +81,7 @@ struct Inner {
     source: String,
     /// `None` only while it is being dropped.
     program: Option<Arc<Program>>,
-    needs: Needs,
+    vetted: Vetted,
 }
 
 impl Drop for Inner {
@@ -100,17 +107,30 @@ impl Expression {
     /// # Errors
     /// [`PolicyError`] when the source is too long, not CEL, names an unknown variable or function, or loops too much.
     pub fn compile(source: &str, names: &[&str]) -> Result<Self, PolicyError> {
+        let text =
+            if source.len() > MAX_SOURCE_BYTES { None } else { Some(rewrite::addressable(source, names)) };
+        Self::parsed(source, text, Scope::Engagement)
+    }
+
+    /// Compiles the assertion of a guardrail, which sees the output of the guardrail's tool and nothing else (OAS-45).
+    ///
+    /// # Errors
+    /// As [`Expression::compile`]. Which variables there are is known only when there is an output.
+    pub fn compile_over_output(source: &str) -> Result<Self, PolicyError> {
+        let text = (source.len() <= MAX_SOURCE_BYTES).then(|| source.to_owned());
+        Self::parsed(source, text, Scope::Output)
+    }
+
+    fn parsed(source: &str, text: Option<String>, scope: Scope) -> Result<Self, PolicyError> {
         if source.trim().is_empty() {
             return Err(PolicyError::Empty);
         }
-        let text =
-            if source.len() > MAX_SOURCE_BYTES { None } else { Some(rewrite::addressable(source, names)) };
         let Some(text) = text.filter(|text| text.len() <= MAX_SOURCE_BYTES) else {
             return Err(PolicyError::TooLong { bytes: source.len().max(MAX_SOURCE_BYTES + 1) });
         };
         let same = text == source;
-        let (program, needs) = thread::run(move || parse(&text, same))??;
-        Ok(Self { inner: Arc::new(Inner { source: source.to_owned(), program: Some(program), needs }) })
+        let (program, vetted) = thread::run(move || parse(&text, same, scope))??;
+        Ok(Self { inner: Arc::new(Inner { source: source.to_owned(), program: Some(program), vetted }) })
     }
 
     /// The expression as it was written.
@@ -119,36 +139,61 @@ impl Expression {
         &self.inner.source
     }
 
-    /// Evaluates over the Engagement object as JSON. Only the parts that the expression names are read, so an
-    /// expression about one tool does not fail because another one has answered at length.
+    /// Evaluates over the Engagement object. Only the parts that the expression names are read, so an expression about
+    /// one tool does not fail because another one has answered at length, and nothing that the engagement keeps is copied.
     ///
     /// # Errors
     /// [`PolicyError::Input`] for an object that is too large, [`PolicyError::Evaluation`] for a failure such as a
     /// missing key, [`PolicyError::GivenUp`] when it did not end in time.
-    pub fn evaluate(&self, engagement: &Value) -> Result<Value, PolicyError> {
-        let Some(program) = self.inner.program.clone() else {
+    pub fn evaluate(&self, engagement: &View<'_>) -> Result<Value, PolicyError> {
+        let vetted = &self.inner.vetted;
+        let (variables, small) = engagement.bind(&vetted.needs, vetted.looks_up)?;
+        self.over(variables, small)
+    }
+
+    /// Evaluates over the output of a guardrail's tool.
+    ///
+    /// # Errors
+    /// As [`Expression::evaluate`].
+    pub fn evaluate_over_output(&self, output: &Value) -> Result<Value, PolicyError> {
+        self.over(view::of_output(output)?, true)
+    }
+
+    fn over(&self, variables: Vec<(String, Bound)>, small: bool) -> Result<Value, PolicyError> {
+        let inner = &self.inner;
+        let Some(program) = inner.program.clone() else {
             return Err(PolicyError::GivenUp("it has been dropped"));
         };
-        let variables = value::variables(engagement, &self.inner.needs)?;
-        let source = self.inner.source.clone();
-        thread::run(move || {
-            let mut context = Context::with_env(environment());
-            for (name, value) in variables {
-                context.add_variable_from_value(name, value);
-            }
-            let result =
-                program.execute(&context).map_err(|e| PolicyError::Evaluation(reason(&e, &source)))?;
-            value::to_json(&result)
-        })?
+        if small && inner.vetted.is_light() {
+            // It cannot take long and does not recurse deeply, so there is no need to change the thread.
+            let run = || execute(&program, variables, &inner.source);
+            return catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+                Err(PolicyError::GivenUp("the evaluator failed on it; simplify the expression"))
+            });
+        }
+        let source = inner.source.clone();
+        thread::run(move || execute(&program, variables, &source))?
     }
 
     /// Holds an assertion: only the boolean `true` passes (OAS-36).
     ///
     /// # Errors
     /// [`Denial`] for `false`, for any other value, and for every error.
-    pub fn assert(&self, engagement: &Value) -> Result<(), Denial> {
+    pub fn assert(&self, engagement: &View<'_>) -> Result<(), Denial> {
+        self.holds(self.evaluate(engagement))
+    }
+
+    /// Holds the assertion of a guardrail (OAS-45).
+    ///
+    /// # Errors
+    /// As [`Expression::assert`].
+    pub fn assert_over_output(&self, output: &Value) -> Result<(), Denial> {
+        self.holds(self.evaluate_over_output(output))
+    }
+
+    fn holds(&self, result: Result<Value, PolicyError>) -> Result<(), Denial> {
         let source = self.source();
-        match self.evaluate(engagement) {
+        match result {
             Ok(Value::Bool(true)) => Ok(()),
             Ok(Value::Bool(false)) => Err(Denial(format!("the assertion `{source}` does not hold"))),
             Ok(other) => {
@@ -162,8 +207,17 @@ impl Expression {
     }
 }
 
+fn execute(program: &Program, variables: Vec<(String, Bound)>, source: &str) -> Result<Value, PolicyError> {
+    let mut context = Context::with_env(environment());
+    for (name, value) in variables {
+        context.add_variable_as_val(name, value);
+    }
+    let result = program.execute(&context).map_err(|e| PolicyError::Evaluation(reason(&e, source)))?;
+    value::to_json(&result)
+}
+
 /// Parses and vets; on the policy thread.
-fn parse(text: &str, as_written: bool) -> Result<(Arc<Program>, Needs), PolicyError> {
+fn parse(text: &str, as_written: bool, scope: Scope) -> Result<(Arc<Program>, Vetted), PolicyError> {
     let program = Program::compile(text).map_err(|errors| {
         let Some(first) = errors.errors.first() else {
             return PolicyError::Syntax("it cannot be parsed".to_owned());
@@ -179,8 +233,8 @@ fn parse(text: &str, as_written: bool) -> Result<(Arc<Program>, Needs), PolicyEr
         }
         PolicyError::Syntax(message)
     })?;
-    let needs = vet::vet(program.expression())?;
-    Ok((Arc::new(program), needs))
+    let vetted = vet::vet(program.expression(), scope)?;
+    Ok((Arc::new(program), vetted))
 }
 
 fn environment() -> Arc<Env> {

@@ -1,10 +1,11 @@
 use super::*;
+use crate::engagement::EngagementObject;
 use serde_json::json;
 
 const NAMES: [&str; 5] = ["search-faqs", "search", "a.b", "a", "book-flight"];
 
-fn engagement() -> Value {
-    json!({
+fn engagement() -> EngagementObject {
+    object(json!({
         "started_at": "2026-03-01T10:00:00Z",
         "user": {"id": "u-17", "email": null},
         "recent": {
@@ -20,7 +21,11 @@ fn engagement() -> Value {
             "search-faqs": [{"inputs": {"path": "public/a"}, "outputs": {"pages": [1, 2]}}],
             "create-ticket": [],
         },
-    })
+    }))
+}
+
+fn object(json: Value) -> EngagementObject {
+    EngagementObject::from_json(&json).unwrap()
 }
 
 fn compiled(source: &str) -> Expression {
@@ -28,7 +33,7 @@ fn compiled(source: &str) -> Expression {
 }
 
 fn evaluated(source: &str) -> Result<Value, PolicyError> {
-    compiled(source).evaluate(&engagement())
+    compiled(source).evaluate(&engagement().view())
 }
 
 fn refused(source: &str) -> PolicyError {
@@ -57,7 +62,7 @@ fn every_way_to_address_a_name() {
         "history._list.exists(name, name == 'search') && size(history._list.filter(n, n != 'search')) == 1",
     ] {
         assert_eq!(evaluated(source), Ok(json!(true)), "{source}");
-        assert_eq!(compiled(source).assert(&engagement()), Ok(()), "{source}");
+        assert_eq!(compiled(source).assert(&engagement().view()), Ok(()), "{source}");
     }
 }
 
@@ -83,7 +88,7 @@ fn anything_but_true_denies() {
         ("1 / 0 == 1", "division by zero"),
         ("history._list[9] == ''", "outside of its list"),
     ] {
-        let denial = compiled(source).assert(&engagement()).unwrap_err();
+        let denial = compiled(source).assert(&engagement().view()).unwrap_err();
         assert!(denial.0.contains(because) && denial.0.contains(source), "{source}: {denial}");
     }
 }
@@ -91,20 +96,22 @@ fn anything_but_true_denies() {
 #[test]
 fn an_error_beside_a_true_is_absorbed() {
     for source in ["1 == 1 || recent.missing.k == 1", r#"recent["missing"].k == 1 || true"#] {
-        assert_eq!(compiled(source).assert(&engagement()), Ok(()), "{source}");
+        assert_eq!(compiled(source).assert(&engagement().view()), Ok(()), "{source}");
     }
 }
 
 #[test]
 fn messages_do_not_show_what_an_expression_saw() {
-    let secret = json!({"started_at": "2026-03-01T10:00:00Z", "user": {}, "recent": {"search": {"outputs": "hunter2"}}, "history": {}});
+    let secret = object(
+        json!({"started_at": "2026-03-01T10:00:00Z", "user": {"id": "u"}, "recent": {"_name": "", "search": {"outputs": "hunter2"}}, "history": {"_list": []}}),
+    );
     for source in [
         "recent.search.outputs > 3",
         "int(recent.search.outputs) == 1",
         "recent.search.outputs",
         "-recent.search.outputs == 1",
     ] {
-        let denial = compiled(source).assert(&secret).unwrap_err();
+        let denial = compiled(source).assert(&secret.view()).unwrap_err();
         assert!(!denial.0.contains("hunter2"), "{denial}");
     }
 }
@@ -114,7 +121,7 @@ fn only_the_four_variables_and_known_functions() {
     for name in ["now", "inputs", "outputs", "env", "ticket_id"] {
         assert_eq!(refused(&format!("{name} == 1")), PolicyError::UnknownVariable(name.to_owned()));
     }
-    assert!(compiled("history._list.all(x, x != '')").assert(&engagement()).is_ok());
+    assert!(compiled("history._list.all(x, x != '')").assert(&engagement().view()).is_ok());
     assert_eq!(refused("history._list.all(x, y != '')"), PolicyError::UnknownVariable("y".to_owned()));
     assert_eq!(refused("history._list.all(x, x != '') && x"), PolicyError::UnknownVariable("x".to_owned()));
     assert_eq!(refused("exec('rm')"), PolicyError::UnknownFunction("exec".to_owned()));
@@ -131,16 +138,17 @@ fn results_keep_their_types() {
     assert_eq!(evaluated("started_at"), Ok(json!("2026-03-01T10:00:00.000Z")));
     assert_eq!(evaluated("duration('90s')"), Ok(json!("90s")));
     assert_eq!(evaluated("{'a': 1, 'b': [2.5, null]}"), Ok(json!({"a": 1, "b": [2.5, null]})));
-    let big = json!({"user": {"id": u64::MAX, "n": i64::MAX}});
-    assert_eq!(compiled("user.id").evaluate(&big), Ok(json!(u64::MAX)));
-    assert_eq!(compiled("user.n - 1").evaluate(&big), Ok(json!(i64::MAX - 1)));
+    let big = json!({"id": u64::MAX, "n": i64::MAX});
+    let over = |source: &str| Expression::compile_over_output(source).unwrap().evaluate_over_output(&big);
+    assert_eq!(over("id"), Ok(json!(u64::MAX)));
+    assert_eq!(over("output.n - 1"), Ok(json!(i64::MAX - 1)));
 }
 
 #[test]
 fn hostile_sources_are_errors_and_nothing_worse() {
     let sum = |bytes: usize| format!("1{}", "+1".repeat(bytes / 2));
     assert!(matches!(refused(&sum(4096)), PolicyError::TooLong { bytes: 4097 }));
-    assert_eq!(compiled(&sum(1022)).evaluate(&engagement()), Ok(json!(512)));
+    assert_eq!(compiled(&sum(1022)).evaluate(&engagement().view()), Ok(json!(512)));
     let nested =
         |open: &str, close: &str, times: usize| format!("{}1{}", open.repeat(times), close.repeat(times));
     for (source, times) in [("(", 500), ("[", 500), ("(", 20_000)] {
@@ -151,7 +159,7 @@ fn hostile_sources_are_errors_and_nothing_worse() {
         let _ = Expression::compile(&source, &[]);
     }
     let fields = format!("user{}", ".a".repeat(500));
-    assert!(compiled(&fields).assert(&engagement()).is_err());
+    assert!(compiled(&fields).assert(&engagement().view()).is_err());
     // What the rewrite makes longer is measured again.
     let grown = vec!["recent.a.b"; 90].join("+");
     assert!(grown.len() <= MAX_SOURCE_BYTES && matches!(refused(&grown), PolicyError::TooLong { .. }));
@@ -184,25 +192,90 @@ fn loops_are_few_flat_and_do_not_grow() {
 #[test]
 fn input_is_bounded_by_what_the_expression_reads() {
     let mut large = engagement();
-    large["recent"]["search"]["outputs"] = json!("x".repeat(300 * 1024));
-    large["history"]["_list"] = json!(vec!["search"; 1001]);
-    assert_eq!(
-        compiled("recent.search-faqs.inputs.path == 'public/a' && history._total == 2").assert(&large),
-        Ok(())
-    );
-    for source in ["recent.search.outputs == ''", "size(recent) == 1", "size(history._list) == 1"] {
-        assert!(matches!(compiled(source).evaluate(&large), Err(PolicyError::Input(_))), "{source}");
+    for _ in 0..1001 {
+        large.record("search", json!({}), json!("x".repeat(300)));
     }
+    large.record("book-flight", json!({}), json!("x".repeat(300 * 1024)));
+    for source in [
+        "recent.search-faqs.inputs.path == 'public/a' && history._total == 1004",
+        // What only looks things up may look into much.
+        "recent.book-flight.outputs != '' && size(history.search) == 1001 && history._list[1003] == 'book-flight'",
+        "'search' in history._list && history.search[1000].outputs.startsWith('xx')",
+    ] {
+        assert_eq!(compiled(source).assert(&large.view()), Ok(()), "{source}");
+    }
+    for source in [
+        "recent.book-flight.outputs + 'y' == ''",
+        "size(recent.filter(name, name != '')) == 1",
+        "history._list.all(name, name != '')",
+        "history.search.all(call, call.outputs != '')",
+    ] {
+        assert!(matches!(compiled(source).evaluate(&large.view()), Err(PolicyError::Input(_))), "{source}");
+    }
+    // A value that is looked up may be large; one that is given may not.
+    let given = compiled("recent.book-flight.outputs").evaluate(&large.view());
+    assert!(matches!(given, Err(PolicyError::Input(_))));
     let mut deep = json!(1);
     for _ in 0..1000 {
         deep = json!([deep]);
     }
-    assert!(matches!(compiled("user").evaluate(&json!({"user": deep})), Err(PolicyError::Input(_))));
-    assert!(matches!(
-        compiled("started_at").evaluate(&json!({"started_at": "soon"})),
-        Err(PolicyError::Input(_))
-    ));
-    assert!(matches!(compiled("user.id").evaluate(&json!({})), Err(PolicyError::Input(_))));
+    let over = Expression::compile_over_output("output == 1").unwrap();
+    assert!(matches!(over.evaluate_over_output(&deep), Err(PolicyError::Input(_))));
+}
+
+#[test]
+fn a_list_that_is_kept_is_the_list_that_is_there() {
+    let mut object = engagement();
+    let about = |object: &EngagementObject, source: &str| compiled(source).evaluate(&object.view()).unwrap();
+    for n in 1..4 {
+        object.record("search", json!({"n": n}), Value::Null);
+        assert_eq!(about(&object, "[size(history.search), history._total]"), json!([n, n + 2]));
+        assert_eq!(about(&object, "history.search[size(history.search) - 1].inputs.n"), json!(n));
+    }
+    object.reveal("search", &json!("shown"));
+    assert_eq!(about(&object, "history.search.map(call, call.outputs)"), json!([null, null, "shown"]));
+    // A view of a call that is not part of the object yet leaves nothing behind.
+    let (inputs, outputs) = (json!({"n": 9}), json!("new"));
+    let view = object.with_made("search", &inputs, &outputs);
+    let seen = compiled("[history._total, size(history.search), history.search[3].outputs, recent._name]");
+    assert_eq!(seen.evaluate(&view), Ok(json!([6, 4, "new", "search"])));
+    assert_eq!(view.to_json()["history"]["search"].as_array().unwrap().len(), 4);
+    assert_eq!(view.to_json()["history"]["_total"], 6);
+    assert_eq!(about(&object, "[history._total, size(history.search)]"), json!([5, 3]));
+    object.record("search", json!({"n": 9}), Value::Null);
+    assert_eq!(about(&object, "history.search[3].outputs"), Value::Null);
+    assert_eq!(about(&object, "history"), object.to_json()["history"]);
+    assert_eq!(about(&object, "history.search == history['search'] && [] != history.search"), json!(true));
+    assert_eq!(about(&object, "size(history.search + history.search)"), json!(8));
+}
+
+/// OAS-45: a guardrail's assertion sees its tool's output and nothing else.
+#[test]
+fn over_an_output_only_the_output_is_there() {
+    let holds = |source: &str, output: Value| {
+        Expression::compile_over_output(source).unwrap().assert_over_output(&output)
+    };
+    assert_eq!(holds("safe && output.score < 3 && score < 3", json!({"safe": true, "score": 1})), Ok(()));
+    assert_eq!(holds("output", json!(true)), Ok(()));
+    assert_eq!(
+        holds("output == 'fine' && words.all(w, w != 'bad')", json!({"output": "fine", "words": ["a"]})),
+        Ok(())
+    );
+    assert_eq!(holds("[1, 2].map(x, x + 1) == [2, 3]", json!({})), Ok(()));
+    for (source, output) in [
+        ("user.id == 'u-17'", json!({"safe": true})),
+        ("recent._name == ''", json!({})),
+        ("history._total == 0", json!({})),
+        ("started_at != null", json!({})),
+        ("score", json!({"score": 1})),
+        ("missing", json!("text")),
+    ] {
+        assert!(holds(source, output).is_err(), "{source}");
+    }
+    let compiled = |source: &str| Expression::compile_over_output(source);
+    assert!(matches!(compiled("a b"), Err(PolicyError::Syntax(_))));
+    assert!(matches!(compiled("[1].map(x, output)"), Err(PolicyError::TooComplex(_))));
+    assert!(matches!(compiled(&"a".repeat(1025)), Err(PolicyError::TooLong { .. })));
 }
 
 #[test]
@@ -213,7 +286,9 @@ fn an_expression_is_shared_between_threads() {
         for _ in 0..4 {
             let expression = expression.clone();
             let engagement = &engagement;
-            scope.spawn(move || (0..50).for_each(|_| assert_eq!(expression.assert(engagement), Ok(()))));
+            scope.spawn(move || {
+                (0..50).for_each(|_| assert_eq!(expression.assert(&engagement.view()), Ok(())))
+            });
         }
     });
 }

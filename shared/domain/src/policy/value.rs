@@ -1,115 +1,122 @@
-//! The Engagement object as CEL values, and a result as JSON.
+//! JSON as CEL values, and a result as JSON.
 
-use super::vet::{Keys, Needs};
-use super::{PolicyError, VARIABLES};
+use super::PolicyError;
 use cel::Value as Cel;
-use cel::objects::{Key, Map as CelMap};
-use chrono::{DateTime, SecondsFormat};
+use cel::common::types::{
+    CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString, CelUInt,
+};
+use cel::common::value::Val;
+use cel::objects::Key;
+use chrono::SecondsFormat;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-use std::sync::Arc;
 
-/// The most that an expression may read, and the most that it may give, in bytes of JSON.
-const MAX_BYTES: usize = 256 * 1024;
-/// The longest list that it may read.
-const MAX_LIST: usize = 1000;
+/// The most that an expression may read that makes or compares things in loops, and the most that any may give, in bytes
+/// of JSON.
+pub(super) const MAX_BYTES: usize = 256 * 1024;
+/// The longest list that such an expression may read.
+pub(super) const MAX_LIST: usize = 1000;
+/// The most bytes that an expression may read which only looks things up.
+pub(super) const MAX_BYTES_LOOKED_UP: usize = 16 * 1024 * 1024;
+/// The longest list that such an expression may read.
+pub(super) const MAX_LIST_LOOKED_UP: usize = 100_000;
 /// The deepest nesting; serde_json itself reads 128 levels.
 const MAX_DEPTH: usize = 160;
 
-/// The variables that an expression names, with the keys that it names.
-pub(super) fn variables(engagement: &Value, needs: &Needs) -> Result<Vec<(&'static str, Cel)>, PolicyError> {
-    let mut left = Left(MAX_BYTES);
-    let mut variables = Vec::with_capacity(VARIABLES.len());
-    for name in VARIABLES {
-        let Some(keys) = needs.get(name) else { continue };
-        let Some(value) = engagement.get(name) else {
-            return Err(PolicyError::Input(format!("it has no `{name}`")));
-        };
-        let value = match (name, value, keys) {
-            ("started_at", value, _) => timestamp(value)?,
-            (_, Value::Object(map), Keys::Some(keys)) => {
-                object(map.iter().filter(|(key, _)| keys.contains(*key)), 0, &mut left)?
-            }
-            (_, value, _) => cel(value, 0, &mut left)?,
-        };
-        variables.push((name, value));
-    }
-    Ok(variables)
-}
+/// A CEL value that borrows nothing.
+pub(super) type Bound = Box<dyn Val>;
 
-fn timestamp(value: &Value) -> Result<Cel, PolicyError> {
-    let time = value.as_str().and_then(|text| DateTime::parse_from_rfc3339(text).ok());
-    time.map(Cel::Timestamp)
-        .ok_or_else(|| PolicyError::Input("`started_at` is not an RFC 3339 time".to_owned()))
+/// What may still be read or written.
+pub(super) struct Left {
+    bytes: usize,
+    list: usize,
 }
-
-/// Bytes that may still be read or written.
-struct Left(usize);
 
 impl Left {
-    fn take(&mut self, bytes: usize) -> Result<(), PolicyError> {
-        self.0 = self.0.checked_sub(bytes).ok_or_else(|| {
-            PolicyError::Input(format!(
-                "what the expression reads or gives is larger than {} KiB",
-                MAX_BYTES / 1024
-            ))
+    /// What may be read in all.
+    pub(super) fn new(bytes: usize, list: usize) -> Self {
+        Self { bytes, list }
+    }
+
+    /// Takes so many bytes.
+    pub(super) fn take(&mut self, bytes: usize) -> Result<(), PolicyError> {
+        self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| {
+            PolicyError::Input("what the expression reads or gives is too large for it".to_owned())
         })?;
         Ok(())
     }
+
+    /// Checks the length of a list.
+    pub(super) fn list(&self, items: usize) -> Result<(), PolicyError> {
+        if items <= self.list {
+            return Ok(());
+        }
+        Err(PolicyError::Input(format!(
+            "a list that the expression reads has {items} items; at most {} are read",
+            self.list
+        )))
+    }
+
+    /// What is left, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
 }
 
-fn cel(value: &Value, depth: usize, left: &mut Left) -> Result<Cel, PolicyError> {
+/// A JSON value as CEL reads it.
+pub(super) fn cel(value: &Value, depth: usize, left: &mut Left) -> Result<Bound, PolicyError> {
     Ok(match value {
         Value::Null => {
             left.take(4)?;
-            Cel::Null
+            Box::new(CelNull)
         }
         Value::Bool(flag) => {
             left.take(4)?;
-            Cel::Bool(*flag)
+            Box::new(CelBool::from(*flag))
         }
         Value::Number(number) => {
             left.take(8)?;
             // Never UInt where Int will do: CEL does not add an unsigned and a signed number.
             match (number.as_i64(), number.as_u64()) {
-                (Some(signed), _) => Cel::Int(signed),
-                (None, Some(unsigned)) => Cel::UInt(unsigned),
-                (None, None) => Cel::Float(number.as_f64().unwrap_or(f64::NAN)),
+                (Some(signed), _) => Box::new(CelInt::from(signed)),
+                (None, Some(unsigned)) => Box::new(CelUInt::from(unsigned)),
+                (None, None) => Box::new(CelDouble::from(number.as_f64().unwrap_or(f64::NAN))),
             }
         }
         Value::String(text) => {
             left.take(text.len() + 2)?;
-            Cel::String(Arc::new(text.clone()))
+            Box::new(CelString::from(text.clone()))
         }
         Value::Array(items) => {
-            if items.len() > MAX_LIST {
-                let message = format!(
-                    "a list that the expression reads has {} items; at most {MAX_LIST} are read",
-                    items.len()
-                );
-                return Err(PolicyError::Input(message));
-            }
+            left.list(items.len())?;
             left.take(2)?;
             let depth = deeper(depth)?;
-            Cel::List(Arc::new(items.iter().map(|item| cel(item, depth, left)).collect::<Result<_, _>>()?))
+            let items = items.iter().map(|item| cel(item, depth, left)).collect::<Result<Vec<_>, _>>()?;
+            Box::new(CelList::from(items))
         }
-        Value::Object(map) => object(map.iter(), depth, left)?,
+        Value::Object(map) => Box::new(object(map.iter(), depth, left)?),
     })
 }
 
-fn object<'a>(
+/// Entries of a JSON object as CEL reads them.
+pub(super) fn object<'a>(
     entries: impl Iterator<Item = (&'a String, &'a Value)>,
     depth: usize,
     left: &mut Left,
-) -> Result<Cel, PolicyError> {
+) -> Result<CelMap<'static>, PolicyError> {
     let depth = deeper(depth)?;
     let mut map = HashMap::new();
     left.take(2)?;
-    for (key, value) in entries {
-        left.take(key.len() + 4)?;
-        map.insert(Key::String(Arc::new(key.clone())), cel(value, depth, left)?);
+    for (name, value) in entries {
+        left.take(name.len() + 4)?;
+        map.insert(key(name), cel(value, depth, left)?);
     }
-    Ok(Cel::Map(CelMap { map: Arc::new(map) }))
+    Ok(CelMap::from(map))
+}
+
+/// The key of a map.
+pub(super) fn key(name: &str) -> CelMapKey<'static> {
+    CelMapKey::String(CelString::from(name.to_owned()))
 }
 
 fn deeper(depth: usize) -> Result<usize, PolicyError> {
@@ -121,7 +128,7 @@ fn deeper(depth: usize) -> Result<usize, PolicyError> {
 
 /// A result as JSON: timestamps as RFC 3339, durations in seconds with an `s`.
 pub(super) fn to_json(value: &Cel) -> Result<Value, PolicyError> {
-    json(value, 0, &mut Left(MAX_BYTES))
+    json(value, 0, &mut Left::new(MAX_BYTES, usize::MAX))
 }
 
 fn json(value: &Cel, depth: usize, left: &mut Left) -> Result<Value, PolicyError> {

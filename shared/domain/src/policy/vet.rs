@@ -15,8 +15,50 @@ pub(super) enum Keys {
     Some(BTreeSet<String>),
 }
 
+impl Keys {
+    /// Whether this key is among them.
+    pub(super) fn has(&self, key: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Some(keys) => keys.contains(key),
+        }
+    }
+}
+
 /// Variables that an expression reads.
 pub(super) type Needs = BTreeMap<&'static str, Keys>;
+
+/// What an expression is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Scope {
+    /// The Engagement object.
+    Engagement,
+    /// The output of a guardrail's tool, whose keys are known only when it is there.
+    Output,
+}
+
+/// What is known of an expression before it is evaluated.
+#[derive(Debug)]
+pub(super) struct Vetted {
+    /// What it reads of the Engagement object.
+    pub(super) needs: Needs,
+    /// Whether it only looks things up and compares them: nothing it does is repeated or grows.
+    pub(super) looks_up: bool,
+    /// How deep it nests.
+    depth: usize,
+    /// Whether it searches with a pattern.
+    matches: bool,
+}
+
+impl Vetted {
+    /// Whether it takes little time and little stack, whatever it reads.
+    pub(super) fn is_light(&self) -> bool {
+        self.looks_up && !self.matches && self.depth <= LIGHT_DEPTH
+    }
+}
+
+/// The evaluator recurses as deeply as an expression nests; this deep is safe on any thread, in a build for tests too.
+const LIGHT_DEPTH: usize = 16;
 
 const MAX_LOOPS: usize = 3;
 
@@ -67,21 +109,44 @@ const FUNCTIONS: [&str; 43] = [
 ];
 
 /// Walks the whole tree.
-pub(super) fn vet(expression: &IdedExpr) -> Result<Needs, PolicyError> {
-    let mut walk = Walk { needs: Needs::new(), loops: 0, scope: Vec::new() };
+pub(super) fn vet(expression: &IdedExpr, scope: Scope) -> Result<Vetted, PolicyError> {
+    let mut walk = Walk {
+        about: scope,
+        needs: Needs::new(),
+        loops: 0,
+        scope: Vec::new(),
+        depth: 0,
+        deepest: 0,
+        grows: false,
+        matches: false,
+    };
     walk.visit(expression)?;
-    Ok(walk.needs)
+    let looks_up = walk.loops == 0 && !walk.grows;
+    Ok(Vetted { needs: walk.needs, looks_up, depth: walk.deepest, matches: walk.matches })
 }
 
 struct Walk {
+    about: Scope,
     needs: Needs,
     loops: usize,
     /// Variables of the loops around the present place; not empty means inside of a loop's body.
     scope: Vec<String>,
+    depth: usize,
+    deepest: usize,
+    grows: bool,
+    matches: bool,
 }
 
 impl Walk {
     fn visit(&mut self, node: &IdedExpr) -> Result<(), PolicyError> {
+        self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
+        let visited = self.look_at(node);
+        self.depth -= 1;
+        visited
+    }
+
+    fn look_at(&mut self, node: &IdedExpr) -> Result<(), PolicyError> {
         match &node.expr {
             Expr::Unspecified | Expr::Literal(_) => Ok(()),
             Expr::Ident(name) => self.variable(name, None),
@@ -104,6 +169,9 @@ impl Walk {
         if self.scope.iter().any(|own| own == name) {
             return Ok(());
         }
+        if self.about == Scope::Output {
+            return Ok(());
+        }
         let Some(known) = VARIABLES.into_iter().find(|known| *known == name) else {
             return Err(PolicyError::UnknownVariable(name.to_owned()));
         };
@@ -123,6 +191,8 @@ impl Walk {
         if !FUNCTIONS.contains(&name) {
             return Err(PolicyError::UnknownFunction(name.to_owned()));
         }
+        self.matches |= name == "matches";
+        self.grows |= name == op::ADD && !call.args.iter().any(is_number);
         if !self.scope.is_empty() {
             if name == "matches" {
                 return Err(PolicyError::TooComplex(
@@ -164,7 +234,8 @@ impl Walk {
         self.visit(&each.accu_init)?;
         let own = [Some(&each.iter_var), each.iter_var2.as_ref(), Some(&each.accu_var)];
         let own: Vec<String> = own.into_iter().flatten().cloned().collect();
-        if let Some(hidden) = own.iter().find(|name| VARIABLES.contains(&name.as_str())) {
+        let hidden = own.iter().find(|name| VARIABLES.contains(&name.as_str()));
+        if let Some(hidden) = hidden.filter(|_| self.about == Scope::Engagement) {
             return Err(PolicyError::Syntax(format!(
                 "a loop's variable cannot be called `{hidden}`; choose another name"
             )));
@@ -199,9 +270,13 @@ impl Walk {
         if builds(&item.expr) {
             return Err(PolicyError::TooComplex("a list or map built inside of map"));
         }
-        if item.references().variables().into_iter().any(|name| VARIABLES.contains(&name)) {
+        let outside = |name: &str| match self.about {
+            Scope::Engagement => VARIABLES.contains(&name),
+            Scope::Output => !self.scope.iter().any(|own| own == name),
+        };
+        if item.references().variables().into_iter().any(outside) {
             return Err(PolicyError::TooComplex(
-                "map may only use the item it is given, not the whole Engagement object",
+                "map may only use the item it is given, not everything that the expression sees",
             ));
         }
         self.visit(item)

@@ -8,6 +8,7 @@ use turnstone_domain::agent::Capability;
 use turnstone_domain::digest;
 use turnstone_domain::engagement::outputs_of;
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::policy::View;
 use turnstone_domain::review::{NewReview, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{JobError, ReviewId, Wait};
@@ -32,22 +33,22 @@ pub fn before(
     if restriction.assertion.is_none() && restriction.require_review.is_none() {
         return Ok(Checked::Passed);
     }
-    let view = turn
-        .object
-        .as_ref()
-        .map(|object| object.with_pending(&call.asked.name, &call.asked.arguments).to_json());
-    let view = view.unwrap_or_default();
-    if let Some(why) = restriction.assertion.as_deref().and_then(|source| violated(turn, source, &view)) {
+    let view =
+        turn.object.as_ref().map(|object| object.with_pending(&call.asked.name, &call.asked.arguments));
+    if let Some(why) =
+        restriction.assertion.as_deref().and_then(|source| violated(turn, source, view.as_ref()))
+    {
         let text = format!("the input restriction of `{}` does not allow this call: {why}", call.asked.name);
         return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
     }
     if let Some(reviewer) = restriction.require_review.clone() {
+        let engagement = view.map(|view| view.to_json()).unwrap_or_default();
         if call.journalled.is_none() {
             // Planned: nothing leaves before the answer.
             let intent = intend(turn, call, idempotent, false);
             turn.pending().tool_calls.push(intent);
         }
-        let question = question(call, None, view);
+        let question = question(call, None, engagement);
         if !asked(turn, call, ReviewKind::Input, &reviewer, question)? {
             return Err(rejected(turn, call, ReviewKind::Input));
         }
@@ -66,8 +67,10 @@ pub fn after(
     if !outcome.was_invoked() {
         return None;
     }
-    let view = candidate(turn, call, outcome);
-    let why = violated(turn, source, &view)?;
+    let outputs = outputs_of(outcome);
+    let object = turn.object.as_ref();
+    let view = object.map(|object| object.with_made(&call.asked.name, &call.asked.arguments, &outputs));
+    let why = violated(turn, source, view.as_ref())?;
     let text = format!(
         "the output restriction of `{}` does not allow its result to be used: {why}",
         call.asked.name
@@ -83,7 +86,9 @@ pub fn review_output(
     outcome: &ToolOutcome,
 ) -> Result<(), Stop> {
     let Some(reviewer) = capability.output_restriction.require_review.clone() else { return Ok(()) };
-    let question = question(call, Some(outputs_of(outcome)), candidate(turn, call, outcome));
+    let outputs = outputs_of(outcome);
+    let engagement = candidate(turn, call, &outputs);
+    let question = question(call, Some(outputs), engagement);
     if asked(turn, call, ReviewKind::Output, &reviewer, question)? {
         return Ok(());
     }
@@ -168,15 +173,16 @@ fn question(call: &Call, outputs: Option<Value>, engagement: Value) -> Value {
     question
 }
 
-/// The Engagement object as if the invocation were already part of it.
-fn candidate(turn: &Turn, call: &Call, outcome: &ToolOutcome) -> Value {
+/// The Engagement object with what this call returned, which is withheld from it until the reviewer agrees.
+fn candidate(turn: &Turn, call: &Call, outputs: &Value) -> Value {
     let Some(mut object) = turn.object.clone() else { return Value::Null };
-    object.record(&call.asked.name, call.asked.arguments.clone(), outputs_of(outcome));
+    object.reveal(&call.asked.name, outputs);
     object.to_json()
 }
 
 /// Why an assertion does not hold; anything but `true` does not (OAS-36).
-fn violated(turn: &Turn, source: &str, view: &Value) -> Option<String> {
+fn violated(turn: &Turn, source: &str, view: Option<&View<'_>>) -> Option<String> {
+    let Some(view) = view else { return Some("there is no Engagement object".to_owned()) };
     match turn.deps.expression(&turn.agent, source) {
         Ok(expression) => expression.assert(view).err().map(|denial| denial.to_string()),
         Err(why) => Some(why),

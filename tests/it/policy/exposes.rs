@@ -1,0 +1,89 @@
+//! What an agent shows beside its answer, and what it keeps for itself.
+
+use super::{document, fleet, on_both, register, run};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use turnstone_tests::{Backend, Reply};
+
+const BODY: &str = r#"
+capabilities:
+  search: {}
+exposes:
+  found: recent.search.outputs.echo.q
+  calls: history._total
+  who: user.email
+  missing: recent["book"].outputs.id
+"#;
+
+/// OAS-47, OAS-55, OAS-48: the exposed keys stand beside the text in every answer; a value that is not there is null and
+/// says why (OAS-A12).
+#[tokio::test]
+async fn the_exposed_keys_stand_beside_the_text() {
+    on_both(async |backend| {
+        let fleet = fleet(backend, vec![Reply::call("search", json!({"q": "tides"})), Reply::text("done")]).await;
+        register(&fleet, &document("open", BODY)).await;
+        for _ in 0..2 {
+            let (job, engagement) = run(&fleet, "open").await;
+            let exposed = json!({"text": "done", "found": "tides", "calls": 1, "who": "u@example.org", "missing": null});
+            assert_eq!(job["result"], exposed);
+            let state = fleet.get(&format!("/engagements/{engagement}")).await;
+            assert_eq!(state["results"], exposed);
+            let warnings = state["warnings"].as_array().unwrap();
+            assert_eq!(warnings.len(), 1, "{state:#}");
+            assert_eq!(warnings[0]["key"], "missing");
+            assert!(warnings[0]["message"].as_str().unwrap().contains("there is no `book`"), "{state:#}");
+            for hidden in ["recent", "history", "capabilities"] {
+                assert!(state.get(hidden).is_none(), "{state:#}");
+            }
+        }
+        fleet.end().await;
+    })
+    .await;
+}
+
+/// OAS-47: a failed engagement exposes nothing (OAS-A13).
+#[tokio::test]
+async fn a_failure_exposes_nothing() {
+    let replies = vec![Reply::call("search", json!({"q": "tides"})); 9];
+    let fleet = fleet(Backend::Sqlite, replies).await;
+    register(&fleet, &document("looping", &format!("{BODY}lifespan: {{short_circuit: 2}}\n"))).await;
+    let (job, engagement) = run(&fleet, "looping").await;
+    assert_eq!(job["state"], "discarded");
+    let state = fleet.get(&format!("/engagements/{engagement}")).await;
+    assert_eq!((&state["results"], &state["status"]), (&Value::Null, &json!("failed")), "{state:#}");
+    assert!(!state.to_string().contains("u@example.org\",\"missing"), "{state:#}");
+    fleet.end().await;
+}
+
+/// OAS-48: an exposed value that is not CEL is refused when the document is registered; so is the key of the answer itself.
+#[tokio::test]
+async fn a_broken_expression_is_refused_at_once() {
+    let fleet = fleet(Backend::Sqlite, vec![Reply::text("done")]).await;
+    for (exposes, rule) in
+        [("found: \"recent[\"", "OAS-48"), ("found: ticket_id", "OAS-48"), ("text: history._total", "OAS-47")]
+    {
+        let text = document("open", &format!("exposes:\n  {exposes}\n"));
+        let (status, refusal) = fleet.send(Method::POST, "/agents", text).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{refusal:#}");
+        assert!(refusal.to_string().contains(rule), "{refusal:#}");
+    }
+    fleet.end().await;
+}
+
+/// OAS-49, OAS-50, OAS-51: `lifespan` may be left out; with `retain_memory: false`, and without it, the model of a second
+/// engagement is told nothing of the first one.
+#[tokio::test]
+async fn a_second_engagement_begins_with_nothing() {
+    let fleet =
+        fleet(Backend::Sqlite, vec![Reply::call("search", json!({"q": "tides"})), Reply::text("done")]).await;
+    for (name, lifespan) in [("fresh", "lifespan: {retain_memory: false}"), ("plain", "")] {
+        register(&fleet, &document(name, &format!("capabilities: {{search: {{}}}}\n{lifespan}\n"))).await;
+        let before = fleet.models.calls().len();
+        run(&fleet, name).await;
+        run(&fleet, name).await;
+        let calls = fleet.models.calls();
+        let second = calls[before + 2].request["messages"].to_string();
+        assert!(!second.contains("tides") && !second.contains("done"), "{second}");
+    }
+    fleet.end().await;
+}

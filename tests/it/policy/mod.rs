@@ -1,0 +1,73 @@
+//! OpenAgentSpec at work: restrictions, what is exposed, repetitions, and the Engagement object, over HTTP and through
+//! real workers.
+
+mod engagement;
+mod exposes;
+mod restrictions;
+mod short_circuit;
+
+use futures::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use turnstone_tests::{Backend, Fleet, Reply, model_server};
+
+/// A document with this body below its head.
+pub fn document(name: &str, body: &str) -> String {
+    format!(
+        "kind: \"openagentspec:v1/agent\"\nname: {name}\ndescription: An agent called {name}.\nintent: You are {name}.\n\
+         owner: tests\n{body}\n"
+    )
+}
+
+/// A fleet with one worker whose model says these replies in order; the last one is said for ever.
+pub async fn fleet(backend: Backend, replies: Vec<Reply>) -> Fleet {
+    let replies = Arc::new(replies);
+    let script = move |request: &Value| {
+        let said = model_server::outcomes(request).min(replies.len() - 1);
+        replies[said].clone()
+    };
+    Fleet::builder().on(backend).model(script).start().await
+}
+
+/// Registers a document.
+pub async fn register(fleet: &Fleet, document: &str) {
+    let (status, body) = fleet.send(Method::POST, "/agents", document.to_owned()).await;
+    assert!(status.is_success(), "{document}: {body:#}");
+}
+
+/// Enqueues a job for an agent.
+pub async fn ask(fleet: &Fleet, agent: &str) -> String {
+    let user = json!({"id": "u-17", "email": "u@example.org"});
+    fleet.push(&json!({"type": "agent.policy", "args": ["go"], "meta": {"agent": agent, "user": user}})).await
+}
+
+/// The same, to its end; the job and its engagement's id.
+pub async fn run(fleet: &Fleet, agent: &str) -> (Value, String) {
+    let id = ask(fleet, agent).await;
+    let job = fleet.settled(&id).await;
+    let engagement = fleet.engagement_of(&id).await;
+    (job, engagement)
+}
+
+/// Everything about an engagement that its caller can read, as one text.
+pub async fn visible(fleet: &Fleet, job: &str, engagement: &str) -> String {
+    let mut seen = String::new();
+    for path in [
+        format!("/engagements/{engagement}"),
+        format!("/engagements/{engagement}/events"),
+        format!("/engagements/{engagement}/messages"),
+        format!("/engagements/{engagement}/tool_calls"),
+        format!("/engagements/{engagement}/checkpoints?bodies=true"),
+        format!("/ojs/v1/jobs/{job}"),
+        format!("/ojs/v1/jobs/{job}/events"),
+    ] {
+        seen.push_str(&fleet.get(&path).await.to_string());
+    }
+    seen
+}
+
+/// Runs a test on both databases at the same time.
+pub async fn on_both<F: Future<Output = ()>>(test: impl Fn(Backend) -> F) {
+    join_all(Backend::ALL.map(test)).await;
+}

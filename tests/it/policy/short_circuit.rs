@@ -1,0 +1,98 @@
+//! `lifespan.short_circuit`, at the exact call, through real workers.
+
+use super::{document, on_both, register};
+use crate::crash;
+use serde_json::{Value, json};
+use turnstone_domain::JobState;
+use turnstone_tests::{Backend, Fleet, Reply, model_server};
+
+/// A model that calls these tools one after the other, for ever.
+fn calling(tools: &'static [&'static str]) -> impl Fn(&Value) -> Reply + Send + Sync + 'static {
+    move |request| Reply::call(tools[model_server::outcomes(request) % tools.len()], json!({}))
+}
+
+const BODY: &str = "capabilities: {search: {}, book: {}}\nlifespan: {short_circuit: 3}";
+
+async fn stopped(fleet: &Fleet, id: &str, calls: usize) {
+    let job = fleet.wait_for(id, &[JobState::Completed, JobState::Discarded]).await;
+    assert_eq!(
+        (&job["state"], &job["error"]["code"]),
+        (&json!("discarded"), &json!("OSSA_POLICY_VIOLATION")),
+        "{job:#}"
+    );
+    assert_eq!(job["error"]["details"]["oas_rule"], "OAS-53", "{job:#}");
+    assert_eq!(fleet.tools.calls().len(), calls, "tools that were called before it was ended");
+}
+
+/// OAS-52, OAS-53: the two examples of the specification stop at exactly the third and the sixth call, on both stores, and
+/// no engagement shares its counters with another.
+#[tokio::test]
+async fn the_examples_stop_where_the_specification_says() {
+    on_both(async |backend| {
+        for (tools, made) in [(&["search"][..], 2), (&["search", "book"][..], 5)] {
+            let fleet = Fleet::builder().on(backend).model(calling(tools)).start().await;
+            register(&fleet, &document("looping", BODY)).await;
+            let job = json!({"type": "agent.loop", "args": ["go"], "meta": {"agent": "looping"}});
+            let first = fleet.push(&job).await;
+            stopped(&fleet, &first, made).await;
+            let second = fleet.push(&job).await;
+            stopped(&fleet, &second, made * 2).await;
+            fleet.end().await;
+        }
+    })
+    .await;
+}
+
+/// OAS-53: refused and unknown calls count, because a model that hammers them is the loop to stop; what repeats nothing
+/// may go on.
+#[tokio::test]
+async fn refused_calls_count() {
+    for (body, tools) in [
+        (
+            "capabilities: {search: {input_restriction: {assertion: \"false\"}}}\nlifespan: {short_circuit: 3}",
+            &["search"][..],
+        ),
+        ("capabilities: {search: {}}\nlifespan: {short_circuit: 3}", &["unheard-of"][..]),
+        ("capabilities: {search: {}}\nlifespan: {short_circuit: 1}", &["search"][..]),
+    ] {
+        let fleet = Fleet::builder().model(calling(tools)).start().await;
+        register(&fleet, &document("looping", body)).await;
+        let id =
+            fleet.push(&json!({"type": "agent.loop", "args": ["go"], "meta": {"agent": "looping"}})).await;
+        stopped(&fleet, &id, 0).await;
+        fleet.end().await;
+    }
+}
+
+/// OAS-53: a worker that dies in between neither resets the count nor doubles it.
+#[tokio::test]
+async fn a_crash_neither_resets_nor_doubles_the_count() {
+    on_both(async |backend: Backend| {
+        for point in ["2:infer:after", "2:exec:before", "3:exec:after", "5:exec:before"] {
+            let fleet = Fleet::builder()
+                .on(backend)
+                .workers(0)
+                .model(calling(&["search", "web_search"]))
+                .start()
+                .await;
+            let body = "capabilities: {search: {}, web_search: {}}\nlifespan: {short_circuit: 3}";
+            register(&fleet, &document("looping", body)).await;
+            let id = fleet
+                .push(&json!({"type": "agent.loop", "args": ["go"], "meta": {"agent": "looping"}}))
+                .await;
+            crash::crash(&fleet, &id, point).await;
+            let calls = fleet.tools.calls();
+            let mut keys: Vec<_> = calls.iter().map(|call| call.key.clone()).collect();
+            keys.sort();
+            keys.dedup();
+            let job = fleet.job(&id).await;
+            assert_eq!(
+                (&job["state"], keys.len()),
+                (&json!("discarded"), 5),
+                "at {point} on {backend:?}: {job:#}"
+            );
+            fleet.end().await;
+        }
+    })
+    .await;
+}
