@@ -147,7 +147,10 @@ fn changes(fields: &Fields) -> Result<ForkChanges, Failure> {
     let results = set.object("tool_results")?.unwrap_or_default();
     for (call, output) in results.iter() {
         let output: Value = output.parse().map_err(|_| {
-            OjsError::invalid_request("set.tool_results", format!("the output of {call} has a number that is too large"))
+            OjsError::invalid_request(
+                "set.tool_results",
+                format!("the output of {call} has a number that is too large"),
+            )
         })?;
         tool_results.insert(call.to_owned(), ToolOutcome::Success { output });
     }
@@ -167,14 +170,18 @@ fn refused(id: &str, turn: i64, refusal: &ForkRefusal) -> Failure {
         ForkRefusal::NoTurn { newest } => OjsError::new(
             422,
             "no_such_turn",
-            format!("Engagement {id} has not come as far as turn {turn}; it can be forked up to turn {newest}."),
+            format!(
+                "Engagement {id} has not come as far as turn {turn}; it can be forked up to turn {newest}."
+            ),
             hint,
         )
         .with("newest_turn", *newest),
         ForkRefusal::NoPhase { furthest } => OjsError::new(
             422,
             "no_such_phase",
-            format!("Turn {turn} of engagement {id} has not come as far; it can be forked up to phase {furthest}."),
+            format!(
+                "Turn {turn} of engagement {id} has not come as far; it can be forked up to phase {furthest}."
+            ),
             hint,
         )
         .with("furthest_phase", furthest.as_str()),
@@ -188,7 +195,9 @@ fn refused(id: &str, turn: i64, refusal: &ForkRefusal) -> Failure {
         ForkRefusal::CallBefore { call, turn } => OjsError::new(
             422,
             "call_before_fork",
-            format!("Call {call} was made in turn {turn}, before the point where the engagements would part."),
+            format!(
+                "Call {call} was made in turn {turn}, before the point where the engagements would part."
+            ),
             "Fork at the turn of the call, phase exec, or earlier.",
         )
         .with("call_id", call.as_str())

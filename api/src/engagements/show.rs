@@ -37,7 +37,8 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
         _ => Vec::new(),
     };
     let mut shown = state::of(&engagement, &job, &budget, review.as_ref(), &kindred, &warnings);
-    shown["forked_from"] = app.api.store.forks.origin(&job.id).await?.map(|origin| fork::origin(&origin)).into();
+    shown["forked_from"] =
+        app.api.store.forks.origin(&job.id).await?.map(|origin| fork::origin(&origin)).into();
     Ok(reply::ok(&shown))
 }
 

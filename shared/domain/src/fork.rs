@@ -95,9 +95,8 @@ impl Recorded {
     /// all have, the last one does so again.
     pub fn stand_in(&mut self, name: &str, input: &Value) -> Option<ToolCall> {
         let copies: HashSet<&CallId> = self.calls.iter().filter_map(|call| call.stub_of.as_ref()).collect();
-        let alike = |call: &&ToolCall| {
-            call.name == name && call.input == *input && !copies.contains(&call.call_id)
-        };
+        let alike =
+            |call: &&ToolCall| call.name == name && call.input == *input && !copies.contains(&call.call_id);
         let fresh = self.calls.iter().filter(alike).find(|call| !self.used.contains(&call.call_id));
         let found = fresh.or_else(|| self.calls.iter().filter(alike).next_back())?.clone();
         self.used.insert(found.call_id.clone());
@@ -254,9 +253,7 @@ mod tests {
 
     #[test]
     fn the_state_is_that_of_the_point() {
-        let change = |key: &str, old: Value, new: Value| {
-            json!({"key": key, "previous_value": old, "new_value": new, "operation": "set", "timestamp": 0})
-        };
+        let change = |key: &str, old: Value, new: Value| json!({"key": key, "previous_value": old, "new_value": new, "operation": "set", "timestamp": 0});
         let changed = |turn, changes: Value| done(turn, Phase::Persist, json!({"changes": changes}));
         let entry = |key: &str, value: Value| StateEntry {
             key: key.into(),
@@ -274,7 +271,8 @@ mod tests {
             changed(2, json!([change("a", json!(1), json!(2)), change("gone", json!("x"), json!(null))])),
             changed(3, json!([change("a", json!(2), json!(3)), change("late", json!(null), json!(1))])),
         ];
-        let at = |turn, phase| serde_json::to_value(state_at(ForkPoint { turn, phase }, &now, &history)).unwrap();
+        let at =
+            |turn, phase| serde_json::to_value(state_at(ForkPoint { turn, phase }, &now, &history)).unwrap();
         assert_eq!(at(1, Phase::Init), json!({"of another": 0}));
         assert_eq!(at(2, Phase::Infer), json!({"a": 1, "gone": "x", "of another": 0}));
         assert_eq!(at(2, Phase::Emit), json!({"a": 2, "of another": 0}));

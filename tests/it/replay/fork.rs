@@ -32,7 +32,11 @@ async fn every_phase_can_be_gone_on_from(backend: Backend) {
     {
         let (models, messages) = (fleet.models.calls().len(), rows(&fleet, "messages").await);
         let (fork, done) = fork_ran(&fleet, &engagement, json!({"at_turn": 2, "phase": phase})).await;
-        assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!("booked")), "{phase}: {done:#}");
+        assert_eq!(
+            (&done["state"], &done["result"]),
+            (&json!("completed"), &json!("booked")),
+            "{phase}: {done:#}"
+        );
         assert_eq!(said(&fleet, &fork).await, past, "{phase}: another conversation");
         assert_eq!(fleet.models.calls().len() - models, asked, "{phase}");
         assert_eq!(fleet.tools.calls().len(), 3, "{phase}: a tool was called");
@@ -43,10 +47,17 @@ async fn every_phase_can_be_gone_on_from(backend: Backend) {
         assert_eq!((journal.len(), stubbed), (3, 2), "{phase}: {journal:#?}");
         let state = fleet.get(&format!("/engagements/{fork}")).await;
         assert_eq!(state["forked_from"]["engagement_id"], engagement, "{state:#}");
-        assert_eq!((&state["forked_from"]["at_turn"], &state["forked_from"]["phase"]), (&json!(2), &json!(phase)));
+        assert_eq!(
+            (&state["forked_from"]["at_turn"], &state["forked_from"]["phase"]),
+            (&json!(2), &json!(phase))
+        );
         // Only what the fork asked is paid by it, from a budget of its own.
         let paid: i64 = [19, 19, 15].iter().rev().take(asked).sum();
-        assert_eq!((&state["tokens"]["used"], &state["tokens"]["limit"]), (&json!(paid), &json!(50_000)), "{phase}");
+        assert_eq!(
+            (&state["tokens"]["used"], &state["tokens"]["limit"]),
+            (&json!(paid), &json!(50_000)),
+            "{phase}"
+        );
         assert_eq!(state["turns"], 4);
         let names = fleet.event_names(done["id"].as_str().unwrap()).await;
         assert_eq!(names[..2], ["job.enqueued", "engagement.forked"], "{names:?}");
@@ -59,10 +70,15 @@ async fn a_changed_prompt_or_model_is_what_is_asked(backend: Backend) {
     let fleet = Fleet::builder().on(backend).model(trip).start().await;
     let engagement = ran(&fleet, &job("go")).await;
     let set = json!({"prompt": "Be terse.", "model": "small"});
-    let (fork, done) = fork_ran(&fleet, &engagement, json!({"at_turn": 4, "phase": "infer", "set": set})).await;
+    let (fork, done) =
+        fork_ran(&fleet, &engagement, json!({"at_turn": 4, "phase": "infer", "set": set})).await;
     assert_eq!(done["state"], "completed", "{done:#}");
     let asked = fleet.models.calls().pop().unwrap().request;
-    assert_eq!((&asked["model"], &asked["messages"][0]["content"]), (&json!("small"), &json!("Be terse.")), "{asked:#}");
+    assert_eq!(
+        (&asked["model"], &asked["messages"][0]["content"]),
+        (&json!("small"), &json!("Be terse.")),
+        "{asked:#}"
+    );
     assert_eq!(asked["messages"].as_array().unwrap().len(), 8, "system, input and three exchanges");
     let state = fleet.get(&format!("/engagements/{fork}")).await;
     assert_eq!(state["forked_from"]["set"], json!(["prompt", "model"]));
@@ -78,7 +94,8 @@ async fn a_changed_result_is_what_the_model_hears(backend: Backend) {
         let body = json!({"at_turn": 2, "phase": phase, "set": set});
         let (fork, done) = fork_ran(&fleet, &engagement, body).await;
         assert_eq!(done["state"], "completed", "{done:#}");
-        let heard = said(&fleet, &fork).await.into_iter().filter(|(_, role, _)| role == "tool").collect::<Vec<_>>();
+        let heard =
+            said(&fleet, &fork).await.into_iter().filter(|(_, role, _)| role == "tool").collect::<Vec<_>>();
         assert_eq!(heard[1].2, r#"{"hits":0}"#, "{heard:#?}");
         assert_eq!(calls(&fleet, &fork).await[1]["stub_of"], second);
         assert_eq!(fleet.tools.calls().len(), 3);
@@ -113,7 +130,8 @@ async fn a_fork_of_a_fork_reads_both(backend: Backend) {
     assert_eq!(fleet.tools.calls().len(), 3);
     // Pages of the shared conversation join without gaps.
     let page = fleet.get(&format!("/engagements/{first}/messages?after=2&limit=3")).await;
-    let seqs: Vec<i64> = page["messages"].as_array().unwrap().iter().map(|m| m["seq"].as_i64().unwrap()).collect();
+    let seqs: Vec<i64> =
+        page["messages"].as_array().unwrap().iter().map(|m| m["seq"].as_i64().unwrap()).collect();
     assert_eq!((seqs, &page["has_more"]), (vec![3, 4, 5], &json!(true)));
     fleet.end().await;
 }

@@ -39,7 +39,11 @@ async fn points_that_do_not_exist_are_refused(backend: Backend) {
     let engagement = waiting.engagement_of(&id).await;
     let path = format!("/engagements/{engagement}/fork");
     let (status, answer) = waiting.post(&path, &json!({"at_turn": 1, "phase": "exec"})).await;
-    assert_eq!((status.as_u16(), &answer["error"]["details"]["furthest_phase"]), (422, &json!("infer")), "{answer:#}");
+    assert_eq!(
+        (status.as_u16(), &answer["error"]["details"]["furthest_phase"]),
+        (422, &json!("infer")),
+        "{answer:#}"
+    );
     assert_eq!(waiting.number("SELECT count(*) FROM jobs").await, 1, "a refused fork leaves something");
     let (_, fork) = forked(&waiting, &engagement, json!({"at_turn": 1, "phase": "infer"})).await;
     for id in [&id, &fork] {
@@ -51,7 +55,9 @@ async fn points_that_do_not_exist_are_refused(backend: Backend) {
 
 async fn a_call_without_a_record_fails_the_fork_and_is_not_made(backend: Backend) {
     let other = |request: &Value| match request["messages"][0]["content"].as_str() {
-        Some("Look elsewhere.") if model_server::outcomes(request) == 1 => Reply::call("search", json!({"q": "else"})),
+        Some("Look elsewhere.") if model_server::outcomes(request) == 1 => {
+            Reply::call("search", json!({"q": "else"}))
+        }
         _ => trip(request),
     };
     let fleet = Fleet::builder().on(backend).model(other).start().await;
@@ -101,7 +107,9 @@ async fn what_a_fork_reads_is_kept_as_long_as_the_fork(backend: Backend) {
         fleet.clock.advance_ms(40 * 24 * 3_600_000);
         fleet.tick().await;
     }
-    for table in ["jobs", "engagements", "messages", "checkpoints", "tool_calls", "forks", "inheritances", "stubs"] {
+    for table in
+        ["jobs", "engagements", "messages", "checkpoints", "tool_calls", "forks", "inheritances", "stubs"]
+    {
         assert_eq!(fleet.number(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
     }
     fleet.end().await;
@@ -132,11 +140,19 @@ async fn state_is_that_of_the_point_and_the_forks_own(backend: Backend) {
         let (fork, done) = fork_ran(&fleet, &engagement, json!({"at_turn": 2})).await;
         assert_eq!(done["state"], "completed", "{mode}: {done:#}");
         let shown = state(&fork).await;
-        assert_eq!((value(&shown, "step"), &shown["shared"]), (Some(json!(2)), &json!(false)), "{mode}: {shown:#}");
+        assert_eq!(
+            (value(&shown, "step"), &shown["shared"]),
+            (Some(json!(2)), &json!(false)),
+            "{mode}: {shown:#}"
+        );
         // The list begins anew: the later value of the other engagement is not there.
         assert_eq!(value(&shown, "log"), Some(json!(["late"])), "{mode}: {shown:#}");
         assert_eq!(state(&engagement).await, before, "{mode}: the original's state changed");
-        fleet.until("the other fork ends", async || fleet.get(&format!("/engagements/{held}")).await["status"] == "completed").await;
+        fleet
+            .until("the other fork ends", async || {
+                fleet.get(&format!("/engagements/{held}")).await["status"] == "completed"
+            })
+            .await;
         fleet.end().await;
     }
 }
@@ -144,7 +160,8 @@ async fn state_is_that_of_the_point_and_the_forks_own(backend: Backend) {
 /// RS-35 in a fork: what a delegate answered is on record like the outcome of a tool.
 async fn delegates_are_not_asked_again(backend: Backend) {
     let who = |request: &Value| request["messages"][0]["content"].as_str().unwrap_or_default().to_owned();
-    let script = move |request: &Value| match (who(request).contains("lead"), model_server::outcomes(request)) {
+    let script = move |request: &Value| match (who(request).contains("lead"), model_server::outcomes(request))
+    {
         (true, 0) => Reply::call("helper", json!({"input": "count"})),
         (true, _) => Reply::text("it is 7"),
         (false, _) => Reply::text("7"),
@@ -158,14 +175,16 @@ async fn delegates_are_not_asked_again(backend: Backend) {
         let (status, answer) = fleet.send(Method::POST, "/agents", document).await;
         assert!(status.is_success(), "{answer:#}");
     }
-    let job = json!({"type": "agent.team", "args": ["go"], "meta": {"agent": "lead"}, "ext_agent_model": "m"});
+    let job =
+        json!({"type": "agent.team", "args": ["go"], "meta": {"agent": "lead"}, "ext_agent_model": "m"});
     let engagement = ran(&fleet, &job).await;
     assert_eq!(fleet.number("SELECT count(*) FROM engagements").await, 2);
     let (fork, done) = fork_ran(&fleet, &engagement, json!({"at_turn": 1, "phase": "exec"})).await;
     assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!("it is 7")), "{done:#}");
     assert_eq!(fleet.number("SELECT count(*) FROM engagements").await, 3, "the delegate was asked again");
     assert!(calls(&fleet, &fork).await[0]["stub_of"].is_string());
-    let (live, done) = fork_ran(&fleet, &engagement, json!({"at_turn": 1, "phase": "exec", "live_tools": true})).await;
+    let (live, done) =
+        fork_ran(&fleet, &engagement, json!({"at_turn": 1, "phase": "exec", "live_tools": true})).await;
     assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!("it is 7")), "{done:#}");
     assert_eq!(fleet.get(&format!("/engagements/{live}")).await["children"].as_array().unwrap().len(), 1);
     // A delegate's own engagement can be forked, and then works for nobody.

@@ -26,8 +26,8 @@ use turnstone_domain::short_circuit::ShortCircuit;
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{
-    AgentDefinition, CallId, Checkpoint, EventName, JobError, JobId, Lease, NewEvent, Phase, RawJson, RawObject,
-    Spent, TurnWrite,
+    AgentDefinition, CallId, Checkpoint, EventName, JobError, JobId, Lease, NewEvent, Phase, RawJson,
+    RawObject, Spent, TurnWrite,
 };
 use turnstone_store::{Claim, Delegated, LedgerError, ReviewAnswer};
 
@@ -197,9 +197,8 @@ impl Turn {
         }
         self.reviews = recall.reviews;
         self.delegations = recall.delegations;
-        self.fork = recall
-            .fork
-            .map(|(origin, recorded)| Box::new(Fork { origin, recorded, handed_over: None }));
+        self.fork =
+            recall.fork.map(|(origin, recorded)| Box::new(Fork { origin, recorded, handed_over: None }));
         self.take_journal(recall.tool_calls);
         Ok(())
     }

@@ -20,8 +20,8 @@ use super::rows::JobRow;
 use super::session::{CommitError, Session};
 use super::unit::Unit;
 use crate::{
-    CancelOutcome, Decision, DecisionOutcome, Doorbell, Duty, ForkRefusal, LedgerError, NewAgent, NewFork, Pushed, RemoteOutcome,
-    Report, Ring, StoreError, Term, WorkerBeat,
+    CancelOutcome, Decision, DecisionOutcome, Doorbell, Duty, ForkRefusal, LedgerError, NewAgent, NewFork,
+    Pushed, RemoteOutcome, Report, Ring, StoreError, Term, WorkerBeat,
 };
 use backon::{BackoffBuilder, ExponentialBuilder};
 use std::collections::BTreeSet;

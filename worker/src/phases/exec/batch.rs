@@ -336,7 +336,12 @@ fn replace(
 ) -> Result<(), Stop> {
     call::plan(turn, &mut flight.call, false);
     let asked = RequestedCall { name: name.clone(), ..flight.call.asked.clone() };
-    let other = Call { asked, position: flight.call.position, journalled: Some(ToolCallState::Planned), stub_of: None };
+    let other = Call {
+        asked,
+        position: flight.call.position,
+        journalled: Some(ToolCallState::Planned),
+        stub_of: None,
+    };
     let Ok((tool, capability)) = call::callable(turn, &other, true) else {
         // The fallback cannot be called like this: the failure of what was asked for is told.
         let own = Capability::named(flight.call.asked.name.clone());

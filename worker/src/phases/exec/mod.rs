@@ -51,7 +51,10 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     let all = asked.clone();
     let mut open: Vec<_> = asked.into_iter().enumerate().collect();
     // What stands for the calls of a fork is told in their order.
-    let parallel = turn.fork.is_none() && open.len() > 1 && open.len() <= MAX_CALLS && batch::may_be_parallel(turn, &open);
+    let parallel = turn.fork.is_none()
+        && open.len() > 1
+        && open.len() <= MAX_CALLS
+        && batch::may_be_parallel(turn, &open);
     open.retain(|(_, asked)| !turn.conversation.has_outcome(&asked.call_id));
     if parallel {
         batch::run(turn, open, MAX_CALLS, draining).await?;

@@ -44,8 +44,7 @@ pub(in super::super) async fn apply<S: Session>(
         return Ok(Err(refusal));
     }
     let seq = enqueue(session, unit, &parent, fork).await?;
-    let values =
-        [seq.into(), parent.seq.into(), fork.point.turn.into(), part.after.into()];
+    let values = [seq.into(), parent.seq.into(), fork.point.turn.into(), part.after.into()];
     session.execute("share a past", &sql::INHERITANCES_INSERT, Args::Values(&values)).await?;
     let changes = as_json(&fork.changes)?;
     let phase = i64::try_from(fork.point.phase.index()).unwrap_or_default();
