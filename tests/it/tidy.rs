@@ -25,6 +25,9 @@ mod licences;
 #[path = "tidy/lines.rs"]
 mod lines;
 #[cfg(test)]
+#[path = "tidy/lint_rules.rs"]
+mod lint_rules;
+#[cfg(test)]
 #[path = "tidy/oas_rows.rs"]
 mod oas_rows;
 #[cfg(test)]

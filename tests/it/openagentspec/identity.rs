@@ -16,7 +16,7 @@ async fn fleet(backend: Backend) -> Fleet {
         _ => Reply::text(format!("told: {}", last_outcome(request))),
     };
     let fleet = Fleet::builder().on(backend).workers(1).model(script);
-    fleet.sealed(EncryptionKeys::new(key, &[]).unwrap()).start().await
+    fleet.sealed(EncryptionKeys::new::<&str>(key, &[]).unwrap()).start().await
 }
 
 /// What the last tool answered, as the model reads it.

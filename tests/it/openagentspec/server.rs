@@ -53,7 +53,7 @@ async fn definitions_are_surfaced_as_they_were_written() {
     .await;
 }
 
-/// OAS-01, OAS-21: what is not there is refused and nothing is stored, unless the caller says that it comes later: then its calls fail.
+/// OAS-21: what is not there is refused and nothing is stored, unless the caller says that it comes later: then its calls fail.
 #[tokio::test]
 async fn references_to_nothing_are_refused_unless_asked_otherwise() {
     let fleet = Fleet::builder()
@@ -82,7 +82,7 @@ async fn references_to_nothing_are_refused_unless_asked_otherwise() {
     fleet.end().await;
 }
 
-/// OAS-24, OAS-68, OAS-72, OAS-73, OAS-74, OAS-75, OAS-A16: each POST begins an engagement, is answered by 303 with a relative address, and the
+/// OAS-19, OAS-22, OAS-24, OAS-68, OAS-72, OAS-73, OAS-74, OAS-75, OAS-A16: each POST begins an engagement, is answered by 303 with a relative address, and the
 /// state there has the text and what is exposed, and nothing of the history.
 #[tokio::test]
 async fn a_post_begins_an_engagement_that_can_be_followed() {
@@ -122,9 +122,26 @@ async fn a_post_begins_an_engagement_that_can_be_followed() {
             }
         }
         assert_eq!(fleet.get(&begun[2]).await["user"]["id"], "u-9");
+        told(&fleet.models.calls()[0].request);
         fleet.end().await;
     }))
     .await;
+}
+
+/// The model was told the intent, and of each tool its name, what it does and its parameters.
+fn told(request: &Value) {
+    let prompt = request["messages"][0]["content"].as_str().unwrap();
+    assert!(prompt.starts_with("You are desk."), "{request:#}");
+    let tools: Vec<&Value> =
+        request["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]).collect();
+    for (tool, name) in tools.iter().zip(["search", "book"]) {
+        assert_eq!(
+            (&tool["name"], &tool["description"]),
+            (&json!(name), &json!(format!("the test tool {name}")))
+        );
+        assert_eq!(tool["parameters"]["type"], "object", "{tool:#}");
+    }
+    assert_eq!(tools.len(), 2);
 }
 
 /// OAS-73: what is no input is refused with its own status, and begins nothing.

@@ -231,6 +231,7 @@ mod tests {
         assert!(toolbox.get("web_search").is_some() && toolbox.get("rm").is_none());
     }
 
+    /// OAS-01: a name is taken once.
     #[test]
     fn problems_name_the_tool_and_the_key() {
         for (json, words) in [

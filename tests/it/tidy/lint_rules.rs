@@ -1,0 +1,111 @@
+//! `docs/LINT.md`: what `turnstone agent lint` checks, one rule per line. Each rule that a reader names stands in it.
+
+use crate::house::{files, none, read, root};
+use std::collections::BTreeSet;
+
+/// The rules by id. Those of OpenAgentSpec have the numbers of its checklist, `docs/OAS-ROWS.md`.
+const RULES: &[(&str, &str)] = &[
+    ("YAML", "the text is YAML, or JSON, and one document"),
+    ("OAS-03", "a name has at most 253 characters"),
+    ("OAS-04", "a name has a-z, 0-9, `-` and `.` only"),
+    ("OAS-05", "a name begins with a letter or digit"),
+    ("OAS-06", "a name ends with a letter or digit"),
+    ("OAS-07", "each part of a name between dots begins and ends with a letter or digit"),
+    ("OAS-09", "a tool of a manifest has not the name of an agent"),
+    ("OAS-10", "`oagent://name` is an agent of this server"),
+    ("OAS-11", "`oagent://host/path/name` is well formed, and its host is among those of `[remote]`"),
+    ("OAS-15", "a key is known, and its value of the right type"),
+    ("OAS-16", "`kind` is `openagentspec:v1/agent`"),
+    ("OAS-17", "`name` is there"),
+    ("OAS-18", "`description` is there; a warning unless it is in the third person"),
+    ("OAS-19", "`intent` is there; a warning unless it is in the second person"),
+    ("OAS-20", "`owner` is there"),
+    ("OAS-21", "a capability is a tool or an agent of this server"),
+    ("OAS-28", "a warning: an input restriction that restricts nothing"),
+    ("OAS-29", "a warning: an output restriction that restricts nothing"),
+    ("OAS-30", "`require_review` names somebody who can be asked"),
+    ("OAS-33", "an assertion is CEL over the Engagement object"),
+    ("OAS-37", "guardrails are for input and output"),
+    ("OAS-38", "a guardrail has a tool and an assertion"),
+    ("OAS-39", "a guardrail's tool is a tool"),
+    ("OAS-40", "a guardrail's assertion is CEL"),
+    ("OAS-47", "`exposes` does not take the key `text`"),
+    ("OAS-48", "what is exposed is CEL over the Engagement object"),
+    ("OAS-52", "`short_circuit` is a whole number of at least 1"),
+    ("OAS-A17", "a warning: a reference to what is not there yet, which the caller allowed"),
+    ("OAS-A18", "a warning: agents that ask one another in a circle"),
+    ("OAS-A19", "no key is there twice, and the document is not too large, too deep, or full of aliases"),
+    ("OSSA-apiVersion", "`apiVersion` is one of OSSA 0.2"),
+    ("OSSA-autonomy", "`spec.autonomy`"),
+    ("OSSA-collaboration", "`spec.collaboration`"),
+    ("OSSA-constraints", "`spec.constraints`"),
+    ("OSSA-conversation_memory", "`spec.conversation_memory`"),
+    ("OSSA-deployment", "`spec.deployment`"),
+    ("OSSA-errors", "`spec.error_handlers` and how tools fail"),
+    ("OSSA-identity", "`spec.identity`"),
+    ("OSSA-kind", "`kind` is `Agent`"),
+    ("OSSA-knowledge_graph", "`spec.knowledge_graph`"),
+    ("OSSA-llm", "`spec.llm`"),
+    ("OSSA-manifest", "the manifest as a whole"),
+    ("OSSA-metadata", "`metadata`"),
+    ("OSSA-observability", "`spec.observability`"),
+    ("OSSA-prompts", "`spec.prompts`"),
+    ("OSSA-reasoning", "`spec.reasoning`"),
+    ("OSSA-reliability", "`spec.reliability`"),
+    ("OSSA-role", "`spec.role` is there"),
+    ("OSSA-safety", "`spec.safety`"),
+    ("OSSA-security", "`spec.security`"),
+    ("OSSA-spec", "`spec` is there"),
+    ("OSSA-state", "`spec.state`"),
+    ("OSSA-taxonomy", "`spec.taxonomy`"),
+    ("OSSA-tools", "`spec.tools`"),
+    ("OSSA-turn_chain", "`spec.turn_chain`"),
+];
+
+const HEAD: &str = "# What `turnstone agent lint` checks
+
+This page is generated: change `tests/it/tidy/lint_rules.rs` and run
+`TURNSTONE_BLESS=1 cargo test --workspace --test tidy lint`.
+
+Every problem has line, column and one of these rules; the server gives the same when it refuses a document (`422`, all of them
+in `error.details.problems`, nothing stored). An error refuses the document, a warning does not. Which tools, agents and hosts
+there are only a server knows, so `lint` leaves those questions to `turnstone agent apply`.
+
+| rule | what it asks for |
+|---|---|
+";
+
+#[test]
+fn the_page_of_lint_is_generated_from_its_rules() {
+    let rows = RULES.iter().map(|(rule, what)| format!("| `{rule}` | {what} |\n"));
+    let page: String = std::iter::once(HEAD.to_owned()).chain(rows).collect();
+    if std::env::var_os("TURNSTONE_BLESS").is_some() {
+        std::fs::write(root().join("docs/LINT.md"), &page).unwrap();
+    }
+    assert_eq!(read("docs/LINT.md"), page, "run `TURNSTONE_BLESS=1 cargo test --workspace --test tidy lint`");
+}
+
+/// Rules that stand in the texts of a reader.
+fn named(text: &str) -> BTreeSet<String> {
+    let literals = text.split('"').skip(1).step_by(2);
+    let is_rule = |word: &&str| {
+        let rest = word.strip_prefix("OAS-").or_else(|| word.strip_prefix("OSSA-"));
+        *word == "YAML"
+            || rest.is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
+    };
+    literals.filter(is_rule).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_rule_that_a_reader_names_is_explained() {
+    let sources = files("shared/specs/src", ".rs").into_iter();
+    let sources = sources.filter(|path| !path.ends_with("tests.rs"));
+    let used: BTreeSet<String> = sources.flat_map(|path| named(&read(&path))).collect();
+    assert!(used.contains("OAS-16"), "nothing was looked at: {used:?}");
+    let problems: Vec<String> = used
+        .iter()
+        .filter(|rule| !RULES.iter().any(|(known, _)| known == rule))
+        .map(|rule| format!("{rule} has no line in tests/it/tidy/lint_rules.rs"))
+        .collect();
+    none("A rule is not explained:", &problems);
+}
