@@ -63,6 +63,19 @@ pub fn jobs(kind: JobKind, count: usize) -> Vec<NewJob> {
     (0..count).map(|_| job(kind)).collect()
 }
 
+/// A job for this agent that says one thing.
+#[must_use]
+pub fn agent_job(agent: AgentDefinition, says: &str) -> NewJob {
+    let engagement = NewEngagement { id: SystemIds.next().into(), agent, user: User::default() };
+    let envelope = Envelope { args: RawJson::of(&json!([says])), ..Envelope::default() };
+    NewJob {
+        job_type: "bench.agent".to_owned(),
+        envelope,
+        engagement: Some(engagement),
+        ..job(JobKind::Plain)
+    }
+}
+
 fn job(kind: JobKind) -> NewJob {
     let now = SystemClock.now();
     let engagement = || NewEngagement {

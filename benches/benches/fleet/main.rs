@@ -1,7 +1,7 @@
 //! A whole fleet under faults, under pressure and as it grows: real processes of the real program on a PostgreSQL of its
 //! own.
 //!
-//! `cargo bench -p turnstone-benches --bench fleet -- faults|pressure|scale-out|takeover [-o json]` measures one thing,
+//! `cargo bench -p turnstone-benches --bench fleet -- faults|pressure|scale-out|takeover|long|waiting [-o json]` measures one thing,
 //! or all of them without a name. Without `--bench`, as `cargo test --benches` runs it, everything is tried once and
 //! shortly, to see that it works. Nothing here can fail because of a figure.
 
@@ -19,6 +19,7 @@ mod machine;
 mod rates;
 mod report;
 mod site;
+mod stage;
 mod subjects;
 
 use figures::Figure;
@@ -26,7 +27,7 @@ use machine::Machine;
 use report::{Report, Section};
 use std::path::Path;
 use std::time::Duration;
-use subjects::{faults, pressure, scale_out, takeover};
+use subjects::{faults, long, pressure, scale_out, takeover, waiting};
 
 /// How long things are watched.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +49,7 @@ impl Pace {
 }
 
 /// Name on the command line, and what is measured.
-const SUBJECTS: [(&str, &str); 4] = [
+const SUBJECTS: [(&str, &str); 6] = [
     (
         "faults",
         "time until jobs are completed at 95 % of the clean rate again, from the moment when the fault is over",
@@ -59,6 +60,11 @@ const SUBJECTS: [(&str, &str); 4] = [
         "jobs completed a second by more and more worker processes, with a model that answers after 200 ms",
     ),
     ("takeover", "time until somebody else does the work of a process that was ended with SIGKILL"),
+    (
+        "long",
+        "an engagement of 1,000 turns: its turns 900 to 990 beside 10 to 100, and a death in the middle",
+    ),
+    ("waiting", "10,000 engagements that wait for a slow model in one process, and a fast one beside them"),
 ];
 
 #[tokio::main]
@@ -88,6 +94,8 @@ async fn measure(subject: &str, pace: Pace) -> Vec<Figure> {
         "faults" => Box::pin(faults::measure(pace)).await,
         "pressure" => Box::pin(pressure::measure(pace)).await,
         "scale-out" => Box::pin(scale_out::measure(pace)).await,
-        _ => Box::pin(takeover::measure(pace)).await,
+        "takeover" => Box::pin(takeover::measure(pace)).await,
+        "long" => Box::pin(long::measure(pace)).await,
+        _ => Box::pin(waiting::measure(pace)).await,
     }
 }

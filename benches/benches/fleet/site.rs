@@ -2,7 +2,7 @@
 
 use crate::rates::Rates;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,8 +63,7 @@ impl Site {
         model: Duration,
         lease: &str,
     ) -> Process {
-        let folder = self.folder.path().join(name);
-        std::fs::create_dir_all(&folder).expect("a folder");
+        let folder = self.folder(name);
         let settings = "[providers.bench]\nkind = 'scripted'\nscript = 'script.yaml'\n[models]\ndefault_model = 'm'\ntimeout_ms = 600_000\n";
         let answer = format!(
             "rules:\n  - answer: {{text: done, usage: {{input: 10, output: 1}}, delay_ms: {}}}\n",
@@ -74,12 +73,19 @@ impl Site {
         std::fs::write(folder.join("script.yaml"), answer).expect("a file");
         let slots = slots.to_string();
         let arguments = ["worker", "--name", name, "--slots", &slots, "--lease", lease];
-        Process::start(&folder, &arguments, &self.database.url_at(database)).await
+        Process::start(&folder, &arguments, Some(&self.database.url_at(database))).await
+    }
+
+    /// A folder for a process.
+    pub fn folder(&self, name: &str) -> PathBuf {
+        let folder = self.folder.path().join(name);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        folder
     }
 
     /// A scheduler.
     pub async fn scheduler(&self) -> Process {
-        Process::start(self.folder.path(), &["scheduler"], &self.database.url).await
+        Process::start(self.folder.path(), &["scheduler"], Some(&self.database.url)).await
     }
 
     /// Enqueues agent jobs of one turn.
@@ -141,13 +147,18 @@ pub fn now() -> i64 {
 }
 
 /// A process of the program. It is killed when it is dropped.
-pub struct Process(Child);
+pub struct Process {
+    child: Child,
+    /// The first line that it said.
+    pub said: String,
+}
 
 impl Process {
     /// Starts it and waits until it says that it runs.
-    async fn start(folder: &Path, arguments: &[&str], database: &str) -> Self {
+    pub async fn start(folder: &Path, arguments: &[&str], database: Option<&str>) -> Self {
         let program = tokio::task::spawn_blocking(binaries::turnstone).await.expect("the program builds");
         let mut command = Command::new(program);
+        command.env_remove("DATABASE_URL").envs(database.map(|url| ("DATABASE_URL", url)));
         for (name, _) in std::env::vars_os() {
             if ["TURNSTONE_", "CARGO", "REDIS_"].iter().any(|own| name.to_string_lossy().starts_with(own)) {
                 command.env_remove(name);
@@ -156,7 +167,6 @@ impl Process {
         let log = std::fs::File::options().append(true).create(true).open(folder.join("log"));
         let mut child = command
             .args(arguments)
-            .env("DATABASE_URL", database)
             .current_dir(folder)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -164,20 +174,18 @@ impl Process {
             .kill_on_drop(true)
             .spawn()
             .expect("the program starts");
-        let mut said = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        let line = tokio::time::timeout(PATIENCE, said.next_line()).await;
-        let runs = matches!(line, Ok(Ok(Some(_))));
-        assert!(
-            runs,
-            "it does not run:\n{}",
-            std::fs::read_to_string(folder.join("log")).unwrap_or_default()
-        );
-        Self(child)
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let Ok(Ok(Some(said))) = tokio::time::timeout(PATIENCE, lines.next_line()).await else {
+            panic!("it does not run:\n{}", std::fs::read_to_string(folder.join("log")).unwrap_or_default());
+        };
+        // Whatever else it says is of no interest, but it has to be able to say it.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        Self { child, said }
     }
 
     /// SIGKILL; returns when the process is gone.
     pub async fn kill(&mut self) {
-        self.0.kill().await.expect("SIGKILL");
+        self.child.kill().await.expect("SIGKILL");
     }
 
     /// Sends it a signal by its name.
@@ -189,6 +197,36 @@ impl Process {
 
     /// Its number.
     pub fn pid(&self) -> Option<u32> {
-        self.0.id()
+        self.child.id()
     }
+
+    fn proc(&self, file: &str) -> String {
+        let pid = self.pid().unwrap_or_default();
+        std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default()
+    }
+
+    /// A number that the system counts for it, such as `write_bytes`; 0 where it does not tell.
+    pub fn io(&self, name: &str) -> f64 {
+        number_after(&self.proc("io"), name)
+    }
+
+    /// Its resident memory, in kilobytes.
+    pub fn resident_kb(&self) -> f64 {
+        number_after(&self.proc("status"), "VmRSS")
+    }
+
+    /// Processor time that it has taken so far, in seconds.
+    pub fn processor_s(&self) -> f64 {
+        let stat = self.proc("stat");
+        let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace();
+        let ticks: u64 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+        ticks as f64 / 100.0
+    }
+}
+
+/// The number in a line of `name: number`.
+fn number_after(text: &str, name: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let number = line.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok());
+    number.unwrap_or_default()
 }
