@@ -4,6 +4,7 @@ use crate::api::App;
 use axum::extract::MatchedPath;
 use axum::http::Method;
 use prometheus::core::Collector;
+use prometheus::proto::MetricFamily;
 use prometheus::{
     Encoder, Gauge, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder,
 };
@@ -89,9 +90,10 @@ impl Metrics {
         }
         let uptime_ms = now.since(app.started_at);
         self.uptime_seconds.set(Duration::from_millis(u64::try_from(uptime_ms).unwrap_or(0)).as_secs_f64());
-        let mut text = Vec::new();
-        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
-        String::from_utf8(text).map_err(|error| prometheus::Error::Msg(error.to_string()))
+        let mut families = self.registry.gather();
+        // What the agents of this process did: of the whole server in `turnstone dev`, of nothing in a fleet's api.
+        families.extend(turnstone_telemetry::metrics::gathered());
+        written(families)
     }
 
     /// Whether it is time to ask the store; whoever is told so does it.
@@ -129,4 +131,15 @@ impl Metrics {
 
 fn number<T: TryInto<i64>>(count: T) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
+}
+
+/// Metrics in the text format of Prometheus, by name.
+///
+/// # Errors
+/// One of them has no form in that format.
+pub(crate) fn written(mut families: Vec<MetricFamily>) -> Result<String, prometheus::Error> {
+    families.sort_by(|a, b| a.name().cmp(b.name()));
+    let mut text = Vec::new();
+    TextEncoder::new().encode(&families, &mut text)?;
+    String::from_utf8(text).map_err(|error| prometheus::Error::Msg(error.to_string()))
 }

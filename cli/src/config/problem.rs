@@ -150,7 +150,10 @@ mod tests {
     fn an_unknown_key_is_named_with_its_place_and_a_suggestion() {
         let (message, hint) = refusal("# mine\n\n[worker]\nslot = 3\n", &[]);
         assert_eq!(message, "t.toml:4:1: unknown key `slot` in [worker]");
-        assert_eq!(hint, "did you mean `slots`? Known here: name, slots, queues, lease_ms, drain_grace_ms");
+        assert_eq!(
+            hint,
+            "did you mean `slots`? Known here: name, slots, queues, lease_ms, drain_grace_ms, metrics_bind"
+        );
     }
 
     #[test]

@@ -165,6 +165,8 @@ pub struct WorkerConfig {
     pub lease_ms: u64,
     /// How long a stopping worker lets turns reach their next checkpoint, in milliseconds.
     pub drain_grace_ms: u64,
+    /// Where Prometheus reads what this worker counts, when that is wanted: an address and a port of its own.
+    pub metrics_bind: Option<SocketAddr>,
 }
 
 impl WorkerConfig {
@@ -177,7 +179,14 @@ impl WorkerConfig {
 
 impl Default for WorkerConfig {
     fn default() -> Self {
-        Self { name: None, slots: 64, queues: vec!["*".to_owned()], lease_ms: 15_000, drain_grace_ms: 10_000 }
+        Self {
+            name: None,
+            slots: 64,
+            queues: vec!["*".to_owned()],
+            lease_ms: 15_000,
+            drain_grace_ms: 10_000,
+            metrics_bind: None,
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter, names_matching};
 use turnstone_domain::webhook::{NewDelivery, Webhook};
 use turnstone_domain::{Ids, Timestamp};
-use turnstone_ojs::cloud_event;
+use turnstone_ojs::{told, type_of};
 use turnstone_store::{Feed, StoreError, Term, Webhooks};
 
 /// Events that are looked at in one step, so that the transaction that writes their deliveries stays short.
@@ -53,13 +53,13 @@ impl FanOut<'_> {
         hooks: &'h [Webhook],
         now: Timestamp,
     ) -> impl Iterator<Item = NewDelivery> + 'h {
-        let wanting = hooks.iter().filter(|hook| hook.wants(event));
-        wanting.map(move |hook| NewDelivery {
+        let wanting = hooks.iter().filter_map(|hook| Some((hook, hook.wants(event)?)));
+        wanting.map(move |(hook, form)| NewDelivery {
             id: format!("msg_{}", self.ids.next()),
             webhook_id: hook.id.clone(),
             event_id: event.cursor.to_string(),
-            event: event.name.as_str().to_owned(),
-            body: Value::Object(cloud_event(event)).to_string(),
+            event: type_of(event, form).to_owned(),
+            body: Value::Object(told(event, form)).to_string(),
             created_at: now,
         })
     }

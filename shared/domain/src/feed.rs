@@ -4,6 +4,10 @@ use crate::{EngagementId, EventName, JobId, Timestamp};
 use serde_json::Value;
 use std::fmt;
 
+mod ossa;
+
+pub use ossa::OssaEvent;
+
 /// Where a reader of the feed stands. Text like `evt_27.4.1`: a client keeps it and gives it back, nothing else.
 ///
 /// It is the place of an event in the one order of all events, and so the id of that event as well.
@@ -62,6 +66,8 @@ pub struct FeedEvent {
     pub tenant: Option<String>,
     /// The engagement, for agent jobs.
     pub engagement_id: Option<EngagementId>,
+    /// The agent, for agent jobs.
+    pub agent: Option<String>,
     /// The turn it happened in; 0 outside of turns.
     pub turn: i64,
     /// The fields that the name promises.
@@ -144,7 +150,8 @@ pub fn names_by_default() -> Vec<EventName> {
 }
 
 /// The names that patterns stand for. `*` is what is shown by default, `tool.*` every name with that beginning, whether
-/// it is shown by default or not; anything else stands for itself.
+/// it is shown by default or not; anything else stands for itself. The types of [`OssaEvent`] stand for the events that they
+/// are a form of.
 #[must_use]
 pub fn names_matching<'a>(patterns: impl IntoIterator<Item = &'a str> + Clone) -> Vec<EventName> {
     let wanted = |name: &EventName| patterns.clone().into_iter().any(|pattern| matches(pattern, *name));
@@ -152,11 +159,47 @@ pub fn names_matching<'a>(patterns: impl IntoIterator<Item = &'a str> + Clone) -
 }
 
 fn matches(pattern: &str, name: EventName) -> bool {
+    if OssaEvent::ALL.iter().any(|form| form.is_form_of(name) && form.matches(pattern)) {
+        return true;
+    }
     match pattern.strip_suffix('*') {
         Some("") => !name.inside_turn(),
-        Some(prefix) => prefix.ends_with('.') && name.as_str().starts_with(prefix),
-        None => name.as_str() == pattern,
+        _ => is_among(pattern, name.as_str()),
     }
+}
+
+/// Whether a name is the one of a pattern, or begins as it says.
+fn is_among(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => prefix.ends_with('.') && name.starts_with(prefix),
+        None => name == pattern,
+    }
+}
+
+/// In which form a reader is told of an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// Under its own name.
+    Own,
+    /// As an event of OSSA.
+    Ossa(OssaEvent),
+}
+
+/// The form in which whoever asks for these patterns is told of an event; `None` when it is not among them. An event that is
+/// asked for under both of its names is told once, as OSSA's.
+#[must_use]
+pub fn form<'a>(patterns: impl IntoIterator<Item = &'a str> + Clone, event: &FeedEvent) -> Option<Form> {
+    let any = |holds: &dyn Fn(&str) -> bool| patterns.clone().into_iter().any(holds);
+    if let Some(form) = OssaEvent::of(event)
+        && any(&|pattern| form.matches(pattern))
+    {
+        return Some(Form::Ossa(form));
+    }
+    let own = |pattern: &str| match pattern {
+        "*" => !event.name.inside_turn(),
+        pattern => is_among(pattern, event.name.as_str()),
+    };
+    any(&own).then_some(Form::Own)
 }
 
 /// Whether a text may stand in a list of names: `*`, or words with dots between them of which the last may be `*`.
@@ -210,6 +253,38 @@ mod tests {
         assert!(names_matching(["*", "phase.*"]).contains(&EventName::PhaseCompleted));
         assert_eq!(names_matching(["tool.called", "no.such"]), [EventName::ToolCalled]);
         assert_eq!(names_matching(["job*"]), [], "a star stands for whole words only");
+    }
+
+    /// RS-35: the types of OSSA are asked for by their names.
+    #[test]
+    fn events_of_ossa_are_forms_of_stored_ones() {
+        let names = names_matching(["io.ossa.tool.*"]);
+        assert_eq!(names, [EventName::ToolCalled, EventName::ToolCompleted, EventName::ToolFailed]);
+        assert_eq!(names_matching(["io.ossa.agent.turn.completed"]), [EventName::PhaseCompleted]);
+        let event = |name, data: Value| FeedEvent {
+            cursor: Cursor::START,
+            name,
+            job_id: None,
+            job_type: None,
+            queue: None,
+            tenant: None,
+            engagement_id: Some(EngagementId::from("e")),
+            agent: Some("desk".to_owned()),
+            turn: 1,
+            data,
+            at: Timestamp(0),
+        };
+        let completed = |phase: &str| event(EventName::PhaseCompleted, serde_json::json!({"phase": phase}));
+        assert_eq!(form(["io.ossa.*"], &completed("init")), Some(Form::Ossa(OssaEvent::TurnStarted)));
+        assert_eq!(form(["io.ossa.*"], &completed("emit")), Some(Form::Ossa(OssaEvent::TurnCompleted)));
+        assert_eq!(form(["io.ossa.*"], &completed("norm")), None);
+        assert_eq!(form(["io.ossa.*", "phase.*"], &completed("norm")), Some(Form::Own));
+        let mut failed = completed("emit");
+        failed.data["failed"] = true.into();
+        assert_eq!(form(["io.ossa.*"], &failed), None, "turn.failed is told instead");
+        assert_eq!(form(["*"], &completed("emit")), None);
+        let child = event(EventName::DelegationStarted, serde_json::json!({"role": "child"}));
+        assert_eq!(form(["io.ossa.*"], &child), None, "it is told in the parent's stream");
     }
 
     #[test]

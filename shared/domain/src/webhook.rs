@@ -1,6 +1,6 @@
 //! Webhooks: who is told of events over HTTP, and what became of it.
 
-use crate::feed::{FeedEvent, among, names_matching};
+use crate::feed::{FeedEvent, Form, among, form};
 use crate::{RawObject, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -60,15 +60,15 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// Whether it is to be told of this event.
+    /// In which form it is to be told of this event, if it is to be told.
     #[must_use]
-    pub fn wants(&self, event: &FeedEvent) -> bool {
-        self.active
+    pub fn wants(&self, event: &FeedEvent) -> Option<Form> {
+        let concerned = self.active
             && event.cursor.tx > self.since
-            && names_matching(self.events.iter().map(String::as_str)).contains(&event.name)
             && among(&self.filter.queues, event.queue())
             && among(&self.filter.job_types, event.job_type())
-            && self.tenant.as_ref().is_none_or(|tenant| event.tenant.as_ref() == Some(tenant))
+            && self.tenant.as_ref().is_none_or(|tenant| event.tenant.as_ref() == Some(tenant));
+        if concerned { form(self.events.iter().map(String::as_str), event) } else { None }
     }
 
     /// The secrets that sign at this time, the current one first.

@@ -3,7 +3,7 @@
 use crate::SPEC_VERSION;
 use serde_json::{Map, Value, json};
 use turnstone_domain::Timestamp;
-use turnstone_domain::feed::FeedEvent;
+use turnstone_domain::feed::{FeedEvent, Form, OssaEvent};
 
 /// Who tells: the same for every event of every process.
 const SOURCE: &str = "ojs://turnstone";
@@ -26,6 +26,47 @@ pub fn cloud_event(event: &FeedEvent) -> Map<String, Value> {
         data.entry(name.as_str()).or_insert_with(|| value.clone());
     }
     frame(&event.cursor.to_string(), event.name.as_str(), event.subject(), event.at, data)
+}
+
+/// The `type` of an event in this form.
+#[must_use]
+pub fn type_of(event: &FeedEvent, form: Form) -> &'static str {
+    match form {
+        Form::Own => event.name.as_str(),
+        Form::Ossa(form) => form.as_str(),
+    }
+}
+
+/// An event in this form.
+#[must_use]
+pub fn told(event: &FeedEvent, form: Form) -> Map<String, Value> {
+    match form {
+        Form::Own => cloud_event(event),
+        Form::Ossa(form) => ossa_event(event, form),
+    }
+}
+
+/// An event of OSSA: its source is the agent, and the instance of it that told; its subject is the session.
+fn ossa_event(event: &FeedEvent, form: OssaEvent) -> Map<String, Value> {
+    let mut told = cloud_event(event);
+    let agent = event.agent.as_deref().unwrap_or_default();
+    let mut source = format!("/ossa/agents/{agent}");
+    if let Some(Value::Object(data)) = told.get_mut("data") {
+        data.shift_remove("phase");
+        if let Some(Value::String(instance)) = data.get("instance_id") {
+            source.push_str("/instances/");
+            source.push_str(instance);
+        }
+        let turn = data.shift_remove("turn").unwrap_or_default();
+        data.insert("turn_number".to_owned(), turn);
+        data.insert("agent_id".to_owned(), agent.into());
+    }
+    told.insert("type".to_owned(), form.as_str().into());
+    told.insert("source".to_owned(), source.into());
+    if let Some(session) = &event.engagement_id {
+        told.insert("subject".to_owned(), session.as_str().into());
+    }
+    told
 }
 
 /// What a webhook is sent to see whether it works. It is no event: it is not in the feed.
@@ -64,7 +105,33 @@ fn frame(
 mod tests {
     use super::*;
     use turnstone_domain::feed::Cursor;
-    use turnstone_domain::{EventName, JobId};
+    use turnstone_domain::{EngagementId, EventName, JobId};
+
+    /// RS-35: an event of OSSA is a CloudEvent 1.0 of its agent about its session.
+    #[test]
+    fn an_event_of_ossa_names_agent_instance_and_session() {
+        let event = FeedEvent {
+            cursor: Cursor { tx: 5, stream: 2, seq: 1 },
+            name: EventName::ToolCalled,
+            job_id: Some(JobId::from("j")),
+            job_type: Some("a.b".to_owned()),
+            queue: Some("q".to_owned()),
+            tenant: None,
+            engagement_id: Some(EngagementId::from("e")),
+            agent: Some("desk".to_owned()),
+            turn: 3,
+            data: json!({"call_id": "c", "interaction_id": "i", "instance_id": "w"}),
+            at: Timestamp(0),
+        };
+        assert_eq!(
+            Value::Object(told(&event, Form::Ossa(OssaEvent::ToolCalled))),
+            json!({"specversion": "1.0", "id": "evt_5.2.1", "type": "io.ossa.tool.called",
+                   "source": "/ossa/agents/desk/instances/w", "time": "1970-01-01T00:00:00.000Z", "subject": "e",
+                   "datacontenttype": "application/json",
+                   "data": {"job_id": "j", "job_type": "a.b", "queue": "q", "engagement_id": "e", "call_id": "c",
+                            "interaction_id": "i", "instance_id": "w", "turn_number": 3, "agent_id": "desk"}})
+        );
+    }
 
     #[test]
     fn an_event_says_what_it_is_about() {
@@ -76,6 +143,7 @@ mod tests {
             queue: Some("q".to_owned()),
             tenant: None,
             engagement_id: None,
+            agent: None,
             turn: 0,
             data: json!({"attempt": 2, "job_id": "another"}),
             at: Timestamp(0),

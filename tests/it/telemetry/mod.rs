@@ -1,5 +1,8 @@
 //! What a running Turnstone tells of itself, received by a real OTLP collector from real processes.
 
+mod links;
+mod logs;
+mod metrics;
 mod spans;
 
 use crate::program::{PATIENCE, Program};
@@ -103,13 +106,18 @@ impl Site {
         }
         let pushed = self.send(Method::POST, "/ojs/v1/jobs", &job).await;
         let id = pushed["job"]["id"].as_str().expect("an id").to_owned();
+        self.followed(&id).await;
+        self.send(Method::GET, &format!("/ojs/v1/jobs/{id}"), &Value::Null).await["job"].clone()
+    }
+
+    /// Waits for the end of a job.
+    async fn followed(&self, id: &str) {
         let url = format!("{}/ojs/v1/jobs/{id}/events", self.url);
         let ends = ["job.completed", "job.discarded"];
         let reading = turnstone_tests::sse::read(&url, None, |seen| {
             seen.last().is_some_and(|event| ends.contains(&event.event.as_str()))
         });
         tokio::time::timeout(PATIENCE, reading).await.expect("the job ends");
-        self.send(Method::GET, &format!("/ojs/v1/jobs/{id}"), &Value::Null).await["job"].clone()
     }
 
     /// Waits for the claims of so many jobs, and returns every span.

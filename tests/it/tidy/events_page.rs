@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use turnstone_domain::EventName;
+use turnstone_domain::feed::OssaEvent;
 use turnstone_telemetry::names::{self, Kind};
 
 const HEAD: &str = "# Events, spans and attributes
@@ -30,7 +31,8 @@ Every event carries `seq`, `name`, `job_id`, `engagement_id` (agent jobs), `turn
 const SPANS: &str = "
 ## Spans
 
-Spans are made with `tracing` and shown with the log lines inside them. This version does not export them.
+Spans are made with `tracing`, shown with the log lines inside them, and sent by OTLP when an `OTEL_*` variable names a
+collector: [TELEMETRY](TELEMETRY.md) says how, and how they hang together.
 
 | name | what |
 |---|---|
@@ -43,10 +45,29 @@ const ATTRIBUTES: &str = "
 |---|---|
 ";
 
-const METRICS: &str = "
-## Metrics
+const OSSA: &str = "
+## Events of OSSA
 
-What `GET /metrics` shows, in the text format of Prometheus. What the store holds is at most five seconds old.
+Forms of the events above, for readers of `GET /ojs/v1/events` and webhooks that ask for them by type (`io.ossa.*`).
+
+| type | when |
+|---|---|
+";
+
+const INSTRUMENTS: &str = "
+## Metrics of agents
+
+Sent by OTLP, and shown by `GET /metrics` of the process that counts with `_` for `.`, the unit behind the name, and
+`_total` behind counters: `ossa_agent_turns_total`, `ossa_agent_latency_milliseconds`.
+
+| name | what |
+|---|---|
+";
+
+const METRICS: &str = "
+## Metrics of the server
+
+What `GET /metrics` of the api shows, in the text format of Prometheus. What the store holds is at most five seconds old.
 
 | name | what |
 |---|---|
@@ -60,7 +81,17 @@ pub fn render() -> String {
         writeln!(page, "| `{event}` | {} | {} | {ends} |", event.meaning().trim(), event.data_fields())
             .unwrap();
     }
-    for (head, kind) in [(SPANS, Kind::Span), (ATTRIBUTES, Kind::Attribute), (METRICS, Kind::Metric)] {
+    page.push_str(OSSA);
+    for form in OssaEvent::ALL {
+        writeln!(page, "| `{}` | {} |", form.as_str(), form.meaning().trim()).unwrap();
+    }
+    let parts = [
+        (SPANS, Kind::Span),
+        (ATTRIBUTES, Kind::Attribute),
+        (INSTRUMENTS, Kind::Instrument),
+        (METRICS, Kind::Metric),
+    ];
+    for (head, kind) in parts {
         page.push_str(head);
         for name in names::ALL.iter().filter(|name| name.kind == kind) {
             writeln!(page, "| `{}` | {} |", name.name, name.meaning).unwrap();

@@ -172,6 +172,7 @@ async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), 
         Ok(settlement) => settlement,
         Err(Stop::Fail(error)) => {
             trace::failed(turn, &error);
+            turn.fail_turn();
             failure::settlement(turn, error)
         }
         Err(Stop::Park(wait)) => Settlement::Park { wait: *wait },

@@ -7,6 +7,7 @@ use crate::deps::Deps;
 use crate::phases::exec::deputies::Deputy;
 use crate::phases::exec::state_call;
 use crate::phases::infer::{self, InferBody};
+use crate::phases::init::instance_id;
 use crate::phases::persist::{self, PersistBody};
 use crate::phases::resol::{self, Bindings, ResolBody};
 use serde::Serialize;
@@ -18,6 +19,7 @@ use std::time::Instant;
 use turnstone_domain::budget::{AppliedBudget, Budget, BudgetMove};
 use turnstone_domain::engagement::{Engagement, EngagementObject};
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::feed::OssaEvent;
 use turnstone_domain::fork::{Origin, Recorded};
 use turnstone_domain::message::Message;
 use turnstone_domain::retry::RetryPolicy;
@@ -357,6 +359,12 @@ impl Turn {
     /// Notes an event; it becomes durable with the next barrier.
     pub fn event(&mut self, name: EventName, mut data: Value) {
         self.screen_event(&mut data);
+        if tells_ossa(name, &data)
+            && let Value::Object(data) = &mut data
+        {
+            data.insert("interaction_id".to_owned(), self.interaction_id.as_str().into());
+            data.insert("instance_id".to_owned(), instance_id(self).into());
+        }
         let at = self.deps.clock.now();
         self.pending.events.push(NewEvent { name, turn: self.position.turn, data, at });
     }
@@ -370,6 +378,17 @@ impl Turn {
     /// What is not durable yet.
     pub fn pending(&mut self) -> &mut TurnWrite {
         &mut self.pending
+    }
+
+    /// Says that what follows from the turn is a failure, when the end of its phases is not told yet: a turn that failed is
+    /// not told as complete (facts §2.10).
+    pub fn fail_turn(&mut self) {
+        let ends = |event: &&mut NewEvent| {
+            event.name == EventName::PhaseCompleted && event.data["phase"] == Phase::Emit.as_str()
+        };
+        if let Some(event) = self.pending.events.iter_mut().rev().find(ends) {
+            event.data["failed"] = true.into();
+        }
     }
 
     /// Takes what is not durable yet, for the settlement.
@@ -445,6 +464,14 @@ impl Turn {
     #[must_use]
     pub fn deputy(&self, name: &str) -> Option<&Deputy> {
         self.deputies.as_ref()?.get(name)
+    }
+}
+
+/// Whether this is told as an event of OSSA as well, which names the turn and the instance.
+fn tells_ossa(name: EventName, data: &Value) -> bool {
+    match name {
+        EventName::PhaseCompleted => matches!(data["phase"].as_str(), Some("init" | "emit")),
+        name => OssaEvent::ALL.iter().any(|form| form.is_form_of(name)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The feed as server-sent events, which resume where the client stopped.
 
-use super::{cursor, filter};
+use super::{Types, cursor, filter};
 use crate::api::Shared;
 use crate::reply::Answer;
 use crate::request::{Params, Tenant};
@@ -9,14 +9,12 @@ use axum::http::header::ACCEPT;
 use axum::response::IntoResponse;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use futures::Stream;
-use serde_json::Value;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter};
-use turnstone_ojs::cloud_event;
 use turnstone_store::Ring;
 
 /// Events that are read at once: what one stream holds in memory at most.
@@ -40,7 +38,7 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
 
 /// Answers with a stream.
 pub(super) async fn answer(app: Shared, params: &Params, tenant: Tenant, headers: &HeaderMap) -> Answer {
-    let filter = filter(params, tenant)?;
+    let (filter, types) = filter(params, tenant)?;
     let resumed = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
     // Register before looking, so that nothing that happens after the look is missed.
     let bell = app.api.store.doorbell.listen();
@@ -49,7 +47,7 @@ pub(super) async fn answer(app: Shared, params: &Params, tenant: Tenant, headers
         (None, Some(after)) => cursor("after", after)?,
         (None, None) => app.api.store.feed.feed_end().await?,
     };
-    let follower = Follower { app, filter, bell, cursor, read: VecDeque::new(), more: true, looks: 0 };
+    let follower = Follower { app, filter, types, bell, cursor, read: VecDeque::new(), more: true, looks: 0 };
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE).text("keep-alive");
     Ok(Sse::new(frames(follower)).keep_alive(keep_alive).into_response())
 }
@@ -58,6 +56,7 @@ pub(super) async fn answer(app: Shared, params: &Params, tenant: Tenant, headers
 struct Follower {
     app: Shared,
     filter: FeedFilter,
+    types: Types,
     bell: Receiver<Ring>,
     cursor: Cursor,
     read: VecDeque<FeedEvent>,
@@ -69,14 +68,14 @@ struct Follower {
 
 fn frames(follower: Follower) -> impl Stream<Item = Result<Frame, Infallible>> + Send {
     futures::stream::unfold(follower, |mut follower| async move {
-        let event = follower.next().await?;
-        Some((Ok(frame(&event)), follower))
+        loop {
+            let event = follower.next().await?;
+            if let Some((name, told)) = follower.types.told(&event) {
+                let frame = Frame::default().id(event.cursor.to_string()).event(name).data(told.to_string());
+                return Some((Ok(frame), follower));
+            }
+        }
     })
-}
-
-fn frame(event: &FeedEvent) -> Frame {
-    let data = Value::Object(cloud_event(event)).to_string();
-    Frame::default().id(event.cursor.to_string()).event(event.name.as_str()).data(data)
 }
 
 impl Follower {

@@ -8,7 +8,6 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
 use turnstone_domain::feed::Cursor;
-use turnstone_ojs::cloud_event;
 
 /// A page has this many events unless it is said otherwise.
 const USUAL: u32 = 100;
@@ -20,7 +19,8 @@ const MOST: u32 = 1_000;
     get, path = "/ojs/v1/events", tag = "events",
     params(
         ("types" = Option<String>, Query, description = "Names, `*` or beginnings such as `job.*`, commas between. \
-                                                         Without it all but what happens inside the turns of agents."),
+                                                         Without it all but what happens inside the turns of agents. \
+                                                         `io.ossa.*` are the events of OSSA."),
         ("queues" = Option<String>, Query, description = "Only of jobs in these queues, commas between."),
         ("job_types" = Option<String>, Query, description = "Only of jobs of these types, commas between."),
         ("subject" = Option<String>, Query, description = "Only about this job, or whatever else an event is about."),
@@ -43,11 +43,12 @@ pub(crate) async fn list_events(
     if follow::is_wanted(&headers) {
         return follow::answer(app, &params, tenant, &headers).await;
     }
-    let filter = filter(&params, tenant)?;
+    let (filter, types) = filter(&params, tenant)?;
     let after = params.text("after").map_or(Ok(Cursor::START), |text| cursor("after", text))?;
     let limit = params.number("limit", USUAL, 1, MOST)?;
     let page = app.api.store.feed.feed(&filter, after, limit).await?;
-    let events: Vec<Value> = page.events.iter().map(|event| Value::Object(cloud_event(event))).collect();
+    let events: Vec<Value> =
+        page.events.iter().filter_map(|event| types.told(event)).map(|(_, told)| told).collect();
     let cursor = page.cursor.to_string();
     Ok(reply::ok(&json!({"events": events, "cursor": cursor, "has_more": page.has_more})))
 }

@@ -8,8 +8,8 @@ use crate::api::Shared;
 use crate::reply::Failure;
 use crate::request::{Params, Tenant};
 use serde_json::{Map, Value};
-use turnstone_domain::feed::{Cursor, FeedFilter, is_pattern, names_by_default, names_matching};
-use turnstone_ojs::OjsError;
+use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter, form, is_pattern, names_matching};
+use turnstone_ojs::{OjsError, told, type_of};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -34,7 +34,7 @@ pub(crate) struct CloudEvent {
     specversion: String,
     /// Its place in the one order of all events: a cursor.
     id: String,
-    /// One of the names of docs/EVENTS.md.
+    /// One of the names of docs/EVENTS.md, or a type of OSSA.
     #[schema(rename = "type")]
     name: String,
     source: String,
@@ -66,22 +66,35 @@ fn list(params: &Params, name: &str) -> Vec<String> {
 }
 
 /// Which events are asked for.
-fn filter(params: &Params, tenant: Tenant) -> Result<FeedFilter, Failure> {
-    let types = list(params, "types");
+fn filter(params: &Params, tenant: Tenant) -> Result<(FeedFilter, Types), Failure> {
+    let mut types = list(params, "types");
     if let Some(wrong) = types.iter().find(|name| !is_pattern(name)) {
         let shown: String = wrong.chars().take(100).collect();
         let why = format!("must be names of events, `*`, or beginnings such as `job.*`; `{shown}` is none");
         return Err(OjsError::invalid_request("types", why).into());
     }
-    let names =
-        if types.is_empty() { names_by_default() } else { names_matching(types.iter().map(String::as_str)) };
-    Ok(FeedFilter {
-        names,
+    if types.is_empty() {
+        types.push("*".to_owned());
+    }
+    let filter = FeedFilter {
+        names: names_matching(types.iter().map(String::as_str)),
         queues: list(params, "queues"),
         job_types: list(params, "job_types"),
         subject: params.text("subject").map(str::to_owned),
         tenant: tenant.0,
-    })
+    };
+    Ok((filter, Types(types)))
+}
+
+/// The types that a reader asks for.
+struct Types(Vec<String>);
+
+impl Types {
+    /// The event in the form that is asked for: its type, and the CloudEvent. `None` when it is not asked for.
+    fn told(&self, event: &FeedEvent) -> Option<(&'static str, Value)> {
+        let form = form(self.0.iter().map(String::as_str), event)?;
+        Some((type_of(event, form), Value::Object(told(event, form))))
+    }
 }
 
 /// Reads a cursor that a client gives back.

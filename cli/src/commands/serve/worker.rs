@@ -13,6 +13,7 @@ use std::future::pending;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpListener;
 use turnstone_store::Views;
 use turnstone_worker::{Deps, Worker, WorkerOptions, host_name};
 
@@ -122,12 +123,26 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     let deps =
         deps.with_limits(limits).with_breakers(breakers).with_credentials(credentials).with_prices(prices);
     let worker = Worker::new(deps);
+    let scraped = scraped(config).await?;
     worker.register().await.map_err(refused)?;
     let slots = config.worker.slots;
     let queues = config.worker.named_queues().map_or("every queue".to_owned(), |queues| queues.join(", "));
     let line = format!("turnstone worker {name} runs with {slots} slots for {queues}");
     Started { name: Some(name), ..Started::new("worker", line) }.print(&session.output)?;
-    Ok(Service::of(vec![part(worker)]))
+    Ok(Service::of(std::iter::once(part(worker)).chain(scraped).collect()))
+}
+
+/// Where Prometheus reads what this worker counts, when that is wanted.
+async fn scraped(config: &Config) -> anyhow::Result<Option<Part>> {
+    let Some(address) = config.worker.metrics_bind else { return Ok(None) };
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("worker.metrics_bind: cannot listen on {address}; is the port taken?"))?;
+    let at = listener.local_addr().context("the address of the metrics is not known")?;
+    tracing::info!("metrics are read at http://{at}/metrics");
+    Ok(Some(Part::start("metrics", |stop| async {
+        turnstone_api::serve_metrics(listener, stop).await.map_err(anyhow::Error::new)
+    })))
 }
 
 /// A name that no other worker has. In a container the machine's name and the process id are the same at every start,

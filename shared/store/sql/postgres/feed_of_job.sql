@@ -1,6 +1,6 @@
 -- Events of job $1 after ($2, $3, $4), oldest first, with these names ($5, commas between), if it is tenant $6's (NULL:
 -- anybody's). Differs from SQLite: lists of words, and only what lies below the oldest transaction under way.
-SELECT v.tx, v.stream, v.seq, v.name, v.turn, v.data, v.at, j.id AS job_id, j.job_type, j.queue, e.id AS engagement_id, j.tenant
+SELECT v.tx, v.stream, v.seq, v.name, v.turn, v.data, v.at, j.id AS job_id, j.job_type, j.queue, e.id AS engagement_id, e.agent_name, j.tenant
 FROM jobs AS j
 JOIN events AS v ON v.stream = j.stream AND v.job_seq = j.seq
 LEFT JOIN engagements AS e ON e.seq = j.engagement_seq

@@ -1,7 +1,7 @@
 -- Events after ($1, $2, $3) and up to ($4, $5, $6), oldest first, with these names ($7), of jobs in these queues ($8) and
 -- of these types ($9), and of a tenant ($10); lists have commas between, NULL matches all. An event that is about no job
 -- passes whatever queues and types are asked for: its data says what it is about. Differs from PostgreSQL: lists of words.
-SELECT v.tx, v.stream, v.seq, v.name, v.turn, v.data, v.at, j.id AS job_id, j.job_type, j.queue, e.id AS engagement_id,
+SELECT v.tx, v.stream, v.seq, v.name, v.turn, v.data, v.at, j.id AS job_id, j.job_type, j.queue, e.id AS engagement_id, e.agent_name,
        coalesce(j.tenant, f.tenant) AS tenant
 FROM events AS v
 LEFT JOIN jobs AS j ON j.seq = v.job_seq

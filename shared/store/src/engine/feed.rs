@@ -28,6 +28,7 @@ fn event(row: &impl Fields) -> Result<FeedEvent, Inconsistency> {
         queue: maybe(row, "queue")?,
         tenant: maybe(row, "tenant")?,
         engagement_id: maybe::<String>(row, "engagement_id")?.map(Into::into),
+        agent: maybe(row, "agent_name")?,
         turn: get(row, "turn")?,
         data: json(row, "data")?,
         at: time(row, "at")?,

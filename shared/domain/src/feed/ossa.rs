@@ -1,0 +1,92 @@
+//! The nine events of OSSA (RS-35, RS-49): forms of events that are stored anyway.
+
+use super::{FeedEvent, is_among};
+use crate::EventName;
+
+macro_rules! forms {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal of $stored:ident;)+) => {
+        /// An event as OSSA 0.2.9 names it.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum OssaEvent {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl OssaEvent {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The `type` of the CloudEvent.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            fn stored(self) -> EventName {
+                match self { $(Self::$variant => EventName::$stored),+ }
+            }
+
+            /// What it means, for the documentation.
+            #[must_use]
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),+)),+ }
+            }
+        }
+    };
+}
+
+forms! {
+    /// A turn began.
+    TurnStarted = "io.ossa.agent.turn.started" of PhaseCompleted;
+    /// A turn went through all of its phases, and what follows from it is no failure.
+    TurnCompleted = "io.ossa.agent.turn.completed" of PhaseCompleted;
+    /// An attempt of a job failed in this turn.
+    TurnFailed = "io.ossa.agent.turn.failed" of JobFailed;
+    /// A call leaves for its tool.
+    ToolCalled = "io.ossa.tool.called" of ToolCalled;
+    /// A tool answered.
+    ToolCompleted = "io.ossa.tool.completed" of ToolCompleted;
+    /// A tool failed, or its call was refused.
+    ToolFailed = "io.ossa.tool.failed" of ToolFailed;
+    /// State changes of a turn are committed.
+    StateChanged = "io.ossa.state.changed" of StateChanged;
+    /// Another agent was asked.
+    DelegationStarted = "io.ossa.delegation.started" of DelegationStarted;
+    /// That agent has ended.
+    DelegationCompleted = "io.ossa.delegation.completed" of DelegationCompleted;
+}
+
+impl OssaEvent {
+    /// What an event is in OSSA's words; `None` when those have none for it.
+    #[must_use]
+    pub fn of(event: &FeedEvent) -> Option<Self> {
+        event.engagement_id.as_ref()?;
+        let said = |member: &str| event.data.get(member);
+        let form = match event.name {
+            EventName::PhaseCompleted => match said("phase")?.as_str()? {
+                "init" => Self::TurnStarted,
+                "emit" if said("failed").is_none() => Self::TurnCompleted,
+                _ => return None,
+            },
+            EventName::JobFailed if event.turn == 0 => return None,
+            EventName::DelegationStarted | EventName::DelegationCompleted
+                if said("role").is_none_or(|role| role != "parent") =>
+            {
+                return None;
+            }
+            name => Self::ALL.iter().copied().find(|form| form.is_form_of(name))?,
+        };
+        Some(form)
+    }
+
+    /// Whether events of this name may be told as this.
+    #[must_use]
+    pub fn is_form_of(self, name: EventName) -> bool {
+        self.stored() == name
+    }
+
+    /// Whether a pattern asks for it.
+    #[must_use]
+    pub fn matches(self, pattern: &str) -> bool {
+        pattern.starts_with("io.") && is_among(pattern, self.as_str())
+    }
+}

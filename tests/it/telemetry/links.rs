@@ -1,0 +1,132 @@
+//! Links across the queue.
+
+use super::{Site, TRACE, document, named};
+use crate::program::PATIENCE;
+use reqwest::Method;
+use serde_json::{Value, json};
+use turnstone_tests::{Reply, model_server};
+
+/// RS-A9, facts §6.2 case 7: the agent that is asked has a trace of its own with a link to the span that asked, and the
+/// baggage of the submitter.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_delegated_agent_links_to_who_asked() {
+    let site = Site::start(&[], |request| {
+        let role = request["messages"][0]["content"].as_str().unwrap_or_default().to_owned();
+        match (role.contains("You are lead."), model_server::outcomes(request)) {
+            (true, 0) => Reply::call("scout", json!({"input": "look"})),
+            _ => Reply::text("done"),
+        }
+    })
+    .await;
+    site.register(&document("scout", "2.0.0", "")).await;
+    let may = "collaboration: {delegation: {enabled: true, allowed_agents: [scout]}}";
+    site.register(&document("lead", "1.0.0", may)).await;
+    let meta =
+        json!({"traceparent": format!("00-{TRACE}-b7ad6b7169203331-01"), "baggage": "ossa.workflow.id=w"});
+    assert_eq!(site.run("lead", meta).await["state"], "completed");
+    // Two claims of the parent, who parks meanwhile, and one of the child.
+    let spans = site.spans(3).await;
+    let child = named(&spans, "ossa.agent.invoke")
+        .into_iter()
+        .find(|span| span.attributes["ossa.agent.id"] == "scout")
+        .unwrap();
+    let handoff = named(&spans, "ossa.delegation.handoff")[0];
+    assert_eq!(handoff.attributes["ossa.delegation.target"], "scout");
+    assert_eq!(handoff.trace, TRACE);
+    assert!(child.trace != TRACE && child.parent.is_empty(), "{child:#?}");
+    let link = &child.links[0];
+    assert_eq!((&link.trace, &link.span), (&handoff.trace, &handoff.id));
+    for (key, value) in [
+        ("ossa.link.type", "delegation"),
+        ("ossa.link.source_agent", "lead"),
+        ("ossa.link.target_agent", "scout"),
+    ] {
+        assert_eq!(link.attributes[key], value);
+    }
+    assert_eq!(child.attributes["ossa.parent.agent.id"], "lead");
+    assert_eq!(child.attributes["ossa.workflow.id"], "w");
+    let parents: Vec<_> = named(&spans, "ossa.agent.invoke")
+        .into_iter()
+        .filter(|span| span.attributes["ossa.agent.id"] == "lead")
+        .collect();
+    assert_eq!(parents.len(), 2);
+    let resumed =
+        parents[1].links.iter().find(|link| link.attributes["ossa.link.type"] == "resumption").unwrap();
+    assert_eq!(
+        resumed.span, parents[0].id,
+        "the claim that goes on with the turn links to the one that began it"
+    );
+    site.end().await;
+}
+
+/// RS-35, RS-49: the nine events of OSSA as CloudEvents 1.0, over SSE and to a webhook, told as OSSA names them; a turn that
+/// failed is not told as complete.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ossas_events_reach_streams_and_webhooks() {
+    let env = [("TURNSTONE_WEBHOOKS__ALLOW_PRIVATE", "true")];
+    let site = Site::start(&env, |request| {
+        let role = request["messages"][0]["content"].as_str().unwrap_or_default().to_owned();
+        match (role.contains("You are lead."), model_server::outcomes(request)) {
+            (true, 0) => Reply::call("scout", json!({"input": "look"})),
+            (false, 0) => Reply::call("search", json!({"q": 1})),
+            (false, 1) => Reply::call("state_set", json!({"key": "k", "value": 1})),
+            _ => Reply::text("done"),
+        }
+    })
+    .await;
+    site.register(&document("scout", "2.0.0", "state: {mode: session}")).await;
+    let may = "collaboration: {delegation: {enabled: true, allowed_agents: [scout]}}";
+    site.register(&document("lead", "1.0.0", &format!("constraints: {{max_turns: 2}}\n  {may}"))).await;
+    site.register(&document("short", "1.0.0", "constraints: {max_turns: 1}")).await;
+    let receiver = turnstone_tests::Receiver::start().await;
+    let hook = json!({"url": receiver.url, "events": ["io.ossa.*"]});
+    site.send(Method::POST, "/ojs/v1/webhooks/subscriptions", &hook).await;
+    assert_eq!(site.run("lead", json!({})).await["state"], "completed");
+    site.tools.fail("search", 9);
+    assert_eq!(site.run("short", json!({})).await["state"], "discarded");
+    let url = format!("{}/ojs/v1/events/stream?types=io.ossa.*&after=evt_0.0.0", site.url);
+    let reading = turnstone_tests::sse::read(&url, None, |seen| {
+        seen.last().is_some_and(|event| event.event == "io.ossa.agent.turn.failed")
+    });
+    let seen = tokio::time::timeout(PATIENCE, reading).await.expect("the last event comes");
+    let told: Vec<Value> = seen.iter().map(|event| serde_json::from_str(&event.data).unwrap()).collect();
+    for name in [
+        "agent.turn.started",
+        "agent.turn.completed",
+        "agent.turn.failed",
+        "tool.called",
+        "tool.completed",
+        "tool.failed",
+        "state.changed",
+        "delegation.started",
+        "delegation.completed",
+    ] {
+        let name = format!("io.ossa.{name}");
+        assert!(told.iter().any(|event| event["type"] == name.as_str()), "{name} is not among {told:#?}");
+    }
+    for event in &told {
+        assert_eq!(event["specversion"], "1.0");
+        assert!(event["source"].as_str().unwrap().starts_with("/ossa/agents/"), "{event:#}");
+        assert_eq!(event["subject"], event["data"]["engagement_id"], "{event:#}");
+        assert!(event["data"]["turn_number"].is_i64() && event["id"].is_string(), "{event:#}");
+    }
+    let started = told.iter().find(|event| event["type"] == "io.ossa.agent.turn.started").unwrap();
+    assert!(started["source"].as_str().unwrap().contains("/ossa/agents/lead/instances/"), "{started:#}");
+    assert!(started["data"]["interaction_id"].is_string(), "{started:#}");
+    // The turn of `short` that asked for a tool was its last: it failed, and is not told as complete as well.
+    let failed = told.iter().find(|event| event["type"] == "io.ossa.agent.turn.failed").unwrap();
+    let both = told.iter().filter(|event| event["type"] == "io.ossa.agent.turn.completed").any(|event| {
+        event["subject"] == failed["subject"] && event["data"]["turn_number"] == failed["data"]["turn_number"]
+    });
+    assert!(!both, "{told:#?}");
+    let pairs: std::collections::BTreeSet<String> =
+        told.iter().map(|event| format!("{} {}", event["source"], event["id"])).collect();
+    assert_eq!(pairs.len(), told.len(), "source and id are unique");
+    turnstone_tests::fleet::until("the webhook is told", PATIENCE, async || receiver.count() >= told.len())
+        .await;
+    let sent: Vec<Value> =
+        receiver.received().iter().map(turnstone_tests::receiver::Received::json).collect();
+    assert!(told.iter().all(|event| sent.contains(event)), "what the stream tells, the webhook is told");
+    assert_eq!(receiver.received()[0].header("x-ojs-event"), "io.ossa.agent.turn.started");
+    site.end().await;
+}

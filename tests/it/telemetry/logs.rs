@@ -1,0 +1,63 @@
+//! Log lines and log records, and a collector that is of no use.
+
+use super::{Manner, PARENT, Site, TRACE, works};
+use serde_json::{Value, json};
+use turnstone_tests::Reply;
+
+/// RS-34: lines inside of spans say where they were written, in both formats and by OTLP, whether spans are sent or not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn log_lines_say_the_trace_and_the_span() {
+    for (format, disabled) in [("json", "false"), ("pretty", "true")] {
+        let env = [
+            ("TURNSTONE_LOG__FORMAT", format),
+            ("TURNSTONE_LOG__FILTER", "turnstone_worker=debug"),
+            ("OTEL_SDK_DISABLED", disabled),
+        ];
+        let mut site = Site::start(&env, works).await;
+        site.run("desk", json!({"traceparent": format!("00-{TRACE}-{PARENT}-01")})).await;
+        let log = site.program.warns("turn complete").await;
+        let line = log.lines().find(|line| line.contains("turn complete")).unwrap();
+        let span = if format == "json" {
+            let line: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(line["trace_id"], TRACE);
+            line["span_id"].as_str().unwrap().to_owned()
+        } else {
+            assert!(line.contains(&format!("trace_id={TRACE} span_id=")), "{line}");
+            line.rsplit("span_id=").next().unwrap().to_owned()
+        };
+        assert_eq!(span.len(), 16, "{line}");
+        if disabled == "true" {
+            site.end().await;
+            continue;
+        }
+        site.collector
+            .until("the record", |collector| {
+                collector.records().iter().any(|record| record.body == "turn complete")
+            })
+            .await;
+        let records = site.collector.records();
+        let record = records.iter().find(|record| record.body == "turn complete").unwrap();
+        assert_eq!((record.trace.as_str(), record.severity.as_str()), (TRACE, "DEBUG"));
+        let spans = site.spans(1).await;
+        assert!(spans.iter().any(|span| span.id == record.span), "a record is in a span that was sent");
+        site.end().await;
+    }
+}
+
+/// A collector that hangs, or is not there, costs no turn anything, and does not keep the process from ending.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_collector_that_is_of_no_use_delays_nothing() {
+    let nobody = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")];
+    for (manner, env) in [(Manner::Hangs, &[][..]), (Manner::Takes, &nobody[..])] {
+        let tiny = [("OTEL_BSP_MAX_QUEUE_SIZE", "4"), ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "2")];
+        let mut site = Site::with(manner, &[&tiny[..], env].concat(), |_| Reply::text("done")).await;
+        for _ in 0..10 {
+            assert_eq!(site.run("desk", json!({})).await["state"], "completed");
+        }
+        if manner == Manner::Takes {
+            let log = site.program.warns("the telemetry collector does not take spans").await;
+            assert_eq!(log.matches("does not take spans").count(), 1, "it is said once: {log}");
+        }
+        site.end().await;
+    }
+}
