@@ -82,7 +82,7 @@ async fn another_tenants_engagement_is_not_found(backend: Backend) {
     let engagement = ran(&server.fleet, &job).await;
     let (path, body) = (format!("/engagements/{engagement}/fork"), json!({"at_turn": 2}).to_string());
     for (tenant, status) in [("b", 404), ("a", 201)] {
-        let headers = [("x-ojs-tenant-id", tenant), ("content-type", "application/json")];
+        let headers = [("x-ojs-tenant", tenant), ("content-type", "application/json")];
         server.send(Method::POST, &path, &headers, body.as_str()).await.expect(status);
     }
     assert_eq!(server.fleet.number("SELECT count(*) FROM jobs WHERE tenant = 'a'").await, 2);
