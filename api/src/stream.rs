@@ -161,12 +161,11 @@ impl Feed {
                 if event.name == EventName::PhaseCompleted && event.data["phase"] == "infer" {
                     self.answered = Some((event.job_id.clone(), event.turn));
                 }
-                if event.name.ends_job() {
-                    self.over = self.is_latest(&event.job_id).await;
-                }
+                // More may follow: the end of a job that was tried again is not its end.
+                self.over = event.name.ends_job() && self.has_ended(&event.job_id).await;
                 return Some(Said::Event(event));
             }
-            let complete = self.over || (self.source.ended && self.exhausted);
+            let complete = (self.over || self.source.ended) && self.exhausted;
             if complete || self.app.api.shutdown.is_cancelled() {
                 return None;
             }
@@ -225,11 +224,17 @@ impl Feed {
         self.answered.as_ref().is_some_and(|(job, turn)| *job == piece.job && piece.turn <= *turn)
     }
 
-    /// Whether nothing follows the end of this job: an engagement may have begun another one meanwhile.
-    async fn is_latest(&self, job: &JobId) -> bool {
-        let EventFilter::Engagement(id) = &self.source.filter else { return true };
-        let latest: Result<_, StoreError> = self.app.api.store.views.engagement(id).await;
-        !matches!(latest, Ok(Some((_, _, latest))) if latest != *job)
+    /// Whether nothing follows the end of this job: an engagement may have begun another one meanwhile, and somebody may
+    /// have had the job tried again.
+    async fn has_ended(&self, job: &JobId) -> bool {
+        let views = &self.app.api.store.views;
+        if let EventFilter::Engagement(id) = &self.source.filter {
+            let latest: Result<_, StoreError> = views.engagement(id).await;
+            if matches!(latest, Ok(Some((_, _, latest))) if latest != *job) {
+                return false;
+            }
+        }
+        !matches!(views.job(job).await, Ok(Some(job)) if !job.state.is_terminal())
     }
 }
 

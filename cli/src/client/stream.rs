@@ -30,14 +30,6 @@ pub enum Ending {
 }
 
 impl Ending {
-    fn of_event(name: &str) -> Option<Self> {
-        match EventName::parse(name)? {
-            EventName::JobCompleted => Some(Self::Completed),
-            name if name.ends_job() => Some(Self::Unsuccessful),
-            _ => None,
-        }
-    }
-
     fn of_state(state: &str) -> Option<Self> {
         match JobState::parse(state)? {
             JobState::Completed => Some(Self::Completed),
@@ -56,10 +48,13 @@ struct Progress {
     connected: bool,
     /// How many events have arrived.
     arrived: u64,
+    /// Whether the last of them ends the job, unless it was tried again.
+    at_end: bool,
 }
 
 impl Client {
-    /// Gives every event of a job to `seen`, from the first one on, until the job has ended.
+    /// Gives every event of a job to `seen`, from the first one on, until the job has ended. A job that was tried again
+    /// after its end has not ended: its state decides.
     ///
     /// # Errors
     /// There is no such job, the server cannot be reached any more, or `seen` failed.
@@ -72,18 +67,15 @@ impl Client {
         let mut pauses = pauses();
         loop {
             let arrived_before = progress.arrived;
-            let ending = match self.follow(job_id, &mut progress, &mut seen).await {
-                Ok(Some(ending)) => Some(ending),
-                // Only when nothing more comes does the job's state decide: a server that was stopped in an orderly
-                // way ends its streams too, and the rest of the events follows.
-                Ok(None) if progress.arrived == arrived_before => self.ended(job_id).await?,
-                Ok(None) => None,
-                Err(error) => {
-                    self.passing(error, &progress)?;
-                    None
-                }
-            };
-            if let Some(ending) = ending {
+            let followed = self.follow(job_id, &mut progress, &mut seen).await;
+            let broke = followed.is_err();
+            if let Err(error) = followed {
+                self.passing(error, &progress)?;
+            }
+            // The job's state decides after an event that ends it, and when nothing more comes: a server that was
+            // stopped in an orderly way ends its streams too, and the rest of the events follows.
+            let at_end = progress.at_end || (!broke && progress.arrived == arrived_before);
+            if at_end && let Some(ending) = self.ended(job_id).await? {
                 return Ok(ending);
             }
             if progress.arrived > arrived_before {
@@ -94,13 +86,13 @@ impl Client {
         }
     }
 
-    /// One connection, from after the last event on. `None`: the stream ended before the job did.
+    /// One connection, from after the last event on, until the server ends it.
     async fn follow(
         &self,
         job_id: &str,
         progress: &mut Progress,
         seen: &mut impl FnMut(&Value) -> io::Result<()>,
-    ) -> anyhow::Result<Option<Ending>> {
+    ) -> anyhow::Result<()> {
         let mut request = self.request(Method::GET, &["ojs", "v1", "jobs", job_id, "events"], &[]);
         request = request.header(ACCEPT, "text/event-stream");
         if !progress.cursor.is_empty() {
@@ -120,12 +112,10 @@ impl Client {
                 progress.cursor.clone_from(&event.id);
             }
             progress.arrived += 1;
+            progress.at_end = EventName::parse(&event.event).is_some_and(EventName::ends_job);
             seen(&data)?;
-            if let Some(ending) = Ending::of_event(&event.event) {
-                return Ok(Some(ending));
-            }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Lets an error pass when taking the stream up again may help.
@@ -205,6 +195,10 @@ mod tests {
         format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n{events}")
     }
 
+    fn job(state: &str) -> String {
+        format!(r#"{{"job":{{"id":"j","state":"{state}"}}}}"#)
+    }
+
     fn complete(status: &str, body: &str) -> String {
         format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len())
     }
@@ -212,7 +206,8 @@ mod tests {
     #[tokio::test]
     async fn a_broken_stream_goes_on_after_the_last_event() {
         let first = broken_off(&(event(1, "job.enqueued") + &event(2, "job.started")));
-        let (client, asked) = server(vec![first, broken_off(&event(3, "job.completed"))]).await;
+        let last = complete("200 OK", &event(3, "job.completed"));
+        let (client, asked) = server(vec![first, last, complete("200 OK", &job("completed"))]).await;
         let mut seen = Vec::new();
         let ending = client
             .watch("j", |event| {
@@ -232,17 +227,35 @@ mod tests {
 
     #[tokio::test]
     async fn a_stream_that_ends_without_a_word_is_judged_by_the_jobs_state() {
-        let job = r#"{"job":{"id":"j","state":"discarded"}}"#;
-        let (client, _asked) = server(vec![complete("200 OK", ""), complete("200 OK", job)]).await;
+        let (client, _asked) =
+            server(vec![complete("200 OK", ""), complete("200 OK", &job("discarded"))]).await;
         assert_eq!(client.watch("j", |_| Ok(())).await.unwrap(), Ending::Unsuccessful);
     }
 
     #[tokio::test]
     async fn a_stream_that_ends_early_is_read_to_its_end_although_the_job_has_ended() {
         let first = complete("200 OK", &event(1, "job.started"));
-        let (client, asked) = server(vec![first, complete("200 OK", &event(2, "job.cancelled"))]).await;
+        let rest = complete("200 OK", &event(2, "job.cancelled"));
+        let (client, asked) = server(vec![first, rest, complete("200 OK", &job("cancelled"))]).await;
         assert_eq!(client.watch("j", |_| Ok(())).await.unwrap(), Ending::Unsuccessful);
         assert!(asked.await.unwrap()[1].contains("last-event-id: 1\r\n"));
+    }
+
+    #[tokio::test]
+    async fn a_job_that_was_tried_again_is_followed_past_its_first_end() {
+        let history = event(1, "job.discarded") + &event(2, "job.available");
+        let again = complete("200 OK", &event(3, "job.discarded"));
+        let rest = complete("200 OK", &event(4, "job.completed"));
+        let answers = vec![
+            complete("200 OK", &history),
+            again,
+            complete("200 OK", &job("active")),
+            rest,
+            complete("200 OK", &job("completed")),
+        ];
+        let (client, asked) = server(answers).await;
+        assert_eq!(client.watch("j", |_| Ok(())).await.unwrap(), Ending::Completed);
+        assert_eq!(asked.await.unwrap().len(), 5);
     }
 
     #[tokio::test]

@@ -1,11 +1,12 @@
 //! Tables: ruled and fitted to the window on a terminal, plain aligned columns everywhere else.
 
 use super::text;
-use comfy_table::{ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle};
+use comfy_table::{ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width};
 use serde_json::Value;
 use turnstone_domain::Timestamp;
 
 /// A column of a table.
+#[derive(Clone, Copy)]
 pub struct Column {
     /// Its heading.
     pub heading: &'static str,
@@ -31,6 +32,13 @@ pub fn of(items: &[Value], columns: &[Column], tty: bool) -> String {
 #[must_use]
 pub fn ruled(headings: Vec<&str>, rows: Vec<Vec<String>>, tty: bool) -> String {
     let mut table = Table::new();
+    if tty
+        && let Some(window) = table.width().map(usize::from)
+        && least(&headings, &rows) > window
+    {
+        return records(&headings, &rows, window);
+    }
+    let least: Vec<usize> = (0..headings.len()).map(|at| longest(&headings, &rows, at)).collect();
     table.set_header(headings).add_rows(rows);
     if tty {
         let below_headings = LineStyle::none().fill('─').junction('─');
@@ -42,14 +50,45 @@ pub fn ruled(headings: Vec<&str>, rows: Vec<Vec<String>>, tty: bool) -> String {
             .force_no_tty()
             .set_content_arrangement(ContentArrangement::Disabled);
     }
-    for column in table.column_iter_mut() {
+    for (column, least) in table.column_iter_mut().zip(least) {
         column.set_padding((0, 2));
+        let least = u16::try_from(least + 2).unwrap_or(u16::MAX);
+        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least)));
     }
     // The first column is what people copy: it is never broken over two lines.
     if let Some(first) = table.column_mut(0) {
         first.set_constraint(ColumnConstraint::ContentWidth);
     }
     table.trim_fmt()
+}
+
+/// The columns that the longest word of a column takes: a word is never broken over two lines.
+fn longest(headings: &[&str], rows: &[Vec<String>], at: usize) -> usize {
+    let cells = rows.iter().filter_map(|row| row.get(at)).map(String::as_str);
+    let words = cells.chain(headings.get(at).copied()).flat_map(|cell| cell.split(' '));
+    words.map(text::width).max().unwrap_or(0)
+}
+
+/// The narrowest window that the table fits into. The first column is never broken at all.
+fn least(headings: &[&str], rows: &[Vec<String>]) -> usize {
+    let first = rows.iter().filter_map(|row| row.first()).map(|cell| text::width(cell)).max().unwrap_or(0);
+    let others: usize = (1..headings.len()).map(|at| longest(headings, rows, at) + 2).sum();
+    first.max(longest(headings, rows, 0)) + 2 + others
+}
+
+/// For a window that is too narrow for columns: each item on lines of its own, what is empty left out.
+fn records(headings: &[&str], rows: &[Vec<String>], window: usize) -> String {
+    let record = |row: &Vec<String>| {
+        let mut cells = headings.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
+        let first = cells.next().map(|(_, cell)| cell.clone()).unwrap_or_default();
+        let said: Vec<String> = cells.map(|(heading, cell)| format!("{heading} {cell}")).collect();
+        let said = text::wrapped(&said.join(" · "), Some(window.saturating_sub(2)));
+        std::iter::once(first)
+            .chain(said.lines().map(|line| format!("  {line}")))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    rows.iter().map(record).collect::<Vec<_>>().join("\n")
 }
 
 /// A scalar field as people write it; nothing for what is absent.
@@ -84,6 +123,14 @@ mod tests {
         let items =
             [json!({ "id": "a", "state": "active" }), json!({ "id": "longer", "state": "x\u{1b}[31m\ny" })];
         assert_eq!(of(&items, COLUMNS, false), "ID      STATE\na       active\nlonger  x y");
+    }
+
+    #[test]
+    fn a_window_too_narrow_for_columns_gets_a_record_per_item() {
+        let rows = vec![vec!["0190a7b2".to_owned(), "active".to_owned(), "two words".to_owned()]];
+        let headings = ["ID", "STATE", "WHY"];
+        assert_eq!(least(&headings, &rows), 8 + 2 + 6 + 2 + 5 + 2);
+        assert_eq!(records(&headings, &rows, 20), "0190a7b2\n  STATE active · WHY\n  two words");
     }
 
     #[test]

@@ -59,6 +59,39 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(cut)
 }
 
+/// A time that people wait for, from minutes on: `12m`, `22h55m`, `3d4h`.
+#[must_use]
+pub fn span(ms: i64) -> String {
+    let minutes = ms.max(0) / 60_000;
+    let (days, hours, minutes) = (minutes / 1_440, minutes / 60 % 24, minutes % 60);
+    match (days, hours) {
+        (0, 0) => format!("{minutes}m"),
+        (0, _) => format!("{hours}h{minutes:02}m"),
+        _ => format!("{days}d{hours}h"),
+    }
+}
+
+/// The text with its lines broken between words, so that none is wider than `columns`; a word that is stays whole. Without
+/// a width nothing is broken.
+#[must_use]
+pub fn wrapped(text: &str, columns: Option<usize>) -> String {
+    let Some(columns) = columns else { return text.to_owned() };
+    let mut lines: Vec<String> = Vec::new();
+    for given in text.lines() {
+        let mut line = String::new();
+        for word in given.split(' ') {
+            if !line.is_empty() && width(&line) + 1 + width(word) > columns {
+                lines.push(std::mem::take(&mut line));
+            } else if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    lines.join("\n")
+}
+
 /// JSON text in which what a terminal would obey is written as `\uXXXX`. Its meaning stays the same, because such
 /// characters can only stand inside of strings.
 #[must_use]
@@ -157,6 +190,18 @@ mod tests {
         assert_eq!(fit("abcdefg", 6), "abcde…");
         assert_eq!(fit("你好你好", 5), "你好…");
         assert_eq!(fit("abc", 0), "");
+    }
+
+    #[test]
+    fn lines_are_broken_between_words() {
+        assert_eq!(wrapped("one two three\nfour", Some(8)), "one two\nthree\nfour");
+        assert_eq!(wrapped("a unbreakable b", Some(4)), "a\nunbreakable\nb");
+        assert_eq!(wrapped("one two three", None), "one two three");
+    }
+
+    #[test]
+    fn a_span_is_read_at_a_glance() {
+        assert_eq!([720_000, 82_544_600, 273_600_000].map(span), ["12m", "22h55m", "3d4h"]);
     }
 
     #[test]

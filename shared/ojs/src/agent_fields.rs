@@ -15,6 +15,9 @@ use turnstone_domain::{JobError, JobId, RawJson, RawObject};
 /// No budget or answer has more tokens than this; beyond it sums could overflow.
 const MAX_TOKENS: i64 = 1_000_000_000_000;
 
+/// From which likeness on a misspelt field is taken for a known one.
+const ALIKE: f64 = 0.93;
+
 /// The fields a client may set. One of them makes a job an agent job.
 pub const SETTABLE: [&str; 14] = [
     "ext_agent_model",
@@ -91,6 +94,22 @@ pub fn read(fields: &Map<String, Value>) -> Result<AgentFields, OjsError> {
             word(value, "`json`, `text` or `markdown`")
         })?,
     })
+}
+
+/// What should be said of a field that looks like one of an agent and is none that a client may set; `None` for all others.
+/// Such fields are kept and given back, and do nothing.
+#[must_use]
+pub fn remark(name: &str) -> Option<String> {
+    if !name.starts_with("ext_agent_") || SETTABLE.contains(&name) {
+        return None;
+    }
+    if SYSTEM_MANAGED.contains(&name) {
+        return Some(format!("{name} is written by the server alone; what a client sends in it is ignored"));
+    }
+    let likeness = |known: &&&str| strsim::jaro_winkler(name, known);
+    let best = SETTABLE.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    let meant = best.filter(|best| likeness(best) >= ALIKE).map(|best| format!("; did you mean `{best}`?"));
+    Some(format!("{name} means nothing here: it is kept and does nothing{}", meant.unwrap_or_default()))
 }
 
 /// The job that this one says it works for.
@@ -225,6 +244,15 @@ mod tests {
             let error = read_json(fields).unwrap_err();
             assert_eq!((error.status, error.code), (422, "AGENT_MAX_DELEGATION_DEPTH"));
         }
+    }
+
+    #[test]
+    fn fields_that_do_nothing_are_remarked() {
+        assert_eq!(remark("ext_agent_model"), None);
+        assert_eq!(remark("ext_mail_model"), None);
+        assert!(remark("ext_agent_tokenbudget").unwrap().ends_with("did you mean `ext_agent_token_budget`?"));
+        assert!(remark("ext_agent_engagement_id").unwrap().contains("written by the server alone"));
+        assert!(!remark("ext_agent_v2").unwrap().contains("did you mean"));
     }
 
     #[test]

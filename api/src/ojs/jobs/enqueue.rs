@@ -12,7 +12,7 @@ use axum::http::header::{HeaderValue, LOCATION};
 use serde_json::Value;
 use turnstone_domain::terms::OnConflict;
 use turnstone_domain::{Job, NewJob};
-use turnstone_ojs::{OjsError, accepted, body, job_reply};
+use turnstone_ojs::{OjsError, accepted, agent_fields, body, job_reply};
 use turnstone_store::Pushed;
 
 /// Accepts a job. It is durable when 201 is answered.
@@ -40,6 +40,9 @@ pub(crate) async fn enqueue(
     request.keep(&mut fields);
     let job = accept(&app, fields, tenant.name(), app.api.clock.now()).await?;
     let misfit = app.schemas.warning(&app, &job).await?;
+    let remarks = job.envelope.extra.names().filter_map(agent_fields::remark);
+    let misfit = misfit.map(|misfit| format!("args do not fit their schema: {misfit}"));
+    let warnings: Vec<String> = misfit.into_iter().chain(remarks).collect();
     let pushed = app.api.store.intake.push(vec![job.clone()]).await?.pop();
     let pushed = pushed.ok_or_else(|| OjsError::internal("The store did not say what became of the job."))?;
     let (queue, terms) = (job.queue.clone(), job.terms.clone());
@@ -52,8 +55,8 @@ pub(crate) async fn enqueue(
         }
         false => StatusCode::CREATED,
     };
-    if let Some(misfit) = misfit {
-        reply.insert("warnings", Value::from(vec![format!("args do not fit their schema: {misfit}")]));
+    if !warnings.is_empty() {
+        reply.insert("warnings", Value::from(warnings));
     }
     let mut response = reply::json(status, &reply);
     if let Ok(location) = location {

@@ -2,11 +2,12 @@
 
 use crate::client::unwrapped;
 use crate::commands::Session;
+use crate::commands::job::fields;
 use crate::failure::Failure;
 use crate::output::table::{plain, time};
 use crate::output::{Format, text};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
 /// `turnstone cron apply`.
@@ -14,7 +15,8 @@ use std::process::ExitCode;
 #[command(after_help = "\
 Examples:
   turnstone cron apply nightly --at '0 3 * * *' --zone Europe/Berlin --type report.build
-  turnstone cron apply hourly-digest --at @hourly --type agent.digest --args '[\"news\"]' --overlap allow
+  turnstone cron apply hourly-mail --at @hourly --type mail.digest --args '[\"news\"]' --overlap allow
+  turnstone cron apply digest --at @hourly --type agent.digest --args '[\"news\"]' --agent digester
   turnstone cron apply nightly --file nightly.json")]
 pub struct ApplyArgs {
     /// The entry's name
@@ -34,11 +36,17 @@ pub struct ApplyArgs {
     /// The job's queue
     #[arg(long)]
     pub queue: Option<String>,
+    /// The registered agent that runs it
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Any other field of the job, such as ext_agent_model=gpt-4o; what is JSON is taken as JSON
+    #[arg(long, value_name = "FIELD=VALUE")]
+    pub set: Vec<String>,
     /// What happens while the last job still waits or runs
     #[arg(long, value_parser = ["skip", "allow", "cancel_previous", "enqueue"], default_value = "skip")]
     pub overlap: String,
-    /// A JSON file with the whole request instead of flags
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["at", "job_type", "queue"])]
+    /// A JSON file with the whole request instead of flags: {"expression": "@daily", "job_template": {"type": "…", "args": []}}
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["at", "job_type", "queue", "agent", "set"])]
     pub file: Option<String>,
 }
 
@@ -48,7 +56,11 @@ pub struct ApplyArgs {
 /// The file or the arguments are not JSON, the server cannot be asked, or it refused.
 pub async fn run(args: &ApplyArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
-    let cron = unwrapped(client.post(super::CRONS.path, &body(args)?).await?, "cron");
+    let body = body(args)?;
+    for remark in fields::remarks(std::slice::from_ref(&body["job_template"])) {
+        output.remark(&format!("warning: {remark}"));
+    }
+    let cron = unwrapped(client.post(super::CRONS.path, &body).await?, "cron");
     match output.format {
         Format::Json => output.json(&cron)?,
         Format::Ids => output.line(&text::line(&args.name))?,
@@ -81,8 +93,13 @@ fn body(args: &ApplyArgs) -> Result<Value, Failure> {
         Failure::usage(format!("--args is not JSON: {error}")).hint("--args '[1, \"two\"]'")
     })?;
     let options = args.queue.as_ref().map_or_else(|| json!({}), |queue| json!({ "queue": queue }));
+    let mut job = Map::new();
+    job.insert("type".to_owned(), json!(args.job_type));
+    job.insert("args".to_owned(), given);
+    job.insert("options".to_owned(), options);
+    fields::put(&mut job, &args.set, args.agent.as_deref())?;
     Ok(json!({
         "name": args.name, "expression": args.at, "timezone": args.zone, "overlap_policy": args.overlap,
-        "job_template": { "type": args.job_type, "args": given, "options": options },
+        "job_template": job,
     }))
 }

@@ -137,11 +137,16 @@ fn headings(columns: Option<usize>) -> String {
     )
 }
 
-/// One line. On a terminal what happened is cut to fit; elsewhere it is only kept from being endless.
+/// One line. On a terminal what happened is cut to fit; elsewhere it is only kept from being endless, and what went wrong
+/// is told in full.
 fn line(event: &SeenEvent, words: &Words, elapsed_ms: i64, columns: Option<usize>, color: bool) -> String {
     let room = room(columns);
     let happened = text::line(&words.happened);
-    let most = if columns.is_some() { room } else { HAPPENED_MOST };
+    let most = match (columns, words.tone) {
+        (Some(_), _) => room,
+        (None, Tone::Warning | Tone::Bad) => usize::MAX,
+        (None, _) => HAPPENED_MOST,
+    };
     let happened = padded(&text::fit(&happened, most), room);
     let step = padded(&text::fit(&text::line(&words.step), STEP), STEP);
     let time = format!("{:>TIME$}", elapsed(elapsed_ms));

@@ -134,7 +134,12 @@ fn of_job(name: EventName, data: &Fields<'_>) -> Words {
             (format!("attempt {} failed: {}", data.text("attempt"), failure()), T::Warning, "is settled")
         }
         E::JobRetrying => (
-            format!("tried again in {}: {}", data.duration("retry_delay_ms"), failure()),
+            format!(
+                "tried again in {}{}: {}",
+                data.span("retry_delay_ms"),
+                data.after(", at ", "next_retry_at"),
+                failure()
+            ),
             T::Warning,
             "waits for the next attempt",
         ),
@@ -143,7 +148,11 @@ fn of_job(name: EventName, data: &Fields<'_>) -> Words {
         E::JobExpired => ("expired before it ended".to_owned(), T::Bad, ""),
         E::JobParked => return parked(data),
         E::JobAvailable => {
-            (format!("available again: {}", data.text("reason")), T::Plain, "waits for a worker")
+            let reason = match data.text("reason").as_str() {
+                "manual_retry" => "somebody had it tried again".to_owned(),
+                reason => reason.to_owned(),
+            };
+            (format!("available again: {reason}"), T::Plain, "waits for a worker")
         }
         E::JobYielded => (
             format!("given back between two phases: {}", data.text("reason")),
@@ -175,11 +184,14 @@ fn parked(data: &Fields<'_>) -> Words {
     }
     if data.text("kind") == "budget" {
         let name = data.text("budget");
-        let happened = format!("parked until budget {name} is raised; no slot is held");
-        return Words::new("job", happened, Tone::Warning, &format!("waits for budget {name}"));
+        let again = data.after(", or begins anew at ", "until");
+        let whose = if name == "engagement" { "its own budget".to_owned() } else { format!("budget {name}") };
+        let happened = format!("parked until {whose} is raised{again}; no slot is held");
+        return Words::new("job", happened, Tone::Warning, &format!("waits for {whose}"));
     }
-    let running = format!("waits for an answer: turnstone review approve {}", data.text("review_id"));
-    let happened = format!("parked until {} answers; no slot is held", data.text("reviewer"));
+    let approve = format!("turnstone review approve {}", data.text("review_id"));
+    let running = format!("waits for an answer: {approve}");
+    let happened = format!("parked until {} answers: {approve}", data.text("reviewer"));
     Words::new("job", happened, Tone::Warning, &running)
 }
 
@@ -411,6 +423,14 @@ impl Fields<'_> {
 
     fn number(&self, name: &str) -> Option<i64> {
         self.0[name].as_i64()
+    }
+
+    /// A time that people wait for.
+    fn span(&self, name: &str) -> String {
+        match self.number(name) {
+            Some(ms) if ms >= 60_000 => crate::output::text::span(ms),
+            _ => self.duration(name),
+        }
     }
 
     fn duration(&self, name: &str) -> String {

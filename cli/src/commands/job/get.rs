@@ -1,10 +1,11 @@
 //! `turnstone job get`: a job with its result and errors.
 
+use super::waiting::{Fleet, reason};
 use crate::client::unwrapped;
 use crate::commands::Session;
 use crate::output::{Format, table, text};
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::process::ExitCode;
 
 /// `turnstone job get`.
@@ -19,14 +20,39 @@ pub struct GetArgs {
 /// # Errors
 /// There is no such job, or the server cannot be asked.
 pub async fn run(args: &GetArgs, session: &Session) -> anyhow::Result<ExitCode> {
-    let job = unwrapped(session.client()?.get(&["ojs", "v1", "jobs", &args.id], &[]).await?, "job");
+    let client = session.client()?;
+    let job = unwrapped(client.get(&["ojs", "v1", "jobs", &args.id], &[]).await?, "job");
     let output = &session.output;
     match output.format {
         Format::Json => output.json(&job)?,
         Format::Ids => output.line(&text::line(&table::plain(&job["id"])))?,
-        Format::Table => output.line(&fields(&job))?,
+        Format::Table => {
+            // The job is shown even where the rest may not be read, as by keys of one tenant.
+            let fleet = if job["state"] == "available" { Fleet::ask(&client).await.ok() } else { None };
+            let waits_for = reason(&job, fleet.as_ref(), &client).await.ok().flatten();
+            output.line(&fields(&told(&job, waits_for)))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The job with what it waits for behind its state, and with how often it failed in place of the most attempts: a claim
+/// after a review or a pause is an attempt too, but only failures count against that.
+fn told(job: &Value, waits_for: Option<String>) -> Value {
+    let Some(fields) = job.as_object() else { return job.clone() };
+    let mut shown = Map::new();
+    for (name, value) in fields {
+        if name == "max_attempts" {
+            let failures = job["errors"].as_array().map_or(0, Vec::len);
+            shown.insert("failures".to_owned(), format!("{failures} of {value}").into());
+            continue;
+        }
+        shown.insert(name.clone(), value.clone());
+        if let (Some(why), "state") = (&waits_for, name.as_str()) {
+            shown.insert("waits for".to_owned(), why.as_str().into());
+        }
+    }
+    Value::Object(shown)
 }
 
 /// One field per line; objects and lists as indented JSON below their name.
@@ -58,6 +84,15 @@ fn pretty(value: &Value) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn failures_and_what_it_waits_for_are_told() {
+        let job = json!({ "state": "pending", "attempt": 3, "max_attempts": 3 });
+        let shown = fields(&told(&job, Some("review r by boss".to_owned())));
+        for line in ["waits for  review r by boss", "failures   0 of 3", "attempt    3"] {
+            assert!(shown.contains(line), "{shown}");
+        }
+    }
 
     #[test]
     fn a_job_is_one_field_per_line_with_nested_values_indented() {

@@ -1,9 +1,14 @@
 //! `turnstone job list`: jobs, newest first.
 
+use super::waiting::{Fleet, reason};
+use crate::client::Client;
 use crate::commands::Session;
+use crate::output::Format;
 use crate::output::table::{Column, column, plain, time};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use futures::StreamExt as _;
+use serde_json::Value;
 use std::process::ExitCode;
 use turnstone_domain::JobState;
 
@@ -15,6 +20,13 @@ const COLUMNS: &[Column] = &[
     column("ATTEMPT", |job| plain(&job["attempt"])),
     column("ENQUEUED", |job| time(&job["enqueued_at"])),
 ];
+
+/// Shown when there is anything to show in it.
+const WAITS_FOR: Column = column("WAITS FOR", |job| plain(&job[WAITING]));
+/// Where a job's reason stands while the table is made.
+const WAITING: &str = "waits for";
+/// How many jobs are asked about at once.
+const AT_ONCE: usize = 8;
 
 /// `turnstone job list`.
 #[derive(Clone, Debug, Args)]
@@ -43,10 +55,37 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
     let filters: Vec<(&str, String)> =
         filters.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
     let (jobs, total) = client.list(&["ojs", "v1", "admin", "jobs"], &filters, args.limit).await?;
-    session.output.list(&jobs, "id", COLUMNS)?;
+    let waiting = if session.output.format == Format::Table { waiting(&jobs, &client).await } else { None };
+    match waiting {
+        Some(jobs) => session.output.list(&jobs, "id", &[COLUMNS, &[WAITS_FOR]].concat())?,
+        None => session.output.list(&jobs, "id", COLUMNS)?,
+    }
     let shown = jobs.len();
     if let Some(total) = total.filter(|total| usize::try_from(*total).is_ok_and(|total| total > shown)) {
         session.output.remark(&format!("{shown} of {total} jobs; --limit shows more"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The jobs with what each waits for; `None` when none of them waits for anything that could be told.
+async fn waiting(jobs: &[Value], client: &Client) -> Option<Vec<Value>> {
+    let any = |state: &str| jobs.iter().any(|job| job["state"] == state);
+    if !any("pending") && !any("available") {
+        return None;
+    }
+    // The list is shown even where the rest may not be read, as by keys of one tenant.
+    let fleet = Fleet::ask(client).await.ok();
+    let told: Vec<Value> = futures::stream::iter(jobs.to_vec())
+        .map(|mut job| async {
+            if matches!(job["state"].as_str(), Some("pending" | "available"))
+                && let Ok(Some(why)) = reason(&job, fleet.as_ref(), client).await
+            {
+                job[WAITING] = why.into();
+            }
+            job
+        })
+        .buffered(AT_ONCE)
+        .collect()
+        .await;
+    told.iter().any(|job| !job[WAITING].is_null()).then_some(told)
 }

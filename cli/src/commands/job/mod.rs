@@ -1,10 +1,12 @@
 //! `turnstone job`: enqueue, read, watch, cancel and retry jobs.
 
 mod cancel;
+pub mod fields;
 mod get;
 mod list;
 mod push;
 mod retry;
+mod waiting;
 pub mod watch;
 
 use super::Session;

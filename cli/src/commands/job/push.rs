@@ -1,20 +1,28 @@
 //! `turnstone job push`: enqueue jobs.
 
-use super::watch;
+use super::waiting::Fleet;
+use super::{fields, watch};
 use crate::client::{Client, unwrapped};
 use crate::commands::{Session, several};
 use crate::failure::Failure;
-use crate::output::{Format, text};
+use crate::output::{Format, Output, text};
 use anyhow::Context as _;
 use clap::Args;
-use futures::StreamExt as _;
 use serde_json::{Map, Value, json};
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// How many jobs are on their way to the server at once.
-const AT_ONCE: usize = 8;
+/// How many jobs are sent at once; the server takes no more.
+const BATCH: usize = 1_000;
+
+/// Jobs, and how they belong together.
+#[derive(Clone, PartialEq, Debug)]
+struct Given {
+    jobs: Vec<Value>,
+    /// Whether they were an array, which is whole or not at all.
+    together: bool,
+}
 
 /// `turnstone job push`.
 #[derive(Clone, Debug, Args)]
@@ -25,7 +33,7 @@ Examples:
   turnstone job push --type agent.research --agent researcher --args '[\"What is a turnstone?\"]' --queue ai-agents
   turnstone job push --type agent.research --args '[]' --set ext_agent_model=gpt-4o --set ext_agent_token_budget=5000")]
 pub struct PushArgs {
-    /// A file with one job, a JSON array of jobs, or one job per line; `-` is standard input
+    /// A file with one job, a JSON array of jobs (whole or not at all), or one job per line; `-` is standard input
     #[arg(value_name = "FILE", conflicts_with_all = ["job_type", "args", "queue", "priority", "agent", "set"])]
     pub file: Option<String>,
     /// The job's type, instead of a file
@@ -51,15 +59,24 @@ pub struct PushArgs {
     pub watch: bool,
 }
 
-/// Enqueues and prints the ids. One job that is refused does not keep the others out.
+/// Enqueues in the order given and prints the ids. An array is enqueued whole or not at all; of jobs that stand one after
+/// the other, one that is refused does not keep the others out.
 ///
 /// # Errors
 /// The jobs cannot be read, the server cannot be asked, or a job was refused.
 pub async fn run(args: PushArgs, session: &Session) -> anyhow::Result<ExitCode> {
-    let jobs = jobs_of(&args)?;
+    let Given { jobs, together } = jobs_of(&args)?;
     if args.watch && jobs.len() != 1 {
         let message = format!("--watch follows one job, and there are {}", jobs.len());
         return Err(Failure::usage(message).hint("push them, then `turnstone job watch ID`").into());
+    }
+    if together && jobs.len() > BATCH {
+        let message =
+            format!("an array is pushed whole, with at most {BATCH} jobs, and this one has {}", jobs.len());
+        return Err(Failure::usage(message).hint("write one job per line instead: `jq -c .[] FILE`").into());
+    }
+    for remark in fields::remarks(&jobs) {
+        session.output.remark(&format!("warning: {remark}"));
     }
     let client = session.client()?;
     if let (true, [job]) = (args.watch, jobs.as_slice()) {
@@ -70,33 +87,96 @@ pub async fn run(args: PushArgs, session: &Session) -> anyhow::Result<ExitCode> 
         }
         return watch::run(&id, &client, session).await;
     }
-    push_all(&client, jobs, session).await
-}
-
-async fn push_all(client: &Client, jobs: Vec<Value>, session: &Session) -> anyhow::Result<ExitCode> {
-    let output = session.output;
-    let single = jobs.len() == 1;
-    let mut outcome = several::Outcome::new(output);
-    let mut answers = futures::stream::iter(jobs)
-        .map(|job| async move { client.post(&["ojs", "v1", "jobs"], &job).await })
-        .buffered(AT_ONCE)
-        .enumerate();
-    while let Some((at, answer)) = answers.next().await {
-        match answer {
-            Ok(answer) if output.format == Format::Json => output.ndjson(&unwrapped(answer, "job"))?,
-            Ok(answer) => {
-                output.line(&text::line(unwrapped(answer, "job")["id"].as_str().unwrap_or_default()))?;
-            }
-            Err(failure) if single => return Err(failure.into()),
-            Err(failure) => outcome.failed(&format!("job {}", at + 1), failure)?,
-        }
+    let mut sent =
+        Sent { output: session.output, outcome: several::Outcome::new(session.output), stored: Vec::new() };
+    if let ([job], false) = (jobs.as_slice(), together) {
+        let answer = client.post(&["ojs", "v1", "jobs"], job).await?;
+        sent.stored(unwrapped(answer, "job"))?;
+    } else if together {
+        sent.batch(&client, &jobs).await?;
+    } else {
+        sent.one_after_the_other(&client, &jobs).await?;
     }
-    outcome.finish("jobs were refused; those with an id above are enqueued")
+    remark_on_silence(&client, &sent.stored, session).await;
+    sent.outcome.finish("jobs were refused; those with an id above are enqueued")
 }
 
-fn jobs_of(args: &PushArgs) -> anyhow::Result<Vec<Value>> {
+/// What became of jobs that were sent.
+struct Sent {
+    output: Output,
+    outcome: several::Outcome,
+    /// One plain job per queue, for what is to be said of it.
+    stored: Vec<Value>,
+}
+
+impl Sent {
+    fn stored(&mut self, job: Value) -> io::Result<()> {
+        match self.output.format {
+            Format::Json => self.output.ndjson(&job)?,
+            _ => self.output.line(&text::line(job["id"].as_str().unwrap_or_default()))?,
+        }
+        let known = self.stored.iter().any(|other| other["queue"] == job["queue"]);
+        if job["ext_agent_engagement_id"].is_null() && job["state"] == "available" && !known {
+            self.stored.push(job);
+        }
+        Ok(())
+    }
+
+    /// Sends jobs together: all or none.
+    async fn batch(&mut self, client: &Client, jobs: &[Value]) -> anyhow::Result<()> {
+        let mut answer = client.post(&["ojs", "v1", "jobs", "batch"], &json!({ "jobs": jobs })).await?;
+        let stored = answer["jobs"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        Ok(stored.into_iter().try_for_each(|job| self.stored(job))?)
+    }
+
+    /// Sends jobs in their order. Where one of a batch is refused, nothing of the batch was stored, and each is sent alone.
+    async fn one_after_the_other(&mut self, client: &Client, jobs: &[Value]) -> anyhow::Result<()> {
+        for (at, part) in jobs.chunks(BATCH).enumerate() {
+            let refused = match self.batch(client, part).await {
+                Ok(()) => continue,
+                Err(error) => error.downcast::<Failure>()?,
+            };
+            if refused.refusal.is_none() {
+                return Err(refused.into());
+            }
+            for (within, job) in part.iter().enumerate() {
+                let at = at * BATCH + within;
+                match client.post(&["ojs", "v1", "jobs"], job).await {
+                    Ok(answer) => self.stored(unwrapped(answer, "job"))?,
+                    Err(failure) if is_full(&failure) => {
+                        let left = jobs.len() - at;
+                        let hint = format!("the last {left} of {} jobs were not enqueued", jobs.len());
+                        return Err(Failure { hint: Some(hint), ..failure }.into());
+                    }
+                    Err(failure) => self.outcome.failed(&format!("job {}", at + 1), failure)?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the jobs that follow would be refused as well.
+fn is_full(failure: &Failure) -> bool {
+    failure.refusal.as_ref().is_some_and(|refusal| refusal.status == 429)
+}
+
+/// Says that nobody fetches plain jobs, who is waited for in vain otherwise. Who may not ask about workers is told nothing.
+async fn remark_on_silence(client: &Client, stored: &[Value], session: &Session) {
+    if stored.is_empty() || session.output.quiet {
+        return;
+    }
+    let Ok(fleet) = Fleet::ask(client).await else { return };
+    for why in stored.iter().filter_map(|job| fleet.keeps(job)) {
+        session.output.remark(&format!("it waits: {why}"));
+    }
+}
+
+fn jobs_of(args: &PushArgs) -> anyhow::Result<Given> {
     let text = match (args.file.as_deref(), &args.job_type) {
-        (None, Some(job_type)) => return Ok(vec![quick(job_type, args)?]),
+        (None, Some(job_type)) => {
+            return Ok(Given { jobs: vec![quick(job_type, args)?], together: false });
+        }
         (None, None) if io::stdin().is_terminal() => {
             return Err(Failure::usage("there is no job to push")
                 .hint("name a FILE, pipe jobs in with `-`, or give --type and --args")
@@ -115,12 +195,18 @@ fn jobs_of(args: &PushArgs) -> anyhow::Result<Vec<Value>> {
 }
 
 /// One job, an array of jobs, or one job after the other.
-fn jobs_in(text: &str, source: &str) -> Result<Vec<Value>, Failure> {
-    let mut jobs = Vec::new();
+fn jobs_in(text: &str, source: &str) -> Result<Given, Failure> {
+    let (mut jobs, mut together) = (Vec::new(), false);
     for value in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
         match value {
-            Ok(Value::Array(several)) if jobs.is_empty() => jobs.extend(several),
-            Ok(job) => jobs.push(job),
+            Ok(Value::Array(several)) if jobs.is_empty() => {
+                jobs.extend(several);
+                together = true;
+            }
+            Ok(job) => {
+                jobs.push(job);
+                together = false;
+            }
             Err(error) => return Err(Failure::usage(format!("{source} is not JSON: {error}"))),
         }
     }
@@ -131,7 +217,7 @@ fn jobs_in(text: &str, source: &str) -> Result<Vec<Value>, Failure> {
         return Err(Failure::usage(format!("there is no job in {source}"))
             .hint("a job is a JSON object such as {\"type\": \"agent.research\", \"args\": []}"));
     }
-    Ok(jobs)
+    Ok(Given { jobs, together })
 }
 
 /// A job from flags.
@@ -153,20 +239,7 @@ fn quick(job_type: &str, args: &PushArgs) -> Result<Value, Failure> {
     if !options.is_empty() {
         job.insert("options".to_owned(), Value::Object(options));
     }
-    for field in &args.set {
-        let Some((name, value)) = field.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            return Err(Failure::usage(format!("--set {field} has not the form FIELD=VALUE")));
-        };
-        let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
-        job.insert(name.to_owned(), value);
-    }
-    if let Some(agent) = &args.agent {
-        let meta = job.entry("meta").or_insert_with(|| json!({}));
-        let Some(meta) = meta.as_object_mut() else {
-            return Err(Failure::usage("--set meta=… is not a JSON object"));
-        };
-        meta.insert("agent".to_owned(), json!(agent));
-    }
+    fields::put(&mut job, &args.set, args.agent.as_deref())?;
     Ok(Value::Object(job))
 }
 
@@ -187,9 +260,13 @@ mod tests {
     #[test]
     fn the_three_forms_of_a_file_are_told_apart() {
         let two = vec![json!({ "type": "a" }), json!({ "type": "b" })];
-        assert_eq!(jobs_in(r#" {"type":"a"} "#, "f").unwrap(), two[..1]);
-        assert_eq!(jobs_in(r#"[{"type":"a"},{"type":"b"}]"#, "f").unwrap(), two);
-        assert_eq!(jobs_in("{\"type\":\"a\"}\n\n{\"type\":\"b\"}\n", "f").unwrap(), two);
+        let given = |text: &str| {
+            let Given { jobs, together } = jobs_in(text, "f").unwrap();
+            (jobs, together)
+        };
+        assert_eq!(given(r#" {"type":"a"} "#), (two[..1].to_vec(), false));
+        assert_eq!(given(r#"[{"type":"a"},{"type":"b"}]"#), (two.clone(), true));
+        assert_eq!(given("{\"type\":\"a\"}\n\n{\"type\":\"b\"}\n"), (two, false));
     }
 
     #[test]

@@ -1,14 +1,19 @@
 //! `turnstone job watch`: a job's timeline as it happens.
 
+use super::waiting::{Fleet, reason};
 use crate::client::stream::Ending;
 use crate::client::{Client, unwrapped};
 use crate::commands::Session;
 use crate::commands::dev::timeline::{SeenEvent, Timeline};
 use crate::failure::Exit;
-use crate::output::{Format, text};
+use crate::output::{Format, Output, columns, table, text};
 use clap::Args;
 use serde_json::Value;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long nobody may take a job before something is said of it.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// `turnstone job watch`.
 #[derive(Clone, Debug, Args)]
@@ -17,29 +22,33 @@ pub struct WatchArgs {
     pub id: String,
 }
 
-/// Follows the job to its end and prints its result. Ctrl-C ends the watching, not the job.
+/// Follows the job to its end and prints its result, or what went wrong. Ctrl-C ends the watching, not the job.
 ///
 /// # Errors
 /// There is no such job, or the server cannot be reached any more.
 pub async fn run(id: &str, client: &Client, session: &Session) -> anyhow::Result<ExitCode> {
     let output = session.output;
     let mut timeline = (output.format == Format::Table).then(|| Timeline::new(output));
-    let watched = client
-        .watch(id, |event| match (&mut timeline, output.format) {
-            (Some(timeline), _) => timeline.event(&SeenEvent::read(event)),
-            (None, Format::Json) => output.ndjson(event),
-            (None, _) => Ok(()),
-        })
-        .await;
+    let watching = client.watch(id, |event| match (&mut timeline, output.format) {
+        (Some(timeline), _) => timeline.event(&SeenEvent::read(event)),
+        (None, Format::Json) => output.ndjson(event),
+        (None, _) => Ok(()),
+    });
+    let watched = tokio::select! {
+        watched = watching => watched,
+        never = explain_silence(id, client, &output) => match never {},
+    };
     drop(timeline);
     let ending = watched?;
     match output.format {
-        Format::Table if ending == Ending::Completed => {
+        Format::Table => {
             let job = unwrapped(client.get(&["ojs", "v1", "jobs", id], &[]).await?, "job");
-            output.line(&format!("\nresult of {}:\n{}", text::line(id), result(&job["result"])))?;
+            if let Some(said) = outcome(&job, ending) {
+                output.line(&format!("\n{}", text::wrapped(&said, columns(&output))))?;
+            }
         }
         Format::Ids => output.line(&text::line(id))?,
-        _ => {}
+        Format::Json => {}
     }
     Ok(match ending {
         Ending::Completed => Exit::Ok.into(),
@@ -47,9 +56,55 @@ pub async fn run(id: &str, client: &Client, session: &Session) -> anyhow::Result
     })
 }
 
+/// Says once why nobody takes the job, when nobody has for a while. Never ends.
+async fn explain_silence(id: &str, client: &Client, output: &Output) -> std::convert::Infallible {
+    loop {
+        tokio::time::sleep(PATIENCE).await;
+        // Watching goes on whatever comes of this, and tells of a server that is gone.
+        let Ok(job) = client.get(&["ojs", "v1", "jobs", id], &[]).await else { continue };
+        let job = unwrapped(job, "job");
+        if job["state"] != "available" {
+            continue;
+        }
+        let Ok(fleet) = Fleet::ask(client).await else { continue };
+        if let Ok(Some(why)) = reason(&job, Some(&fleet), client).await {
+            output.remark(&format!("still waiting: {why}"));
+            return std::future::pending().await;
+        }
+    }
+}
+
+/// What came of the job.
+fn outcome(job: &Value, ending: Ending) -> Option<String> {
+    let id = text::line(&table::plain(&job["id"]));
+    if ending == Ending::Completed {
+        return Some(format!("result of {id}:\n{}", result(&job["result"])));
+    }
+    let error = &job["error"];
+    let message = error["message"].as_str()?;
+    let told = format!("{}: {message}", table::plain(&error["code"]));
+    Some(format!("error of {id}:\n{}", text::block(&told)))
+}
+
 fn result(result: &Value) -> String {
     match result {
         Value::String(words) => text::block(words).into_owned(),
         other => text::json(&serde_json::to_string_pretty(other).unwrap_or_default()).into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_went_wrong_is_told_in_full() {
+        let advice = "x".repeat(400) + "; raise it with `turnstone budget raise fleet`";
+        let job = json!({"id": "j", "error": {"code": "C", "message": advice}});
+        assert_eq!(outcome(&job, Ending::Unsuccessful).unwrap(), format!("error of j:\nC: {advice}"));
+        assert_eq!(outcome(&json!({"id": "j"}), Ending::Unsuccessful), None);
+        let job = json!({"id": "j", "result": "done"});
+        assert_eq!(outcome(&job, Ending::Completed).unwrap(), "result of j:\ndone");
     }
 }

@@ -4,6 +4,7 @@ use crate::commands::Session;
 use crate::output::table::{Column, column, plain, time};
 use crate::output::text;
 use clap::{Args, ValueEnum};
+use serde_json::Value;
 use std::process::ExitCode;
 
 /// The most columns that a question takes in a table.
@@ -16,8 +17,19 @@ const COLUMNS: &[Column] = &[
     column("REVIEWER", |review| plain(&review["reviewer"])),
     column("JOB", |review| plain(&review["job_id"])),
     column("ASKED", |review| time(&review["created_at"])),
-    column("QUESTION", |review| text::fit(&text::line(&plain(&review["question"])), QUESTION).into_owned()),
+    column("QUESTION", |review| text::fit(&text::line(&asked(&review["question"])), QUESTION).into_owned()),
 ];
+
+/// The question in a line: the tool with its inputs, or the error.
+fn asked(question: &Value) -> String {
+    match (question["name"].as_str(), question.get("inputs")) {
+        (Some(name), Some(inputs)) => format!("{name} {}", plain(inputs)),
+        _ => match question["error"]["message"].as_str() {
+            Some(message) => format!("{}: {message}", plain(&question["error"]["code"])),
+            None => plain(question),
+        },
+    }
+}
 
 /// Which reviews.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -62,4 +74,18 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
     let (reviews, _) = session.client()?.list(&["reviews"], &query, args.limit).await?;
     session.output.list(&reviews, "id", COLUMNS)?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_question_shows_what_one_decides_about() {
+        let question = json!({"call_id": "c", "engagement": {}, "inputs": {"amount": 100}, "name": "pay"});
+        assert_eq!(asked(&question), "pay {\"amount\":100}");
+        assert_eq!(asked(&json!({"error": {"code": "C", "message": "why"}})), "C: why");
+        assert_eq!(asked(&json!("go on?")), "go on?");
+    }
 }

@@ -2,6 +2,7 @@
 
 mod decide;
 mod list;
+mod show;
 
 use super::Session;
 use clap::Subcommand;
@@ -12,6 +13,8 @@ use std::process::ExitCode;
 pub enum ReviewCommand {
     /// List reviews, oldest first
     List(list::ListArgs),
+    /// Print what is asked, in full
+    Show(show::ShowArgs),
     /// Say yes; the parked job goes on
     Approve(decide::DecideArgs),
     /// Say no
@@ -25,6 +28,7 @@ pub enum ReviewCommand {
 pub async fn run(command: ReviewCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         ReviewCommand::List(args) => list::run(&args, session).await,
+        ReviewCommand::Show(args) => show::run(&args, session).await,
         ReviewCommand::Approve(args) => decide::run(decide::Answer::Approve, args, session).await,
         ReviewCommand::Reject(args) => decide::run(decide::Answer::Reject, args, session).await,
     }

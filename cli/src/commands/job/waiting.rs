@@ -1,0 +1,178 @@
+//! Why a job does not run now: what it is parked for, or what keeps its queue from handing it out.
+
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::output::table::{plain, time};
+use serde_json::Value;
+
+/// Events are read in pages of this many.
+const EVENTS: usize = 1_000;
+
+/// Who works, and which queues are held: asked once for any number of jobs.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    workers: Vec<Value>,
+    paused: Vec<String>,
+}
+
+impl Fleet {
+    /// Asks the server.
+    ///
+    /// # Errors
+    /// The server cannot be asked, or does not let us.
+    pub async fn ask(client: &Client) -> Result<Self, Failure> {
+        let (workers, _) = client.list(&["ojs", "v1", "admin", "workers"], &[], usize::MAX).await?;
+        let (queues, _) = client.list(&["ojs", "v1", "admin", "queues"], &[], usize::MAX).await?;
+        let paused = queues.iter().filter(|queue| queue["paused"] == true);
+        Ok(Self { workers, paused: paused.map(|queue| plain(&queue["name"])).collect() })
+    }
+
+    /// Why nobody takes an available job, if it is for what is known here.
+    #[must_use]
+    pub fn keeps(&self, job: &Value) -> Option<String> {
+        let queue = plain(&job["queue"]);
+        if self.paused.contains(&queue) {
+            return Some(format!("queue {queue} is paused: turnstone queue resume {queue}"));
+        }
+        let agent = !job["ext_agent_engagement_id"].is_null();
+        if self.serves(&queue, agent) {
+            return None;
+        }
+        Some(if agent {
+            format!("no worker serves queue {queue} (turnstone worker list)")
+        } else {
+            format!(
+                "a plain job, and no worker over HTTP fetches from queue {queue}; a job for an agent has --agent or \
+                 an ext_agent_* field"
+            )
+        })
+    }
+
+    /// Whether a worker that is alive takes jobs of this queue. Turnstone's own serve agents; plain jobs are fetched
+    /// over HTTP.
+    fn serves(&self, queue: &str, agent: bool) -> bool {
+        let kind = if agent { "own" } else { "http" };
+        self.workers.iter().any(|worker| {
+            let queues = worker["queues"].as_array().map(Vec::as_slice).unwrap_or_default();
+            worker["kind"] == kind
+                && worker["state"] == "running"
+                && (queues.is_empty() || queues.iter().any(|served| served == queue || served == "*"))
+        })
+    }
+}
+
+/// What the job waits for, in a sentence without a full stop; `None` when it runs, has ended, or is next.
+///
+/// # Errors
+/// The server cannot be asked.
+pub async fn reason(job: &Value, fleet: Option<&Fleet>, client: &Client) -> Result<Option<String>, Failure> {
+    let held = job["held"] == true || job["paused"] == true;
+    Ok(match job["state"].as_str() {
+        _ if held => Some("paused by an operator".to_owned()),
+        Some("available") => fleet.and_then(|fleet| fleet.keeps(job)),
+        Some("scheduled") => Some(format!("its time, {}", time(&job["scheduled_at"]))),
+        Some("retryable") => Some(format!("its next attempt, at {}", time(&job["next_retry_at"]))),
+        Some("pending") => match parked(&plain(&job["id"]), client).await? {
+            Some(data) => Some(told(&data, job, client).await?),
+            None if !job["workflow_id"].is_null() => Some("earlier steps of its workflow".to_owned()),
+            None => None,
+        },
+        _ => None,
+    })
+}
+
+/// The data of the newest event that parked the job.
+async fn parked(id: &str, client: &Client) -> Result<Option<Value>, Failure> {
+    let (mut since, mut found) = (0_i64, None);
+    loop {
+        let query = [("since", since.to_string()), ("limit", EVENTS.to_string())];
+        let page = client.get(&["ojs", "v1", "jobs", id, "events"], &query).await?;
+        let events = page["events"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let newest = events.iter().rev().find(|event| event["name"] == "job.parked");
+        found = newest.map(|event| event["data"].clone()).or(found);
+        match page["cursor"].as_i64().filter(|cursor| page["has_more"] == true && *cursor > since) {
+            Some(cursor) => since = cursor,
+            None => return Ok(found),
+        }
+    }
+}
+
+async fn told(data: &Value, job: &Value, client: &Client) -> Result<String, Failure> {
+    if let Some(children) = data["children"].as_i64() {
+        return Ok(if children == 1 {
+            "1 delegated job".to_owned()
+        } else {
+            format!("{children} delegated jobs")
+        });
+    }
+    if data["kind"] == "budget" {
+        return budget(data, job, client).await;
+    }
+    let id = plain(&data["review_id"]);
+    Ok(format!("review {id} by {}: turnstone review show {id}", plain(&data["reviewer"])))
+}
+
+async fn budget(data: &Value, job: &Value, client: &Client) -> Result<String, Failure> {
+    let name = plain(&data["budget"]);
+    let until = plain(&data["until"]);
+    let anew = if until.is_empty() {
+        String::new()
+    } else {
+        format!(", or begins anew at {}", time(&data["until"]))
+    };
+    if name == "engagement" {
+        let id = plain(&job["ext_agent_engagement_id"]);
+        let engagement = client.get(&["engagements", &id], &[]).await?;
+        let tokens = &engagement["tokens"];
+        let numbers = spent(&tokens["used"], &tokens["limit"], "tokens");
+        return Ok(format!(
+            "its own budget{numbers}: turnstone budget raise --engagement {id} --tokens N{anew}"
+        ));
+    }
+    let shared = client.get(&["budgets", &name], &[]).await?;
+    let row = &shared["rows"][0];
+    let limits = &shared["limits"];
+    let flag =
+        ["tokens_per_day", "tokens", "cost_per_day", "cost"].into_iter().find(|flag| !limits[flag].is_null());
+    let flag = flag.unwrap_or("tokens");
+    let side = if flag.starts_with("tokens") { "tokens" } else { "cost" };
+    let unit = if side == "tokens" { "tokens".to_owned() } else { plain(&shared["currency"]) };
+    let numbers = spent(&row[side]["used"], &limits[flag], &unit);
+    Ok(format!("budget {name}{numbers}: turnstone budget raise {name} --{} N{anew}", flag.replace('_', "-")))
+}
+
+fn spent(used: &Value, limit: &Value, unit: &str) -> String {
+    if used.is_null() || limit.is_null() {
+        return String::new();
+    }
+    format!(" ({} of {} {unit} spent)", plain(used), plain(limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_keeps_a_job_is_told() {
+        let worker = |kind: &str, queues: Value| json!({"kind": kind, "state": "running", "queues": queues});
+        let fleet = Fleet {
+            workers: vec![worker("own", json!(["*"])), worker("http", json!(["mail"]))],
+            paused: vec!["night".to_owned()],
+        };
+        let says = |job: Value| fleet.keeps(&job).unwrap_or_default();
+        assert!(says(json!({"queue": "night"})).contains("turnstone queue resume night"));
+        assert!(says(json!({"queue": "default"})).contains("--agent"));
+        assert_eq!(says(json!({"queue": "mail"})), "");
+        assert_eq!(says(json!({"queue": "default", "ext_agent_engagement_id": "e"})), "");
+        let nobody = Fleet { workers: Vec::new(), paused: Vec::new() };
+        let job = json!({"queue": "default", "ext_agent_engagement_id": "e"});
+        assert!(nobody.keeps(&job).unwrap().contains("no worker serves queue default"));
+    }
+
+    #[test]
+    fn numbers_stand_only_where_there_are_any() {
+        assert_eq!(spent(&json!(480), &json!(500), "tokens"), " (480 of 500 tokens spent)");
+        assert_eq!(spent(&json!(480), &Value::Null, "tokens"), "");
+    }
+}

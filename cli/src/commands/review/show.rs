@@ -1,0 +1,98 @@
+//! `turnstone review show`: what is asked, in full.
+
+use crate::client::unwrapped;
+use crate::commands::Session;
+use crate::output::table::{plain, time};
+use crate::output::{Format, text};
+use clap::Args;
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// Columns of the labels.
+const LABEL: usize = 12;
+
+/// `turnstone review show`.
+#[derive(Clone, Debug, Args)]
+pub struct ShowArgs {
+    /// The review's id
+    pub id: String,
+}
+
+/// Prints the review.
+///
+/// # Errors
+/// There is no such review, or the server cannot be asked.
+pub async fn run(args: &ShowArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    let review = unwrapped(session.client()?.get(&["reviews", &args.id], &[]).await?, "review");
+    let output = session.output;
+    match output.format {
+        Format::Json => output.json(&review)?,
+        Format::Ids => output.line(&text::line(&plain(&review["id"])))?,
+        Format::Table => output.line(&lines(&review))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One fact per line, what is asked about below, and how it is answered.
+fn lines(review: &Value) -> String {
+    let (question, id) = (&review["question"], text::line(&plain(&review["id"])));
+    let facts = [
+        ("review", id.clone()),
+        ("state", plain(&review["state"])),
+        ("kind", plain(&review["kind"])),
+        ("reviewer", plain(&review["reviewer"])),
+        ("job", plain(&review["job_id"])),
+        ("engagement", plain(&review["engagement_id"])),
+        ("turn", plain(&review["turn"])),
+        ("asked", time(&review["created_at"])),
+        ("deadline", time(&review["deadline_at"])),
+        ("decided", time(&review["decided_at"])),
+        ("decided by", plain(&review["decided_by"])),
+        ("reason", plain(&review["reason"])),
+        ("tool", plain(&question["name"])),
+        ("why", plain(&question["what_happened"])),
+        ("approve", plain(&question["approve_means"])),
+        ("reject", plain(&question["reject_means"])),
+    ];
+    let facts = facts.into_iter().filter(|(_, value)| !value.is_empty());
+    let mut lines: Vec<String> =
+        facts.map(|(label, value)| format!("{label:<LABEL$}{}", text::line(&value))).collect();
+    let known = ["inputs", "result", "error"];
+    let parts = known.into_iter().filter_map(|part| Some((part, question.get(part)?)));
+    let mut parts: Vec<(&str, &Value)> = parts.collect();
+    if parts.is_empty() {
+        parts.push(("question", question));
+    }
+    for (part, value) in parts {
+        let pretty = serde_json::to_string_pretty(value).unwrap_or_default();
+        lines.push(format!("{part}:\n{}", text::json(&pretty)));
+    }
+    if review["state"] == "open" {
+        lines.push(format!("turnstone review approve {id}\nturnstone review reject {id}"));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_inputs_that_one_approves_are_readable() {
+        let shown = lines(&json!({
+            "id": "r", "state": "open", "kind": "unknown_outcome", "reviewer": "boss", "job_id": "j",
+            "deadline_at": null,
+            "question": {"name": "pay", "inputs": {"amount": 100}, "call_id": "c", "approve_means": "call it once more"},
+        }));
+        for part in [
+            "tool        pay",
+            "inputs:\n{\n  \"amount\": 100\n}",
+            "approve     call it once more",
+            "turnstone review approve r",
+        ] {
+            assert!(shown.contains(part), "{part:?} is missing in:\n{shown}");
+        }
+        assert!(!shown.contains("deadline"), "{shown}");
+    }
+}
