@@ -65,7 +65,8 @@ async fn a_turn_has_the_tools_of_servers_that_answer_and_goes_on_without_the_oth
     fleet.end().await;
 }
 
-/// A failure and a death of a server are outcomes for the model, and no failure of the job.
+/// A failure and a death of a server are outcomes for the model, and no failure of the job. A tool that is not idempotent
+/// is not called again, since nobody knows what the call did before its server died.
 #[tokio::test]
 async fn a_server_that_dies_in_a_call_fails_the_call_and_not_the_job() {
     let script = |request: &Value| match model_server::outcomes(request) {
@@ -73,12 +74,36 @@ async fn a_server_that_dies_in_a_call_fails_the_call_and_not_the_job() {
         1 => Reply::call("parrot_echo", json!({"text": "alive again"})),
         _ => Reply::text("done"),
     };
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("calls");
+    let config = parrot("well", &json!({"env": {"CALLS": log.to_str().unwrap()}}));
     let mut fleet = Fleet::builder().workers(0).model(script).start().await;
-    fleet.add_worker_with(4, |deps| with_servers(deps, &json!({"parrot": parrot("well", &json!({}))})));
+    fleet.add_worker_with(4, |deps| with_servers(deps, &json!({"parrot": config})));
     let id = fleet.push(&job(&["parrot.die", "parrot.echo"])).await;
     assert_eq!(fleet.settled(&id).await["state"], "completed");
     let last = fleet.models.calls()[2].request["messages"].to_string();
     assert!(last.contains("out of memory, sorry") && last.contains("alive again"), "{last}");
+    let log = std::fs::read_to_string(log).unwrap();
+    assert_eq!(log.lines().filter(|line| *line == "tools/call die").count(), 1, "{log}");
+    fleet.end().await;
+}
+
+/// A call whose answer cannot be used was made: it is not made again.
+#[tokio::test]
+async fn a_call_whose_answer_is_too_large_is_made_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("calls");
+    let config =
+        parrot("well", &json!({"env": {"CALLS": log.to_str().unwrap()}, "max_response_bytes": 10_000}));
+    let script = calls("parrot_huge", json!({"bytes": 20_000}));
+    let mut fleet = Fleet::builder().workers(0).model(script).start().await;
+    fleet.add_worker_with(4, |deps| with_servers(deps, &json!({"parrot": config})));
+    let id = fleet.push(&job(&["parrot.huge"])).await;
+    assert_eq!(fleet.settled(&id).await["state"], "completed");
+    let last = fleet.models.calls()[1].request["messages"].to_string();
+    assert!(last.contains("max_response_bytes"), "{last}");
+    let log = std::fs::read_to_string(log).unwrap();
+    assert_eq!(log.lines().filter(|line| *line == "tools/call huge").count(), 1, "{log}");
     fleet.end().await;
 }
 

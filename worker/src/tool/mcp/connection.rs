@@ -52,10 +52,22 @@ pub(super) struct Connection {
 /// How a request on a connection failed.
 #[derive(Debug)]
 pub(super) enum RequestError {
-    /// The connection is of no more use.
+    /// The server could not be reached: the request never left.
+    Unreached(String),
+    /// The connection is of no more use, and the request may have left on it.
     Lost(String),
-    /// The server refused the request, or answered something else than what was asked for.
+    /// The request may have left, and what came back is no answer; the connection can be used.
+    Unclear(String),
+    /// The server refused the request, or listed what cannot be used.
     Refused(String),
+}
+
+impl RequestError {
+    /// The sentence that says why.
+    pub(super) fn why(&self) -> &str {
+        let (Self::Unreached(why) | Self::Lost(why) | Self::Unclear(why) | Self::Refused(why)) = self;
+        why
+    }
 }
 
 /// What a server may tell and ask us: it may say that its tools have changed. All that it asks is declined.
@@ -198,12 +210,15 @@ impl Connection {
             ServiceError::TransportSend(_) if self.process.is_some() => RequestError::Lost(self.epitaph()),
             // Requests over HTTP have little to do with one another: one bad answer ends that request alone.
             ServiceError::TransportSend(inner) if cannot_connect(&*inner.error) => {
-                RequestError::Lost(not_sent(&*inner.error, self.url.as_deref()))
+                RequestError::Unreached(not_sent(&*inner.error, self.url.as_deref()))
             }
-            ServiceError::TransportSend(inner) => {
+            ServiceError::TransportSend(inner) if is_turned_away(&*inner.error) => {
                 RequestError::Refused(not_sent(&*inner.error, self.url.as_deref()))
             }
-            error => RequestError::Refused(told(&error.to_string(), self.url.as_deref())),
+            ServiceError::TransportSend(inner) => {
+                RequestError::Unclear(not_sent(&*inner.error, self.url.as_deref()))
+            }
+            error => RequestError::Unclear(told(&error.to_string(), self.url.as_deref())),
         }
     }
 }
@@ -211,6 +226,15 @@ impl Connection {
 fn cannot_connect(error: &(dyn std::error::Error + 'static)) -> bool {
     let error = error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
     matches!(error, Some(StreamableHttpError::Client(error)) if error.is_connect())
+}
+
+/// Whether the server said that it did not look at the request: who asks is not known or may not.
+fn is_turned_away(error: &(dyn std::error::Error + 'static)) -> bool {
+    type Error = StreamableHttpError<reqwest::Error>;
+    matches!(
+        error.downcast_ref::<Error>(),
+        Some(Error::AuthRequired(_) | Error::InsufficientScope(_) | Error::SessionExpired)
+    )
 }
 
 /// Why no handshake came about.

@@ -13,32 +13,34 @@ const TOLD: usize = 2000;
 /// The output: structured content where there is some, else the text, else the blocks as JSON (RS-22).
 ///
 /// # Errors
-/// [`ToolError::Failed`] when the server says that the call failed, asks for something instead of answering, or answers
-/// more than `limit` bytes.
+/// [`ToolError::Failed`] when the server says that the call failed. [`ToolError::Final`] when it answered something that is
+/// of no use (more than `limit` bytes, a question, a task): the call was made, and another one would be made again.
 pub(super) fn output(tool: &str, response: CallToolResponse, limit: usize) -> Result<Value, ToolError> {
-    let failed = |problem: String| ToolError::Failed(format!("tool {tool}: {problem}"));
+    let sentence = |problem: String| format!("tool {tool}: {problem}");
+    let unusable = |problem: String| ToolError::Final(sentence(problem));
     let result = match response {
         CallToolResponse::Complete(result) => result,
         CallToolResponse::InputRequired(_) => {
-            return Err(failed(
+            return Err(unusable(
                 "its server asks for input in the middle of a call, which is not offered".to_owned(),
             ));
         }
-        _ => return Err(failed("its server answered with a task, which is not offered".to_owned())),
+        _ => return Err(unusable("its server answered with a task, which is not offered".to_owned())),
     };
     if result.is_error == Some(true) {
         let text = excerpt(&texts(&result.content).join("\n"), TOLD);
-        return Err(failed(if text.is_empty() { "failed without a word".to_owned() } else { text }));
+        let text = if text.is_empty() { "failed without a word".to_owned() } else { text };
+        return Err(ToolError::Failed(sentence(text)));
     }
-    let value = clean(body(result).map_err(failed)?);
+    let value = clean(body(result).map_err(unusable)?);
     let bytes = value.to_string().len();
     if bytes > limit {
-        return Err(failed(format!(
+        return Err(unusable(format!(
             "the outcome has {bytes} bytes, more than the {limit} allowed; raise max_response_bytes if that is wanted"
         )));
     }
     if deeper_than(&value, MAX_VALUE_DEPTH) {
-        return Err(failed(format!("the outcome nests deeper than {MAX_VALUE_DEPTH} levels")));
+        return Err(unusable(format!("the outcome nests deeper than {MAX_VALUE_DEPTH} levels")));
     }
     Ok(value)
 }

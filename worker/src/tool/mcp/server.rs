@@ -97,8 +97,8 @@ impl McpServer {
         }
         let listed = match tokio::time::timeout(self.config.connect_timeout(), connection.list()).await {
             Ok(Ok(listed)) => listed,
-            Ok(Err(RequestError::Lost(why) | RequestError::Refused(why))) => {
-                return Err(self.useless(format!("its tools cannot be listed: {why}")).await);
+            Ok(Err(error)) => {
+                return Err(self.useless(format!("its tools cannot be listed: {}", error.why())).await);
             }
             Err(_) => {
                 let ms = self.config.connect_timeout_ms;
@@ -124,14 +124,16 @@ impl McpServer {
     /// Calls a tool. Dropping the future cancels the call.
     ///
     /// # Errors
-    /// [`ToolError::Failed`] with a sentence for the model.
+    /// With a sentence for the model: [`ToolError::Failed`] when the server refused the call or could not be reached,
+    /// [`ToolError::Lost`] when the call may have left and no answer came.
     pub(super) async fn call(
         &self,
         tool: &str,
         arguments: Map<String, Value>,
         call_id: &CallId,
     ) -> Result<CallToolResponse, ToolError> {
-        let failed = |problem: String| ToolError::Failed(format!("tool {}.{tool}: {problem}", self.name));
+        let sentence = |problem: String| format!("tool {}.{tool}: {problem}", self.name);
+        let failed = |problem: String| ToolError::Failed(sentence(problem));
         let _place = self.calls.acquire().await.map_err(|_| failed("the worker is stopping".to_owned()))?;
         let connection =
             self.connected().await.map_err(|why| failed(format!("its server is not available: {why}")))?;
@@ -141,9 +143,14 @@ impl McpServer {
                 Ok(response)
             }
             Err(RequestError::Refused(why)) => Err(failed(why)),
+            Err(RequestError::Unclear(why)) => Err(ToolError::Lost(sentence(why))),
+            Err(RequestError::Unreached(why)) => {
+                self.lost(&connection, &why).await;
+                Err(failed(format!("its server is not available: {why}")))
+            }
             Err(RequestError::Lost(why)) => {
                 self.lost(&connection, &why).await;
-                Err(failed(format!("the connection to its server was lost: {why}")))
+                Err(ToolError::Lost(sentence(format!("the connection to its server was lost: {why}"))))
             }
         }
     }

@@ -60,6 +60,14 @@ async fn call(server: &Arc<McpServer>, tool: &str, input: Value) -> Result<Value
     .await
 }
 
+/// Of calls that may have been made.
+fn loss(outcome: Result<Value, ToolError>) -> String {
+    match outcome {
+        Err(ToolError::Lost(text)) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
 fn failure(outcome: Result<Value, ToolError>) -> String {
     match outcome {
         Err(ToolError::Failed(text)) => text,
@@ -138,12 +146,12 @@ async fn a_server_that_does_not_shake_hands_is_left_alone_for_a_while() {
 async fn a_server_that_dies_in_a_call_says_why_and_is_started_again() {
     let clock = Hand::default();
     let server = script_at("well", json!({}), &clock);
-    let text = failure(call(&server, "die", json!({})).await);
+    let text = loss(call(&server, "die", json!({})).await);
     assert!(text.contains("exit status: 7") && text.contains("out of memory, sorry"), "{text}");
     assert_eq!(call(&server, "echo", json!({"text": "again"})).await, Ok(json!("again")));
     // One that dies every time is given a rest that grows.
-    failure(call(&server, "die", json!({})).await);
-    failure(call(&server, "die", json!({})).await);
+    loss(call(&server, "die", json!({})).await);
+    loss(call(&server, "die", json!({})).await);
     assert!(failure(call(&server, "echo", json!({"text": "x"})).await).contains("tried again after"));
     clock.advance(1_001);
     assert_eq!(call(&server, "echo", json!({"text": "back"})).await, Ok(json!("back")));
@@ -152,11 +160,15 @@ async fn a_server_that_dies_in_a_call_says_why_and_is_started_again() {
 #[tokio::test]
 async fn outcomes_are_bounded() {
     let server = script("well", json!({"max_response_bytes": 10_000}));
-    let text = failure(call(&server, "huge", json!({"bytes": 20_000})).await);
-    assert!(text.contains("max_response_bytes"), "{text}");
+    // The tool did what it was asked for: the same call again would do it again.
+    let outcome = call(&server, "huge", json!({"bytes": 20_000})).await;
+    assert!(
+        matches!(&outcome, Err(ToolError::Final(text)) if text.contains("max_response_bytes")),
+        "{outcome:?}"
+    );
     assert!(call(&server, "huge", json!({"bytes": 9_000})).await.is_ok());
     // Of 100 MB no more is read than a message may have.
-    let text = failure(call(&server, "huge", json!({"bytes": 100_000_000})).await);
+    let text = loss(call(&server, "huge", json!({"bytes": 100_000_000})).await);
     assert!(text.contains("longer than allowed"), "{text}");
     assert_eq!(call(&server, "echo", json!({"text": "still here"})).await, Ok(json!("still here")));
 }
@@ -328,7 +340,7 @@ async fn a_hostile_server_behind_a_url_costs_neither_memory_nor_the_turn() {
     let server = at(&format!("{}/mcp", http.url), json!({"timeout_ms": 1_500}));
     for tool in ["flood", "latin", "garbage"] {
         let outcome = call(&server, tool, json!({})).await;
-        assert!(matches!(outcome, Err(ToolError::Failed(_))), "{tool}: {outcome:?}");
+        assert!(matches!(outcome, Err(ToolError::Lost(_))), "{tool}: {outcome:?}");
     }
     let outcome = call(&server, "hang", json!({})).await;
     assert!(matches!(outcome, Err(ToolError::Timeout(_))), "{outcome:?}");
