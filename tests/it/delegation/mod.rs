@@ -5,6 +5,7 @@ mod failing;
 mod fan_out;
 mod limits;
 mod modes;
+mod tenants;
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -351,7 +351,7 @@ fn input(turn: &Turn, call: &Call) -> String {
 /// Where the delegate comes from, and whose it is.
 fn meta(turn: &Turn, span: &Span) -> RawObject {
     let mut meta = RawObject::new();
-    for kept in ["tenant", "user"] {
+    for kept in ["tenant", "tenant_id", "user"] {
         if let Some(value) = turn.job.meta.get(kept) {
             meta.insert(kept, value.clone());
         }

@@ -1,7 +1,8 @@
 //! How much a tenant may enqueue (OJS multi-tenancy §8): a push that does not fit is refused whole.
 //!
 //! What waits is counted only for tenants that have limits, and their rows are locked before, so that pushes of several
-//! processes cannot pass a limit together. Steps of workflows that run were accepted with their workflow: they always fit.
+//! processes cannot pass a limit together. Steps of workflows that run were accepted with their workflow, and agents that an
+//! agent asks are a part of its job: they always fit, and are counted.
 
 use super::super::super::rows::{Fields, Inconsistency, get, maybe, time};
 use super::super::super::session::Session;
@@ -113,7 +114,8 @@ impl Allowances {
 
     /// Why a push does not fit.
     pub(super) fn refusal(&self, entries: &[Entry<'_>], plan: &[Verdict]) -> Option<StoreError> {
-        if entries.iter().any(|entry| entry.step.is_some()) {
+        let asked = |entry: &Entry<'_>| entry.kinship.is_some_and(|kin| kin.call_id.is_some());
+        if entries.iter().any(|entry| entry.step.is_some() || asked(entry)) {
             return None;
         }
         self.added(entries, plan).iter().find_map(|(tenant, new)| self.0.get(tenant)?.refusal(new))
