@@ -9,12 +9,15 @@ use serde_json::{Value, json};
 use turnstone_domain::engagement::{Engagement, EngagementObject};
 use turnstone_domain::policy::Expression;
 use turnstone_domain::review::{Review, ReviewState};
-use turnstone_domain::tool_call::ToolCall;
-use turnstone_domain::{AgentDefinition, JobState};
+use turnstone_domain::{AgentDefinition, EngagementId, JobState};
 use turnstone_ojs::OjsError;
+use turnstone_store::{Page, ReviewFilter};
 
 /// At most this many of a tree are shown.
 const MOST_KIN: u32 = 1000;
+
+/// More reviews of an engagement are not open at one time.
+const MOST_REVIEWS: u32 = 100;
 
 /// The state of an engagement that its caller may see.
 #[utoipa::path(
@@ -28,7 +31,7 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
     let job = views.job(&job_id).await?.ok_or_else(|| OjsError::not_found("job", job_id.as_str()))?;
     let budget = views.budget(&engagement.id).await?;
     let review = match job.state {
-        JobState::Pending => open_review(&app, &views.tool_calls(&engagement.id).await?).await?,
+        JobState::Pending => open_review(&app, &engagement.id).await?,
         _ => None,
     };
     let kindred = app.api.store.delegations.kindred(&job.id, MOST_KIN).await?;
@@ -59,8 +62,13 @@ async fn unexposed(
     Ok(why.map(|(key, why)| json!({"key": key, "message": why.to_string()})).collect())
 }
 
-/// The review that the job waits for: it is about the newest call that has one.
-async fn open_review(app: &App, calls: &[ToolCall]) -> Result<Option<Review>, Failure> {
-    let Some(id) = calls.iter().rev().find_map(|call| call.review_id.as_ref()) else { return Ok(None) };
-    Ok(app.api.store.views.review(id).await?.filter(|review| review.state == ReviewState::Open))
+/// The review that the job waits for, whether it is about a call or about the engagement itself.
+async fn open_review(app: &App, id: &EngagementId) -> Result<Option<Review>, Failure> {
+    let filter = ReviewFilter {
+        state: Some(ReviewState::Open),
+        engagement: Some(id.clone()),
+        ..ReviewFilter::default()
+    };
+    let page = Page { limit: MOST_REVIEWS, offset: 0 };
+    Ok(app.api.store.views.reviews(&filter, page).await?.pop())
 }

@@ -116,6 +116,39 @@ async fn after_a_handoff_the_child_has_the_last_word() {
     fleet.end().await;
 }
 
+/// RS-23: the last word of a child passes the filters of the agent whose result it becomes.
+#[tokio::test]
+async fn after_a_handoff_the_filters_of_who_handed_over_hold() {
+    let script = |request: &serde_json::Value| match who(request) {
+        "expert" => Reply::text("write to ada@example.org"),
+        _ => calls(&[("expert", "he is angry")]),
+    };
+    let fleet = Fleet::builder().model(script).start().await;
+    let desk = |name: &str, action: &str| {
+        ossa(
+            name,
+            &format!(
+                "collaboration: {{handoffs: [{{target_agent: expert, conditions: [anger]}}]}}\n  safety: \
+                 {{pii_detection: {{types: [email], action: {action}}}}}"
+            ),
+        )
+    };
+    register(&fleet, &[oas("expert", &[]), desk("mild", "redact"), desk("strict", "block")]).await;
+    let end = async |agent: &str| {
+        let id = ask(&fleet, agent, &json!({"options": {"retry": {"max_attempts": 1}}})).await;
+        fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await
+    };
+    assert_eq!(end("mild").await["result"], "write to [redacted email]");
+    let strict = end("strict").await;
+    assert_eq!(
+        (&strict["state"], &strict["error"]["code"]),
+        (&json!("discarded"), &json!("OSSA_CONTENT_FILTERED")),
+        "{strict:#}"
+    );
+    assert!(!strict.to_string().contains("ada@example.org"), "{strict:#}");
+    fleet.end().await;
+}
+
 /// OAS-12, OAS-13: a name that a tool and an agent share means the tool, `oagent://` the agent.
 #[tokio::test]
 async fn a_tool_goes_before_an_agent_of_its_name() {

@@ -43,6 +43,28 @@ async fn max_turns_is_exact_and_escalates_to_the_dead_letters() {
     }
 }
 
+/// RS-41: a complete turn that failed is one of them. The job's next attempt asks the model no more than is left.
+#[tokio::test]
+async fn max_turns_holds_over_the_attempts_of_a_job() {
+    let fleet = Fleet::builder().model(|_| Reply::text("Well, it depends.")).start().await;
+    register(&fleet, "  constraints: {max_turns: 2}").await;
+    let job = json!({"type": "agent.desk", "args": ["go"], "meta": {"agent": "desk"},
+                     "ext_agent_output_schema": {"type": "object"},
+                     "options": {"retry": {"max_attempts": 3, "jitter": false}}});
+    let id = fleet.push(&job).await;
+    fleet.wait_for(&id, &[JobState::Retryable]).await;
+    fleet.clock.advance_ms(60_000);
+    fleet.tick().await;
+    let done = fleet.wait_for(&id, &[JobState::Discarded, JobState::Completed]).await;
+    assert_eq!(
+        (&done["state"], &done["error"]["code"]),
+        (&json!("discarded"), &json!("OSSA_MAX_TURNS_EXCEEDED")),
+        "{done:#}"
+    );
+    assert_eq!(fleet.models.calls().len(), 2);
+    fleet.end().await;
+}
+
 /// RS-41, D2: whoever is named grants as many turns again, or ends it.
 #[tokio::test]
 async fn max_turns_asks_whom_the_document_names() {
@@ -56,6 +78,11 @@ async fn max_turns_asks_whom_the_document_names() {
         assert_eq!((&review["kind"], &review["reviewer"]), (&json!("escalation"), &json!("ann")));
         assert_eq!(review["question"]["error"]["ossa_code"], "MAX_TURNS_EXCEEDED", "{review:#}");
         let engagement = fleet.engagement_of(&id).await;
+        let shown = fleet.get(&format!("/engagements/{engagement}")).await;
+        assert_eq!(
+            shown["awaiting"]["review_id"], review["id"],
+            "a review without a call is shown, too: {shown:#}"
+        );
         let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
         assert_eq!(audit["reviews"][0]["kind"], "escalation", "RS-27: the audit shows it: {audit:#}");
         answer(&fleet, &review, verb).await;

@@ -114,12 +114,17 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
     escalation::not_refused(turn)?;
     loop {
         let (span, began) = (trace::turn(turn), Instant::now());
+        verdict::may_begin(turn)?;
         one_turn(turn, signals).instrument(span).await?;
         trace::turned(turn, began.elapsed());
         phases::persist::committed(turn)?;
         let infer = turn.inferred()?;
         match verdict::verdict(turn, &infer)? {
             Verdict::Complete(result) => return Ok(Settlement::Complete { result: RawJson::of(&result) }),
+            Verdict::HandedOver(result) => {
+                let result = turn.screen_result(result)?;
+                return Ok(Settlement::Complete { result: RawJson::of(&result) });
+            }
             Verdict::Continue(position) => {
                 escalation::confirmed(turn)?;
                 turn.advance(position);

@@ -92,6 +92,18 @@ impl Turn {
         blocked
     }
 
+    /// What may be told of a result that another agent gave in the place of this one; the error when none of it may.
+    pub fn screen_result(&mut self, mut result: Value) -> Result<Value, JobError> {
+        for rule in self.leaving() {
+            let found = personal::kinds_in(&rule.kinds, &result);
+            if rule.action == FilterAction::Redact && !found.is_empty() {
+                personal::redact(&rule.kinds, &mut result);
+            }
+            self.act("answer", None, rule.action, &names(found))?;
+        }
+        Ok(result)
+    }
+
     /// Redacts the data of an event, where the agent wants personal data to be redacted or blocked.
     pub fn screen_event(&self, data: &mut Value) {
         for rule in self.agent.safety.leaving().filter(|rule| changes(rule)) {

@@ -6,7 +6,7 @@ use super::state::Turn;
 use super::stop::{Stop, budget_exceeded};
 use crate::model::FinishReason;
 use crate::phases::exec;
-use crate::phases::infer::{self, InferBody};
+use crate::phases::infer::{self, InferBody, Shortage};
 use serde_json::{Map, Value};
 use turnstone_domain::agent::OutputFormat;
 use turnstone_domain::error::FailureKind;
@@ -24,6 +24,8 @@ pub enum Verdict {
     Reask(Position, String),
     /// The job's result.
     Complete(Value),
+    /// The result of the agent to which control was handed over, as that agent gave it.
+    HandedOver(Value),
 }
 
 /// Decides what follows. A pure function of what the turn left, so that it can be repeated after a crash.
@@ -40,7 +42,7 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
         model_used: turn.position.model_used.clone(),
     };
     if let Some(answer) = exec::handed_over(turn) {
-        return Ok(Verdict::Complete(answer));
+        return Ok(Verdict::HandedOver(answer));
     }
     if asked_for_tools && !turn.agent.chain.continue_on_tool_use {
         // The document wants each turn that asks for tools to be the last (OSSA §4).
@@ -53,7 +55,8 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
     }
     if infer.finish_reason == FinishReason::Length && infer.capped {
         // What is left of the budget was too little for the answer: a stump is not a result.
-        return Err(budget_exceeded(turn.budget.left().unwrap_or(0), turn.deps.options.max_tokens).into());
+        let short = || budget_exceeded(turn.budget.left().unwrap_or(0), turn.deps.options.max_tokens);
+        return Err(infer.shortage.as_ref().map_or_else(short, Shortage::error).into());
     }
     if let Some(error) = ending::unusable(infer) {
         return Err(error.into());
@@ -79,8 +82,29 @@ fn enough_turns(turn: &Turn) -> Result<i64, Stop> {
     if escalation::is_granted(turn, FailureKind::MaxTurns) {
         return Ok(granted + block);
     }
+    Err(too_many_turns(limit).into())
+}
+
+fn too_many_turns(limit: i64) -> JobError {
     let message = format!("the agent wants another turn after {limit} turns, which is its max_turns");
-    Err(JobError::new(FailureKind::MaxTurns, message).with("max_turns", limit).into())
+    JobError::new(FailureKind::MaxTurns, message).with("max_turns", limit)
+}
+
+/// Whether the current turn may begin: it may not when an attempt before has failed with the last turn that may run (RS-41).
+///
+/// # Errors
+/// [`Stop::Fail`] when it may not, and nobody has granted it.
+pub fn may_begin(turn: &mut Turn) -> Result<(), Stop> {
+    let block = i64::from(turn.agent.limits.max_turns);
+    let limit = block + turn.position.granted;
+    if turn.position.turn <= limit {
+        return Ok(());
+    }
+    if escalation::is_granted(turn, FailureKind::MaxTurns) {
+        turn.position.granted += block;
+        return Ok(());
+    }
+    Err(too_many_turns(limit).into())
 }
 
 /// After `max_tool_turns` turns that asked for tools, the next one had none on offer and an answer was due (OSSA §4). A
