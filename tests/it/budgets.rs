@@ -5,6 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use turnstone_domain::JobState;
+use turnstone_tests::model_server::Gate;
 use turnstone_tests::{Backend, Fleet, Reply};
 use turnstone_worker::model::Prices;
 
@@ -267,4 +268,78 @@ async fn a_hostile_provider_never_breaks_a_money_limit() {
         assert_eq!(fleet.number("SELECT count(*) FROM reservations").await, 0, "{usage}");
         fleet.end().await;
     }
+}
+
+/// A limit that is set while a paid call is under way, below what that is going to cost: the answer is kept and booked.
+#[tokio::test]
+async fn a_money_limit_that_is_set_during_a_call_leaves_room_for_it() {
+    for backend in Backend::ALL {
+        let gate = Gate::default();
+        let answer = Reply::text("done").behind(&gate);
+        let fleet = fleet(backend, move |_| answer.clone()).await;
+        set(&fleet, "fleet", json!({"tokens": 100_000})).await;
+        let id = fleet.push(&job(json!({}))).await;
+        fleet.models.seen(1).await;
+        let path = format!("/engagements/{}/budget", fleet.engagement_of(&id).await);
+        let (status, changed) = fleet.send(Method::PATCH, &path, r#"{"cost": "0.000001"}"#).await;
+        assert!(status.is_success(), "{changed}");
+        set(&fleet, "fleet", json!({"tokens": 100_000, "cost": "0.000001"})).await;
+        gate.open();
+        let done = fleet.settled(&id).await;
+        assert_eq!(
+            (&done["state"], &done["ext_agent_cost"]),
+            (&json!("completed"), &json!("0.02")),
+            "{done:#}"
+        );
+        assert_eq!(budget(&fleet, "fleet").await["rows"][0]["cost"]["used"], "0.02");
+        assert_eq!(fleet.models.calls().len(), 1, "it is paid for once");
+        fleet.end().await;
+    }
+}
+
+/// What calls under way have set aside is given back without anybody raising the budget: the parked job looks again.
+#[tokio::test]
+async fn a_job_that_was_parked_behind_a_call_under_way_goes_on_by_itself() {
+    for backend in Backend::ALL {
+        let gate = Gate::default();
+        let slow = Reply::text("done").behind(&gate);
+        let script = move |request: &Value| match request["messages"][0]["content"].as_str() {
+            Some("slow") => slow.clone(),
+            _ => Reply::text("done"),
+        };
+        let fleet = fleet(backend, script).await;
+        // More than one call may use, and less than two.
+        set(&fleet, "fleet", json!({"tokens": 250, "on_exceed": "park"})).await;
+        let first = fleet.push(&job(json!({"args": ["slow"]}))).await;
+        fleet.models.seen(1).await;
+        let second = fleet.push(&job(json!({"ext_agent_max_tokens": 150}))).await;
+        fleet.wait_for(&second, &[JobState::Pending]).await;
+        gate.open();
+        assert_eq!(fleet.settled(&first).await["state"], "completed");
+        fleet.clock.advance_ms(5_000);
+        fleet.tick().await;
+        assert_eq!(fleet.settled(&second).await["state"], "completed");
+        fleet.end().await;
+    }
+}
+
+/// An answer that a shared budget cut is no result, and its job waits for that budget and not for its engagement's.
+#[tokio::test]
+async fn an_answer_that_a_shared_budget_cut_waits_for_that_budget() {
+    let script = |request: &Value| match request["max_tokens"]
+        .as_i64()
+        .or(request["max_completion_tokens"].as_i64())
+    {
+        Some(100) => Reply::text("done"),
+        _ => Reply::Ended("It was a dark and".to_owned(), "length"),
+    };
+    let fleet = fleet(Backend::Sqlite, script).await;
+    set(&fleet, "fleet", json!({"tokens": 90, "on_exceed": "park"})).await;
+    let id = fleet.push(&job(json!({}))).await;
+    fleet.wait_for(&id, &[JobState::Pending]).await;
+    assert_eq!(fleet.models.calls().len(), 1);
+    assert_eq!(budget(&fleet, "fleet").await["rows"][0]["waiting"], 1);
+    raise(&fleet, "fleet", json!({"tokens": 10_000})).await;
+    assert_eq!(fleet.settled(&id).await["state"], "completed");
+    fleet.end().await;
 }

@@ -74,7 +74,14 @@ fn exceeded(resets_at: Option<Timestamp>, budget: Option<&str>) -> JobError {
 }
 
 fn park(budget: Option<&str>, resets_at: Option<Timestamp>) -> Settlement {
-    Settlement::Park { wait: Wait::Raise(BudgetWait { name: budget.map(str::to_owned), resets_at }) }
+    Settlement::Park {
+        wait: Wait::Raise(BudgetWait {
+            name: budget.map(str::to_owned),
+            resets_at,
+            measure: Measure::Tokens,
+            needed: None,
+        }),
+    }
 }
 
 impl Opened {

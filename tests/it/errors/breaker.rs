@@ -81,6 +81,25 @@ async fn an_open_breaker_takes_the_fallback() {
     fleet.end().await;
 }
 
+/// RS-26: when the fallback's breaker is open as well, neither is called, and the model is told in the same turn.
+#[tokio::test]
+async fn an_open_breaker_whose_fallback_is_open_too_is_told() {
+    let opens = "circuit_breaker: {enabled: true, failure_threshold: 1}, retry_policy: {max_attempts: 1}";
+    let spec = format!(
+        "  tools:\n    - {{type: http, name: broken, {opens}, error_handling: {{on_error: fallback, fallback_capability: \
+         search}}}}\n    - {{type: http, name: search, {opens}}}"
+    );
+    let fleet = desk(Fleet::builder(), &spec, &["broken"]).await;
+    fleet.tools.fail("search", 1);
+    // Both fail, and both open.
+    assert_eq!(one_call(&fleet).await["status"], "error");
+    assert_eq!((fleet.tools.calls_of("broken"), fleet.tools.calls_of("search")), (1, 1));
+    let refused = one_call(&fleet).await;
+    assert_eq!(refused["ossa_code"], "CIRCUIT_OPEN", "{refused:#}");
+    assert_eq!((fleet.tools.calls_of("broken"), fleet.tools.calls_of("search")), (1, 1));
+    fleet.end().await;
+}
+
 /// RS-26: a tool's own section has it off unless it says so; the agent's has it on.
 #[tokio::test]
 async fn a_breaker_that_is_off_never_opens() {

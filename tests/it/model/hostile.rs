@@ -157,3 +157,45 @@ async fn a_model_that_does_not_answer_in_time_is_followed_by_the_next() {
     );
     fleet.end().await;
 }
+
+/// A call whose arguments may have been lost with the end of an answer is not made; one that came whole is (RS-19).
+#[tokio::test]
+async fn a_call_that_was_cut_with_its_answer_is_not_made() {
+    let piece = |delta: Value, finish: Value| {
+        format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}))
+    };
+    let asks = move |finish: &str, calls: &[(&str, &str)]| {
+        let calls: Vec<Value> = (0..)
+            .zip(calls)
+            .map(|(index, (name, arguments))| {
+                json!({"index": index, "id": format!("c{index}"), "type": "function",
+                       "function": {"name": name, "arguments": arguments}})
+            })
+            .collect();
+        let text = piece(json!({"tool_calls": calls}), Value::Null) + &piece(json!({}), json!(finish));
+        Reply::Wire((text + "data: [DONE]\n\n").into_bytes())
+    };
+    let script = move |request: &Value| {
+        let input = request["messages"].as_array().unwrap().iter().find(|m| m["role"] == "user").unwrap();
+        match (input["content"].as_str().unwrap(), turnstone_tests::model_server::outcomes(request)) {
+            ("withheld", 0) => asks("content_filter", &[("search", "{\"q\": 1}")]),
+            ("one", 0) => asks("length", &[("search", "")]),
+            ("two", 0) => asks("length", &[("search", "{\"q\": 1}"), ("search", "")]),
+            _ => Reply::text("done"),
+        }
+    };
+    let fleet = Fleet::builder().model(script).start().await;
+    for (input, state, code, calls) in [
+        ("withheld", "discarded", json!("OSSA_CONTENT_FILTERED"), 0),
+        ("one", "discarded", json!("OSSA_MAX_TOKENS_EXCEEDED"), 0),
+        ("two", "completed", Value::Null, 1),
+    ] {
+        let job = json!({"type": "agent.x", "args": [input], "ext_agent_model": "m", "ext_agent_tools": [{"name": "search"}],
+                         "options": {"retry": {"max_attempts": 1}}});
+        let id = fleet.push(&job).await;
+        let done = fleet.settled(&id).await;
+        assert_eq!((&done["state"], &done["error"]["code"]), (&json!(state), &code), "{input}: {done:#}");
+        assert_eq!(fleet.tools.calls().len(), calls, "{input}");
+    }
+    fleet.end().await;
+}

@@ -111,6 +111,8 @@ impl HttpTool {
             let text = format!("tool {}: answered with status {code}{hint}{told}", self.spec.name);
             return Err(match code {
                 429 | 503 => ToolError::Busy(text, wait_ms),
+                // A gateway does not know what became of the request behind it.
+                408 | 502 | 504 | 520..=524 => ToolError::Lost(text),
                 // It will say the same of the same request.
                 300..=407 | 409..=424 | 426..=499 => ToolError::Final(text),
                 _ => ToolError::Failed(text),

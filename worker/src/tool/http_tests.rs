@@ -141,6 +141,20 @@ async fn a_hostile_answer_is_a_failure_for_the_model_and_costs_no_memory() {
     server.abort();
 }
 
+/// A gateway that gave up does not know whether the tool behind it did what it was asked for.
+#[tokio::test]
+async fn what_a_gateway_gave_up_on_may_have_happened() {
+    let (base, server) = serve().await;
+    for status in [408, 502, 504, 524] {
+        let one = tool("POST", &format!("{base}/status/{status}"), json!({})).unwrap();
+        let error = call(&one, json!({})).await.unwrap_err();
+        assert!(matches!(error, ToolError::Lost(_)), "{status}: {error:?}");
+    }
+    let one = tool("POST", &format!("{base}/status/500"), json!({})).unwrap();
+    assert!(matches!(call(&one, json!({})).await, Err(ToolError::Failed(_))));
+    server.abort();
+}
+
 #[tokio::test]
 async fn failures_tell_the_status_and_no_secret() {
     let (base, server) = serve().await;

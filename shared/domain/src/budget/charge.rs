@@ -1,6 +1,6 @@
 //! What a call is charged to, and what happens when that has not enough left.
 
-use super::OnExceed;
+use super::{Budget, OnExceed};
 use crate::{CallId, JobError, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -49,7 +49,7 @@ pub enum ChargeMove {
 }
 
 /// Which budget has too little left for a call.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Short {
     /// Its name; `None` is the budget of the engagement and its delegates.
     pub name: Option<String>,
@@ -72,6 +72,10 @@ pub struct BudgetWait {
     pub name: Option<String>,
     /// When it begins anew, if it counts per day.
     pub resets_at: Option<Timestamp>,
+    /// What it had too little of.
+    pub measure: Measure,
+    /// What the call may need.
+    pub needed: Option<i64>,
 }
 
 impl BudgetWait {
@@ -82,6 +86,16 @@ impl BudgetWait {
         Self {
             name: text("budget").map(str::to_owned),
             resets_at: text("resets_at").and_then(Timestamp::parse_rfc3339),
+            measure: if text("unit") == Some("money") { Measure::Money } else { Measure::Tokens },
+            needed: error.details.get("needed").and_then(Value::as_i64),
         }
+    }
+
+    /// Whether the call would fit into this budget if nothing of it were set aside for calls under way.
+    #[must_use]
+    pub fn fits(&self, budget: &Budget) -> bool {
+        let purse = budget.purse(self.measure);
+        let room = purse.limit.map_or(i64::MAX, |limit| limit.saturating_sub(purse.settled));
+        self.needed.is_some_and(|needed| needed <= room)
     }
 }

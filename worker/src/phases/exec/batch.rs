@@ -84,10 +84,7 @@ pub async fn run(
         flights.push(prepare(turn, position, call, position < allowed)?);
     }
     loop {
-        if admit(turn, &mut flights).await? {
-            // A row of the journal moves once per write.
-            turn.barrier().await?;
-        }
+        admit(turn, &mut flights).await?;
         tell_in_order(turn, &mut flights)?;
         if flights.iter().all(|flight| matches!(flight.step, Step::Told)) {
             return Ok(());
@@ -188,9 +185,8 @@ fn unknown(turn: &mut Turn, call: Call) -> Flight {
     Flight { call, step: Step::Over(Box::new(over)) }
 }
 
-/// Asks the circuit breakers. A call that is refused was never made. Returns whether another tool takes a call over.
-async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<bool, Stop> {
-    let mut replaced = false;
+/// Asks the circuit breakers. A call that is refused was never made.
+async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     for flight in flights {
         while let Step::Ready(ready) = &mut flight.step {
             let (key, rule) = breaker(turn, &ready.capability);
@@ -202,7 +198,8 @@ async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<bool, Stop> {
             match remedy(&turn.agent.errors, &ready.capability.errors, outcome.clone(), standing) {
                 Remedy::Instead(name) => {
                     replace(turn, flight, name, &outcome, 0)?;
-                    replaced = true;
+                    // A row of the journal moves once per write, and the breaker of the other may be open, too.
+                    turn.barrier().await?;
                 }
                 Remedy::End(outcome, handled) => {
                     call::plan(turn, &mut flight.call, false);
@@ -214,7 +211,7 @@ async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<bool, Stop> {
             }
         }
     }
-    Ok(replaced)
+    Ok(())
 }
 
 fn breaker(turn: &Turn, capability: &Capability) -> (BreakerKey, Breaker) {

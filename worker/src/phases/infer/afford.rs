@@ -2,12 +2,32 @@
 
 use crate::model::Usage;
 use crate::turn::state::Turn;
-use crate::turn::stop::{Stop, unpriced};
-use turnstone_domain::budget::{self, Allowance, BudgetMove, Charge, ChargeMove, Measure, Price};
+use crate::turn::stop::{Stop, budget_exceeded, too_little, unpriced};
+use serde::{Deserialize, Serialize};
+use turnstone_domain::JobError;
+use turnstone_domain::budget::{self, Allowance, BudgetMove, Charge, ChargeMove, Measure, Price, Short};
 use turnstone_store::LedgerError;
 
 /// A budget may be used by others between two attempts to fit a call into what is left of it.
 const FITTINGS: usize = 4;
+
+/// A budget that had not enough left for the whole of an answer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Shortage {
+    /// What was left, in the unit of the measure.
+    pub left: i64,
+    /// What the call could have needed.
+    pub needed: i64,
+    /// Which budget.
+    pub of: Short,
+}
+
+impl Shortage {
+    /// The error of a call that needs more.
+    pub fn error(&self) -> JobError {
+        too_little(self.left, self.needed, &self.of)
+    }
+}
 
 /// What is reserved for a call.
 pub struct Afforded {
@@ -17,6 +37,8 @@ pub struct Afforded {
     pub max_tokens: i64,
     /// `provider/model`.
     pub model: String,
+    /// What capped the answer below what is left of the engagement's tokens.
+    pub shortage: Option<Shortage>,
     charged: bool,
     money: i64,
     price: Option<Price>,
@@ -39,14 +61,14 @@ impl Afforded {
 }
 
 /// Reserves what a call to this model may use; everything before the call is durable when this returns. What was reserved
-/// for a model that did not answer makes room for it.
+/// for a model that did not answer makes room for it, and stays when there is no room.
 ///
 /// # Errors
 /// [`Stop::Fail`] when a budget has not enough left for even one token of an answer, or is in money while the model has no
 /// price.
 pub async fn reserve(
     turn: &mut Turn,
-    before: Option<Afforded>,
+    before: &mut Option<Afforded>,
     (prompt_bound, wanted): (i64, i64),
     model: String,
 ) -> Result<Afforded, Stop> {
@@ -59,13 +81,14 @@ pub async fn reserve(
         || !budgets.is_empty()
         || turn.budget.money.limit.is_some()
         || before.as_ref().is_some_and(|before| before.charged);
-    if let Some(before) = before.filter(|_| !charged) {
+    if !charged && let Some(before) = before.take() {
         // The same again, for another model: nothing has to be written.
         return Ok(Afforded { model, ..before });
     }
     let known = budget::allow(prompt_bound, wanted, turn.budget.left());
     // When nothing seems to be left, the ledger knows better: others may have given something back.
     let mut fitting = known.unwrap_or(Allowance { reserve: prompt_bound.saturating_add(1), max_tokens: 1 });
+    let mut shortage: Option<Shortage> = None;
     for _ in 0..FITTINGS {
         let Allowance { reserve: tokens, max_tokens } = fitting;
         let money = price.as_ref().map(|price| price.bound(prompt_bound, max_tokens));
@@ -73,6 +96,7 @@ pub async fn reserve(
             tokens,
             max_tokens,
             model: model.clone(),
+            shortage: shortage.clone(),
             charged,
             money: money.unwrap_or_default(),
             price: price.clone(),
@@ -86,7 +110,10 @@ pub async fn reserve(
         turn.pending().budget = Some(BudgetMove::Reserve { tokens });
         turn.pending().charge = charged.then(|| Box::new(ChargeMove::Reserve(charge)));
         match turn.try_barrier().await {
-            Ok(()) => return Ok(afforded),
+            Ok(()) => {
+                *before = None;
+                return Ok(afforded);
+            }
             Err(LedgerError::BudgetExceeded { left, needed, of }) => {
                 let room = match of.measure {
                     Measure::Tokens => left.saturating_sub(prompt_bound),
@@ -96,6 +123,7 @@ pub async fn reserve(
                     return Err(LedgerError::BudgetExceeded { left, needed, of }.into());
                 }
                 fitting = Allowance { reserve: prompt_bound.saturating_add(room), max_tokens: room };
+                shortage = Some(Shortage { left, needed, of: *of });
             }
             Err(LedgerError::Unpriced { budget, currency }) => {
                 return Err(
@@ -106,5 +134,6 @@ pub async fn reserve(
         }
     }
     let left = turn.budget.left().unwrap_or_default();
-    Err(crate::turn::stop::budget_exceeded(left, fitting.reserve).into())
+    let error = shortage.map_or_else(|| budget_exceeded(left, fitting.reserve), |shortage| shortage.error());
+    Err(error.into())
 }

@@ -79,7 +79,7 @@ pub async fn ask(
         };
         let place = place(turn, &provider, pass.as_ref(), draining).await?;
         let named = format!("{provider}/{}", wanted.model);
-        let held = match afford::reserve(turn, reserved.take(), (prompt_bound, wanted_tokens), named).await {
+        let held = match afford::reserve(turn, reserved, (prompt_bound, wanted_tokens), named).await {
             Ok(held) => held,
             Err(stop) => {
                 if let Some(pass) = &pass {

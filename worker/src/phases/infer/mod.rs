@@ -12,11 +12,12 @@ mod summary;
 
 use super::exec::state_call;
 use super::resol;
-use crate::model::{FinishReason, Listener, ModelAnswer, ModelRequest, ToolOffer};
+use crate::model::{AskedCall, FinishReason, Listener, ModelAnswer, ModelRequest, ToolOffer};
 use crate::turn::conversation::{images, size};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use afford::Afforded;
+pub use afford::Shortage;
 use ask::Answered;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -28,9 +29,10 @@ use turnstone_domain::budget::{self, Allowance, Amount, BudgetMove};
 use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::{CallId, EventName, Phase, Spent};
 
-const VERSION: i64 = 2;
-/// Versions of the body that this worker reads; version 1 did not tell cached and reasoning tokens apart.
-pub const VERSIONS: &[i64] = &[1, 2];
+const VERSION: i64 = 3;
+/// Versions of the body that this worker reads; version 1 did not tell cached and reasoning tokens apart, version 2 not which
+/// budget capped the answer.
+pub const VERSIONS: &[i64] = &[1, 2, 3];
 
 /// What INFER leaves; the answer itself is a message of the engagement.
 #[derive(Debug, Serialize, Deserialize)]
@@ -55,6 +57,9 @@ pub struct InferBody {
     pub estimated: bool,
     /// Whether the answer's length was capped by what was left of the budget.
     pub capped: bool,
+    /// The budget that capped it, when it was another one than the tokens of the engagement.
+    #[serde(default)]
+    pub shortage: Option<Shortage>,
 }
 
 /// Runs INFER.
@@ -155,6 +160,20 @@ fn bound(request: &ModelRequest) -> i64 {
     budget::prompt_upper_bound(bytes, parts, request.messages.iter().map(images).sum())
 }
 
+/// The calls that the model asked for to the end, and the names of those that are not made: a call may have lost arguments
+/// with the end of an answer that was cut, and an answer that the provider withheld asks for nothing.
+fn whole_calls(reason: FinishReason, mut asked: Vec<AskedCall>) -> (Vec<AskedCall>, Vec<String>) {
+    let is_whole = |call: &AskedCall| call.arguments.as_object().is_some_and(|given| !given.is_empty());
+    let cut = match reason {
+        FinishReason::Length if asked.last().is_some_and(|last| !is_whole(last)) => {
+            asked.split_off(asked.len() - 1)
+        }
+        FinishReason::ContentFilter => std::mem::take(&mut asked),
+        _ => Vec::new(),
+    };
+    (asked, cut.into_iter().map(|call| call.name).collect())
+}
+
 /// Books the call and notes the answer, with the barrier that follows.
 fn record(
     turn: &mut Turn,
@@ -181,9 +200,10 @@ fn record(
         tokens_reasoning: booked.reasoning,
         estimated: reported.is_none(),
         capped,
+        shortage: afforded.shortage.clone(),
     };
-    let tool_calls: Vec<RequestedCall> = answer
-        .tool_calls
+    let (asked, cut) = whole_calls(body.finish_reason, answer.tool_calls);
+    let tool_calls: Vec<RequestedCall> = asked
         .into_iter()
         .map(|call| RequestedCall {
             call_id: CallId(turn.deps.ids.next()),
@@ -203,6 +223,7 @@ fn record(
         "budget_left": turn.budget.limit.map(|limit| limit - turn.budget.settled - used),
         "cost": (cost > 0).then_some(Amount(cost)),
         "tool_calls": tool_calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(),
+        "tool_calls_cut": (!cut.is_empty()).then_some(cut),
     });
     turn.position.model_used = Some(body.model.clone());
     let position = turn.position.clone();

@@ -2,18 +2,24 @@
 
 use super::super::rows::Share;
 use super::super::unit::{Move, Shared, Unit};
-use super::turns::TurnStep;
+use super::turns::{TurnEnd, TurnStep};
 use crate::LedgerError;
 use std::collections::BTreeSet;
 use turnstone_domain::budget::{
-    ALL_DAYS, Budget, BudgetMove, Charge, ChargeMove, Measure, Short, day_of, end_of,
+    ALL_DAYS, Budget, BudgetMove, BudgetWait, Charge, ChargeMove, Measure, Short, day_of, end_of,
 };
-use turnstone_domain::{Timestamp, TurnWrite};
+use turnstone_domain::{Settlement, Timestamp, TurnWrite, Wait};
+
+/// How soon a parked job looks again at a budget that calls under way have set aside, in milliseconds.
+const LOOK_AGAIN_MS: i64 = 5_000;
 
 /// The shared budgets that these steps are charged to, with their days.
 pub(super) fn named(steps: &[&TurnStep]) -> BTreeSet<(String, i64)> {
     let mut named = BTreeSet::new();
     for step in steps {
+        if let Some(name) = waits(step).and_then(|wait| wait.name.clone()) {
+            named.insert((name, day_of(step.now)));
+        }
         let Some(ChargeMove::Reserve(charge) | ChargeMove::Spend { charge, .. }) =
             step.write.charge.as_deref()
         else {
@@ -24,9 +30,32 @@ pub(super) fn named(steps: &[&TurnStep]) -> BTreeSet<(String, i64)> {
     named
 }
 
-/// Whether this step moves a budget.
+/// Whether this step moves a budget, or waits for one.
 pub(super) fn moves(step: &TurnStep) -> bool {
-    step.write.budget.is_some() || step.write.charge.is_some()
+    step.write.budget.is_some() || step.write.charge.is_some() || waits(step).is_some()
+}
+
+/// What a job that parks waits for, if it is a budget.
+fn waits(step: &TurnStep) -> Option<&BudgetWait> {
+    match &step.end {
+        TurnEnd::Settle(Settlement::Park { wait: Wait::Raise(wait) }) => Some(wait),
+        _ => None,
+    }
+}
+
+/// When a job that parks looks at its budget again. When only what calls under way have set aside keeps its own from
+/// fitting, or it was raised meanwhile, nobody is going to raise it: the job looks by itself.
+pub(super) fn look_again(unit: &Unit, seq: i64, wait: &BudgetWait, now: Timestamp) -> Option<Timestamp> {
+    let fits = match &wait.name {
+        None => wait.fits(&unit.budget_of(seq)),
+        Some(name) => {
+            let day = wait.resets_at.map_or(ALL_DAYS, |at| day_of(at) - 1);
+            let mut rows = unit.shared_budgets(std::slice::from_ref(name), day_of(now)).into_iter();
+            rows.find(|row| row.day == day).is_some_and(|row| wait.fits(&unit.budget(row.seq)))
+        }
+    };
+    let soon = fits.then(|| now.plus_ms(LOOK_AGAIN_MS));
+    soon.into_iter().chain(wait.resets_at).min()
 }
 
 /// Moves the budgets as a write says.
@@ -86,10 +115,11 @@ impl Account {
         })
     }
 
-    /// The money to be set aside of it: none where no limit asks for it.
+    /// The money to be set aside of it, with a limit or without one: a limit that is set while the call is under way leaves
+    /// room for what it is going to cost.
     fn money(&self, charge: &Charge) -> Result<i64, LedgerError> {
         if self.budget.money.limit.is_none() {
-            return Ok(0);
+            return Ok(charge.money.unwrap_or_default());
         }
         let name = self.shared.as_ref().map_or("engagement", |shared| shared.name.as_str());
         let Some(money) = charge.money else {

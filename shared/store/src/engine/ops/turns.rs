@@ -189,7 +189,8 @@ pub(super) fn settle(
             (EventName::JobParked, json!({"children": children.len()}))
         }
         Settlement::Park { wait: Wait::Raise(wait) } => {
-            unit.wait_for(seq, wait, wait.resets_at);
+            let look_again = charge::look_again(unit, seq, wait, now);
+            unit.wait_for(seq, wait, look_again);
             unit.rings.push(Ring::Due);
             let until = wait.resets_at.map(Timestamp::to_rfc3339);
             let name = wait.name.as_deref().unwrap_or("engagement");
