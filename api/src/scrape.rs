@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// # Errors
 /// When the listener itself fails.
 pub async fn serve_metrics(listener: TcpListener, shutdown: CancellationToken) -> std::io::Result<()> {
-    crate::serve(listener, Router::new().route("/metrics", get(read)), shutdown).await
+    crate::serve(listener, None, Router::new().route("/metrics", get(read)), shutdown).await
 }
 
 async fn read() -> Response {

@@ -66,7 +66,7 @@ pub fn jobs(kind: JobKind, count: usize) -> Vec<NewJob> {
 /// A job for this agent that says one thing.
 #[must_use]
 pub fn agent_job(agent: AgentDefinition, says: &str) -> NewJob {
-    let engagement = NewEngagement { id: SystemIds.next().into(), agent, user: User::default() };
+    let engagement = NewEngagement { id: SystemIds.next().into(), agent, user: User::default(), depth: 0 };
     let envelope = Envelope { args: RawJson::of(&json!([says])), ..Envelope::default() };
     NewJob {
         job_type: "bench.agent".to_owned(),

@@ -25,7 +25,6 @@ use turnstone_domain::message::RequestedCall;
 use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome, Tried};
 use turnstone_domain::{EventName, Timestamp};
 use turnstone_store::breakers::{BreakerKey, Passage};
-use turnstone_telemetry::metrics::Counted;
 
 /// Calls that run at once, at most.
 const AT_ONCE: usize = 8;
