@@ -328,7 +328,7 @@ async fn a_bad_answer_leaves_the_review_open() {
     let fleet =
         Fleet::builder().model(|_| turnstone_tests::Reply::call("book", json!({"price": 640}))).start().await;
     let booker = agent_with(
-        "capabilities:\n  book:\n    input_restriction:\n      assertion: \"true\"\n      require_review: manager\n",
+        "capabilities:\n  book:\n    user_identity: false\n    input_restriction:\n      assertion: \"true\"\n      require_review: manager\n",
     );
     let (status, body) = fleet.send(Method::POST, "/agents", booker).await;
     assert!(status.is_success(), "{body}");
