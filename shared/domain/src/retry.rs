@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 /// The most that a `Retry-After` of the other side can delay the next attempt: one hour.
 pub const MAX_RETRY_AFTER_MS: u64 = 3_600_000;
 
+/// How often a job with the default policy is tried while nobody could say that its work was at fault: the provider of its
+/// model was away, or busy. With the default delays that is more than an hour.
+pub const OUTAGE_ATTEMPTS: u32 = 25;
+
 /// How the delay grows with the number of failures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -136,7 +140,9 @@ impl RetryPolicy {
             Some(HandlerWord::Retry) => false,
             Some(HandlerWord::Discard | HandlerWord::DeadLetter | HandlerWord::Fail) => true,
         };
-        let used_up = failures >= self.max_attempts && error.kind.costs_a_retry();
+        let most =
+            if error.is_of_an_outage() && self.is_default() { OUTAGE_ATTEMPTS } else { self.max_attempts };
+        let used_up = failures >= most && error.kind.costs_a_retry();
         if hopeless || !error.retryable || used_up {
             return Decision::Exhausted;
         }
@@ -144,6 +150,12 @@ impl RetryPolicy {
         let asked =
             error.retry_after_ms.map_or(0, |ms| i64::try_from(ms.min(MAX_RETRY_AFTER_MS)).unwrap_or(0));
         Decision::After { delay_ms: self.delay_ms(failures, random).max(asked) }
+    }
+
+    /// Whether nobody has said how often and when: only what is never retried, and what follows the last attempt.
+    fn is_default(&self) -> bool {
+        let (non_retryable_errors, on_exhaustion) = (self.non_retryable_errors.clone(), self.on_exhaustion);
+        *self == Self { non_retryable_errors, on_exhaustion, ..Self::default() }
     }
 
     fn never_retries(&self, error: &JobError) -> bool {
@@ -198,6 +210,23 @@ mod tests {
         assert_eq!(p.decide(1, &asked, 0.0), Decision::After { delay_ms: 7000 });
         for max_attempts in [0, 1] {
             assert_eq!(RetryPolicy { max_attempts, ..policy() }.decide(1, &error, 0.0), Decision::Exhausted);
+        }
+    }
+
+    /// RS-26, issue 5: an outage delays jobs and loses none. Whoever says how often a job is tried is believed.
+    #[test]
+    fn an_outage_is_outlasted_unless_the_policy_says_how_often() {
+        let away = JobError::new(FailureKind::ModelUnavailable, "x").of_an_outage();
+        let default = RetryPolicy { on_exhaustion: OnExhaustion::DeadLetter, ..RetryPolicy::default() };
+        let tried = |policy: &RetryPolicy, error: &JobError| {
+            (1..).find(|n| policy.decide(*n, error, 0.5) == Decision::Exhausted).unwrap()
+        };
+        assert_eq!(tried(&default, &away), OUTAGE_ATTEMPTS);
+        let waited: i64 = (1..OUTAGE_ATTEMPTS).map(|n| default.delay_ms(n, 0.0)).sum();
+        assert!(waited > 30 * 60_000, "also with the shortest delays: {waited} ms");
+        assert_eq!(tried(&default, &JobError::new(FailureKind::ModelUnavailable, "no such provider")), 3);
+        for max_attempts in [1, 2, 5] {
+            assert_eq!(tried(&RetryPolicy { max_attempts, ..default.clone() }, &away), max_attempts);
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod commands;
 mod demo_job;
+mod hostile;
 mod open_files;
 mod operating;
 mod reset;

@@ -66,6 +66,41 @@ async fn an_outage_of_a_minute_delays_jobs_and_loses_none() {
     }
 }
 
+/// RS-26, RS-47: the same of a quiet fleet, whose few failures open no breaker at once, with nothing said about retries: a
+/// minute without a provider, with every 2 s a look, loses nothing.
+#[tokio::test]
+async fn a_job_that_says_nothing_about_retries_outlasts_an_outage() {
+    for (backend, wrong) in [(Backend::Sqlite, 503), (Backend::Postgres, 500), (Backend::Sqlite, 429)] {
+        let well = Arc::new(AtomicBool::new(false));
+        let answers = Arc::clone(&well);
+        let script = move |_: &Value| match answers.load(Ordering::SeqCst) {
+            false => Reply::Status(wrong),
+            true => Reply::text("back"),
+        };
+        let fleet = Fleet::builder().on(backend).model(script).start().await;
+        let id = fleet.push(&json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m"})).await;
+        let step = async |ms: i64| {
+            fleet.clock.advance_ms(ms);
+            fleet.tick().await;
+            let sql = "SELECT count(*) FROM jobs WHERE state IN ('active', 'available')";
+            fleet.until("nobody is under way", async || fleet.number(sql).await == 0).await;
+        };
+        for _ in 0..40 {
+            step(2_000).await;
+            assert_eq!(fleet.job(&id).await["state"], "retryable", "{wrong} on {backend:?}");
+        }
+        let tried = fleet.models.count();
+        assert!(tried > 3, "{tried} calls: more than the policy's attempts");
+        well.store(true, Ordering::SeqCst);
+        for _ in 0..5 {
+            step(61_000).await;
+        }
+        let done = fleet.job(&id).await;
+        assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!("back")), "{done:#}");
+        fleet.end().await;
+    }
+}
+
 /// RS-25: an OSSA agent asks again within the turn, as `llm.retry_config` says; no attempt of the job is spent.
 #[tokio::test]
 async fn a_model_is_asked_again_within_the_turn() {

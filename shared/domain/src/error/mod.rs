@@ -38,6 +38,9 @@ pub struct JobError {
     pub escalation: Option<Box<Escalation>>,
 }
 
+/// The member of an error's details that [`JobError::of_an_outage`] sets.
+const OUTAGE: &str = "outage";
+
 impl JobError {
     /// An error of this kind with the kind's own answer to "may it be tried again?".
     #[must_use]
@@ -126,6 +129,19 @@ impl JobError {
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.details.insert(key.to_owned(), value.into());
         self
+    }
+
+    /// Says that the provider of a model was away or busy: the work itself is not at fault, and a job that says nothing
+    /// about retries waits until it is over.
+    #[must_use]
+    pub fn of_an_outage(self) -> Self {
+        self.with(OUTAGE, true)
+    }
+
+    /// Whether [`JobError::of_an_outage`] was said of it.
+    #[must_use]
+    pub fn is_of_an_outage(&self) -> bool {
+        self.details.get(OUTAGE).is_some_and(|said| *said == Value::Bool(true))
     }
 
     /// Adds what was behind it.

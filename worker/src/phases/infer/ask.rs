@@ -231,9 +231,9 @@ fn failure(wanted: &ModelRef, error: &ModelError) -> JobError {
     let message = format!("model {}: {error}", wanted.model);
     match error {
         ModelError::RateLimited { retry_after_ms, .. } => {
-            JobError::new(FailureKind::RateLimited, message).retry_after(*retry_after_ms)
+            JobError::new(FailureKind::RateLimited, message).retry_after(*retry_after_ms).of_an_outage()
         }
-        ModelError::Unavailable(_) => JobError::new(FailureKind::ModelUnavailable, message),
+        ModelError::Unavailable(_) => JobError::new(FailureKind::ModelUnavailable, message).of_an_outage(),
         ModelError::Timeout(_) => JobError::new(FailureKind::ModelTimeout, message),
         ModelError::Malformed(_) => JobError::new(FailureKind::Model, message),
         ModelError::Refused(_) => JobError { retryable: false, ..JobError::new(FailureKind::Model, message) },

@@ -1,0 +1,163 @@
+//! Tools and models that mean harm, met by the whole program: bounded memory, the right code, and the run goes on or ends as
+//! it should (issue 5, "Bad input"; RS-22, RS-23). A state key of 1 MB is in `session_state.rs`, documents are in `bad_input.rs`.
+
+use super::Dev;
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::StatusCode;
+use axum::routing::any;
+use serde_json::{Value, json};
+use std::path::Path;
+use turnstone_tests::{ModelServer, Reply, model_server};
+
+const MEGABYTE: usize = 1 << 20;
+/// What a hostile answer may cost at most: far less than it has.
+const MOST_KB: u64 = 48 * 1024;
+
+/// 100 MB, bytes that are no text, a way to the metadata of the machine, and nothing for ever.
+async fn tools() -> (String, tokio_util::task::AbortOnDropHandle<()>) {
+    let flood = || async {
+        let piece = Bytes::from(vec![b'x'; MEGABYTE]);
+        Body::from_stream(futures::stream::iter(
+            (0..100).map(move |_| Ok::<_, std::io::Error>(piece.clone())),
+        ))
+    };
+    let away = || async { (StatusCode::FOUND, [("location", "http://169.254.169.254/latest/meta-data")]) };
+    let router = Router::new()
+        .route("/flood", any(flood))
+        .route("/bytes", any(|| async { Body::from(b"\xff\xfe\x80".to_vec()) }))
+        .route("/away", any(away))
+        .route("/never", any(std::future::pending::<StatusCode>))
+        .route("/fine", any(|| async { "well" }));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    (url, tokio_util::task::AbortOnDropHandle::new(serving))
+}
+
+/// A stream of these calls: name, id, and arguments as they are written.
+fn asking(calls: &[(&str, &str, &str)]) -> Reply {
+    let calls: Vec<Value> = calls
+        .iter()
+        .enumerate()
+        .map(|(index, (name, id, arguments))| {
+            json!({"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+        })
+        .collect();
+    let piece =
+        |choice: Value, usage: Value| format!("data: {}\n\n", json!({"choices": choice, "usage": usage}));
+    let delta =
+        json!([{"index": 0, "delta": {"role": "assistant", "tool_calls": calls}, "finish_reason": null}]);
+    let end = json!([{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]);
+    let usage = json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15});
+    let text =
+        piece(delta, Value::Null) + &piece(end, Value::Null) + &piece(json!([]), usage) + "data: [DONE]\n\n";
+    Reply::Wire(text.into_bytes())
+}
+
+/// What the model does is what the user says.
+fn script(request: &Value) -> Reply {
+    let call = model_server::ModelCall { request: request.clone(), reported: 0 };
+    if call.outcomes() > 0 {
+        return Reply::text("it went on");
+    }
+    match call.input() {
+        "unknown tool" => asking(&[("no_such_tool", "a", "{}")]),
+        "an id twice" => asking(&[("fine", "same", "{}"), ("fine", "same", "{}")]),
+        "no JSON" => asking(&[("fine", "a", "{\"n\": ")]),
+        "length" => Reply::Ended("It was a dark and".to_owned(), "length"),
+        "10 MB" => {
+            let said = json!({"choices": [{"index": 0, "delta": {"content": "y".repeat(MEGABYTE)}}]});
+            Reply::Wire(format!("data: {said}\n\n").repeat(10).into_bytes())
+        }
+        tool => asking(&[(tool, "a", "{}")]),
+    }
+}
+
+fn set_up(folder: &Path, tools: &str, models: &str) {
+    let mut settings = format!(
+        "[providers.test]\nkind = 'openai'\nbase_url = '{models}'\n[models]\ndefault_provider = 'test'\ndefault_model = 'm'\n"
+    );
+    for name in ["flood", "bytes", "away", "never", "fine"] {
+        settings += &format!(
+            "[tools.{name}]\ndescription = 'A tool'\nurl = '{tools}/{name}'\nallow_private = true\nidempotent = true\n\
+             timeout_ms = 2000\n"
+        );
+    }
+    std::fs::write(folder.join("turnstone.toml"), settings).unwrap();
+}
+
+/// The most memory that the program has had so far, in kilobytes.
+fn peak_kb(dev: &Dev) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", dev.program.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Runs one job, and returns it as it ended.
+async fn run(dev: &Dev, input: &str) -> Value {
+    let tools: Vec<Value> =
+        ["flood", "bytes", "away", "never", "fine"].iter().map(|name| json!({"name": name})).collect();
+    let job = json!({"type": "agent.x", "args": [input], "ext_agent_tools": tools,
+                     "options": {"retry": {"max_attempts": 1}}});
+    let url = format!("{}/ojs/v1/jobs", dev.url);
+    let answer: Value = dev.http.post(url).json(&job).send().await.unwrap().json().await.unwrap();
+    let id = answer["job"]["id"].as_str().unwrap_or_else(|| panic!("{answer:#}")).to_owned();
+    dev.events(&id, |name, _| ["job.completed", "job.discarded", "job.parked"].contains(&name)).await;
+    dev.get(&format!("/ojs/v1/jobs/{id}")).await["job"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hostile_tools_and_models_cost_no_memory_and_have_their_codes() {
+    let (tools, _serving) = tools().await;
+    let models = ModelServer::start(script).await;
+    let folder = tempfile::tempdir().unwrap();
+    set_up(folder.path(), &tools, &models.url);
+    let dev = Dev::start(folder.path(), &[]).await;
+    assert_eq!(run(&dev, "fine").await["state"], "completed");
+    let mut before = peak_kb(&dev);
+    for (input, code, words) in [
+        ("flood", None, "larger than 1048576 bytes"),
+        ("10 MB", Some("OSSA_LLM_ERROR"), ""),
+        ("bytes", None, "neither JSON nor text"),
+        ("away", None, "not followed"),
+        ("never", None, "within 2000 ms"),
+        ("unknown tool", None, "no_such_tool"),
+        ("an id twice", None, "well"),
+        ("no JSON", None, "JSON"),
+        ("length", Some("OSSA_MAX_TOKENS_EXCEEDED"), ""),
+    ] {
+        let done = run(&dev, input).await;
+        let after = peak_kb(&dev);
+        assert!(after < before + MOST_KB, "{input}: {} KB more", after - before);
+        before = after;
+        if let Some(code) = code {
+            assert_eq!(
+                (&done["state"], &done["error"]["code"]),
+                (&json!("discarded"), &json!(code)),
+                "{input}: {done:#}"
+            );
+            continue;
+        }
+        assert_eq!(
+            (&done["state"], &done["result"]),
+            (&json!("completed"), &json!("it went on")),
+            "{input}: {done:#}"
+        );
+        let calls = models.calls();
+        let messages = calls.last().unwrap().request["messages"].as_array().unwrap().clone();
+        let told: Vec<&Value> = messages.iter().filter(|message| message["role"] == "tool").collect();
+        assert!(
+            told.iter().all(|told| told["content"].as_str().unwrap().contains(words)),
+            "{input}: {told:#?}"
+        );
+        let mut ids: Vec<&str> = told.iter().map(|told| told["tool_call_id"].as_str().unwrap()).collect();
+        ids.dedup();
+        assert_eq!(
+            ids.len(),
+            if input == "an id twice" { 2 } else { 1 },
+            "{input}: an outcome for each call"
+        );
+    }
+    dev.program.stop().await;
+}
