@@ -58,7 +58,7 @@ impl Site {
             (Collector::start(manner).await, ModelServer::start(script).await, ToolServer::start().await);
         let folder = tempfile::tempdir().expect("a folder");
         let settings = format!(
-            "[providers.test]\nkind = 'openai'\nbase_url = '{}'\napi_key = 'env:SITE_KEY'\n[models]\n\
+            "[providers.custom]\nkind = 'openai'\nbase_url = '{}'\napi_key = 'env:SITE_KEY'\n[models]\n\
              default_model = 'm'\n[tools.search]\ndescription = 'Searches.'\nmethod = 'POST'\nurl = '{}/search'\n\
              allow_private = true\nidempotent = true\ninput_schema = {{ type = 'object' }}\n",
             models.url, tools.url
@@ -138,7 +138,7 @@ impl Site {
 fn document(name: &str, version: &str, more: &str) -> String {
     format!(
         "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {{name: {name}, version: {version}}}\nspec:\n  role: You are \
-         {name}.\n  llm: {{provider: test, model: m, temperature: 0.5}}\n  tools: [{{type: http, name: search}}]\n  {more}\n"
+         {name}.\n  llm: {{provider: custom, model: m, temperature: 0.5}}\n  tools: [{{type: http, name: search}}]\n  {more}\n"
     )
 }
 

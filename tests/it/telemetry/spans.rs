@@ -59,7 +59,7 @@ async fn a_job_is_a_tree_of_spans_in_the_trace_of_its_submitter() {
     for (key, value) in [
         ("gen_ai.operation.name", json!("chat")),
         ("gen_ai.system", json!("ossa")),
-        ("gen_ai.provider.name", json!("test")),
+        ("gen_ai.provider.name", json!("custom")),
         ("gen_ai.request.model", json!("m")),
         ("gen_ai.request.temperature", json!(0.5)),
         ("gen_ai.response.model", json!("m")),
