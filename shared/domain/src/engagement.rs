@@ -114,7 +114,9 @@ impl EngagementObject {
             let is_one = self.is_capability(&call.name);
             if let Some(outcome) = call.outcome.as_ref().filter(|outcome| is_one && outcome.was_invoked()) {
                 let outputs = if call.withheld { Value::Null } else { outputs_of(outcome) };
-                self.record(&call.name, call.input.clone(), outputs);
+                // Another capability may have been called in its place.
+                let name = call.provider.as_ref().unwrap_or(&call.name);
+                self.record(name, call.input.clone(), outputs);
             }
         }
     }

@@ -78,6 +78,13 @@ async fn an_open_breaker_takes_the_fallback() {
         assert_eq!(one_call(&fleet).await["status"], "success");
         assert_eq!((fleet.tools.calls_of("broken"), fleet.tools.calls_of("search")), (1, job));
     }
+    let (id, _) = run(&fleet).await;
+    let audit = fleet.get(&format!("/engagements/{}/audit", fleet.engagement_of(&id).await)).await;
+    assert_eq!(
+        audit["engagement"]["history"]["_list"],
+        json!(["search"]),
+        "what was called, after a resume as before"
+    );
     fleet.end().await;
 }
 
