@@ -14,3 +14,4 @@ mod turn;
 pub use deps::Deps;
 pub use options::WorkerOptions;
 pub use runtime::{Worker, host_name};
+pub use turn::rerun::{Difference, Rerun, rerun};

@@ -2,8 +2,11 @@
 
 mod audit;
 mod checkpoints;
+mod diff;
 mod events;
+mod export;
 mod fork;
+mod import;
 mod messages;
 mod session_state;
 mod show;
@@ -23,6 +26,9 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
         .routes(routes!(show::show))
         .routes(routes!(fork::fork))
+        .routes(routes!(diff::diff))
+        .routes(routes!(export::export))
+        .routes(routes!(import::import))
         .routes(routes!(messages::messages))
         .routes(routes!(checkpoints::checkpoints))
         .routes(routes!(session_state::session_state))

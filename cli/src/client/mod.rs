@@ -125,6 +125,15 @@ impl Client {
         Ok((list, total))
     }
 
+    /// Reads a document as it is.
+    ///
+    /// # Errors
+    /// What the server, or the way to it, says.
+    pub async fn get_text(&self, path: &[&str]) -> Result<String, Failure> {
+        let request = self.request(Method::GET, path, &[]).timeout(ANSWER_TIMEOUT);
+        self.send(request).await?.text().await.map_err(|error| self.unreachable(&error))
+    }
+
     /// Sends JSON.
     ///
     /// # Errors

@@ -1,11 +1,11 @@
 //! The durable fact that phase p of turn t is done, with what later phases need.
 
 use crate::{Phase, Timestamp};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A checkpoint: append-only, at most one per (job, turn, phase).
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// 1-based within the engagement.
     pub turn: i64,
@@ -29,13 +29,13 @@ pub struct Checkpoint {
 }
 
 /// What a phase paid for.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Spent {
     /// The prompt tokens among those of the phase that the provider had in its cache.
     pub tokens_cached: i64,
     /// Millionths of a currency.
     pub cost: i64,
     /// `provider/model`, when it asked one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }

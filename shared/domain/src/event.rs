@@ -209,7 +209,7 @@ pub struct NewEvent {
 }
 
 /// An event as stored.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Event {
     /// 1-based, without gaps within its stream: the cursor of a reader.
     pub seq: i64,

@@ -57,7 +57,7 @@ pub struct NewJob {
 }
 
 /// One failed attempt.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FailedAttempt {
     /// Which attempt it was, 1-based.
     pub attempt: i64,

@@ -114,7 +114,7 @@ impl Message {
 }
 
 /// A message as it stands in the engagement.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct StoredMessage {
     /// 1-based, without gaps within the engagement.
     pub seq: i64,

@@ -101,7 +101,7 @@ pub struct NewReview {
 }
 
 /// A review as stored.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Review {
     /// Its id.
     pub id: ReviewId,

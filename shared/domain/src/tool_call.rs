@@ -243,7 +243,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 /// A row of the journal as stored.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The call's id and idempotency key.
     pub call_id: CallId,
@@ -272,24 +272,24 @@ pub struct ToolCall {
     /// The latest review about it, if any.
     pub review_id: Option<ReviewId>,
     /// Whether somebody asked for it to be made again, and that has not happened yet.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub again: bool,
     /// The tool that is called instead of its own: when it is made again, or as the fallback of a failure.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// Tries beyond the first.
     pub retries: i64,
     /// The tries that failed before the last one, oldest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<Tried>,
     /// What a handler made of a failure.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handled: Option<Handled>,
     /// When its first request may have left.
     pub started_at: Option<Timestamp>,
     /// When its outcome was known.
     pub completed_at: Option<Timestamp>,
     /// The call whose recorded outcome stands for it: it was not made.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stub_of: Option<CallId>,
 }

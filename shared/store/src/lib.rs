@@ -20,6 +20,7 @@
 //! | [`Budgets`] | budgets that engagements share, what an engagement may spend, and what was spent |
 //! | [`Delegations`] | agents that work for agents: who for whom |
 //! | [`Forks`] | engagements that go on from a turn of another one, whose past they share |
+//! | [`Transfers`] | engagements that come from another store |
 //! | [`Control`] | an engagement is paused, resumed, forked, merged, or one of its calls made again |
 
 pub mod breakers;
@@ -49,6 +50,7 @@ mod schemas;
 mod sql;
 pub mod sqlite;
 mod tenants;
+mod transfers;
 mod upkeep;
 mod views;
 mod webhooks;
@@ -82,6 +84,7 @@ pub use remote::{
 pub use schemas::Schemas;
 pub use sqlite::SqliteStore;
 pub use tenants::{TenantLimits, TenantSetup, Tenants};
+pub use transfers::{ImportRefusal, Transfers};
 pub use upkeep::{Duty, Term, Upkeep};
 pub use views::{
     AgentRecord, CheckpointRow, EventFilter, HourlyCount, JobFilter, JobOrder, Page, ReviewFilter, Views,
@@ -138,6 +141,8 @@ pub struct Store {
     pub budgets: Arc<dyn Budgets>,
     /// Engagements that go on from a turn of another one, whose past they share.
     pub forks: Arc<dyn Forks>,
+    /// Engagements that come from another store.
+    pub transfers: Arc<dyn Transfers>,
     /// Rate limits of all processes that use this store.
     pub limits: Arc<dyn RateLimits>,
     /// Hints that something may have changed.

@@ -219,6 +219,7 @@ each! {
     PRUNE_INHERITANCES = "prune_inheritances",
     PRUNE_STUBS = "prune_stubs",
     STUBS_INSERT = "stubs_insert",
+    TOOL_CALLS_KNOWN = "tool_calls_known",
     BREAKER_TO_PASS = "breaker_to_pass",
     AGENTS_BY_NAME = "agents_by_name",
     BUDGET_RULE_TO_CHANGE = "budget_rule_to_change",

@@ -1,7 +1,9 @@
 //! What is on record is run again: forks of engagements, how two of them differ, and engagements that move between stores.
 
+mod diff;
 mod fork;
 mod fork_limits;
+mod transfer;
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};

@@ -5,6 +5,7 @@ mod ending;
 pub mod escalation;
 mod exceeded;
 mod failure;
+pub mod rerun;
 mod screen;
 pub mod session_state;
 pub mod state;

@@ -60,6 +60,8 @@ pub struct Fork {
     pub recorded: Recorded,
     /// The call that handed control over, and the recorded answer of who took it.
     pub handed_over: Option<(CallId, Value)>,
+    /// What RESOL found in this turn, when a record is run again.
+    pub resolved: Option<(ResolBody, Bindings)>,
 }
 
 /// A turn in flight, and the turns that follow it under the same lease.
@@ -199,8 +201,9 @@ impl Turn {
         }
         self.reviews = recall.reviews;
         self.delegations = recall.delegations;
-        self.fork =
-            recall.fork.map(|(origin, recorded)| Box::new(Fork { origin, recorded, handed_over: None }));
+        self.fork = recall
+            .fork
+            .map(|(origin, recorded)| Box::new(Fork { origin, recorded, handed_over: None, resolved: None }));
         self.take_journal(recall.tool_calls);
         Ok(())
     }

@@ -1,10 +1,14 @@
 //! `turnstone engagement`: look at what an agent does for a user, and go on from it otherwise.
 
+mod diff;
 mod fork;
+mod replay;
 mod show;
+mod transfer;
 
 use super::Session;
 use clap::Subcommand;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// `turnstone engagement`.
@@ -17,6 +21,32 @@ pub enum EngagementCommand {
     },
     /// Go on from a turn of it as a new engagement, with something changed
     Fork(fork::ForkArgs),
+    /// Show where two of them part, and what each of their turns cost
+    Diff {
+        /// The first one's id
+        a: String,
+        /// The second one's id
+        b: String,
+    },
+    /// Write everything that is on record of one that has ended, in the clear, as one document
+    Export {
+        /// Its id
+        id: String,
+        /// The file; standard output unless it is given
+        #[arg(long, value_name = "FILE")]
+        to: Option<PathBuf>,
+    },
+    /// Take in a document that another server exported
+    Import {
+        /// The file; `-` is standard input
+        file: String,
+    },
+    /// Run one again from its record, without any model, tool or store, and compare what each phase leaves
+    Replay {
+        /// A document that was exported (`-` is standard input), or an id
+        #[arg(value_name = "FILE|ID")]
+        what: String,
+    },
 }
 
 /// Runs the command.
@@ -27,5 +57,9 @@ pub async fn run(command: EngagementCommand, session: &Session) -> anyhow::Resul
     match command {
         EngagementCommand::Show { id } => show::run(&id, session).await,
         EngagementCommand::Fork(args) => fork::run(args, session).await,
+        EngagementCommand::Diff { a, b } => diff::run(&a, &b, session).await,
+        EngagementCommand::Export { id, to } => transfer::export(&id, to, session).await,
+        EngagementCommand::Import { file } => transfer::import(&file, session).await,
+        EngagementCommand::Replay { what } => replay::run(&what, session).await,
     }
 }

@@ -461,7 +461,7 @@ fn narrower(own: Option<i64>, asked: Option<i64>) -> Option<i64> {
 }
 
 /// A tool as the server's registry knows it: what an agent may refer to and what a model is told.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// Unique within the server.
     pub name: String,

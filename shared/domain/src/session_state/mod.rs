@@ -13,7 +13,7 @@ pub use operation::{Operation, TOOLS};
 use crate::agent::{Identity, StateMode};
 use crate::engagement::Engagement;
 use crate::{AgentDefinition, RawObject, Timestamp, trace_context};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The longest name of a key, in bytes.
@@ -30,7 +30,7 @@ pub const MOST_CHANGES: usize = 256;
 pub const MOST_CHECKPOINTS: usize = 32;
 
 /// A key with its value, as committed.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct StateEntry {
     /// Its name.
     pub key: String,

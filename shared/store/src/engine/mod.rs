@@ -26,6 +26,7 @@ mod schemas;
 pub(crate) mod session;
 mod statement;
 mod tenants;
+mod transfers;
 mod unit;
 mod views;
 mod webhooks;
@@ -90,6 +91,7 @@ pub(crate) fn start<R: Reader, S: Session>(
         budgets: Arc::clone(&engine) as _,
         credentials: Arc::clone(&engine) as _,
         forks: Arc::clone(&engine) as _,
+        transfers: Arc::clone(&engine) as _,
         delegations: engine,
         limits,
         doorbell,

@@ -18,6 +18,7 @@ use crate::{Ring, StoreError, sql};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;
+use turnstone_domain::job::FailedAttempt;
 use turnstone_domain::message::Message;
 use turnstone_domain::review::NewReview;
 use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome};
@@ -404,6 +405,12 @@ impl Unit {
     pub(super) fn error(&mut self, job_seq: i64, error: &JobError, at: Timestamp) -> Result<(), StoreError> {
         let attempt = self.job(job_seq).map_or(0, |job| job.attempt);
         self.errors.push((job_seq, attempt, as_json(error)?, at));
+        Ok(())
+    }
+
+    /// Appends a failed attempt as it is on record.
+    pub(super) fn failed_attempt(&mut self, job_seq: i64, failed: &FailedAttempt) -> Result<(), StoreError> {
+        self.errors.push((job_seq, failed.attempt, as_json(&failed.error)?, failed.at));
         Ok(())
     }
 

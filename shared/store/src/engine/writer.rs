@@ -12,7 +12,7 @@ use super::held::{Held, Learnt};
 use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{
-    agents, breakers, budgets, cancel, claim, control, credentials, crons, decide, delegations, fork, leader,
+    agents, breakers, budgets, cancel, claim, control, credentials, crons, decide, delegations, fork, import, leader,
     leases, operate, prune, push, queues, remote, schemas, statistics, tenants, time_out, turns, upkeep,
     webhooks, workers, workflows,
 };
@@ -20,8 +20,8 @@ use super::rows::JobRow;
 use super::session::{CommitError, Session};
 use super::unit::Unit;
 use crate::{
-    CancelOutcome, Decision, DecisionOutcome, Doorbell, Duty, ForkRefusal, LedgerError, NewAgent, NewFork,
-    Pushed, RemoteOutcome, Report, Ring, StoreError, Term, WorkerBeat,
+    CancelOutcome, Decision, DecisionOutcome, Doorbell, Duty, ForkRefusal, ImportRefusal, LedgerError,
+    NewAgent, NewFork, Pushed, RemoteOutcome, Report, Ring, StoreError, Term, WorkerBeat,
 };
 use backon::{BackoffBuilder, ExponentialBuilder};
 use std::collections::BTreeSet;
@@ -30,6 +30,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::Instant;
 use turnstone_domain::budget::Budget;
+use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::{Ids, JobId, Lease, NewJob, ReviewId, Timestamp};
 
 /// At most this many requests share a commit: the bound of a commit's duration.
@@ -61,6 +62,7 @@ pub(super) enum Request {
     Webhooks(Box<webhooks::Request>),
     Control(control::Request),
     Fork(Box<NewFork>),
+    Import(Box<(EngagementRecord, Timestamp)>),
     Breakers(breakers::Request),
     Budgets(Box<budgets::Request>),
     Credentials(Box<credentials::Request>),
@@ -86,6 +88,7 @@ pub(super) enum Answer {
     Webhooks(webhooks::Answer),
     Control(control::Answer),
     Forked(Result<(), ForkRefusal>),
+    Imported(Result<(), ImportRefusal>),
     Breakers(breakers::Answer),
     Budgets(budgets::Answer),
     /// Refused for a reason that is this caller's alone; nothing was written for it.
@@ -424,6 +427,10 @@ impl<S: Session> Writer<S> {
                 Answer::Control(control::apply(session, unit, asked, &*self.ids).await?)
             }
             Request::Fork(asked) => Answer::Forked(fork::apply(session, unit, asked, &*self.ids).await?),
+            Request::Import(asked) => {
+                let (record, at) = &**asked;
+                Answer::Imported(import::apply(session, unit, record, *at).await?)
+            }
             Request::Breakers(asked) => {
                 Answer::Breakers(breakers::apply(session, unit, asked, &*self.ids).await?)
             }

@@ -35,6 +35,13 @@ impl Bindings {
         self.by_name.get(name)
     }
 
+    /// Adds a tool of which there is a record.
+    pub fn insert_recorded(&mut self, agent: &AgentDefinition, record: ResolvedTool, tool: Arc<dyn Tool>) {
+        let name = record.name.clone();
+        let own = agent.capability(&name).is_none().then(|| Capability::named(name.clone()));
+        self.by_name.insert(name, Bound { tool, record, own });
+    }
+
     /// Adds a tool.
     pub fn insert(&mut self, name: String, bound: Bound) {
         self.by_name.insert(name, bound);

@@ -4,14 +4,14 @@ mod binding;
 mod record;
 
 pub use binding::Bindings;
-pub use record::ResolBody;
+pub use record::{ResolBody, ResolvedTool};
 
 use crate::model::ToolOffer;
 use crate::tool::{Tool, Transport};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use binding::{Bound, Catalogues};
-use record::{ResolvedTool, ToolSource};
+use record::ToolSource;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::Target;
@@ -28,9 +28,10 @@ pub const VERSIONS: &[i64] = &[1, 2];
 /// # Errors
 /// None that a test could provoke; the signature is that of every phase.
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
-    let mut body = ResolBody::default();
-    let mut bindings = Bindings::default();
-    if turn.agent.tool_choice != ToolChoice::None {
+    let recorded = turn.fork.as_mut().and_then(|fork| fork.resolved.take());
+    let is_known = recorded.is_some();
+    let (mut body, mut bindings) = recorded.unwrap_or_default();
+    if turn.agent.tool_choice != ToolChoice::None && !is_known {
         let agent = Arc::clone(&turn.agent);
         let catalogues = Catalogues::ask(turn, |_| true).await;
         for capability in &agent.capabilities {

@@ -12,6 +12,7 @@ pub(super) mod crons;
 pub(super) mod decide;
 pub(super) mod delegations;
 pub(super) mod fork;
+pub(super) mod import;
 pub(super) mod leader;
 pub(super) mod leases;
 pub(super) mod operate;

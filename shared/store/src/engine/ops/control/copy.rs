@@ -10,6 +10,7 @@ use crate::{StoreError, sql};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use turnstone_domain::message::{Message, StoredMessage};
+use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::tool_call::{ToolCall, ToolCallState};
 use turnstone_domain::{CallId, Checkpoint, Ids, digest};
 
@@ -57,7 +58,7 @@ pub(super) async fn copy<S: Session>(
 ) -> Result<Copied, StoreError> {
     let mut copied = Copied::default();
     for segment in segments {
-        let mut renamed = Renamed { ids, known: HashMap::new() };
+        let mut renamed = Renamed { ids: Some(ids), known: HashMap::new() };
         messages(session, segment, into, &mut renamed, &mut copied).await?;
         let mut from = segment.from;
         while from < segment.until {
@@ -71,15 +72,16 @@ pub(super) async fn copy<S: Session>(
     Ok(copied)
 }
 
-/// New ids for old ones.
+/// New ids for old ones; the old ones when there are none.
 struct Renamed<'a> {
-    ids: &'a dyn Ids,
+    ids: Option<&'a dyn Ids>,
     known: HashMap<CallId, CallId>,
 }
 
 impl Renamed<'_> {
     fn of(&mut self, old: &CallId) -> CallId {
-        self.known.entry(old.clone()).or_insert_with(|| CallId(self.ids.next())).clone()
+        let Some(ids) = self.ids else { return old.clone() };
+        self.known.entry(old.clone()).or_insert_with(|| CallId(ids.next())).clone()
     }
 
     fn message(&mut self, mut message: Message) -> Message {
@@ -108,7 +110,7 @@ pub(in super::super) async fn copy_beginning<S: Session>(
     into: Past,
     ids: &dyn Ids,
 ) -> Result<(), StoreError> {
-    let mut renamed = Renamed { ids, known: HashMap::new() };
+    let mut renamed = Renamed { ids: Some(ids), known: HashMap::new() };
     let mut new = Vec::with_capacity(beginning.messages.len());
     let mut seq = beginning.after;
     for stored in beginning.messages {
@@ -286,6 +288,40 @@ async fn checkpoints<S: Session>(
     let mut writes = Writes::default();
     writes.all("write checkpoints", &sql::CHECKPOINTS_INSERT, new);
     writes.run(session).await
+}
+
+/// Writes everything that is on record of an engagement as it was.
+pub(in super::super) async fn copy_record<S: Session>(
+    session: &mut S,
+    record: &EngagementRecord,
+    into: Past,
+) -> Result<(), StoreError> {
+    let mut kept = Renamed { ids: None, known: HashMap::new() };
+    let mut said = Vec::with_capacity(record.messages.len());
+    for stored in &record.messages {
+        let (seq, turn, text) = (stored.seq, stored.turn, as_json(&stored.message)?);
+        said.push((into.engagement_seq, seq, into.job_seq, turn, text, stored.created_at));
+    }
+    let mut done = Vec::with_capacity(record.checkpoints.len());
+    for row in &record.checkpoints {
+        let phase = i64::try_from(row.phase.index()).unwrap_or(i64::MAX);
+        let (version, body, cost) = (row.version, row.body.to_string(), row.spent.cost);
+        let (took, tokens_in, tokens_out) = (row.duration_ms, row.tokens_in, row.tokens_out);
+        let (at, cached, model) = (row.at, row.spent.tokens_cached, row.spent.model.clone());
+        let key = (into.job_seq, row.turn, phase);
+        done.push((key.0, key.1, key.2, version, body, took, tokens_in, tokens_out, at, cached, cost, model));
+    }
+    let stub = |call: &ToolCall| {
+        let of = call.stub_of.as_ref()?;
+        Some((into.job_seq, call.call_id.0.clone(), of.0.clone()))
+    };
+    let stubs: Vec<(i64, String, String)> = record.calls.iter().filter_map(stub).collect();
+    let mut writes = Writes::default();
+    writes.all("write messages", &sql::MESSAGES_INSERT, said);
+    writes.all("write checkpoints", &sql::CHECKPOINTS_INSERT, done);
+    writes.all("write stubs", &sql::STUBS_INSERT, stubs);
+    writes.run(session).await?;
+    journal_again(session, record.calls.clone(), into, 0, &mut kept).await
 }
 
 /// What each turn said: a digest that does not know ids and times, so that equal turns of two branches are equal.

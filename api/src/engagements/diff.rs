@@ -1,0 +1,81 @@
+//! `GET /engagements/{id}/diff?with=`: where two engagements part, and what each of their turns cost.
+
+use super::export;
+use crate::api::{App, Shared};
+use crate::reply::{self, Answer, Failure};
+use crate::request::{Params, Segment, Tenant};
+use axum::extract::State;
+use serde_json::{Value, json};
+use turnstone_domain::budget::Amount;
+use turnstone_domain::comparison::{Cost, Side, TurnFacts, compare};
+use turnstone_ojs::OjsError;
+use utoipa::ToSchema;
+
+/// Two engagements, compared.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(super) struct Diff {
+    a: String,
+    b: String,
+    /// `null` when they are the same: else `turn`, `phase`, `what` (input, tools, prompt, model, tool call, answer, result or
+    /// end), and what either has.
+    parts_at: Option<Value>,
+    /// Of each turn: whether both read the same rows, whether both say the same, and model, tools, tokens and cost of either.
+    turns: Vec<Value>,
+    total: Value,
+}
+
+/// Where two engagements part, and what each of their turns cost.
+#[utoipa::path(
+    get, path = "/engagements/{id}/diff", tag = "engagements",
+    params(
+        ("id" = String, Path, description = "The first engagement."),
+        ("with" = String, Query, description = "The second one."),
+    ),
+    responses((status = 200, description = "The comparison.", body = Diff, content_type = "application/json")),
+)]
+pub(crate) async fn diff(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    params: Params,
+) -> Answer {
+    let missing = || OjsError::invalid_request("with", "is missing: name the engagement to compare with");
+    let with = params.text("with").ok_or_else(missing)?.to_owned();
+    let (a, b) = (side(&app, &id, &tenant).await?, side(&app, &with, &tenant).await?);
+    let compared = compare(&a, &b);
+    let turn = |facts: &Option<TurnFacts>| {
+        facts.as_ref().map(|facts| {
+            let mut shown = cost(&facts.cost);
+            shown["model"] = json!(facts.model);
+            shown["tool_calls"] = json!(facts.tool_calls);
+            shown
+        })
+    };
+    let turns: Vec<Value> = compared
+        .turns
+        .iter()
+        .map(|pair| json!({"turn": pair.turn, "shared": pair.shared, "same": pair.same, "a": turn(&pair.a), "b": turn(&pair.b)}))
+        .collect();
+    Ok(reply::ok(&json!({
+        "a": id,
+        "b": with,
+        "parts_at": compared.parts_at,
+        "turns": turns,
+        "total": {"a": cost(&compared.total.0), "b": cost(&compared.total.1)},
+    })))
+}
+
+fn cost(cost: &Cost) -> Value {
+    json!({"tokens_in": cost.tokens_in, "tokens_out": cost.tokens_out, "cost": Amount(cost.cost)})
+}
+
+async fn side(app: &App, id: &str, tenant: &Tenant) -> Result<Side, Failure> {
+    let (engagement, agent, _) = super::find(app, id, tenant).await?;
+    Ok(Side {
+        agent,
+        checkpoints: export::checkpoints(app, &engagement.id).await?,
+        messages: export::messages(app, &engagement.id).await?,
+        calls: app.api.store.views.tool_calls(&engagement.id).await?,
+    })
+}

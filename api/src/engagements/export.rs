@@ -1,0 +1,159 @@
+//! `GET /engagements/{id}/export`: everything that is on record of an engagement, as one document.
+
+use crate::api::{App, Shared};
+use crate::reply::{Answer, Failure};
+use crate::request::{Segment, Tenant};
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+use std::collections::BTreeSet;
+use turnstone_domain::engagement::{Engagement, NewEngagement};
+use turnstone_domain::event::Event;
+use turnstone_domain::message::StoredMessage;
+use turnstone_domain::record::{EngagementRecord, JobEnd};
+use turnstone_domain::session_state::Scope;
+use turnstone_domain::{AgentDefinition, Checkpoint, EngagementId, Job, JobId, NewJob, Terms};
+use turnstone_ojs::OjsError;
+use turnstone_store::{EventFilter, Page, ReviewFilter};
+
+/// Rows that are read at once.
+const PAGE: u32 = 500;
+
+/// What is on record of an engagement that has ended, as one document of a JSON value per line, with a digest of the whole: the
+/// agent, the job, checkpoints, conversation, tool journal, reviews, events and state, with all content in the clear. A fork's
+/// document has the past that it shares. Another server takes it at `POST /engagements/import`, and `turnstone engagement replay`
+/// runs it again.
+#[utoipa::path(
+    get, path = "/engagements/{id}/export", tag = "engagements",
+    params(("id" = String, Path, description = "The engagement.")),
+    responses((status = 200, description = "The document.", body = String, content_type = "application/x-ndjson")),
+)]
+pub(crate) async fn export(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
+    let (engagement, agent, job_id) = super::find(&app, &id, &tenant).await?;
+    let missing = || OjsError::not_found("job", job_id.as_str());
+    let job = app.api.store.views.job(&job_id).await?.ok_or_else(missing)?;
+    if !job.state.is_terminal() {
+        let message = format!("Engagement {id} has not ended: its job {job_id} is {}.", job.state);
+        return Err(OjsError::conflict(message).with("state", job.state.as_str()).into());
+    }
+    let record = record(&app, engagement, agent, job).await?;
+    let text = record.write().map_err(|error| {
+        OjsError::new(500, "internal", format!("The document cannot be written: {error}."), "Report this.")
+    })?;
+    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], text).into_response())
+}
+
+/// All checkpoints, each with its job.
+pub(super) async fn checkpoints(app: &App, id: &EngagementId) -> Result<Vec<(JobId, Checkpoint)>, Failure> {
+    let mut rows = Vec::new();
+    for offset in (0..).step_by(PAGE as usize) {
+        let page = app.api.store.views.checkpoints(id, Page { limit: PAGE, offset }).await?;
+        let is_last = page.len() < PAGE as usize;
+        rows.extend(page.into_iter().map(|row| (row.job_id, row.checkpoint)));
+        if is_last {
+            break;
+        }
+    }
+    Ok(rows)
+}
+
+/// The whole conversation.
+pub(super) async fn messages(app: &App, id: &EngagementId) -> Result<Vec<StoredMessage>, Failure> {
+    let mut rows: Vec<StoredMessage> = Vec::new();
+    loop {
+        let after = rows.last().map_or(0, |last| last.seq);
+        let page = app.api.store.views.messages(id, after, PAGE).await?;
+        let is_last = page.len() < PAGE as usize;
+        rows.extend(page);
+        if is_last {
+            return Ok(rows);
+        }
+    }
+}
+
+async fn events(app: &App, id: &EngagementId) -> Result<Vec<Event>, Failure> {
+    let filter = EventFilter::Engagement(id.clone());
+    let mut rows: Vec<Event> = Vec::new();
+    loop {
+        let after = rows.last().map_or(0, |last| last.seq);
+        let page = app.api.store.views.events_after(&filter, after, PAGE).await?;
+        let is_last = page.len() < PAGE as usize;
+        rows.extend(page);
+        if is_last {
+            return Ok(rows);
+        }
+    }
+}
+
+async fn record(
+    app: &App,
+    engagement: Engagement,
+    agent: AgentDefinition,
+    job: Job,
+) -> Result<EngagementRecord, Failure> {
+    let views = &app.api.store.views;
+    let id = &engagement.id;
+    let checkpoints = checkpoints(app, id).await?.into_iter().map(|(_, done)| done).collect();
+    let messages = messages(app, id).await?;
+    let events = events(app, id).await?;
+    let filter = ReviewFilter { engagement: Some(id.clone()), ..ReviewFilter::default() };
+    let mut reviews = Vec::new();
+    for offset in (0..).step_by(PAGE as usize) {
+        let page = views.reviews(&filter, Page { limit: PAGE, offset }).await?;
+        let is_last = page.len() < PAGE as usize;
+        reviews.extend(page);
+        if is_last {
+            break;
+        }
+    }
+    let scope = match app.api.store.forks.origin(&job.id).await? {
+        Some(_) => Scope::of_fork(&agent, &engagement),
+        None => Scope::of(&agent, &engagement, &job.envelope.meta),
+    };
+    let state = match scope {
+        Some(scope) => views.session_state(&scope, app.api.clock.now()).await?.entries,
+        None => Vec::new(),
+    };
+    let names: BTreeSet<&str> =
+        agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
+    let mut deputies = Vec::new();
+    for name in &names {
+        deputies.extend(views.agent(name).await?.map(|found| found.definition));
+    }
+    let tools = app.api.tools.iter().filter(|tool| names.contains(tool.name.as_str())).cloned().collect();
+    let calls = views.tool_calls(id).await?;
+    let (job, end) = parted(engagement, agent, job);
+    Ok(EngagementRecord { job, end, checkpoints, messages, calls, reviews, events, state, deputies, tools })
+}
+
+/// A job as it was enqueued, and how it ended.
+fn parted(engagement: Engagement, agent: AgentDefinition, job: Job) -> (NewJob, JobEnd) {
+    let side = job.agent.map(|side| (side.position, side.tokens_used));
+    let (position, tokens_used) = side.unwrap_or_default();
+    let end = JobEnd {
+        state: job.state,
+        attempt: job.attempt,
+        failures: job.failures,
+        started_at: job.started_at,
+        ended_at: job.ended_at,
+        position,
+        tokens_used,
+        result: job.result,
+        errors: job.errors,
+    };
+    let new = NewJob {
+        id: job.id,
+        job_type: job.job_type,
+        queue: job.queue,
+        priority: job.priority,
+        run_at: job.created_at,
+        expires_at: job.expires_at,
+        timeout_ms: job.timeout_ms,
+        retry: job.retry,
+        envelope: job.envelope,
+        engagement: Some(NewEngagement { id: engagement.id, agent, user: engagement.user }),
+        terms: Terms { tenant: job.tenant, parent_results: job.parent_results, ..Terms::default() },
+        created_at: job.created_at,
+    };
+    (new, end)
+}

@@ -1,0 +1,59 @@
+//! `POST /engagements/import`: an engagement that another server exported.
+
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{JsonBytes, Tenant};
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use serde_json::json;
+use turnstone_domain::record::EngagementRecord;
+use turnstone_ojs::OjsError;
+use turnstone_store::ImportRefusal;
+use utoipa::ToSchema;
+
+/// What was taken in.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Imported {
+    engagement_id: String,
+    job_id: String,
+    turns: i64,
+    checkpoints: usize,
+    messages: usize,
+}
+
+/// Takes in an engagement that was exported, whole or not at all. It keeps its ids, and what it cost was paid elsewhere: shared
+/// budgets of this server do not count it.
+#[utoipa::path(
+    post, path = "/engagements/import", tag = "engagements",
+    request_body(content = String, content_type = "application/x-ndjson"),
+    responses((status = 201, description = "It is here.", body = Imported, content_type = "application/json")),
+)]
+pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
+    let refused = |why: String| {
+        OjsError::new(
+            422,
+            "unreadable_export",
+            format!("The document cannot be taken in: {why}."),
+            "Export it anew.",
+        )
+    };
+    let text = std::str::from_utf8(&body).map_err(|_| refused("it is not UTF-8".to_owned()))?;
+    let mut record = EngagementRecord::read(text).map_err(refused)?;
+    if tenant.0.is_some() {
+        record.job.terms.tenant = tenant.0;
+    }
+    let told = Imported {
+        engagement_id: record.engagement_id().0,
+        job_id: record.job.id.0.clone(),
+        turns: record.checkpoints.iter().map(|done| done.turn).max().unwrap_or(0),
+        checkpoints: record.checkpoints.len(),
+        messages: record.messages.len(),
+    };
+    match app.api.store.transfers.import(record, app.api.clock.now()).await? {
+        Ok(()) => Ok(reply::json(StatusCode::CREATED, &json!(told))),
+        Err(ImportRefusal::Known(what)) => {
+            Err(OjsError::conflict(format!("{what} is here already; nothing was taken in.")).into())
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! `turnstone engagement export` and `import`: an engagement as one document that moves between servers.
+
+use crate::commands::Session;
+use crate::failure::Failure;
+use crate::output::{Format, text};
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Writes the document of an engagement to a file, or to standard output.
+///
+/// # Errors
+/// The server refused, or the file cannot be written.
+pub async fn export(id: &str, to: Option<PathBuf>, session: &Session) -> anyhow::Result<ExitCode> {
+    let document = session.client()?.get_text(&["engagements", id, "export"]).await?;
+    let output = session.output;
+    output
+        .remark("the document has everything that was said, in the clear, also when the store is encrypted");
+    match to {
+        None => output.line(document.trim_end())?,
+        Some(path) => {
+            std::fs::write(&path, &document)
+                .map_err(|error| Failure::failed(format!("{} cannot be written: {error}", path.display())))?;
+            output.line(&text::line(&format!("{id} is in {}", path.display())))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The text of a file; `-` is standard input.
+pub(super) fn read(file: &str) -> Result<String, Failure> {
+    let read = if file == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map(|_| text)
+    } else {
+        std::fs::read_to_string(file)
+    };
+    read.map_err(|error| Failure::usage(format!("{file} cannot be read: {error}")))
+}
+
+/// Hands a document to the server.
+///
+/// # Errors
+/// The file cannot be read, or the server refused.
+pub async fn import(file: &str, session: &Session) -> anyhow::Result<ExitCode> {
+    let document = read(file)?;
+    let client = session.client()?;
+    let told = client.post_text(&["engagements", "import"], "application/x-ndjson", document).await?;
+    let (output, id) = (session.output, told["engagement_id"].as_str().unwrap_or_default());
+    match output.format {
+        Format::Json => output.json(&told)?,
+        Format::Ids => output.line(&text::line(id))?,
+        Format::Table => {
+            output.line(&text::line(&format!(
+                "{id} is here: {} turns, {} messages",
+                told["turns"], told["messages"]
+            )))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,207 @@
+//! An engagement as one document: everything that is on record of it, so that it can move to another store and be run again
+//! without any model or tool.
+//!
+//! One JSON value per line: a head with the version of the format, then the parts, then a foot that counts the lines and carries
+//! the digest of all that stands above it. What is not whole is not read.
+
+use crate::agent::ToolSpec;
+use crate::event::Event;
+use crate::job::FailedAttempt;
+use crate::message::StoredMessage;
+use crate::review::Review;
+use crate::session_state::StateEntry;
+use crate::tool_call::ToolCall;
+use crate::turn_write::Position;
+use crate::{AgentDefinition, Checkpoint, EngagementId, JobState, NewJob, RawJson, Timestamp, digest};
+use serde::{Deserialize, Serialize};
+
+/// The version of the format that is written, and the only one that is read.
+pub const VERSION: u32 = 1;
+
+/// What is on record of an engagement that has ended.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EngagementRecord {
+    /// Its job as it was enqueued, with the agent and the user.
+    pub job: NewJob,
+    /// How the job ended.
+    pub end: JobEnd,
+    /// Its checkpoints, oldest first.
+    pub checkpoints: Vec<Checkpoint>,
+    /// Its conversation, oldest first.
+    pub messages: Vec<StoredMessage>,
+    /// Its tool journal, in order.
+    pub calls: Vec<ToolCall>,
+    /// Its reviews, oldest first.
+    pub reviews: Vec<Review>,
+    /// Its events, oldest first.
+    pub events: Vec<Event>,
+    /// The agent's state as it was when the document was made.
+    pub state: Vec<StateEntry>,
+    /// The agents that it may ask, as they were then.
+    pub deputies: Vec<AgentDefinition>,
+    /// What the server knew of its tools then.
+    pub tools: Vec<ToolSpec>,
+}
+
+/// How a job ended.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct JobEnd {
+    /// In which terminal state.
+    pub state: JobState,
+    /// How often it was claimed.
+    pub attempt: i64,
+    /// How often it failed.
+    pub failures: i64,
+    /// When it was first claimed.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Where it stood.
+    pub position: Position,
+    /// The tokens that it used.
+    pub tokens_used: i64,
+    /// Its result.
+    pub result: Option<RawJson>,
+    /// Failed attempts, oldest first.
+    pub errors: Vec<FailedAttempt>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    turnstone_engagement: u32,
+    engagement_id: EngagementId,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Part {
+    Job(Box<NewJob>),
+    End(Box<JobEnd>),
+    Checkpoint(Box<Checkpoint>),
+    Message(Box<StoredMessage>),
+    Call(Box<ToolCall>),
+    Review(Box<Review>),
+    Event(Box<Event>),
+    State(Box<StateEntry>),
+    Deputy(Box<AgentDefinition>),
+    Tool(Box<ToolSpec>),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Foot {
+    lines: usize,
+    sha256: String,
+}
+
+impl EngagementRecord {
+    /// The engagement's id; empty for a job without one.
+    #[must_use]
+    pub fn engagement_id(&self) -> EngagementId {
+        self.job.engagement.as_ref().map_or_else(|| EngagementId(String::new()), |new| new.id.clone())
+    }
+
+    /// The document.
+    ///
+    /// # Errors
+    /// When a part cannot be written as JSON.
+    pub fn write(&self) -> serde_json::Result<String> {
+        let head = Head { turnstone_engagement: VERSION, engagement_id: self.engagement_id() };
+        let mut lines = vec![serde_json::to_string(&head)?];
+        let mut add = |part: Part| serde_json::to_string(&part).map(|line| lines.push(line));
+        add(Part::Job(Box::new(self.job.clone())))?;
+        add(Part::End(Box::new(self.end.clone())))?;
+        self.checkpoints.iter().try_for_each(|row| add(Part::Checkpoint(Box::new(row.clone()))))?;
+        self.messages.iter().try_for_each(|row| add(Part::Message(Box::new(row.clone()))))?;
+        self.calls.iter().try_for_each(|row| add(Part::Call(Box::new(row.clone()))))?;
+        self.reviews.iter().try_for_each(|row| add(Part::Review(Box::new(row.clone()))))?;
+        self.events.iter().try_for_each(|row| add(Part::Event(Box::new(row.clone()))))?;
+        self.state.iter().try_for_each(|row| add(Part::State(Box::new(row.clone()))))?;
+        self.deputies.iter().try_for_each(|row| add(Part::Deputy(Box::new(row.clone()))))?;
+        self.tools.iter().try_for_each(|row| add(Part::Tool(Box::new(row.clone()))))?;
+        let mut text = lines.join("\n");
+        text.push('\n');
+        let foot = Foot { lines: lines.len(), sha256: digest::of_text(&text) };
+        text.push_str(&serde_json::to_string(&foot)?);
+        text.push('\n');
+        Ok(text)
+    }
+
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong, and where.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let first = text.lines().next().unwrap_or_default();
+        let head: Head = serde_json::from_str(first).map_err(|_| {
+            "this is no engagement that Turnstone exported: its first line says so".to_owned()
+        })?;
+        if head.turnstone_engagement != VERSION {
+            return Err(format!(
+                "the document has version {} of the format, and this Turnstone reads version {VERSION}",
+                head.turnstone_engagement
+            ));
+        }
+        let body = whole(text)?;
+        let (mut job, mut end) = (None, None);
+        let (mut checkpoints, mut messages, mut calls) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut reviews, mut events, mut state) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut deputies, mut tools) = (Vec::new(), Vec::new());
+        for (at, line) in body.lines().enumerate().skip(1) {
+            let part = serde_json::from_str(line).map_err(|error| format!("line {}: {error}", at + 1))?;
+            match part {
+                Part::Job(row) => job = Some(*row),
+                Part::End(row) => end = Some(*row),
+                Part::Checkpoint(row) => checkpoints.push(*row),
+                Part::Message(row) => messages.push(*row),
+                Part::Call(row) => calls.push(*row),
+                Part::Review(row) => reviews.push(*row),
+                Part::Event(row) => events.push(*row),
+                Part::State(row) => state.push(*row),
+                Part::Deputy(row) => deputies.push(*row),
+                Part::Tool(row) => tools.push(*row),
+            }
+        }
+        let job = job.filter(|job| job.engagement.is_some()).ok_or("the document has no job of an agent")?;
+        let end = end.ok_or("the document does not say how the job ended")?;
+        let record = Self { job, end, checkpoints, messages, calls, reviews, events, state, deputies, tools };
+        record.agrees(&head.engagement_id)?;
+        Ok(record)
+    }
+
+    /// Whether its parts belong together.
+    fn agrees(&self, engagement: &EngagementId) -> Result<(), String> {
+        if self.engagement_id() != *engagement {
+            return Err("the head names another engagement than the job".to_owned());
+        }
+        if !self.end.state.is_terminal() {
+            return Err(format!("the job is {}, and only what has ended can be read", self.end.state));
+        }
+        let dense = (1..).zip(&self.messages).all(|(at, message)| message.seq == at);
+        let ordered =
+            self.checkpoints.windows(2).all(|two| (two[0].turn, two[0].phase) < (two[1].turn, two[1].phase));
+        match (dense, ordered) {
+            (false, _) => Err("the conversation has gaps".to_owned()),
+            (_, false) => Err("the checkpoints are not in order".to_owned()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What stands above the foot, when it is what the foot says.
+fn whole(text: &str) -> Result<&str, String> {
+    let cut = || {
+        "the document is not whole: its last line, which counts and digests the others, is missing".to_owned()
+    };
+    let trimmed = text.trim_end_matches('\n');
+    let at = trimmed.rfind('\n').ok_or_else(cut)?;
+    let (body, last) = text.split_at(at + 1);
+    let foot: Foot = serde_json::from_str(last).map_err(|_| cut())?;
+    let lines = body.lines().count();
+    if lines != foot.lines {
+        return Err(format!("the document is not whole: it has {lines} lines of {}", foot.lines));
+    }
+    if digest::of_text(body) != foot.sha256 {
+        return Err("the document was changed or damaged: its digest is not that of its last line".to_owned());
+    }
+    Ok(body)
+}

@@ -1,0 +1,157 @@
+//! Import: an engagement that has ended elsewhere, with its ids and everything that is on record of it.
+
+use super::super::rows::{self, JobRow};
+use super::super::session::{Args, Session};
+use super::super::statement::{Writes, as_json, read, read_by};
+use super::super::unit::Unit;
+use super::control::copy::{Past, copy_record};
+use super::push;
+use crate::transfers::ImportRefusal;
+use crate::{StoreError, sql};
+use turnstone_domain::record::EngagementRecord;
+use turnstone_domain::review::{NewReview, ReviewState};
+use turnstone_domain::session_state::Scope;
+use turnstone_domain::{EventName, NewEvent, Terms, Timestamp};
+
+pub(in super::super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    record: &EngagementRecord,
+    at: Timestamp,
+) -> Result<Result<(), ImportRefusal>, StoreError> {
+    if let Some(known) = known(session, record).await? {
+        return Ok(Err(ImportRefusal::Known(known)));
+    }
+    let mut job = record.job.clone();
+    let (tenant, parent_results) = (job.terms.tenant, job.terms.parent_results);
+    job.terms = Terms { tenant, parent_results, ..Terms::default() };
+    let mut pushing = Unit::default();
+    let pushed = push::apply(session, &mut pushing, &[std::slice::from_ref(&job)]).await?;
+    pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let keys = vec![(job.id.clone(),)];
+    let rows = read_by(session, "read a job", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    unit.take_in(session, rows).await?;
+    let Some(seq) = unit.seq_of(&job.id) else { return Ok(Ok(())) };
+    let into = Past { job_seq: seq, engagement_seq: seq };
+    copy_record(session, record, into).await?;
+    let turns = record.checkpoints.iter().filter(|done| done.phase.next().is_none()).map(|done| done.turn);
+    let messages = i64::try_from(record.messages.len()).unwrap_or(i64::MAX);
+    unit.took_over(seq, turns.max().unwrap_or(0), messages);
+    end(unit, seq, record)?;
+    reviews(unit, seq, record);
+    state(session, unit, seq, record, at).await?;
+    for event in &record.events {
+        // Those of the enqueueing are there.
+        if !matches!(event.name, EventName::JobEnqueued | EventName::JobScheduled) {
+            let (name, turn, data) = (event.name, event.turn, event.data.clone());
+            unit.event(seq, &NewEvent { name, turn, data, at: event.at })?;
+        }
+    }
+    unit.flush(session).await?;
+    decide(session, record).await?;
+    Ok(Ok(()))
+}
+
+/// What of it is here already.
+async fn known<S: Session>(session: &mut S, record: &EngagementRecord) -> Result<Option<String>, StoreError> {
+    let id = record.engagement_id();
+    let values = [id.as_str().into(), None.into()];
+    let (action, text) = ("look for an engagement", &sql::ENGAGEMENT_BY_ID);
+    let found = read(session, action, text, &values, |row| rows::get::<i64>(row, "seq")).await?;
+    if !found.is_empty() {
+        return Ok(Some(format!("engagement {id}")));
+    }
+    let keys = vec![(record.job.id.clone(),)];
+    let found = read_by(session, "look for a job", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    if !found.is_empty() {
+        return Ok(Some(format!("job {}", record.job.id)));
+    }
+    let keys = record.calls.iter().map(|call| (call.call_id.0.clone(),)).collect();
+    let text = &sql::TOOL_CALLS_KNOWN;
+    let found = read_by(session, "look for calls", text, keys, |row| rows::get::<String>(row, "call_id"));
+    Ok(found.await?.pop().map(|call| format!("call {call}")))
+}
+
+/// Ends the job as it ended.
+fn end(unit: &mut Unit, seq: i64, record: &EngagementRecord) -> Result<(), StoreError> {
+    let end = &record.end;
+    unit.move_budget(seq, end.tokens_used, 0);
+    let job = unit.change_job(seq)?;
+    job.state = end.state;
+    job.attempt = end.attempt;
+    job.failures = end.failures;
+    job.started_at = end.started_at;
+    job.ended_at = end.ended_at.or(Some(record.job.created_at));
+    job.position = Some(end.position.clone());
+    job.tokens_used = end.tokens_used;
+    job.moved = true;
+    if let Some(result) = &end.result {
+        unit.result(seq, result);
+    }
+    for failed in &end.errors {
+        unit.failed_attempt(seq, failed)?;
+    }
+    Ok(())
+}
+
+fn reviews(unit: &mut Unit, seq: i64, record: &EngagementRecord) {
+    for review in &record.reviews {
+        let new = NewReview {
+            id: review.id.clone(),
+            turn: review.turn,
+            call_id: review.call_id.clone(),
+            kind: review.kind,
+            reviewer: review.reviewer.clone(),
+            question: review.question.clone(),
+            arguments_hash: review.arguments_hash.clone(),
+            deadline_at: review.deadline_at,
+        };
+        unit.review(seq, &new, review.created_at);
+    }
+}
+
+/// Answers the reviews as they were answered.
+async fn decide<S: Session>(session: &mut S, record: &EngagementRecord) -> Result<(), StoreError> {
+    for review in record.reviews.iter().filter(|review| review.state != ReviewState::Open) {
+        let at = review.decided_at.unwrap_or(review.created_at);
+        let values = [
+            review.id.as_str().into(),
+            review.state.as_str().into(),
+            review.decided_by.as_deref().into(),
+            review.reason.as_deref().into(),
+            at.0.into(),
+        ];
+        session.execute("answer a review", &sql::REVIEW_DECIDE, Args::Values(&values)).await?;
+    }
+    Ok(())
+}
+
+/// State that ends with the engagement comes with it. What belongs to a user stays what it is here.
+async fn state<S: Session>(
+    session: &mut S,
+    unit: &Unit,
+    seq: i64,
+    record: &EngagementRecord,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let Some(row) = unit.engagement_of(seq) else { return Ok(()) };
+    let Some(new) = &record.job.engagement else { return Ok(()) };
+    let scope = Scope::of(&new.agent, &row.engagement, &record.job.envelope.meta);
+    let Some(scope) = scope.filter(|scope| scope.of_engagement && !record.state.is_empty()) else {
+        return Ok(());
+    };
+    let version = record.state.iter().map(|entry| entry.version).max().unwrap_or(1);
+    let mut keys = Vec::with_capacity(record.state.len());
+    for entry in &record.state {
+        let value = as_json(&entry.value)?;
+        let key = entry.key.clone();
+        keys.push((scope.name.clone(), key, value, entry.version, entry.updated_at, entry.expires_at));
+    }
+    let mut writes = Writes::default();
+    writes.if_new("open states", &sql::STATE_SCOPES_OPEN, vec![(scope.name.clone(), Some(seq), at)]);
+    writes.run(session).await?;
+    let mut writes = Writes::default();
+    writes.all("write states", &sql::STATE_SCOPES_WRITE, vec![(scope.name, version, at)]);
+    writes.all("write keys of states", &sql::STATE_KEYS_PUT, keys);
+    writes.run(session).await
+}

@@ -1,0 +1,170 @@
+//! An engagement moves from one store to the other, and is run again from its record: no model, no tool, bit for bit.
+
+use super::{fork_ran, job, ran, said, trip};
+use crate::inputs::register;
+use reqwest::Method;
+use serde_json::{Value, json};
+use turnstone_domain::digest;
+use turnstone_domain::record::EngagementRecord;
+use turnstone_tests::{Backend, Fleet, Reply, model_server};
+use turnstone_worker::rerun;
+
+async fn exported(fleet: &Fleet, engagement: &str) -> String {
+    let answer = reqwest::Client::builder().no_proxy().build().unwrap();
+    let answer = answer.get(format!("{}/engagements/{engagement}/export", fleet.url)).send().await.unwrap();
+    let status = answer.status();
+    let text = answer.text().await.unwrap();
+    assert_eq!(status.as_u16(), 200, "{text}");
+    text
+}
+
+async fn imported(fleet: &Fleet, document: &str) -> (u16, Value) {
+    let (status, answer) = fleet.send(Method::POST, "/engagements/import", document.to_owned()).await;
+    (status.as_u16(), answer)
+}
+
+async fn bodies(fleet: &Fleet, engagement: &str) -> Vec<Value> {
+    let path = format!("/engagements/{engagement}/checkpoints?bodies=true&per_page=100");
+    fleet.get(&path).await["checkpoints"].as_array().cloned().unwrap()
+}
+
+/// Runs a document again; it has to be the same.
+async fn runs_again(document: &str) -> (i64, i64) {
+    let record = EngagementRecord::read(document).unwrap();
+    let told = rerun(&record).await.unwrap();
+    assert_eq!(told.difference, None, "{told:#?}");
+    (told.turns, told.phases)
+}
+
+/// SQLite → PostgreSQL and back: what is read is the same, and what is run again calls nobody.
+#[tokio::test]
+async fn an_engagement_moves_between_stores_and_is_run_again_bit_for_bit() {
+    let from = Fleet::builder().on(Backend::Sqlite).model(trip).start().await;
+    let to = Fleet::builder().on(Backend::Postgres).model(trip).workers(0).start().await;
+    let mut long = job(&"y".repeat(1_000_000));
+    long["ext_agent_token_budget"] = json!(100_000_000);
+    for job in [job("go"), long] {
+        let engagement = ran(&from, &job).await;
+        let document = exported(&from, &engagement).await;
+        let (status, answer) = imported(&to, &document).await;
+        assert_eq!((status, &answer["turns"]), (201, &json!(4)), "{answer:#}");
+        assert_eq!(said(&to, &engagement).await, said(&from, &engagement).await);
+        assert_eq!(bodies(&to, &engagement).await, bodies(&from, &engagement).await);
+        let again = exported(&to, &engagement).await;
+        let (asked, called) = (from.models.calls().len(), from.tools.calls().len());
+        assert_eq!(runs_again(&document).await, (4, 28));
+        assert_eq!(runs_again(&again).await, (4, 28));
+        assert_eq!((from.models.calls().len(), from.tools.calls().len()), (asked, called));
+        assert_eq!((to.models.calls().len(), to.tools.calls().len()), (0, 0));
+        // It is here once.
+        let (status, answer) = imported(&to, &document).await;
+        assert_eq!((status, &answer["error"]["code"]), (409, &json!("conflict")), "{answer:#}");
+    }
+    assert_eq!(to.number("SELECT count(*) FROM jobs").await, 2);
+    from.end().await;
+    to.end().await;
+}
+
+/// A document that is cut, changed, of another version or of something else leaves nothing.
+#[tokio::test]
+async fn damaged_documents_leave_nothing() {
+    let fleet = Fleet::builder().model(trip).start().await;
+    let engagement = ran(&fleet, &job("go")).await;
+    let document = exported(&fleet, &engagement).await;
+    let empty = Fleet::builder().workers(0).start().await;
+    let lines: Vec<&str> = document.lines().collect();
+    let cut = lines[..lines.len() - 1].join("\n");
+    let without_a_line = [&lines[..4], &lines[5..]].concat().join("\n");
+    let newer = document.replacen("\"turnstone_engagement\":1", "\"turnstone_engagement\":2", 1);
+    for (damaged, word) in [
+        (cut.as_str(), "not whole"),
+        (&without_a_line, "not whole"),
+        (&document.replace("booked", "cooked"), "digest"),
+        (&newer, "version 2"),
+        ("{}", "no engagement"),
+        ("", "no engagement"),
+    ] {
+        let (status, answer) = imported(&empty, damaged).await;
+        let message = answer["error"]["message"].as_str().unwrap_or_default().to_owned();
+        assert!(
+            (400..=422).contains(&status) && (message.contains(word) || damaged.is_empty()),
+            "{status}: {answer:#}"
+        );
+    }
+    for table in ["jobs", "engagements", "messages", "checkpoints", "tool_calls", "events"] {
+        assert_eq!(empty.number(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
+    }
+    assert_eq!(imported(&empty, &document).await.0, 201);
+    fleet.end().await;
+    empty.end().await;
+}
+
+/// A record that says otherwise than the phases do is found out, and where.
+#[tokio::test]
+async fn a_changed_record_differs_where_it_was_changed() {
+    let fleet = Fleet::builder().model(trip).start().await;
+    let engagement = ran(&fleet, &job("go")).await;
+    let record = EngagementRecord::read(&exported(&fleet, &engagement).await).unwrap();
+    let mut body = record.clone();
+    body.checkpoints[13].body["tool_calls"] = json!(7);
+    let found = rerun(&body).await.unwrap().difference.unwrap();
+    assert_eq!(
+        (found.turn, found.phase.map(|phase| phase.to_string())),
+        (2, Some("emit".to_owned())),
+        "{found:?}"
+    );
+    assert_eq!(found.recorded, Some(digest::of_json(&body.checkpoints[13].body)));
+    let mut outcome = record.clone();
+    outcome.calls[0].outcome = None;
+    let found = rerun(&outcome).await.unwrap().difference.unwrap();
+    assert_eq!(
+        (found.turn, found.phase.map(|phase| phase.to_string())),
+        (1, Some("exec".to_owned())),
+        "{found:?}"
+    );
+    let mut said = record.clone();
+    said.messages[2].message.content = "something else".to_owned();
+    assert_eq!(rerun(&said).await.unwrap().difference.map(|found| found.turn), Some(1));
+    let mut result = record;
+    result.end.result = Some(turnstone_domain::RawJson::of(&json!("cooked")));
+    assert_eq!(
+        rerun(&result).await.unwrap().difference.map(|found| found.what).as_deref(),
+        Some("the result")
+    );
+    fleet.end().await;
+}
+
+/// Forks, state and failures are records like others.
+#[tokio::test]
+async fn forks_state_and_failures_are_run_again() {
+    let script = |request: &Value| match model_server::outcomes(request) {
+        0 => Reply::call("state_set", json!({"key": "a", "value": 1})),
+        1 => Reply::call("state_append", json!({"key": "log", "value": "x"})),
+        2 => Reply::call("nobody", json!({})),
+        _ => Reply::text("done"),
+    };
+    let fleet = Fleet::builder().model(script).start().await;
+    register(&fleet, "  state: {mode: session}\n").await;
+    let job =
+        json!({"type": "agent.desk", "args": ["go"], "ext_agent_model": "m", "meta": {"agent": "desk"}});
+    let engagement = ran(&fleet, &job).await;
+    let document = exported(&fleet, &engagement).await;
+    assert_eq!(runs_again(&document).await, (4, 28));
+    let (fork, done) = fork_ran(&fleet, &engagement, json!({"at_turn": 3, "phase": "exec"})).await;
+    assert_eq!(done["state"], "completed", "{done:#}");
+    assert_eq!(runs_again(&exported(&fleet, &fork).await).await, (4, 28));
+    let empty = Fleet::builder().on(Backend::Postgres).workers(0).start().await;
+    assert_eq!(imported(&empty, &document).await.0, 201);
+    let path = format!("/engagements/{engagement}/state");
+    assert_eq!(empty.get(&path).await["entries"], fleet.get(&path).await["entries"]);
+    empty.end().await;
+    fleet.end().await;
+    // What has not ended is not exported; what failed is, and runs to where it failed.
+    let fleet = Fleet::builder().model(|_| Reply::call("search", json!({"q": 1}))).start().await;
+    let mut job = super::job("go");
+    job["ext_agent_token_budget"] = json!(900);
+    let engagement = ran(&fleet, &job).await;
+    let (turns, phases) = runs_again(&exported(&fleet, &engagement).await).await;
+    assert!(turns >= 1 && phases >= 7 * turns, "{turns} {phases}");
+    fleet.end().await;
+}

@@ -1,0 +1,258 @@
+//! A recorded engagement, run again: the phases of the worker run as they do for a job, and whatever they ask of the world (a
+//! model, a tool, the time, an id, a reviewer) is answered from the record. No model and no tool is called, and nothing is
+//! stored. Each phase has to leave what it left.
+//!
+//! What RESOL finds is an answer of the world too: which tools there were is taken from the record.
+
+mod compare;
+mod tools;
+mod world;
+
+use super::state::{Fork, Turn};
+use super::stop::Stop;
+use super::verdict::{self, Verdict};
+use crate::model::{ModelDefaults, Providers};
+use crate::tool::Toolbox;
+use crate::{Deps, WorkerOptions, phases};
+use compare::Recorded;
+pub use compare::{Difference, Rerun};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use turnstone_domain::agent::Identity;
+use turnstone_domain::budget::{Budget, OnExceed};
+use turnstone_domain::engagement::Engagement;
+use turnstone_domain::fork::{self, ForkChanges, ForkPoint, Origin};
+use turnstone_domain::ids::IdForm;
+use turnstone_domain::record::EngagementRecord;
+use turnstone_domain::turn_write::Position;
+use turnstone_domain::{AgentDefinition, Checkpoint, JobState, Lease, Phase, RawJson, Timestamp};
+use turnstone_store::{Claim, Doorbell, EngagementClaim, ReviewAnswer};
+use world::World;
+
+/// More than any answer has: what was paid for is not cut.
+const MOST_TOKENS: i64 = 1_000_000_000;
+
+/// Runs a recorded engagement again and says where it differs first, if it does.
+///
+/// # Errors
+/// A sentence that says why it cannot be run.
+pub async fn rerun(record: &EngagementRecord) -> Result<Rerun, String> {
+    let recorded = Recorded::of(record);
+    let world = Arc::new(World::of(record));
+    let claim = claim(record)?;
+    let deps = deps(&world, "", "");
+    let Ok(Some(mut turn)) = Turn::begin(deps, claim).await else {
+        return Err("the document has no job of an agent".to_owned());
+    };
+    let calls = fork::Recorded { calls: record.calls.clone(), ..fork::Recorded::default() };
+    turn.fork = Some(Box::new(Fork {
+        origin: Origin {
+            engagement_id: turn.engagement.id.clone(),
+            point: ForkPoint { turn: 1, phase: Phase::Init },
+            live_tools: false,
+            changes: ForkChanges::default(),
+        },
+        recorded: calls,
+        handed_over: None,
+        resolved: None,
+    }));
+    let mut run = Run { world, recorded, record, told: Rerun::default() };
+    let difference = run.turns(&mut turn).await.err();
+    run.told.difference = difference;
+    Ok(run.told)
+}
+
+/// A job as it is claimed the first time. Ids are those of the record, whatever their form.
+fn claim(record: &EngagementRecord) -> Result<Claim, String> {
+    let job = record.job.clone();
+    let new = job.engagement.ok_or("the document has no job of an agent")?;
+    let form = IdForm::default();
+    let identity = Identity { instance_id: form, interaction_id: form, ..new.agent.identity };
+    let agent = AgentDefinition { identity, ..new.agent };
+    Ok(Claim {
+        lease: Lease { job: job.id.clone(), token: String::new(), expires_at: Timestamp(i64::MAX) },
+        job: job.id,
+        job_type: job.job_type,
+        attempt: 1,
+        failures: 0,
+        retry: job.retry,
+        timeout_ms: None,
+        parent_results: job.terms.parent_results,
+        envelope: job.envelope,
+        priority: job.priority,
+        created_at: job.created_at,
+        engagement: Some(EngagementClaim {
+            engagement: Engagement {
+                id: new.id,
+                agent: agent.name.clone(),
+                user: new.user,
+                started_at: job.created_at,
+                turns: 0,
+            },
+            agent: Arc::new(agent),
+            position: Position { turn: 1, ..Position::default() },
+            checkpoints: Vec::new(),
+            budget: Budget::default(),
+            depth: 0,
+            budgets: Vec::new(),
+            has_past: false,
+        }),
+    })
+}
+
+/// What a turn shares with others, when the record is the world.
+fn deps(world: &Arc<World>, worker_id: &str, provider: &str) -> Arc<Deps> {
+    let mut providers = Providers::default();
+    providers.set_catch_all(provider, Arc::clone(world) as _);
+    let model = Some("recorded".to_owned());
+    providers.set_defaults(ModelDefaults { provider: None, model });
+    let options = WorkerOptions {
+        worker_id: worker_id.to_owned(),
+        queues: Vec::new(),
+        slots: 1,
+        lease: Duration::from_secs(60),
+        drain_grace: Duration::ZERO,
+        model_timeout: Duration::from_secs(60),
+        max_tokens: MOST_TOKENS,
+        on_exceed: OnExceed::default(),
+    };
+    let store = (Arc::clone(world) as _, Doorbell::default());
+    let (clock, ids) = (Arc::clone(world) as _, Arc::clone(world) as _);
+    Arc::new(Deps::new(store, clock, ids, providers, Toolbox::default(), options))
+}
+
+struct Run<'a> {
+    world: Arc<World>,
+    recorded: Recorded<'a>,
+    record: &'a EngagementRecord,
+    told: Rerun,
+}
+
+impl Run<'_> {
+    /// Turn after turn, as far as the record goes.
+    async fn turns(&mut self, turn: &mut Turn) -> Result<(), Difference> {
+        let last = self.recorded.last_turn();
+        if last == 0 {
+            return Ok(());
+        }
+        loop {
+            let number = turn.position.turn;
+            let at = |what: &str| Difference::of(number, None, what);
+            phases::exec::deputies::look_up(turn).await.map_err(|_| at("its agents cannot be looked up"))?;
+            turn.reviews = self.reviews(number);
+            let done = self.recorded.phases(number);
+            for checkpoint in &done {
+                self.phase(turn, checkpoint).await?;
+            }
+            if done.len() < Phase::ALL.len() {
+                return self.recorded.messages_differ(number, &self.world.said(number));
+            }
+            self.told.turns += 1;
+            let next = self.verdict(turn, number, last)?;
+            self.recorded.messages_differ(number, &self.world.said(number))?;
+            match next {
+                Some(position) => turn.advance(position),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn reviews(&self, turn: i64) -> Vec<ReviewAnswer> {
+        let of_turn = self.record.reviews.iter().filter(|review| review.turn == turn).cloned();
+        let answer = |review: turnstone_domain::review::Review| ReviewAnswer {
+            call_id: review.call_id,
+            kind: review.kind,
+            arguments_hash: review.arguments_hash,
+            state: review.state,
+            decided_by: review.decided_by,
+            reason: review.reason,
+        };
+        of_turn.map(answer).collect()
+    }
+
+    /// Runs one phase, and compares what it leaves.
+    async fn phase(&mut self, turn: &mut Turn, recorded: &Checkpoint) -> Result<(), Difference> {
+        let (number, phase) = (recorded.turn, recorded.phase);
+        let text = |name: &str| recorded.body.get(name).and_then(Value::as_str).unwrap_or_default();
+        turn.deps = deps(&self.world, text("instance_id"), text("provider"));
+        self.world.enter(self.record, recorded);
+        turn.enter_phase();
+        let draining = CancellationToken::new();
+        let ran = match phase {
+            Phase::Init => phases::init::run(turn),
+            Phase::Norm => phases::norm::run(turn),
+            Phase::Resol => {
+                let found = tools::found(turn, self.record, recorded);
+                if let (Some(fork), Some(found)) = (&mut turn.fork, found) {
+                    fork.resolved = Some(found);
+                }
+                phases::resol::run(turn).await
+            }
+            Phase::Infer => {
+                self.recorded.said_from_outside(number).into_iter().for_each(|message| turn.say(message));
+                phases::infer::run(turn, &draining).await
+            }
+            Phase::Exec => phases::exec::run(turn, &draining).await,
+            Phase::Persist => phases::persist::run(turn).await,
+            Phase::Emit => phases::emit::run(turn),
+        };
+        let ran = match ran {
+            Ok(()) => turn.barrier().await,
+            stopped => stopped,
+        };
+        ran.map_err(|stop| Difference::of(number, Some(phase), &format!("it stops: {}", why(&stop))))?;
+        self.told.phases += 1;
+        let left = self.world.left(number, phase);
+        compare::checkpoints_differ(recorded, left.as_ref())
+    }
+
+    /// What follows a complete turn, when the record says the same.
+    fn verdict(&self, turn: &mut Turn, number: i64, last: i64) -> Result<Option<Position>, Difference> {
+        let decided = phases::persist::committed(turn)
+            .and_then(|()| turn.inferred())
+            .and_then(|inferred| verdict::verdict(turn, &inferred));
+        let end = &self.record.end;
+        match decided {
+            Ok(Verdict::Continue(position)) => Ok((number < last).then_some(position)),
+            Ok(Verdict::Reask(position, why)) => {
+                if number < last || end.state != JobState::Completed {
+                    verdict::reask(turn, &why);
+                }
+                self.world.take(turn.take_pending());
+                Ok((number < last).then_some(position))
+            }
+            Ok(Verdict::Complete(result)) => {
+                let result = RawJson::of(&result);
+                let same =
+                    number == last && end.result.as_ref().map(RawJson::as_str) == Some(result.as_str());
+                let recorded = end.result.as_ref().map_or("none", RawJson::as_str);
+                if same { Ok(None) } else { Err(Difference::result(number, recorded, result.as_str())) }
+            }
+            // A complete turn that failed is followed by another one, when there is another attempt.
+            Err(_) if number < last => {
+                let (model_used, granted) = (turn.position.model_used.clone(), turn.position.granted);
+                Ok(Some(Position { turn: number + 1, model_used, granted, ..Position::default() }))
+            }
+            Err(stop) => {
+                let recorded = end.errors.last().map(|failed| failed.error.code().to_owned());
+                let failed = matches!(&stop, Stop::Fail(error) if recorded.as_deref() == Some(error.code()));
+                let recorded = recorded.unwrap_or_else(|| end.state.to_string());
+                if failed || end.state == JobState::Cancelled {
+                    Ok(None)
+                } else {
+                    Err(Difference::result(number, &recorded, &why(&stop)))
+                }
+            }
+        }
+    }
+}
+
+fn why(stop: &Stop) -> String {
+    match stop {
+        Stop::Fail(error) => error.to_string(),
+        Stop::Park(_) => "it waits for somebody of whom the record knows nothing".to_owned(),
+        other => format!("{other:?}"),
+    }
+}

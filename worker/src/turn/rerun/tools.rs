@@ -1,0 +1,64 @@
+//! The tools of a recorded turn: what was known of them, and nothing that could be called.
+
+use crate::phases::resol::{Bindings, ResolBody, ResolvedTool};
+use crate::tool::{Invocation, Tool, ToolError, Transport};
+use crate::turn::state::Turn;
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use turnstone_domain::Checkpoint;
+use turnstone_domain::agent::ToolSpec;
+use turnstone_domain::record::EngagementRecord;
+
+/// A tool of which there is only a record.
+struct OnRecord {
+    spec: ToolSpec,
+    timeout: Duration,
+    transport: Transport,
+}
+
+#[async_trait]
+impl Tool for OnRecord {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    fn transport(&self) -> Transport {
+        self.transport
+    }
+
+    async fn call(&self, _: Invocation<'_>) -> Result<Value, ToolError> {
+        Err(ToolError::Refused("nothing is called when a record is run again".to_owned()))
+    }
+}
+
+/// What RESOL found in a recorded turn; `None` when its checkpoint cannot be read.
+pub(super) fn found(
+    turn: &Turn,
+    record: &EngagementRecord,
+    recorded: &Checkpoint,
+) -> Option<(ResolBody, Bindings)> {
+    let body = ResolBody::deserialize(&recorded.body).ok()?;
+    let mut bindings = Bindings::default();
+    for resolved in body.resolved.iter().filter(|tool| turn.deputy(&tool.name).is_none()) {
+        bindings.insert_recorded(&turn.agent, resolved.clone(), Arc::new(tool(record, resolved)));
+    }
+    Some((body, bindings))
+}
+
+fn tool(record: &EngagementRecord, resolved: &ResolvedTool) -> OnRecord {
+    let known = record.tools.iter().find(|spec| spec.name == resolved.name).cloned();
+    let spec = known.unwrap_or_else(|| ToolSpec {
+        name: resolved.name.clone(),
+        description: String::new(),
+        input_schema: json!({"type": "object"}),
+        idempotent: false,
+    });
+    OnRecord { spec, timeout: Duration::from_millis(resolved.timeout_ms), transport: resolved.transport }
+}

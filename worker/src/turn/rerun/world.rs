@@ -1,0 +1,243 @@
+//! The world of a record: its time, its ids, its model and its ledger.
+
+use crate::model::{AskedCall, FinishReason, Model, ModelAnswer, ModelError, ModelRequest, Usage};
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use turnstone_domain::budget::{Budget, BudgetMove};
+use turnstone_domain::fork::{ForkPoint, state_at};
+use turnstone_domain::message::{Message, Role};
+use turnstone_domain::record::EngagementRecord;
+use turnstone_domain::session_state::{Scope, StateCommit, StateEntry, StateSnapshot};
+use turnstone_domain::{
+    AgentDefinition, Checkpoint, Clock, Ids, JobId, Lease, Phase, Settlement, Timestamp, TurnWrite,
+};
+use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
+
+/// What stands before the text of a summary.
+const SUMMARY: &str = "Summary of the conversation so far: ";
+
+/// The world of a record.
+pub(super) struct World {
+    inner: Mutex<Inner>,
+    deputies: Vec<AgentDefinition>,
+}
+
+#[derive(Default)]
+struct Inner {
+    now: Timestamp,
+    ids: VecDeque<String>,
+    answers: VecDeque<ModelAnswer>,
+    /// Whether the next commit of state is refused, as it was.
+    conflict: bool,
+    state: StateSnapshot,
+    budget: Budget,
+    written: Vec<Checkpoint>,
+    said: Vec<(i64, Message)>,
+}
+
+impl World {
+    /// The world as it was before the first turn.
+    pub(super) fn of(record: &EngagementRecord) -> Self {
+        let persisted: Vec<Checkpoint> =
+            record.checkpoints.iter().filter(|done| done.phase == Phase::Persist).cloned().collect();
+        let now = StateSnapshot { version: 0, entries: record.state.clone() };
+        let began = state_at(ForkPoint { turn: 1, phase: Phase::Init }, &now, &persisted);
+        let at = record.job.created_at;
+        let entry = |(key, value)| StateEntry { key, value, version: 1, updated_at: at, expires_at: None };
+        let entries: Vec<StateEntry> = began.into_iter().map(entry).collect();
+        let state = StateSnapshot { version: i64::from(!entries.is_empty()), entries };
+        let inner = Inner { now: at, state, ..Inner::default() };
+        Self { inner: Mutex::new(inner), deputies: record.deputies.clone() }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A recorded phase is about to run: what it asked of the world then, it is told now.
+    pub(super) fn enter(&self, record: &EngagementRecord, recorded: &Checkpoint) {
+        let mut inner = self.inner();
+        let text = |name: &str| recorded.body.get(name).and_then(Value::as_str).map(str::to_owned);
+        let began = recorded.body.get("started_at").and_then(Value::as_i64).map(Timestamp);
+        inner.now = began.unwrap_or(recorded.at);
+        inner.ids.clear();
+        match recorded.phase {
+            Phase::Init => inner.ids.extend(text("interaction_id")),
+            Phase::Persist => {
+                inner.ids.extend(text("transaction_id"));
+                inner.conflict = text("status").as_deref() == Some("rolled_back");
+            }
+            Phase::Infer => {
+                inner.answers.clear();
+                for stored in record.messages.iter().filter(|stored| stored.turn == recorded.turn) {
+                    inner.answers.extend(answer(&stored.message, recorded));
+                    if stored.message.role == Role::Assistant {
+                        inner.ids.extend(stored.message.tool_calls.iter().map(|call| call.call_id.0.clone()));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The checkpoint that a phase left.
+    pub(super) fn left(&self, turn: i64, phase: Phase) -> Option<Checkpoint> {
+        let inner = self.inner();
+        inner.written.iter().find(|done| done.turn == turn && done.phase == phase).cloned()
+    }
+
+    /// What was said in a turn.
+    pub(super) fn said(&self, turn: i64) -> Vec<Message> {
+        let inner = self.inner();
+        inner.said.iter().filter(|(of, _)| *of == turn).map(|(_, message)| message.clone()).collect()
+    }
+
+    /// Takes what a turn wrote.
+    pub(super) fn take(&self, write: TurnWrite) -> Budget {
+        let mut inner = self.inner();
+        inner.written.extend(write.checkpoints);
+        inner.said.extend(write.messages);
+        match write.budget {
+            Some(BudgetMove::Reserve { tokens }) => inner.budget.reserved += tokens,
+            Some(BudgetMove::Settle { reserved, used }) => {
+                inner.budget.reserved -= reserved;
+                inner.budget.settled += used;
+            }
+            None => {}
+        }
+        if let Some(commit) = write.state {
+            commit_to(&mut inner.state, commit);
+        }
+        inner.budget
+    }
+}
+
+fn commit_to(state: &mut StateSnapshot, commit: StateCommit) {
+    state.version += 1;
+    for write in commit.writes {
+        state.entries.retain(|entry| entry.key != write.key);
+        if let Some(value) = write.value {
+            let (version, updated_at) = (state.version, Timestamp(0));
+            let (key, expires_at) = (write.key, write.expires_at);
+            state.entries.push(StateEntry { key, value, version, updated_at, expires_at });
+        }
+    }
+    state.entries.sort_by(|a, b| a.key.cmp(&b.key));
+}
+
+/// What a model said, of a message that keeps it: the answer of a turn, or a summary that was made in it.
+fn answer(message: &Message, infer: &Checkpoint) -> Option<ModelAnswer> {
+    let body = &infer.body;
+    let number = |name: &str| body.get(name).and_then(Value::as_i64).unwrap_or_default();
+    let model = body.get("model").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if let Some(summary) = message.summary {
+        let (input, output) = (summary.tokens_in, summary.tokens_out);
+        return Some(ModelAnswer {
+            content: Some(message.content.strip_prefix(SUMMARY).unwrap_or(&message.content).to_owned()),
+            tool_calls: Vec::new(),
+            finish_reason: FinishReason::Stop,
+            usage: Some(Usage { input, cached_input: 0, output, reasoning: 0 }),
+            model,
+        });
+    }
+    let asked = message
+        .tool_calls
+        .iter()
+        .map(|call| AskedCall { name: call.name.clone(), arguments: call.arguments.clone() });
+    (message.role == Role::Assistant).then(|| ModelAnswer {
+        content: Some(message.content.clone()),
+        tool_calls: asked.collect(),
+        finish_reason: body
+            .get("finish_reason")
+            .and_then(|reason| FinishReason::deserialize(reason).ok())
+            .unwrap_or(FinishReason::Stop),
+        usage: Some(Usage {
+            input: number("tokens_in"),
+            cached_input: number("tokens_cached"),
+            output: number("tokens_out"),
+            reasoning: number("tokens_reasoning"),
+        }),
+        model,
+    })
+}
+
+impl Clock for World {
+    fn now(&self) -> Timestamp {
+        self.inner().now
+    }
+}
+
+impl Ids for World {
+    fn next(&self) -> String {
+        self.inner().ids.pop_front().unwrap_or_default()
+    }
+}
+
+#[async_trait]
+impl Model for World {
+    async fn answer(&self, _: &ModelRequest) -> Result<ModelAnswer, ModelError> {
+        let next = self.inner().answers.pop_front();
+        next.ok_or_else(|| {
+            ModelError::Refused("the model is asked more often than the record says".to_owned())
+        })
+    }
+}
+
+#[async_trait]
+impl Ledger for World {
+    async fn claim(&self, _: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn checkpoint(
+        &self,
+        _: &Lease,
+        write: TurnWrite,
+        _: Timestamp,
+        _: i64,
+    ) -> Result<Budget, LedgerError> {
+        if write.state.is_some() && std::mem::take(&mut self.inner().conflict) {
+            return Err(LedgerError::StateConflict);
+        }
+        Ok(self.take(write))
+    }
+
+    async fn settle(&self, _: &Lease, _: TurnWrite, _: Settlement, _: Timestamp) -> Result<(), LedgerError> {
+        Ok(())
+    }
+
+    async fn extend(&self, _: &[Lease], _: Timestamp, _: i64) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn standing(&self, _: &[Lease]) -> Result<Standing, StoreError> {
+        Ok(Standing::default())
+    }
+
+    async fn release(&self, _: &[Lease], _: Timestamp) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn beat(&self, _: WorkerBeat, _: i64) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn leave(&self, _: &str, _: &str) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn state(&self, _: &Scope, _: Timestamp) -> Result<StateSnapshot, StoreError> {
+        Ok(self.inner().state.clone())
+    }
+
+    async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
+        Ok(self.deputies.iter().filter(|agent| names.contains(&agent.name)).cloned().collect())
+    }
+
+    async fn recall(&self, _: &JobId, _: i64, _: u32, _: bool) -> Result<Recall, StoreError> {
+        Ok(Recall::default())
+    }
+}
