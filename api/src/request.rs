@@ -214,6 +214,20 @@ impl FromRequest<Shared> for Raw {
     }
 }
 
+/// A document that is larger than what is asked of the server otherwise, of any media type.
+pub(crate) struct Document(pub(crate) Bytes);
+
+/// The most bytes of a document.
+const DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
+
+impl FromRequest<Shared> for Document {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, app: &Shared) -> Result<Self, Failure> {
+        read_up_to(request, app.api.options.max_body_bytes.max(DOCUMENT_BYTES)).await.map(Self)
+    }
+}
+
 /// The whole body, which claims to be JSON or claims nothing.
 pub(crate) struct JsonBytes(pub(crate) Bytes);
 
@@ -237,13 +251,16 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Failure> {
 }
 
 async fn read_body(request: Request, app: &App) -> Result<Bytes, Failure> {
-    let limit = app.api.options.max_body_bytes;
+    read_up_to(request, app.api.options.max_body_bytes).await
+}
+
+async fn read_up_to(request: Request, limit: usize) -> Result<Bytes, Failure> {
     let headers = request.headers();
     let announced =
         headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
-    if announced
-        .is_some_and(|bytes: usize| bytes > DRAINED_BYTES || (bytes > limit && headers.contains_key(EXPECT)))
-    {
+    if announced.is_some_and(|bytes: usize| {
+        bytes > DRAINED_BYTES.max(limit) || (bytes > limit && headers.contains_key(EXPECT))
+    }) {
         return Err(OjsError::too_large(limit).into());
     }
     let mut body = Vec::with_capacity(announced.unwrap_or(0).min(limit));
@@ -254,7 +271,7 @@ async fn read_body(request: Request, app: &App) -> Result<Bytes, Failure> {
         seen = seen.saturating_add(chunk.len());
         match seen {
             fits if fits <= limit => body.extend_from_slice(&chunk),
-            endless if endless > DRAINED_BYTES => break,
+            endless if endless > DRAINED_BYTES.max(limit) => break,
             _ => body = Vec::new(),
         }
     }

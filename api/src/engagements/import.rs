@@ -2,7 +2,7 @@
 
 use crate::api::Shared;
 use crate::reply::{self, Answer};
-use crate::request::{JsonBytes, Tenant};
+use crate::request::{Document, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub(super) struct Imported {
     request_body(content = String, content_type = "application/x-ndjson"),
     responses((status = 201, description = "It is here.", body = Imported, content_type = "application/json")),
 )]
-pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
+pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, Document(body): Document) -> Answer {
     let refused = |why: String| {
         OjsError::new(
             422,
