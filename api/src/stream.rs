@@ -161,8 +161,10 @@ impl Feed {
                 if event.name == EventName::PhaseCompleted && event.data["phase"] == "infer" {
                     self.answered = Some((event.job_id.clone(), event.turn));
                 }
-                // More may follow: the end of a job that was tried again is not its end.
-                self.over = event.name.ends_job() && self.has_ended(&event.job_id).await;
+                // The end of a job that was tried again is not its end.
+                if event.name.ends_job() {
+                    self.over = self.has_ended(&event.job_id).await;
+                }
                 return Some(Said::Event(event));
             }
             let complete = (self.over || self.source.ended) && self.exhausted;

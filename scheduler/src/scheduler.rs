@@ -14,6 +14,8 @@ use turnstone_store::{Doorbell, Ring, Store, StoreError, Term, Upkeep};
 
 /// How long the end of a scheduler waits for the store to take the leadership back.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// The duty that takes jobs from workers that fell silent.
+const REAPER: &str = "reap_expired";
 
 /// Runs the duties when they are due, as long as it leads.
 ///
@@ -184,6 +186,12 @@ impl Scheduler {
                     continue;
                 }
             };
+            if duty.name == REAPER && outcome.rows > 0 {
+                tracing::warn!(
+                    jobs = outcome.rows,
+                    "workers fell silent: their leases ran out, and others go on with the jobs"
+                );
+            }
             match duty.rhythm {
                 Rhythm::WhenDue => turn.changed += outcome.rows,
                 Rhythm::EveryMs(_) if outcome.unfinished => turn.unfinished = true,

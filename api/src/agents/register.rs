@@ -109,7 +109,7 @@ fn refusal(problems: &[Problem]) -> OjsError {
         0 | 1 => format!("The document is not a usable agent: {first}"),
         count => format!("The document has {count} problems and was not stored. The first: {first}"),
     };
-    let hint = "Correct the document; `turnstone agent lint FILE` shows the same problems.";
+    let hint = "Correct the document; `turnstone agent lint FILE` shows what does not depend on the server, and a tool that is missing is configured on the server under [tools.NAME].";
     let problems: Value = problems.iter().map(shown).collect();
     OjsError::new(422, "validation_error", message, hint).with("problems", problems)
 }

@@ -6,7 +6,9 @@ use crate::audit::Operator;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
+use turnstone_domain::budget::BudgetRule;
 use turnstone_ojs::OjsError;
+use turnstone_store::Raise;
 
 /// Raises the limits of a shared budget; jobs that wait for it go on.
 #[utoipa::path(
@@ -26,6 +28,9 @@ pub(crate) async fn raise(
     let name = named(&name, &tenant)?.to_string();
     let now = app.api.clock.now();
     let budgets = &app.api.store.budgets;
+    if let Some(budget) = budgets.list(Some(&name), tenant.name(), now).await?.pop() {
+        limited(&budget.rule, by)?;
+    }
     if budgets.raise(&name, tenant.name(), by, now).await?.is_none() {
         return Err(OjsError::not_found("budget", &name).into());
     }
@@ -33,4 +38,22 @@ pub(crate) async fn raise(
     let found = budgets.list(Some(&name), tenant.name(), since(now, DAYS)).await?.pop();
     let budget = found.ok_or_else(|| OjsError::not_found("budget", &name))?;
     Ok(reply::ok(&rows::shared(&budget)))
+}
+
+/// A limit that there is not cannot be raised: the jobs that wait would wait on, and the caller would not know.
+fn limited(rule: &BudgetRule, by: Raise) -> Result<(), OjsError> {
+    let limits = [
+        ("tokens", by.tokens, rule.tokens),
+        ("tokens_per_day", by.tokens_per_day, rule.tokens_per_day),
+        ("cost", by.cost, rule.cost),
+        ("cost_per_day", by.cost_per_day, rule.cost_per_day),
+    ];
+    let Some((name, ..)) = limits.iter().find(|(_, by, limit)| *by > 0 && limit.is_none()) else {
+        return Ok(());
+    };
+    let there: Vec<&str> =
+        limits.iter().filter(|(.., limit)| limit.is_some()).map(|(name, ..)| *name).collect();
+    let why =
+        format!("cannot be raised: budget {} does not limit it; it limits {}", rule.name, there.join(", "));
+    Err(OjsError::invalid_request(name, why))
 }

@@ -2,7 +2,7 @@
 
 use super::date;
 use serde_json::{Value, json};
-use turnstone_domain::budget::{Amount, Budget, Purse, WARN_AT};
+use turnstone_domain::budget::{Amount, Budget, BudgetRule, Purse, WARN_AT};
 use turnstone_store::{BudgetRow, SharedBudget, Spending};
 use utoipa::ToSchema;
 
@@ -93,8 +93,14 @@ pub(super) fn sides(budget: &Budget) -> Value {
     })
 }
 
-fn row(row: &BudgetRow) -> Value {
-    let mut shown = sides(&row.budget);
+/// A row with the limits that are set. What is stored beside it is never less than what is spent.
+fn row(rule: &BudgetRule, row: &BudgetRow) -> Value {
+    let mut budget = row.budget.clone();
+    (budget.limit, budget.money.limit) = match row.day {
+        Some(_) => (rule.tokens_per_day, rule.cost_per_day),
+        None => (rule.tokens, rule.cost),
+    };
+    let mut shown = sides(&budget);
     shown["day"] = row.day.map(date).into();
     shown["waiting"] = row.waiting.into();
     shown
@@ -115,7 +121,7 @@ pub(super) fn shared(budget: &SharedBudget) -> Value {
             "cost": rule.cost.map(money),
             "cost_per_day": rule.cost_per_day.map(money),
         },
-        "rows": budget.rows.iter().map(row).collect::<Vec<_>>(),
+        "rows": budget.rows.iter().map(|of_day| row(rule, of_day)).collect::<Vec<_>>(),
     })
 }
 

@@ -48,7 +48,7 @@ struct Progress {
     connected: bool,
     /// How many events have arrived.
     arrived: u64,
-    /// Whether the last of them ends the job, unless it was tried again.
+    /// Whether one of them ends the job, unless it was tried again.
     at_end: bool,
 }
 
@@ -112,7 +112,7 @@ impl Client {
                 progress.cursor.clone_from(&event.id);
             }
             progress.arrived += 1;
-            progress.at_end = EventName::parse(&event.event).is_some_and(EventName::ends_job);
+            progress.at_end |= EventName::parse(&event.event).is_some_and(EventName::ends_job);
             seen(&data)?;
         }
         Ok(())
@@ -248,6 +248,7 @@ mod tests {
         let rest = complete("200 OK", &event(4, "job.completed"));
         let answers = vec![
             complete("200 OK", &history),
+            complete("200 OK", &job("active")),
             again,
             complete("200 OK", &job("active")),
             rest,
@@ -255,7 +256,7 @@ mod tests {
         ];
         let (client, asked) = server(answers).await;
         assert_eq!(client.watch("j", |_| Ok(())).await.unwrap(), Ending::Completed);
-        assert_eq!(asked.await.unwrap().len(), 5);
+        assert_eq!(asked.await.unwrap().len(), 6);
     }
 
     #[tokio::test]

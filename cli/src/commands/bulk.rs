@@ -102,7 +102,8 @@ impl JobsArgs {
                 .filter_map(Value::as_str)
                 .try_for_each(|id| output.line(&text::line(id)))?,
             Format::Table if self.dry_run => {
-                output.line(&format!("would {} {} jobs", bulk.verb, count("matched")))?
+                let (matched, many) = (count("matched"), if count("matched") == 1 { "job" } else { "jobs" });
+                output.line(&format!("would {} {matched} {many}", bulk.verb))?
             }
             Format::Table => {
                 output.line(&format!("{} of {} jobs {}", count("succeeded"), count("matched"), bulk.done))?

@@ -66,6 +66,11 @@ fn check(loaded: &Loaded, session: &Session) -> anyhow::Result<ExitCode> {
     }
     if problems.is_empty() {
         session.output.remark("the configuration is in order");
+        if loaded.config.providers.is_empty() {
+            session
+                .output
+                .remark("no provider is configured: agent jobs fail at workers of this configuration");
+        }
         session.output.remark(&match key {
             Some(key) => format!("what is stored is encrypted at rest with key {key}"),
             None => "what is stored is not encrypted at rest: `encryption.key` names no key".to_owned(),

@@ -80,7 +80,13 @@ impl Output {
                 .iter()
                 .filter_map(|item| item[id].as_str())
                 .try_for_each(|id| self.line(&text::line(id))),
-            Format::Table => self.line(&table::of(items, columns, self.tty)),
+            Format::Table => {
+                self.line(&table::of(items, columns, self.tty))?;
+                if items.is_empty() {
+                    self.remark("there are none");
+                }
+                Ok(())
+            }
         }
     }
 

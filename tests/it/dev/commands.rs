@@ -49,7 +49,7 @@ fn set_up(folder: &Path, tools: &ToolServer) {
 }
 
 /// A `dev` with agents and a tool of its own.
-async fn dev() -> (Dev, ToolServer, tempfile::TempDir) {
+pub(super) async fn dev() -> (Dev, ToolServer, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let tools = ToolServer::start().await;
     set_up(folder.path(), &tools);

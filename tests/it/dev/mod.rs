@@ -7,6 +7,7 @@ mod open_files;
 mod operating;
 mod reset;
 mod stopping;
+mod waiting;
 
 use crate::program::{PATIENCE, Program, Ran, run, without_environment};
 use serde_json::Value;

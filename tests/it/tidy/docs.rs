@@ -130,3 +130,23 @@ fn links_between_pages_lead_somewhere() {
     }
     none("A link leads nowhere:", &problems);
 }
+
+#[test]
+fn the_page_of_jobs_names_every_field_and_every_part_of_a_retry_policy() {
+    let page = read("docs/JOBS.md");
+    let fields = turnstone_ojs::agent_fields::SETTABLE;
+    let system = turnstone_ojs::agent_fields::SYSTEM_MANAGED;
+    let policy = serde_json::to_value(turnstone_domain::retry::RetryPolicy::default()).unwrap();
+    let parts = policy.as_object().unwrap().keys().map(String::as_str);
+    let missing: Vec<&str> = fields
+        .into_iter()
+        .chain(system)
+        .chain(parts)
+        .filter(|name| !page.contains(&format!("`{name}`")))
+        .collect();
+    assert!(missing.is_empty(), "docs/JOBS.md does not name {missing:?}");
+    for line in page.lines().filter(|line| line.starts_with("| `ext_agent_")) {
+        let name = line.split('`').nth(1).unwrap_or_default();
+        assert!(fields.contains(&name), "docs/JOBS.md has a row for {name}, which no client may set");
+    }
+}

@@ -155,8 +155,14 @@ impl Providers {
     /// The model of an agent that names none.
     #[must_use]
     pub fn default_model(&self) -> Option<ModelRef> {
-        let model = self.defaults.model.clone()?;
-        Some(ModelRef { provider: self.defaults.provider.clone(), model })
+        self.default_model_at(None)
+    }
+
+    /// The same, at a provider that the job names without a model: nobody else is asked then.
+    #[must_use]
+    pub fn default_model_at(&self, provider: Option<&str>) -> Option<ModelRef> {
+        let provider = provider.map(str::to_owned).or_else(|| self.defaults.provider.clone());
+        Some(ModelRef { provider, model: self.defaults.model.clone()? })
     }
 
     /// The provider that serves `model`, with its name. A model that names no provider is served by the default one,
@@ -264,6 +270,16 @@ mod tests {
             served(&from_json(r#"{"a": {"kind": "openai"}}"#, None, here).unwrap(), None).as_deref(),
             Some("a")
         );
+    }
+
+    #[test]
+    fn a_provider_without_a_model_is_asked_for_the_default_model_and_nobody_else() {
+        let mut providers = Providers::default();
+        assert_eq!(providers.default_model_at(Some("a")), None);
+        providers.set_defaults(ModelDefaults { provider: Some("b".into()), model: Some("m".into()) });
+        let at =
+            |provider: Option<&str>| providers.default_model_at(provider).and_then(|model| model.provider);
+        assert_eq!((at(Some("a")).as_deref(), at(None).as_deref()), (Some("a"), Some("b")));
     }
 
     #[test]

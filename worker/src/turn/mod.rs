@@ -110,6 +110,17 @@ async fn expired(timeout: Option<Duration>) -> JobError {
     JobError::new(FailureKind::Timeout, message)
 }
 
+/// Says in the log that a job failed for good: by ids and the error's code alone, as its message may hold content.
+fn tell_discarded(turn: &Turn, code: &str) {
+    tracing::warn!(
+        job = %turn.job.id,
+        agent = turn.agent.name,
+        failures = turn.job.failures + 1,
+        code,
+        "a job is discarded; `turnstone job get` has the error"
+    );
+}
+
 /// Turn after turn until there is a result or a reason to stop.
 async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
     escalation::not_refused(turn)?;
@@ -186,8 +197,17 @@ async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), 
         Err(stop @ (Stop::LeaseLost(_) | Stop::Store(_))) => return Err(stop),
     };
     let write = turn.take_pending();
+    let discarded = match &settlement {
+        Settlement::Discard { error } => Some(error.code().to_owned()),
+        _ => None,
+    };
     match turn.deps.ledger.settle(&turn.lease, write, settlement, turn.deps.clock.now()).await {
-        Ok(()) => Ok(()),
+        Ok(()) => {
+            if let Some(code) = discarded {
+                tell_discarded(turn, &code);
+            }
+            Ok(())
+        }
         Err(LedgerError::BudgetExceeded { .. } | LedgerError::Unpriced { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }

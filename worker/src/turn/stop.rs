@@ -104,7 +104,9 @@ pub fn unpriced(budget: &str, wanted: Option<&str>, model: &str, priced_in: &str
              of the price table"
         ),
     };
-    JobError::new(FailureKind::ModelUnavailable, message).with("budget", budget)
+    // No further attempt changes the configuration.
+    let error = JobError::new(FailureKind::ModelUnavailable, message).with("budget", budget);
+    JobError { retryable: false, ..error }
 }
 
 /// The error of an exhausted budget (agent extension §3).

@@ -3,6 +3,7 @@
 use super::FilesArgs;
 use super::problem::FoundProblem;
 use crate::commands::{Session, several};
+use crate::failure::Failure;
 use crate::output::{Format, Output, table, text};
 use serde_json::Value;
 use std::io;
@@ -18,18 +19,40 @@ pub async fn run(args: &FilesArgs, session: &Session) -> anyhow::Result<ExitCode
     let client = session.client()?;
     let output = session.output;
     let mut outcome = several::Outcome::new(output);
-    for (name, source) in documents {
-        match client.post_text(&["agents"], "application/yaml", source).await {
-            Ok(answer) => show(&name, &answer, &output)?,
-            Err(failure) => {
-                let details = failure.refusal.as_ref().map(|refusal| &refusal.details["problems"]);
-                let problems = FoundProblem::of_list(&name, details.unwrap_or(&Value::Null));
-                problems.iter().try_for_each(|problem| problem.print(&output))?;
-                outcome.failed(&name, failure)?;
+    let mut left = documents;
+    loop {
+        let mut refused = Vec::new();
+        let before = left.len();
+        for (name, source) in left {
+            match client.post_text(&["agents"], "application/yaml", source.clone()).await {
+                Ok(answer) => show(&name, &answer, &output)?,
+                Err(failure) => refused.push((name, source, failure)),
             }
         }
+        // An agent may name one that stood behind it: what was refused is sent again as long as that brings one in.
+        if refused.is_empty() || refused.len() == before || before == 1 {
+            for (name, _, failure) in refused {
+                tell(&name, failure, &mut outcome, &output)?;
+            }
+            break;
+        }
+        left = refused.into_iter().map(|(name, source, _)| (name, source)).collect();
     }
     outcome.finish("files were refused")
+}
+
+/// Tells why a document was refused: each problem once.
+fn tell(name: &str, failure: Failure, outcome: &mut several::Outcome, output: &Output) -> anyhow::Result<()> {
+    let details = failure.refusal.as_ref().map(|refusal| &refusal.details["problems"]);
+    let problems = FoundProblem::of_list(name, details.unwrap_or(&Value::Null));
+    problems.iter().try_for_each(|problem| problem.print(output))?;
+    let errors = problems.iter().filter(|problem| problem.severity == "error").count();
+    let message = match errors {
+        0 => failure.message.clone(),
+        1 => "not registered, because of 1 error".to_owned(),
+        count => format!("not registered, because of {count} errors"),
+    };
+    Ok(outcome.failed(name, Failure { message, ..failure })?)
 }
 
 fn show(file: &str, answer: &Value, output: &Output) -> io::Result<()> {

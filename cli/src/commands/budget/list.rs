@@ -10,7 +10,9 @@ const COLUMNS: &[Column] = &[
     column("TOKENS", |budget| used(budget, "tokens")),
     column("COST", |budget| used(budget, "cost")),
     column("PER", period),
-    column("WHEN EXCEEDED", |budget| plain(&budget["on_exceed"])),
+    column("WHEN EXCEEDED", |budget| {
+        if budget["on_exceed"].is_null() { "retry".to_owned() } else { plain(&budget["on_exceed"]) }
+    }),
     column("WAITING", waiting),
 ];
 
@@ -44,12 +46,11 @@ fn used(budget: &Value, side: &str) -> String {
 }
 
 fn period(budget: &Value) -> String {
-    let day = plain(&newest(budget)["day"]);
-    match newest(budget).is_null() && is_daily(budget) {
-        true => "day".to_owned(),
-        false if day.is_empty() => "altogether".to_owned(),
-        false => day,
-    }
+    let of_a_day = match newest(budget) {
+        Value::Null => is_daily(budget),
+        row => !row["day"].is_null(),
+    };
+    if of_a_day { "day".to_owned() } else { "altogether".to_owned() }
 }
 
 fn waiting(budget: &Value) -> String {

@@ -16,26 +16,31 @@ pub struct SetArgs {
     /// fleet, tenant/NAME, agent/NAME, model/PROVIDER/MODEL, or parts together in this order
     pub name: String,
     /// Tokens altogether
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = tokens)]
     pub tokens: Option<u64>,
     /// Tokens per day of UTC
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = tokens)]
     pub tokens_per_day: Option<u64>,
     /// Money altogether, such as 100 or 12.50
-    #[arg(long, value_name = "AMOUNT")]
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     pub cost: Option<Amount>,
     /// Money per day of UTC
-    #[arg(long, value_name = "AMOUNT")]
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     pub cost_per_day: Option<Amount>,
     /// The currency of the price table; USD unless said otherwise
     #[arg(long, value_name = "CODE")]
     pub currency: Option<String>,
-    /// What becomes of a job that needs more: retry, park or fail
+    /// What becomes of a job that needs more: retry (unless said otherwise), park or fail
     #[arg(long, value_name = "WORD", value_parser = on_exceed)]
     pub on_exceed: Option<OnExceed>,
     /// The percentage of a limit at which a warning is given; 80 unless said otherwise
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub warn_at: Option<u8>,
+}
+
+/// Reads a number of tokens.
+pub(super) fn tokens(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "write a whole number that is not negative, such as 50000".to_owned())
 }
 
 /// Reads retry, park or fail.

@@ -36,7 +36,11 @@ pub(super) fn print(budget: &Value, session: &Session) -> anyhow::Result<ExitCod
         Format::Ids => output.line(&text::line(&plain(&budget["name"])))?,
         Format::Table => {
             for field in ["name", "currency", "on_exceed", "warn_at"] {
-                let value = plain(&budget[field]);
+                let value = match &budget[field] {
+                    // What the server does unless it is told otherwise.
+                    Value::Null if field == "on_exceed" => "retry".to_owned(),
+                    value => plain(value),
+                };
                 if !value.is_empty() {
                     output.line(&format!("{field:<16} {}", text::line(&value)))?;
                 }

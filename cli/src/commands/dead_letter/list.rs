@@ -1,5 +1,6 @@
 //! `turnstone dead-letter list`: dead letters with what went wrong last.
 
+use crate::client::Client;
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain, time};
 use clap::Args;
@@ -37,11 +38,29 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
     let filters: Vec<(&str, String)> =
         filters.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
     let path = ["ojs", "v1", "dead-letter"];
-    let (jobs, total) = session.client()?.pages(&path, &filters, "jobs", args.limit).await?;
+    let client = session.client()?;
+    let (jobs, total) = client.pages(&path, &filters, "jobs", args.limit).await?;
     session.output.list(&jobs, "id", COLUMNS)?;
+    if jobs.is_empty() {
+        remark_on_discarded(&client, &filters, session).await;
+    }
     let shown = jobs.len();
     if let Some(total) = total.filter(|total| usize::try_from(*total).is_ok_and(|total| total > shown)) {
         session.output.remark(&format!("{shown} of {total} dead letters; --limit shows more"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says so when jobs were discarded and are no dead letters: that is what a retry policy says unless told otherwise.
+async fn remark_on_discarded(client: &Client, filters: &[(&str, String)], session: &Session) {
+    let filters = [filters, &[("state", "discarded".to_owned())]].concat();
+    // Only a remark: who may not list jobs does without it.
+    let Ok((jobs, total)) = client.list(&["ojs", "v1", "admin", "jobs"], &filters, 1).await else { return };
+    if !jobs.is_empty() {
+        let count = total.unwrap_or(1);
+        session.output.remark(&format!(
+            "discarded jobs that are no dead letters, as on_exhaustion of their retry policy is not dead_letter: {count} \
+             (turnstone job list --state discarded)"
+        ));
+    }
 }

@@ -3,7 +3,7 @@
 use crate::commands::serve::fleet_store::{Ground, options, redis_url};
 use crate::commands::serve::worker::unknown_queue;
 use crate::config::Config;
-use turnstone_domain::{Clock, SystemClock};
+use turnstone_domain::{Clock, SystemClock, Timestamp};
 use turnstone_store::{Finding, PostgresStore};
 
 /// Clocks that differ by less are taken for equal.
@@ -20,7 +20,11 @@ pub async fn findings(config: &Config) -> Vec<Finding> {
     if fit {
         match Box::pin(Ground::open(config)).await {
             Err(error) => findings.push(Finding::bad("the database cannot be opened", format!("{error:#}"))),
-            Ok(ground) => findings.extend([time(ground.clock.as_ref()), queues(config, &ground).await]),
+            Ok(ground) => {
+                let now = ground.clock.now();
+                findings.extend([time(ground.clock.as_ref()), queues(config, &ground).await]);
+                findings.push(workers(&ground, now).await);
+            }
         }
     }
     findings
@@ -44,6 +48,21 @@ fn time(database: &dyn Clock) -> Finding {
     Finding {
         advice: "set the clock; leases do not suffer, since the database's time is used".to_owned(),
         ..Finding::good(format!("this machine's clock is {apart} s {way} the database's"))
+    }
+}
+
+/// Who works. A fleet may be set up before its workers are, so that nobody is worth a remark and no trouble.
+async fn workers(ground: &Ground, now: Timestamp) -> Finding {
+    match ground.store.views.workers().await {
+        Err(error) => Finding::bad("the workers of the fleet cannot be read", error.to_string()),
+        Ok(known) => match known.iter().filter(|worker| worker.is_alive(now)).count() {
+            0 => Finding {
+                advice: "jobs wait until one is started: `turnstone worker`".to_owned(),
+                ..Finding::good("no worker is alive")
+            },
+            1 => Finding::good("1 worker is alive"),
+            alive => Finding::good(format!("{alive} workers are alive")),
+        },
     }
 }
 

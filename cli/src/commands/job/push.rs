@@ -31,7 +31,8 @@ Examples:
   turnstone job push job.json --watch
   generate | turnstone job push -
   turnstone job push --type agent.research --agent researcher --args '[\"What is a turnstone?\"]' --queue ai-agents
-  turnstone job push --type agent.research --args '[]' --set ext_agent_model=gpt-4o --set ext_agent_token_budget=5000")]
+  turnstone job push --type agent.research --args '[]' --set ext_agent_model=gpt-4o --set ext_agent_token_budget=5000
+What a job may contain: docs/JOBS.md")]
 pub struct PushArgs {
     /// A file with one job, a JSON array of jobs (whole or not at all), or one job per line; `-` is standard input
     #[arg(value_name = "FILE", conflicts_with_all = ["job_type", "args", "queue", "priority", "agent", "set"])]

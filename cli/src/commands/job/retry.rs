@@ -2,6 +2,7 @@
 
 use crate::commands::Session;
 use crate::commands::bulk::{Bulk, JobsArgs};
+use crate::failure::Failure;
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -13,6 +14,10 @@ const RETRY: Bulk =
 /// # Errors
 /// The ids cannot be read, the server cannot be asked, or a job cannot be retried.
 pub async fn run(args: JobsArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    if let Some(state) = args.state.as_deref().filter(|state| !["discarded", "retryable"].contains(state)) {
+        let failure = Failure::usage(format!("{state} jobs cannot be retried"));
+        return Err(failure.hint("discarded and retryable ones can").into());
+    }
     let one = |client: crate::client::Client, id: String| async move {
         client.post(&["ojs", "v1", "admin", "jobs", &id, "retry"], &json!({})).await
     };

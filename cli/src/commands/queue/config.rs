@@ -9,47 +9,62 @@ use std::process::ExitCode;
 
 /// `turnstone queue set`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example: turnstone queue set mail --max-depth 100000 --per-second 50")]
+#[command(after_help = "\
+Examples:
+  turnstone queue set mail --max-depth 100000 --per-second 50
+  turnstone queue set mail --max-depth none")]
 pub struct SetArgs {
     /// The queue; it need not exist yet
     pub name: String,
-    /// Refuse jobs while this many wait
-    #[arg(long, value_name = "N")]
-    pub max_depth: Option<u64>,
-    /// At most this many jobs are active at once
-    #[arg(long, value_name = "N")]
-    pub concurrency: Option<u64>,
-    /// At most this many jobs start per second
-    #[arg(long, value_name = "N")]
-    pub per_second: Option<u64>,
+    /// Refuse jobs while this many wait; none takes the bound away
+    #[arg(long, value_name = "N", value_parser = bound)]
+    pub max_depth: Option<Bound>,
+    /// At most this many jobs are active at once; none takes the limit away
+    #[arg(long, value_name = "N", value_parser = bound)]
+    pub concurrency: Option<Bound>,
+    /// At most this many jobs start per second; none takes the limit away
+    #[arg(long, value_name = "N", value_parser = bound)]
+    pub per_second: Option<Bound>,
 }
 
-/// Sets what is given.
+/// A bound, or none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bound(Option<u64>);
+
+fn bound(text: &str) -> Result<Bound, String> {
+    if text == "none" {
+        return Ok(Bound(None));
+    }
+    text.parse().map(|number| Bound(Some(number))).map_err(|_| "write a whole number, or none".to_owned())
+}
+
+/// Sets what is given and leaves the rest as it is.
 ///
 /// # Errors
 /// Nothing is given, or the server refused.
 pub async fn run(args: &SetArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let mut config: Map<String, Value> = Map::new();
-    if let Some(depth) = args.max_depth {
-        config.insert("backpressure".to_owned(), json!({ "max_depth": depth, "strategy": "reject" }));
-    }
-    if let Some(concurrency) = args.concurrency {
-        config.insert("concurrency".to_owned(), concurrency.into());
-    }
-    if let Some(rate) = args.per_second {
-        config.insert("rate_limit".to_owned(), json!({ "max_per_second": rate }));
-    }
+    let mut put = |name: &str, bound: Option<Bound>, of: fn(u64) -> Value| {
+        if let Some(bound) = bound {
+            config.insert(name.to_owned(), bound.0.map_or(Value::Null, of));
+        }
+    };
+    put("backpressure", args.max_depth, |depth| json!({ "max_depth": depth, "strategy": "reject" }));
+    put("concurrency", args.concurrency, Value::from);
+    put("rate_limit", args.per_second, |rate| json!({ "max_per_second": rate }));
     if config.is_empty() {
         let failure = Failure::usage("there is nothing to set");
         return Err(failure.hint("give --max-depth, --concurrency or --per-second").into());
     }
-    let path = ["ojs", "v1", "admin", "queues", &args.name, "config"];
+    let path = ["ojs", "v1", "queues", &args.name];
     let (client, output) = (session.client()?, session.output);
     let answer = client.put(&path, &Value::Object(config)).await?;
     match output.format {
         Format::Json => output.json(&answer)?,
         Format::Ids => output.line(&text::line(&args.name))?,
-        Format::Table => output.line(&format!("{} is set", text::line(&args.name)))?,
+        Format::Table => {
+            output.line(&format!("{}: {}", text::line(&args.name), super::show::bounds(&answer)))?
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,11 +2,14 @@
 
 use crate::client::unwrapped;
 use crate::commands::Session;
+use crate::config::suggestion;
+use crate::failure::Failure;
 use crate::output::table::plain;
 use crate::output::{Format, text};
 use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
+use turnstone_domain::EventName;
 
 /// `turnstone webhook add`.
 #[derive(Clone, Debug, Args)]
@@ -30,6 +33,7 @@ pub struct AddArgs {
 /// # Errors
 /// The server cannot be asked, or it refused.
 pub async fn run(args: &AddArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    args.events.iter().try_for_each(|event| known(event))?;
     let mut body = json!({ "url": args.target, "events": args.events });
     if !args.queues.is_empty() {
         body["filter"] = json!({ "queues": args.queues });
@@ -46,4 +50,34 @@ pub async fn run(args: &AddArgs, session: &Session) -> anyhow::Result<ExitCode> 
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A name that no event has would never be heard of.
+fn known(event: &str) -> Result<(), Failure> {
+    let names: Vec<&str> = EventName::ALL.iter().map(|name| name.as_str()).collect();
+    let is_known = match event.strip_suffix('*') {
+        Some(beginning) => names.iter().any(|name| name.starts_with(beginning)),
+        None => names.contains(&event),
+    };
+    if is_known {
+        return Ok(());
+    }
+    let meant = suggestion(event, &names).map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
+    let failure = Failure::usage(format!("there is no event {event}"));
+    Err(failure.hint(format!("{meant}known are *, job.*, and: {}", names.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_no_event_has_is_refused() {
+        for event in ["*", "job.*", "job.completed"] {
+            assert_eq!(known(event), Ok(()), "{event}");
+        }
+        let refused = known("job.complet").unwrap_err();
+        assert!(refused.hint.unwrap().starts_with("did you mean job.completed?"));
+        assert!(known("jobs.*").is_err());
+    }
 }

@@ -26,9 +26,9 @@ pub struct WorkerArgs {
 pub enum WorkerCommand {
     /// List the workers of the fleet, with what each has in flight and when it was heard of last
     List,
-    /// Tell workers to take no further jobs
+    /// Tell workers over HTTP to take no further jobs; one of Turnstone itself drains when its process gets SIGTERM
     Quiet(Chosen),
-    /// Tell workers to end
+    /// Tell workers over HTTP to end; one of Turnstone itself ends when its process gets SIGTERM
     Terminate(Chosen),
 }
 

@@ -100,6 +100,9 @@ pub struct AgentDefinition {
 pub struct ModelChoice {
     /// The preferred model and, in order, its fallbacks. Empty means the server's default model.
     pub models: Vec<ModelRef>,
+    /// The provider that is asked for the server's default model, when a job names a provider and nobody a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
     /// 0.0 to 2.0.
     pub temperature: Option<f64>,
     /// The most tokens one answer may have.
@@ -407,6 +410,7 @@ impl AgentDefinition {
                 self.model.models.extend(models.into_iter().map(|model| ModelRef { provider: None, model }));
             }
             if fields.provider.is_some() {
+                self.model.provider.clone_from(&fields.provider);
                 for model in &mut self.model.models {
                     model.provider.clone_from(&fields.provider);
                 }

@@ -74,6 +74,7 @@ fn model(llm: &Node) -> ModelChoice {
     let first = |paths: &[&[&str]]| paths.iter().find_map(|path| llm.at_path(path)).cloned();
     let number = |paths: &[&[&str]]| first(paths).and_then(|node| node.number());
     ModelChoice {
+        provider: None,
         models: std::iter::once(llm).chain(fallbacks).filter_map(one).collect(),
         temperature: number(&[&["temperature"], &["parameters", "temperature"]]),
         top_p: number(&[&["topP"], &["parameters", "topP"], &["parameters", "top_p"]]),

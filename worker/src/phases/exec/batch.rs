@@ -318,6 +318,12 @@ async fn count(turn: &mut Turn, ready: &Ready, made: &Made) -> bool {
         return false;
     }
     let Some(until) = deps.breakers.failed(&*deps.clock, &key, &rule).await else { return false };
+    let tool = &ready.capability.name;
+    tracing::warn!(
+        tool,
+        until = until.to_rfc3339(),
+        "a tool failed too often in a row: it is left alone for a while"
+    );
     turn.event(EventName::BreakerOpened, json!({"tool": ready.capability.name, "until": until.to_rfc3339()}));
     true
 }

@@ -41,19 +41,23 @@ pub async fn ask(
     draining: &CancellationToken,
 ) -> Result<Answered, Stop> {
     let models = match turn.agent.model.models.as_slice() {
-        [] => turn.deps.providers.default_model().into_iter().collect(),
+        [] => {
+            turn.deps.providers.default_model_at(turn.agent.model.provider.as_deref()).into_iter().collect()
+        }
         models => models.to_vec(),
     };
-    let mut last = JobError::new(
-        FailureKind::ModelUnavailable,
-        "the job names no model and the server has no default; set ext_agent_model or [models] default_model",
+    let mut last = hopeless(
+        "the job names no model and the server has no default; set ext_agent_model or [models] default_model"
+            .to_owned(),
     );
     let tenant = tenant(turn);
     let wanted_tokens = request.max_tokens;
     for (at, wanted) in models.iter().enumerate() {
         let found = turn.deps.providers.resolve(wanted).map(|(name, model)| (name.to_owned(), model));
         let Some((provider, model)) = found else {
-            last = unknown_provider(turn, wanted);
+            let unknown = unknown_provider(turn, wanted);
+            // Another model of the list may answer the next time.
+            last = if last.retryable { last } else { unknown };
             continue;
         };
         let passage = match circuit::pass(turn, &provider, &wanted.model).await {
@@ -223,7 +227,12 @@ fn unknown_provider(turn: &mut Turn, wanted: &ModelRef) -> JobError {
     let message =
         format!("no provider `{name}` is configured for model {}; add [providers.{name}]", wanted.model);
     model_failed(turn, wanted, name, &message);
-    JobError::new(FailureKind::ModelUnavailable, message)
+    hopeless(message)
+}
+
+/// What no further attempt changes: somebody has to change the job or the configuration.
+fn hopeless(message: String) -> JobError {
+    JobError { retryable: false, ..JobError::new(FailureKind::ModelUnavailable, message) }
 }
 
 /// What a failed call means for the job, when no other model does better.

@@ -42,6 +42,12 @@ pub async fn asked(
         return deps.breakers.succeeded(&*deps.clock, &key, &rule, passage == Passage::Probe).await;
     }
     if let Some(until) = deps.breakers.failed(&*deps.clock, &key, &rule).await {
+        tracing::warn!(
+            provider,
+            model,
+            until = until.to_rfc3339(),
+            "a model failed too often in a row: it is left alone for a while"
+        );
         let data = json!({"provider": provider, "model": model, "until": until.to_rfc3339()});
         turn.event(EventName::BreakerOpened, data);
     }
