@@ -151,7 +151,7 @@ fn parted(engagement: Engagement, agent: AgentDefinition, job: Job) -> (NewJob, 
         timeout_ms: job.timeout_ms,
         retry: job.retry,
         envelope: job.envelope,
-        engagement: Some(NewEngagement { id: engagement.id, agent, user: engagement.user }),
+        engagement: Some(NewEngagement { id: engagement.id, agent, user: engagement.user, depth: 0 }),
         terms: Terms { tenant: job.tenant, parent_results: job.parent_results, ..Terms::default() },
         created_at: job.created_at,
     };

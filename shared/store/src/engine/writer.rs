@@ -12,9 +12,9 @@ use super::held::{Held, Learnt};
 use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{
-    agents, breakers, budgets, cancel, claim, control, credentials, crons, decide, delegations, fork, import, leader,
-    leases, operate, prune, push, queues, remote, schemas, statistics, tenants, time_out, turns, upkeep,
-    webhooks, workers, workflows,
+    agents, breakers, budgets, cancel, claim, control, credentials, crons, decide, delegations, fork, import,
+    leader, leases, operate, prune, push, queues, remote, schemas, statistics, tenants, time_out, turns,
+    upkeep, webhooks, workers, workflows,
 };
 use super::rows::JobRow;
 use super::session::{CommitError, Session};

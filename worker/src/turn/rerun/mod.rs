@@ -213,6 +213,12 @@ impl Run<'_> {
         let decided = phases::persist::committed(turn)
             .and_then(|()| turn.inferred())
             .and_then(|inferred| verdict::verdict(turn, &inferred));
+        let decided = match decided {
+            Ok(Verdict::HandedOver(result)) => {
+                turn.screen_result(result).map(Verdict::Complete).map_err(Stop::from)
+            }
+            decided => decided,
+        };
         let end = &self.record.end;
         match decided {
             Ok(Verdict::Continue(position)) => Ok((number < last).then_some(position)),
@@ -223,7 +229,7 @@ impl Run<'_> {
                 self.world.take(turn.take_pending());
                 Ok((number < last).then_some(position))
             }
-            Ok(Verdict::Complete(result)) => {
+            Ok(Verdict::Complete(result) | Verdict::HandedOver(result)) => {
                 let result = RawJson::of(&result);
                 let same =
                     number == last && end.result.as_ref().map(RawJson::as_str) == Some(result.as_str());
