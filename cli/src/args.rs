@@ -2,8 +2,8 @@
 
 use crate::commands::serve::api::ApiArgs;
 use crate::commands::{
-    agent, bench, budget, completions, config, credential, cron, dead_letter, dev, engagement, job, mcp,
-    queue, review, webhook, worker, workflow,
+    agent, bench, breaker, budget, completions, config, credential, cron, dead_letter, dev, engagement, job,
+    mcp, queue, review, webhook, worker, workflow,
 };
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand};
@@ -129,6 +129,9 @@ Examples:
     /// Answer what agents ask
     #[command(subcommand)]
     Review(review::ReviewCommand),
+    /// Show and reset what is left alone for a while because it keeps failing
+    #[command(subcommand)]
+    Breaker(breaker::BreakerCommand),
     /// Show, set and raise what may be spent
     #[command(subcommand)]
     Budget(budget::BudgetCommand),

@@ -147,6 +147,32 @@ async fn a_parked_job_goes_on_when_its_budget_is_raised() {
     }
 }
 
+/// A job does not wait for ever: after a week without a raise it is discarded, and nothing was bought.
+#[tokio::test]
+async fn a_parked_job_is_given_up_when_nobody_raises_its_budget() {
+    for backend in Backend::ALL {
+        let fleet = fleet(backend, |_| Reply::text("done")).await;
+        set(&fleet, "model/test/m", json!({"cost": "0.01", "on_exceed": "park"})).await;
+        let id = fleet.push(&job(json!({}))).await;
+        fleet.wait_for(&id, &[JobState::Pending]).await;
+        fleet.clock.advance_ms(3 * DAY);
+        // A raise that is not enough begins no new time.
+        raise(&fleet, "model/test/m", json!({"cost": "0.001"})).await;
+        let twice = "SELECT count(*) FROM events WHERE name = 'job.parked'";
+        fleet.until("it parks again", async || fleet.number(twice).await == 2).await;
+        fleet.clock.advance_ms(4 * DAY);
+        fleet.tick().await;
+        let done = fleet.settled(&id).await;
+        assert_eq!(
+            (&done["state"], &done["error"]["code"]),
+            (&json!("discarded"), &json!("AGENT_TOKEN_BUDGET_EXCEEDED"))
+        );
+        assert!(done["error"]["message"].as_str().unwrap().contains("nobody raised it"), "{done:#}");
+        assert!(fleet.models.calls().is_empty());
+        fleet.end().await;
+    }
+}
+
 #[tokio::test]
 async fn an_engagements_own_budget_is_raised_by_a_patch() {
     let fleet = fleet(Backend::Sqlite, |_| Reply::text("done")).await;

@@ -4,7 +4,7 @@
 use crate::inputs::{bodies, desk, job, register, told};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
-use turnstone_tests::{Fleet, Reply, model_server};
+use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
 const SESSION: &str =
     "  state: {mode: session}\n  tools: [{type: http, name: search}, {type: http, name: book}]\n";
@@ -284,5 +284,41 @@ async fn a_crash_around_persist_commits_once() {
         assert_eq!(fleet.tools.calls().len(), 1, "{point}");
         assert_eq!(fleet.models.calls().len(), 2, "{point}");
         fleet.place.check().await;
+    }
+}
+
+/// OSSA `state.storage.retention`: keys are forgotten so long after they were written, and the conversation so long after its
+/// end, by the scheduler; the job and what it spent stay.
+#[tokio::test]
+async fn what_an_agent_wants_forgotten_is_forgotten_in_its_time() {
+    for backend in Backend::ALL {
+        let script = |request: &Value| match model_server::outcomes(request) {
+            0 => Reply::call("state_set", json!({"key": "k", "value": 1, "ttl": 999_999_999})),
+            _ => Reply::text("done"),
+        };
+        let fleet = Fleet::builder().on(backend).model(script).start().await;
+        let manifest = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: keeper}\nspec:\n  role: You keep.\n  \
+                        state: {mode: session, storage: {type: kv, retention: 2d}}\n";
+        let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
+        assert!(status.is_success() && body["warnings"].as_array().is_none_or(Vec::is_empty), "{body:#}");
+        let job = json!({"type": "agent.keep", "args": ["go"], "meta": {"agent": "keeper"}});
+        let id = fleet.push(&job).await;
+        fleet.wait_for(&id, &[JobState::Completed]).await;
+        let (messages, keys) = ("SELECT count(*) FROM messages", "SELECT count(*) FROM state_keys");
+        fleet.clock.advance_ms(86_400_000);
+        fleet.tick().await;
+        assert!(
+            fleet.number(messages).await > 0 && fleet.number(keys).await == 1,
+            "half of the time is over"
+        );
+        fleet.clock.advance_ms(86_400_000);
+        fleet
+            .until("it is forgotten", async || {
+                fleet.tick().await;
+                fleet.number(messages).await == 0 && fleet.number(keys).await == 0
+            })
+            .await;
+        assert_eq!(fleet.job(&id).await["result"], "done");
+        fleet.end().await;
     }
 }

@@ -33,6 +33,7 @@ pub fn deps(
         model_timeout: Duration::from_secs(30),
         max_tokens: 1024,
         on_exceed: turnstone_domain::budget::OnExceed::Retry,
+        raise_wait: Some(Duration::from_secs(7 * 86_400)),
     };
     let ids: Arc<dyn Ids> = Arc::new(SystemIds);
     Deps::new(store, Arc::clone(&clock), ids, providers(model_url), toolbox(tool_url, clock), options)

@@ -1,6 +1,7 @@
 //! What this worker knows of the fleet's circuit breakers (RS-26, RS-47). While all is well, a look at them is shared by every
 //! call of this process and costs none of them a round trip of its own.
 
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,37 @@ use turnstone_store::breakers::{BreakerKey, Breakers, Passage};
 
 /// How old what is known of other processes' breakers may be.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// `breaker` of a section `[providers.<name>]` or `[tools.<name>]`: when what keeps failing is left alone for a while.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BreakerConfig {
+    /// Whether there is one.
+    pub enabled: bool,
+    /// Failures in a row that open it; at least 1.
+    pub failure_threshold: u32,
+    /// How long it stays open, in milliseconds.
+    pub timeout_ms: u64,
+    /// Calls that are let through after that; all have to succeed to close it.
+    pub half_open_requests: u32,
+}
+
+impl Default for BreakerConfig {
+    /// OSSA's.
+    fn default() -> Self {
+        let Breaker { enabled, failure_threshold, timeout_ms, half_open_requests } = Breaker::default();
+        Self { enabled, failure_threshold, timeout_ms, half_open_requests }
+    }
+}
+
+impl BreakerConfig {
+    /// The same as a rule.
+    #[must_use]
+    pub fn rule(self) -> Breaker {
+        let Self { enabled, failure_threshold, timeout_ms, half_open_requests } = self;
+        Breaker { enabled, failure_threshold, timeout_ms, half_open_requests }
+    }
+}
 
 /// The breakers as this worker knows them. Without a keeper none ever opens.
 #[derive(Default)]

@@ -22,6 +22,8 @@ pub struct WorkerOptions {
     pub max_tokens: i64,
     /// What becomes of a job whose next call does not fit into a budget that does not say so itself.
     pub on_exceed: OnExceed,
+    /// How long a parked job waits for its budget to be raised; `None` is without end.
+    pub raise_wait: Option<Duration>,
 }
 
 impl WorkerOptions {

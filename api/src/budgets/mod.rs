@@ -12,7 +12,7 @@ pub(crate) mod rows;
 mod show;
 
 use crate::api::Shared;
-use crate::reply::Failure;
+use crate::reply::{self, Answer, Failure};
 use crate::request::Tenant;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -47,6 +47,14 @@ fn named(name: &str, tenant: &Tenant) -> Result<BudgetName, Failure> {
         }
         _ => Ok(name),
     }
+}
+
+/// A shared budget as it is after a change.
+async fn after(app: &Shared, name: &str, tenant: &Tenant) -> Answer {
+    let since = since(app.api.clock.now(), DAYS);
+    let found = app.api.store.budgets.list(Some(name), tenant.name(), since).await?.pop();
+    let budget = found.ok_or_else(|| OjsError::not_found("budget", name))?;
+    Ok(reply::ok(&rows::shared(&budget)))
 }
 
 /// A body as this endpoint takes it.

@@ -1,9 +1,9 @@
 //! `PUT /budgets/{name}`: what a shared budget limits.
 
-use super::{DAYS, named, read, rows, since};
+use super::{after, named, read, rows};
 use crate::api::Shared;
 use crate::audit::Operator;
-use crate::reply::{self, Answer};
+use crate::reply::Answer;
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use serde::Deserialize;
@@ -64,7 +64,5 @@ pub(crate) async fn put(
     let (now, name) = (app.api.clock.now(), rule.name.to_string());
     app.api.store.budgets.set(rule, None, now).await?;
     operator.did("budget.set", &name, "set");
-    let found = app.api.store.budgets.list(Some(&name), tenant.name(), since(now, DAYS)).await?.pop();
-    let budget = found.ok_or_else(|| OjsError::not_found("budget", &name))?;
-    Ok(reply::ok(&rows::shared(&budget)))
+    after(&app, &name, &tenant).await
 }

@@ -1,9 +1,9 @@
 //! `POST /budgets/{name}/raise`: more of what a shared budget limits.
 
-use super::{DAYS, RaiseRequest, named, read, rows, since};
+use super::{RaiseRequest, after, named, read, rows};
 use crate::api::Shared;
 use crate::audit::Operator;
-use crate::reply::{self, Answer};
+use crate::reply::Answer;
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::budget::BudgetRule;
@@ -35,9 +35,7 @@ pub(crate) async fn raise(
         return Err(OjsError::not_found("budget", &name).into());
     }
     operator.did("budget.raise", &name, "raised");
-    let found = budgets.list(Some(&name), tenant.name(), since(now, DAYS)).await?.pop();
-    let budget = found.ok_or_else(|| OjsError::not_found("budget", &name))?;
-    Ok(reply::ok(&rows::shared(&budget)))
+    after(&app, &name, &tenant).await
 }
 
 /// A limit that there is not cannot be raised: the jobs that wait would wait on, and the caller would not know.

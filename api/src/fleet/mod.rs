@@ -1,5 +1,7 @@
-//! The fleet itself: who works in it.
+//! The fleet itself: who works in it, and what it leaves alone for a while.
 
+mod breakers;
+mod reset_breaker;
 mod workers;
 
 use crate::api::Shared;
@@ -7,5 +9,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default().routes(routes!(workers::list))
+    OpenApiRouter::default()
+        .routes(routes!(workers::list))
+        .routes(routes!(breakers::list))
+        .routes(routes!(reset_breaker::reset))
 }

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod bench;
+pub mod breaker;
 pub mod budget;
 mod bulk;
 mod chosen;
@@ -118,6 +119,7 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
                 until_interrupted(migrate::run(config, &session)).await
             }
             Command::Doctor => until_interrupted(doctor::run(&session)).await,
+            Command::Breaker(command) => until_interrupted(breaker::run(command, &session)).await,
             Command::Budget(command) => until_interrupted(budget::run(command, &session)).await,
             Command::Credential(command) => until_interrupted(credential::run(command, &session)).await,
             Command::Queue(command) => until_interrupted(queue::run(command, &session)).await,

@@ -4,6 +4,7 @@ use super::sections::Config;
 use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use turnstone_domain::budget::{Amount, BudgetName, BudgetRule, OnExceed};
 use turnstone_worker::model::Prices;
 
@@ -16,7 +17,8 @@ const ENGAGEMENT: &str = "engagement";
 pub struct BudgetsConfig(pub BTreeMap<String, BudgetConfig>);
 
 /// A section `[budgets."<name>"]`. Names are `fleet`, `tenant/NAME`, `agent/NAME`, `model/PROVIDER/MODEL`, and parts
-/// together in this order. `engagement` stands for the budget of every engagement; there, only `on_exceed` may be set.
+/// together in this order. `engagement` stands for the budget of every engagement; there, only `on_exceed` and
+/// `raise_wait_ms` may be set.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BudgetConfig {
@@ -41,13 +43,22 @@ pub struct BudgetConfig {
     /// The percentage of a limit at which a warning is given; 80 unless said otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warn_at: Option<u8>,
+    /// How long a parked job waits for its budget, in milliseconds; 0 is without end. Only of `engagement`, for all budgets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raise_wait_ms: Option<u64>,
 }
+
+/// How long a parked job waits for its budget unless somebody says otherwise: a week.
+const RAISE_WAIT_MS: u64 = 7 * 86_400_000;
 
 impl BudgetConfig {
     fn rule(&self, name: BudgetName) -> Result<BudgetRule, String> {
         let number = |field: &str, value: Option<u64>| {
             value.map(|value| i64::try_from(value).map_err(|_| format!("{field} is too large"))).transpose()
         };
+        if self.raise_wait_ms.is_some() {
+            return Err("raise_wait_ms is for all budgets and stands in [budgets.engagement]".to_owned());
+        }
         let rule = BudgetRule {
             tokens: number("tokens", self.tokens)?,
             tokens_per_day: number("tokens_per_day", self.tokens_per_day)?,
@@ -82,14 +93,22 @@ impl BudgetsConfig {
         self.0.get(ENGAGEMENT)?.on_exceed
     }
 
+    /// How long a parked job waits for its budget to be raised; `None` is without end.
+    #[must_use]
+    pub fn raise_wait(&self) -> Option<Duration> {
+        let said = self.0.get(ENGAGEMENT).and_then(|config| config.raise_wait_ms);
+        Some(said.unwrap_or(RAISE_WAIT_MS)).filter(|ms| *ms > 0).map(Duration::from_millis)
+    }
+
     /// Checks what the types cannot say.
     ///
     /// # Errors
     /// The rest of a sentence that begins with the key.
     pub fn check(&self) -> Result<(), String> {
-        let own = self.0.get(ENGAGEMENT).map(|config| BudgetConfig { on_exceed: None, ..config.clone() });
+        let own = self.0.get(ENGAGEMENT);
+        let own = own.map(|config| BudgetConfig { on_exceed: None, raise_wait_ms: None, ..config.clone() });
         if own.is_some_and(|own| own != BudgetConfig::default()) {
-            return Err("of `engagement` may set on_exceed and nothing else: jobs and agents say what an engagement may \
+            return Err("of `engagement` may set on_exceed and raise_wait_ms and nothing else: jobs and agents say what an engagement may \
                         spend"
                 .to_owned());
         }
@@ -135,8 +154,9 @@ mod tests {
         for (toml, words) in [
             ("[acme]\ntokens = 1", "name of a budget"),
             ("['tenant/acme']\non_exceed = 'park'", "limits nothing"),
+            ("['tenant/acme']\ntokens = 1\nraise_wait_ms = 5", "stands in [budgets.engagement]"),
             ("['tenant/acme']\ntokens = 1\nwarn_at = 101", "percentage"),
-            ("[engagement]\ntokens = 1", "on_exceed and nothing else"),
+            ("[engagement]\ntokens = 1", "on_exceed and raise_wait_ms and nothing else"),
         ] {
             assert!(read(toml).check().unwrap_err().contains(words), "{toml}");
         }

@@ -8,7 +8,7 @@ mod rule;
 pub use charge::{BudgetWait, Charge, ChargeMove, Measure, Short};
 pub use money::Amount;
 pub use price::{Price, Usage};
-pub use rule::{AppliedBudget, BudgetName, BudgetRule, OnExceed};
+pub use rule::{AppliedBudget, BudgetName, BudgetRule, OnExceed, delegate_named, name_of_delegate};
 
 use serde::Serialize;
 

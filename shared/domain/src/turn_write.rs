@@ -4,7 +4,7 @@ use crate::budget::{BudgetMove, ChargeMove};
 use crate::message::Message;
 use crate::session_state::StateCommit;
 use crate::tool_call::ToolCallMove;
-use crate::{Checkpoint, NewEvent};
+use crate::{Checkpoint, NewEvent, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// Everything new that a turn has to make durable at a barrier. All of it is committed, or none of it.
@@ -53,6 +53,9 @@ pub struct Position {
     /// Turns that somebody granted beyond `max_turns`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub granted: i64,
+    /// When waiting for a budget to be raised is given up; set when the job parks for it, forgotten when a call fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raise_until: Option<Timestamp>,
     /// The model that answered last, if any did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_used: Option<String>,

@@ -342,7 +342,7 @@ fn what_ossa_asks_and_nobody_enforces_is_a_warning() {
             "identity: {instance_id: {}, interaction_id: {}, propagation: {trace_context: b3}}",
             "OSSA-identity@6:80",
         ),
-        ("state: {storage: {retention: 30d}}", "OSSA-state@6:32"),
+        ("state: {storage: {encryption: {enabled: true}}}", "OSSA-state@6:33"),
         ("safety: {human_in_loop: {triggers: [user_request]}}", "OSSA-safety@6:12"),
         ("autonomy: {approval_required: true}", "OSSA-autonomy@6:33"),
         ("autonomy: {blocked_actions: [delete]}", "OSSA-autonomy@6:31"),

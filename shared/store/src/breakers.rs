@@ -22,6 +22,24 @@ impl BreakerKey {
         Self(serde_json::json!(["model", provider, model]).to_string())
     }
 
+    /// Reads the name of [`BreakerKey::name`].
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        let mut parts = name.splitn(3, '/').filter(|part| !part.is_empty());
+        match (parts.next()?, parts.next()?, parts.next()?) {
+            ("tool", agent, tool) => Some(Self::tool(agent, tool)),
+            ("model", provider, model) => Some(Self::model(provider, model)),
+            _ => None,
+        }
+    }
+
+    /// The key for people and paths: `tool/AGENT/TOOL` or `model/PROVIDER/MODEL`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let parts: Vec<String> = serde_json::from_str(&self.0).unwrap_or_default();
+        parts.join("/")
+    }
+
     /// The key as in the database.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -72,6 +90,9 @@ pub trait Breakers: Send + Sync + 'static {
     /// Every breaker that is not well.
     async fn troubled(&self) -> Result<Vec<Trouble>, StoreError>;
 
+    /// Forgets what is known against something, so that its breaker is closed; whether anything was.
+    async fn reset(&self, key: &BreakerKey) -> Result<bool, StoreError>;
+
     /// Asks for one call past a breaker that was not well when it was last looked at.
     async fn pass(&self, key: &BreakerKey, rule: &Breaker, now: Timestamp) -> Result<Passage, StoreError>;
 
@@ -91,4 +112,19 @@ pub trait Breakers: Send + Sync + 'static {
         probe: bool,
         now: Timestamp,
     ) -> Result<(), StoreError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::BreakerKey;
+
+    #[test]
+    fn names_are_for_people_and_paths() {
+        for key in [BreakerKey::tool("desk", "search"), BreakerKey::model("openrouter", "meta/llama")] {
+            assert_eq!(BreakerKey::parse(&key.name()), Some(key));
+        }
+        for wrong in ["", "tool", "tool/desk", "tool//search", "queue/a/b"] {
+            assert_eq!(BreakerKey::parse(wrong), None, "{wrong}");
+        }
+    }
 }

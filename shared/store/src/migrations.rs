@@ -20,6 +20,7 @@ pub(crate) const SQLITE: &[File] = &[
     (10, "delegation", include_str!("../../../migrations/sqlite/0010_delegation.sql")),
     (11, "budgets", include_str!("../../../migrations/sqlite/0011_budgets.sql")),
     (13, "forks", include_str!("../../../migrations/sqlite/0013_forks.sql")),
+    (14, "terms of engagements", include_str!("../../../migrations/sqlite/0014_terms_of_engagements.sql")),
 ];
 /// For PostgreSQL.
 pub(crate) const POSTGRES: &[File] = &[
@@ -33,6 +34,7 @@ pub(crate) const POSTGRES: &[File] = &[
     (10, "delegation", include_str!("../../../migrations/postgres/0010_delegation.sql")),
     (11, "budgets", include_str!("../../../migrations/postgres/0011_budgets.sql")),
     (13, "forks", include_str!("../../../migrations/postgres/0013_forks.sql")),
+    (14, "terms of engagements", include_str!("../../../migrations/postgres/0014_terms_of_engagements.sql")),
 ];
 
 /// The number of the newest migration.

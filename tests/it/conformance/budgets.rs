@@ -80,6 +80,7 @@ fn park(budget: Option<&str>, resets_at: Option<Timestamp>) -> Settlement {
             resets_at,
             measure: Measure::Tokens,
             needed: None,
+            until: None,
         }),
     }
 }

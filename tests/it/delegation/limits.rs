@@ -1,10 +1,11 @@
 //! Depth and budget of a tree (agent extension §2.3 and §3, D8).
 
 use super::{answers, ask, calls, engagement, may_ask, oas, ossa, register, said, told, who};
+use futures::future::join_all;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
-use turnstone_tests::{Fleet, Reply};
+use turnstone_tests::{Backend, Fleet, Reply};
 
 /// D8: an agent at the deepest depth runs and may not delegate; no child job exists beyond it.
 #[tokio::test]
@@ -136,5 +137,68 @@ async fn a_circle_is_told_and_bounded() {
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert!(done["result"].as_str().unwrap().contains("AGENT_MAX_DELEGATION_DEPTH"), "{done:#}");
     assert_eq!(engagement(&fleet, &id).await["tree"]["engagements"], 4);
+    fleet.end().await;
+}
+
+/// Design §5: a delegate's own limit holds beside that of the tree, and those who work for it spend from it as well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_delegate_has_a_limit_of_its_own_within_the_tree() {
+    join_all(Backend::ALL.map(own_limit)).await;
+}
+
+async fn own_limit(backend: Backend) {
+    let script = |request: &Value| match (who(request), answers(request)) {
+        ("lead", told) if told.is_empty() => calls(&[("mid", "a")]),
+        ("lead", told) => Reply::text(told.join("|")),
+        ("mid", told) if told.is_empty() => calls(&[("leaf", "b")]),
+        ("mid", _) => Reply::text("bought beyond the limit"),
+        _ => Reply::Text("much".into(), (50, 1_000)),
+    };
+    let fleet = Fleet::builder().on(backend).model(script).start().await;
+    let mid = format!("constraints: {{max_tokens: 1200}}\n  {}", may_ask("leaf", "max_depth: 5"));
+    register(&fleet, &[oas("leaf", &[]), ossa("mid", &mid), oas("lead", &["mid"])]).await;
+    let id = ask(&fleet, "lead", &json!({"ext_agent_token_budget": 50_000})).await;
+    let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+    assert!(done["result"].as_str().unwrap().contains("OSSA_MAX_TOKENS_EXCEEDED"), "{done:#}");
+    assert_eq!(fleet.models.calls().len(), 4, "nothing was bought beyond the limit");
+    let seen = engagement(&fleet, &id).await;
+    assert_eq!(
+        (&seen["tokens"]["limit"], &seen["tokens"]["used"]),
+        (&json!(50_000), &json!(19 + 19 + 1_050 + 15))
+    );
+    assert_eq!(fleet.number("SELECT settled FROM budgets WHERE name LIKE 'engagement/%'").await, 19 + 1_050);
+    assert_eq!(fleet.number("SELECT CAST(sum(reserved) AS BIGINT) FROM budgets").await, 0);
+    fleet.end().await;
+}
+
+/// A delegate's own limit is raised by the engagement's id, and nothing else is.
+#[tokio::test]
+async fn a_delegates_own_limit_is_raised() {
+    let script = |request: &Value| match said(request) {
+        "go" => Reply::Hang,
+        _ => Reply::text("done"),
+    };
+    let fleet = Fleet::builder().model(script).start().await;
+    register(&fleet, &[oas("lead", &[])]).await;
+    let root = ask(&fleet, "lead", &json!({"ext_agent_token_budget": 20_000})).await;
+    fleet.models.seen(1).await;
+    let job = json!({"type": "agent.x", "args": ["help"], "ext_agent_model": "m", "ext_agent_parent_id": root,
+                     "ext_agent_token_budget": 20});
+    let id = fleet.push(&job).await;
+    let short = fleet.wait_for(&id, &[JobState::Retryable, JobState::Discarded]).await;
+    let child = fleet.engagement_of(&id).await;
+    let message = short["error"]["message"].as_str().unwrap();
+    assert!(message.contains(&format!("--engagement {child}")), "{message}");
+    let (status, body) = fleet
+        .send(
+            reqwest::Method::PATCH,
+            &format!("/engagements/{child}/budget"),
+            r#"{"raise": {"tokens": 9000}}"#,
+        )
+        .await;
+    assert_eq!((status, &body["tokens"]["limit"]), (StatusCode::OK, &json!(9_020)), "{body:#}");
+    fleet.wait_for(&id, &[JobState::Completed]).await;
+    assert_eq!(engagement(&fleet, &root).await["tokens"]["limit"], 20_000);
+    fleet.send(reqwest::Method::DELETE, &format!("/ojs/v1/jobs/{root}"), "").await;
     fleet.end().await;
 }

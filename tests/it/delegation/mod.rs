@@ -1,6 +1,8 @@
 //! Agents that work for agents: modes, failures, limits, cancellation, and that nothing is lost when workers die.
 
+mod again;
 mod cancelling;
+mod context;
 mod failing;
 mod fan_out;
 mod limits;

@@ -6,6 +6,7 @@ mod hostile;
 mod open_files;
 mod operating;
 mod reset;
+mod spending;
 mod stopping;
 mod waiting;
 

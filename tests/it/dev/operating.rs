@@ -9,7 +9,7 @@ async fn dev() -> (Dev, tempfile::TempDir) {
 }
 
 impl Dev {
-    async fn post(&self, path: &str, body: &Value) -> Value {
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Value {
         let answer =
             self.http.post(format!("{}{path}", self.url)).json(body).send().await.expect("an answer");
         let status = answer.status();
@@ -34,13 +34,13 @@ impl Dev {
         }
     }
 
-    async fn says_ok(&self, arguments: &[&str]) -> String {
+    pub(super) async fn says_ok(&self, arguments: &[&str]) -> String {
         let ran = self.run(arguments).await;
         assert_eq!(ran.code, Some(0), "{arguments:?}: {ran:?}");
         ran.stdout.trim_end().to_owned()
     }
 
-    async fn json_of(&self, arguments: &[&str]) -> Value {
+    pub(super) async fn json_of(&self, arguments: &[&str]) -> Value {
         let text = self.says_ok(&[arguments, &["-o", "json"]].concat()).await;
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}"))
     }

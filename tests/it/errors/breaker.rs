@@ -119,3 +119,48 @@ async fn a_breaker_that_is_off_never_opens() {
     assert_eq!(fleet.number("SELECT count(*) FROM breakers").await, 0);
     fleet.end().await;
 }
+
+/// Breakers are shown with their state and closed by hand; then calls leave again at once.
+#[tokio::test]
+async fn an_operator_sees_and_closes_breakers() {
+    for backend in Backend::ALL {
+        let fleet = desk(Fleet::builder().on(backend), ONCE, &["search"]).await;
+        fleet.tools.fail("search", 5);
+        for _ in 0..4 {
+            one_call(&fleet).await;
+        }
+        let shown = fleet.get("/breakers").await["breakers"].clone();
+        assert_eq!(
+            shown,
+            json!([{"name": "tool/desk/search", "state": "closed", "failures": 4, "open_until": null}])
+        );
+        one_call(&fleet).await;
+        let shown = fleet.get("/breakers").await["breakers"][0].clone();
+        assert_eq!((&shown["state"], &shown["failures"]), (&json!("open"), &json!(5)));
+        assert!(shown["open_until"].is_string(), "{shown}");
+        fleet.clock.advance_ms(60_000);
+        assert_eq!(fleet.get("/breakers").await["breakers"][0]["state"], "half-open");
+        let path = "/breakers/tool%2Fdesk%2Fsearch";
+        let (status, body) = fleet.send(reqwest::Method::DELETE, path, "").await;
+        assert_eq!((status.as_u16(), &body["state"]), (200, &json!("closed")), "{body}");
+        assert_eq!(fleet.get("/breakers").await["breakers"], json!([]));
+        let (status, _) = fleet.send(reqwest::Method::DELETE, path, "").await;
+        assert_eq!(status.as_u16(), 404, "what is well has nothing to reset");
+        let (status, _) = fleet.send(reqwest::Method::DELETE, "/breakers/nonsense", "").await;
+        assert_eq!(status.as_u16(), 404);
+        fleet.end().await;
+    }
+}
+
+/// OSSA `error_mapping`: an error of the tool that the document has a word for has that code, and is treated as such.
+#[tokio::test]
+async fn a_document_maps_errors_of_a_tool() {
+    const MAPPED: &str = "  tools: [{type: http, capabilities: [{name: search, error_handling: {error_mapping: {'500': POLICY_VIOLATION}}}]}]";
+    let fleet = desk(Fleet::builder(), MAPPED, &["search"]).await;
+    fleet.tools.fail("search", 5);
+    let (id, done) = run(&fleet).await;
+    let call = attempts(&fleet, &id).await[0].clone();
+    assert_eq!(call["outcome"]["ossa_code"], "POLICY_VIOLATION", "{call:#} {done:#}");
+    assert_eq!(fleet.tools.calls().len(), 1, "a policy's no is not tried again");
+    fleet.end().await;
+}

@@ -3,6 +3,7 @@
 
 mod breaker;
 mod chain;
+mod damaged;
 mod escalation;
 mod handlers;
 mod outage;

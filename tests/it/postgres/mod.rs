@@ -2,6 +2,7 @@
 //! pooler in between.
 
 mod bells;
+mod families;
 mod history;
 mod plans;
 mod pooler;

@@ -1,5 +1,6 @@
 //! Which providers there are, and which of them serves a model.
 
+use crate::breakers::BreakerConfig;
 use crate::model::Model;
 use crate::model::anthropic::{AnthropicConfig, AnthropicModel};
 use crate::model::openai::{OpenAiConfig, OpenAiModel};
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use turnstone_domain::agent::ModelRef;
+use turnstone_domain::agent::errors::Breaker;
 
 /// A section `[providers.<name>]`.
 ///
@@ -60,6 +62,16 @@ impl ProviderConfig {
             Self::Scripted(_) => None,
         }
     }
+
+    /// The circuit breaker before its models; `None` is OSSA's default.
+    fn breaker(&self) -> Option<BreakerConfig> {
+        match self {
+            Self::OpenAi(config) => config.breaker,
+            Self::Responses(config) => config.breaker,
+            Self::Anthropic(config) => config.breaker,
+            Self::Scripted(_) => None,
+        }
+    }
 }
 
 /// Whether a demanded form of the answer is told to the provider in its own words. Whatever it is, the model reads it in
@@ -97,6 +109,8 @@ pub struct Providers {
     by_name: BTreeMap<String, Arc<dyn Model>>,
     /// Places for calls, of providers that bound them.
     places: BTreeMap<String, Arc<Semaphore>>,
+    /// Circuit breakers of providers that have one of their own.
+    breakers: BTreeMap<String, Breaker>,
     catch_all: Option<(String, Arc<dyn Model>)>,
     defaults: ModelDefaults,
 }
@@ -117,6 +131,7 @@ impl Providers {
             let model = build(name, config, &client, base)
                 .map_err(|problem| format!("[providers.{name}] {problem}"))?;
             providers.insert(name, model);
+            providers.breakers.extend(config.breaker().map(|breaker| (name.clone(), breaker.rule())));
             let places = match config.concurrency() {
                 None => continue,
                 Some(0) => {
@@ -185,6 +200,12 @@ impl Providers {
     pub async fn place(&self, name: &str) -> Option<OwnedSemaphorePermit> {
         // Nobody closes it.
         Arc::clone(self.places.get(name)?).acquire_owned().await.ok()
+    }
+
+    /// The circuit breaker before the models of this provider.
+    #[must_use]
+    pub fn breaker(&self, name: &str) -> Breaker {
+        self.breakers.get(name).copied().unwrap_or_default()
     }
 
     /// Whether a provider of this name answers.

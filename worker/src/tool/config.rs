@@ -1,5 +1,6 @@
 //! A tool as `turnstone.toml` describes it, in a section `[tools.<name>]`.
 
+use crate::breakers::BreakerConfig;
 use crate::tool::header::HeaderText;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -48,6 +49,9 @@ pub struct ToolConfig {
     /// What a call costs, in the currency of the price table; counted in budgets in money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_per_call: Option<Amount>,
+    /// When it is left alone for a while because it keeps failing. What an agent's document says of it goes before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub breaker: Option<BreakerConfig>,
     /// A larger answer is a failure; 1 MiB unless said otherwise.
     #[serde(default = "default_max_response_bytes")]
     pub max_response_bytes: usize,
@@ -144,6 +148,7 @@ impl ToolConfig {
             idempotent: None,
             allow_private: false,
             cost_per_call: None,
+            breaker: None,
             max_response_bytes: default_max_response_bytes(),
         }
     }

@@ -1,5 +1,6 @@
 //! Tools behind HTTP: one request per call, with the call's id as its `Idempotency-Key`.
 
+use crate::breakers::BreakerConfig;
 use crate::tool::address_guard::{check_form, check_url};
 use crate::tool::config::ToolConfig;
 use crate::tool::header::{check_headers, resolve_headers};
@@ -12,6 +13,7 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use tracing::{Instrument, Span};
 use turnstone_domain::agent::ToolSpec;
+use turnstone_domain::agent::errors::Breaker;
 use turnstone_domain::schema::Schema;
 use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
 use turnstone_telemetry::{names, redact, span};
@@ -132,6 +134,10 @@ impl Tool for HttpTool {
 
     fn timeout(&self) -> Duration {
         Duration::from_millis(self.config.timeout_ms)
+    }
+
+    fn breaker(&self) -> Option<Breaker> {
+        self.config.breaker.map(BreakerConfig::rule)
     }
 
     fn transport(&self) -> Transport {

@@ -27,6 +27,7 @@ use serde_json::Value;
 use std::time::Duration;
 use turnstone_domain::CallId;
 use turnstone_domain::agent::ToolSpec;
+use turnstone_domain::agent::errors::Breaker;
 
 /// One call to a tool.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +85,11 @@ pub trait Tool: Send + Sync + 'static {
 
     /// The longest a call may take unless the capability says less.
     fn timeout(&self) -> Duration;
+
+    /// When it is left alone for a while, unless the agent's document says so itself; `None` is what that says of all tools.
+    fn breaker(&self) -> Option<Breaker> {
+        None
+    }
 
     /// How it is called.
     fn transport(&self) -> Transport {

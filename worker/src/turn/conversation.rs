@@ -1,6 +1,6 @@
 //! The part of the conversation that the model sees (OSSA §4): the newest messages, and always the job's input.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use turnstone_domain::agent::{Forgetting, Memory};
 use turnstone_domain::message::{ContentPart, Message, Role};
 use turnstone_store::Recall;
@@ -68,8 +68,29 @@ impl Conversation {
         }
         let newest = self.newest();
         while self.window.front().is_some_and(|(turn, _)| *turn < newest) && self.overflows(memory) {
-            self.drop_oldest();
+            match memory.strategy {
+                Forgetting::ImportanceWeighted => self.drop_least(),
+                _ => self.drop_oldest(),
+            }
         }
+    }
+
+    /// Leaves out the turn that says least of those before the newest; of equal ones the oldest. A turn goes as a whole, so
+    /// that no call loses its outcome.
+    fn drop_least(&mut self) {
+        let newest = self.newest();
+        let mut weights: BTreeMap<i64, u8> = BTreeMap::new();
+        for (turn, message) in self.window.iter().filter(|(turn, _)| *turn < newest) {
+            let weight = weights.entry(*turn).or_default();
+            *weight = (*weight).max(importance(message));
+        }
+        let Some(least) = weights.into_iter().min_by_key(|(turn, weight)| (*weight, *turn)) else { return };
+        let is_least = |of: i64| of == least.0;
+        if self.input.is_none() {
+            let said = self.window.iter().find(|(of, message)| is_least(*of) && message.role == Role::User);
+            self.input = said.map(|(_, message)| message.clone());
+        }
+        self.window.retain(|(of, _)| !is_least(*of));
     }
 
     fn newest(&self) -> i64 {
@@ -161,6 +182,16 @@ impl Conversation {
     /// Whether the outcome of this call was told to the model.
     pub fn has_outcome(&self, call_id: &turnstone_domain::CallId) -> bool {
         self.window.iter().rev().any(|(_, message)| message.call_id.as_ref() == Some(call_id))
+    }
+}
+
+/// How much a message says that cannot be had again.
+fn importance(message: &Message) -> u8 {
+    match message.role {
+        Role::User => 3,
+        Role::System => 2,
+        Role::Assistant if message.tool_calls.is_empty() => 1,
+        Role::Assistant | Role::Tool => 0,
     }
 }
 
@@ -292,6 +323,34 @@ mod tests {
         recall.input = Some(recall.messages[0].clone());
         recall.messages.drain(..6);
         assert_eq!(Conversation::recalled(&recall, &memory).messages(&memory), kept.messages(&memory));
+    }
+
+    /// OSSA `importance_weighted`: turns of tool calls go first, whole, and what a user or an operator said stays.
+    #[test]
+    fn what_says_least_is_left_out_first() {
+        let memory =
+            Memory { window_size: 4, max_history_tokens: None, strategy: Forgetting::ImportanceWeighted };
+        let mut conversation = Conversation::default();
+        conversation.push(1, Message::text(Role::User, "question"), &memory);
+        conversation.push(1, Message::text(Role::Assistant, "answer"), &memory);
+        conversation.push(2, Message::text(Role::System, "a note"), &memory);
+        for turn in 3..8 {
+            conversation.push(turn, asking(&format!("c{turn}")), &memory);
+            conversation.push(turn, Message::tool(format!("c{turn}").into(), "out"), &memory);
+            let seen = conversation.messages(&memory);
+            assert!(seen.iter().any(|message| message.content == "question"), "turn {turn}: {seen:?}");
+            for (at, message) in seen.iter().enumerate().filter(|(_, message)| message.role == Role::Tool) {
+                assert_eq!(seen[at - 1].tool_calls.len(), 1, "an outcome without its call in turn {turn}");
+                assert_eq!(message.call_id.as_ref(), Some(&seen[at - 1].tool_calls[0].call_id));
+            }
+        }
+        let seen = conversation.messages(&memory);
+        let said: Vec<&str> = seen.iter().map(|message| message.content.as_str()).collect();
+        assert_eq!(
+            said,
+            ["question", "answer", "", "out"],
+            "the user's turn outlives the note and the calls"
+        );
     }
 
     /// OSSA §4 `truncate`: long messages of older turns are shortened before any is left out.

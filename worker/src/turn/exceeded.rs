@@ -2,6 +2,7 @@
 
 use super::state::Turn;
 use serde_json::{Value, json};
+use std::time::Duration;
 use turnstone_domain::budget::{BudgetWait, OnExceed};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, Settlement, Timestamp, Wait};
@@ -14,12 +15,29 @@ pub fn settlement(turn: &mut Turn, error: &JobError) -> Option<Settlement> {
     let said = error.details.get("on_exceed").and_then(|word| OnExceed::parse(word.as_str()?));
     match said.unwrap_or(turn.deps.options.on_exceed) {
         OnExceed::Retry => None,
-        OnExceed::Park => Some(Settlement::Park { wait: Wait::Raise(BudgetWait::after(error)) }),
+        OnExceed::Park => Some(park(turn, error)),
         OnExceed::Fail => {
             turn.roll_back_state(error, true);
             Some(Settlement::Discard { error: error.clone() })
         }
     }
+}
+
+/// The job waits for a raise, but not longer than since it began to wait for one.
+fn park(turn: &mut Turn, error: &JobError) -> Settlement {
+    let (now, patience) = (turn.deps.clock.now(), turn.deps.options.raise_wait);
+    let longest = |patience: Duration| now.plus_ms(i64::try_from(patience.as_millis()).unwrap_or(i64::MAX));
+    let until = turn.position.raise_until.or_else(|| patience.map(longest));
+    if let Some(until) = until.filter(|until| *until <= now) {
+        turn.roll_back_state(error, true);
+        let message = format!("{}; nobody raised it until {}", error.message, until.to_rfc3339());
+        return Settlement::Discard { error: JobError { message, retryable: false, ..error.clone() } };
+    }
+    turn.position.raise_until = until;
+    let mut position = turn.pending().position.take().unwrap_or_else(|| turn.position.clone());
+    position.raise_until = until;
+    turn.pending().position = Some(position);
+    Settlement::Park { wait: Wait::Raise(BudgetWait { until, ..BudgetWait::after(error) }) }
 }
 
 /// What the timeline is told of it.

@@ -3,6 +3,7 @@
 use super::state::Turn;
 use super::{escalation, exceeded};
 use serde_json::json;
+use turnstone_domain::budget;
 use turnstone_domain::error::{Escalation, EscalationType, FailureKind, Strategy};
 use turnstone_domain::ids::fraction;
 use turnstone_domain::retry::Decision;
@@ -47,12 +48,18 @@ fn by_policy(turn: &mut Turn, error: JobError) -> Settlement {
     }
 }
 
-/// The engagement's budget is the one that the agent's own document gives it: that is OSSA's token limit and not a quota.
+/// The budget is the one that the agent's own document gives it, alone or within a tree: that is OSSA's token limit and not
+/// a quota.
 fn of_own_limit(turn: &Turn, error: JobError) -> JobError {
     let own = turn.agent.chain.max_tokens;
     // What is short is the engagement's tokens, unless it says what else.
-    let other = error.details.contains_key("unit");
-    if error.kind != FailureKind::TokenBudget || other || own.is_none() || own != turn.budget.limit {
+    let of_tree = !error.details.contains_key("unit") && own == turn.budget.limit;
+    let mine = budget::name_of_delegate(&turn.engagement.id);
+    let said = |key: &str| error.details.get(key);
+    let of_delegate = said("budget").is_some_and(|name| *name == mine.as_str())
+        && said("unit").is_some_and(|unit| *unit == "tokens")
+        && said("limit").and_then(serde_json::Value::as_i64) == own;
+    if error.kind != FailureKind::TokenBudget || own.is_none() || !(of_tree || of_delegate) {
         return error;
     }
     let kind = FailureKind::MaxTokens;

@@ -1,6 +1,6 @@
 //! Why a turn stops before its end.
 
-use turnstone_domain::budget::{Amount, Measure, Short};
+use turnstone_domain::budget::{Amount, Measure, Short, delegate_named};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, JobId, Wait};
 use turnstone_store::{LedgerError, StoreError};
@@ -56,6 +56,9 @@ pub fn too_little(left: i64, needed: i64, of: &Short) -> JobError {
     let day = if of.resets_at.is_some() { " for today" } else { "" };
     let what = name.map_or_else(|| "the engagement's budget".to_owned(), |name| format!("budget {name}"));
     let next = match (name, of.resets_at) {
+        (Some(name), _) if let Some(id) = delegate_named(name) => {
+            format!("raise it with `turnstone budget raise --engagement {id}`")
+        }
         (Some(name), Some(at)) => {
             format!("raise it with `turnstone budget raise {name}`, or wait until it begins anew at {at}")
         }

@@ -39,6 +39,7 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
         tool_turns,
         reasks,
         granted,
+        raise_until: None,
         model_used: turn.position.model_used.clone(),
     };
     if let Some(answer) = exec::handed_over(turn) {

@@ -56,6 +56,7 @@ impl Rig {
             model_timeout: Duration::from_secs(600),
             max_tokens: 1024,
             on_exceed: turnstone_domain::budget::OnExceed::Retry,
+            raise_wait: None,
         };
         let store = (ledger, ground.store.doorbell.clone());
         let deps = Deps::new(store, Arc::clone(&ground.clock), self.ids, providers, self.toolbox, options);

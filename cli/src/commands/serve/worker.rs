@@ -82,6 +82,7 @@ pub fn options(config: &Config, worker_id: String) -> WorkerOptions {
         model_timeout: Duration::from_millis(models.timeout_ms),
         max_tokens: models.max_tokens.into(),
         on_exceed: config.budgets.of_engagements().unwrap_or_default(),
+        raise_wait: config.budgets.raise_wait(),
     }
 }
 

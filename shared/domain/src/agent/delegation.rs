@@ -35,6 +35,9 @@ pub struct Delegate {
     /// What it is told beside its input.
     #[serde(default)]
     pub context: ContextTransfer,
+    /// What is said of the parts of that one by one.
+    #[serde(default, skip_serializing_if = "Propagation::is_default")]
+    pub propagation: Propagation,
     /// What its author wants it to be told (OSSA `custom_context`).
     #[serde(default)]
     pub custom_context: Map<String, Value>,
@@ -54,10 +57,49 @@ impl Delegate {
             agent: agent.into(),
             mode: DelegationMode::default(),
             context: ContextTransfer::default(),
+            propagation: Propagation::default(),
             custom_context: Map::new(),
             timeout_ms: None,
             on_failure: OnFailure::default(),
         }
+    }
+
+    /// Whether it is told the session of who asks.
+    #[must_use]
+    pub fn tells_session(&self) -> bool {
+        self.propagation.session_id.unwrap_or(true)
+    }
+
+    /// Whether it is told the conversation so far.
+    #[must_use]
+    pub fn tells_history(&self) -> bool {
+        self.propagation.history.unwrap_or(self.context == ContextTransfer::Full)
+    }
+
+    /// Whether it is told the state of who asks.
+    #[must_use]
+    pub fn tells_state(&self) -> bool {
+        self.propagation.state.unwrap_or(self.context == ContextTransfer::Full)
+    }
+}
+
+/// OSSA `context_propagation`: what a delegate is told of who asks it. What is not said follows [`ContextTransfer`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Propagation {
+    /// `include_session_id`.
+    pub session_id: Option<bool>,
+    /// `include_history`.
+    pub history: Option<bool>,
+    /// `include_state`.
+    pub state: Option<bool>,
+}
+
+impl Propagation {
+    /// Whether it says nothing.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -101,7 +143,7 @@ pub enum ContextTransfer {
     /// That, and the custom context.
     #[default]
     Partial,
-    /// That, and the conversation so far.
+    /// That, the conversation so far, and the state.
     Full,
 }
 

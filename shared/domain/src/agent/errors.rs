@@ -1,6 +1,6 @@
 //! What an agent does about errors (OSSA §2): handlers, retries within the turn, circuit breakers, and who is asked.
 
-use crate::error::{OssaCode, Strategy};
+use crate::error::{FailureKind, OssaCode, Strategy};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -167,6 +167,26 @@ pub struct CapabilityErrors {
     pub handler: Option<ErrorHandler>,
     /// `circuit_breaker` of the tool.
     pub breaker: Option<Breaker>,
+    /// `idempotency.enabled`: a call may be made twice with the same key.
+    #[serde(skip_serializing_if = "is_false")]
+    pub idempotent: bool,
+    /// `error_handling.error_mapping`: words in an error of the tool, and the code that it then has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mapping: Vec<(String, OssaCode)>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+impl CapabilityErrors {
+    /// The kind of a tool's error that the document has a word for.
+    #[must_use]
+    pub fn mapped(&self, message: &str) -> Option<FailureKind> {
+        let found = self.mapping.iter().find(|(words, _)| message.contains(words.as_str()));
+        found.and_then(|(_, code)| FailureKind::of_mapped(*code))
+    }
 }
 
 /// Whom an escalation asks.
@@ -290,7 +310,7 @@ mod tests {
                 fallback_value: Some(json!(7)),
                 ..ErrorHandler::of(Strategy::Fallback)
             }),
-            breaker: None,
+            ..CapabilityErrors::default()
         };
         let remedy = policy.remedy(&own, OssaCode::ToolTimeout);
         assert_eq!((remedy.retries, remedy.handler.unwrap().fallback_value), (1, Some(json!(7))));

@@ -290,6 +290,8 @@ pub enum Forgetting {
     Truncate,
     /// The oldest are replaced by a summary, for which a model is asked.
     Summarize,
+    /// Whole turns are left out, those that say least first: tool calls before answers, answers before what a user said.
+    ImportanceWeighted,
 }
 
 /// The demanded form of the final answer (agent extension §2.4).

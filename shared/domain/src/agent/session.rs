@@ -12,6 +12,10 @@ pub struct StateOptions {
     pub isolation: Isolation,
     /// How long a key is kept that is set without a time of its own, in seconds; `None` is without end.
     pub ttl_seconds: Option<i64>,
+    /// How long keys are kept after they were written, and the conversation after its end, in milliseconds
+    /// (`storage.retention`); `None` leaves it to the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention_ms: Option<i64>,
     /// The kind of storage that the manifest names. Turnstone keeps state in its own store; this is shown, not followed.
     pub storage: Option<String>,
 }

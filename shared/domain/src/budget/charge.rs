@@ -76,6 +76,8 @@ pub struct BudgetWait {
     pub measure: Measure,
     /// What the call may need.
     pub needed: Option<i64>,
+    /// When it is given up; `None` is never.
+    pub until: Option<Timestamp>,
 }
 
 impl BudgetWait {
@@ -88,6 +90,7 @@ impl BudgetWait {
             resets_at: text("resets_at").and_then(Timestamp::parse_rfc3339),
             measure: if text("unit") == Some("money") { Measure::Money } else { Measure::Tokens },
             needed: error.details.get("needed").and_then(Value::as_i64),
+            until: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Budgets that many engagements share: what they are called, what they limit, and what happens at the limit.
 
+use crate::EngagementId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -118,6 +119,22 @@ impl fmt::Display for BudgetName {
             parts.iter().filter_map(|(word, part)| Some(format!("{word}/{}", part.as_ref()?))).collect();
         f.pad(if parts.is_empty() { "fleet".to_owned() } else { parts.join("/") }.as_str())
     }
+}
+
+/// Before the engagement's id, in the name of a budget that a delegate has of its own.
+const OF_DELEGATE: &str = "engagement/";
+
+/// The name of the budget that an engagement has of its own within the tree that it works in. It is no [`BudgetName`]: a
+/// rule cannot have it.
+#[must_use]
+pub fn name_of_delegate(engagement: &EngagementId) -> String {
+    format!("{OF_DELEGATE}{engagement}")
+}
+
+/// The engagement whose own budget has this name.
+#[must_use]
+pub fn delegate_named(name: &str) -> Option<&str> {
+    name.strip_prefix(OF_DELEGATE)
 }
 
 /// What a shared budget limits. Tokens, and money in millionths of `currency`; per day is per day of UTC.

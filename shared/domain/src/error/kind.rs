@@ -94,6 +94,8 @@ kinds! {
     Expired = "EXPIRED", StateError, "expired", false;
     /// Turnstone itself failed (a panic, a checkpoint it cannot read).
     Internal = "INTERNAL", StateError, "internal", true;
+    /// What is stored of the job is damaged: no version could go on with it.
+    Unreadable = "JOB_UNREADABLE", StateError, "job.unreadable", false;
     /// A worker over HTTP reported it in words of its own (see [`Reported`](crate::reported::Reported)).
     Reported = "REPORTED", StateError, "reported", true;
     /// The lease of a plain job ran out before its worker said anything (OJS worker protocol §6).
@@ -105,6 +107,21 @@ impl FailureKind {
     #[must_use]
     pub fn of_code(code: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.code() == code)
+    }
+
+    /// What an error of a tool is that a document maps to this code; `None` for codes that no tool's error can have.
+    #[must_use]
+    pub fn of_mapped(code: OssaCode) -> Option<Self> {
+        Some(match code {
+            OssaCode::ToolError => Self::Tool,
+            OssaCode::ToolTimeout => Self::ToolTimeout,
+            OssaCode::RateLimited => Self::RateLimited,
+            OssaCode::QuotaExceeded => Self::Quota,
+            OssaCode::PolicyViolation => Self::Policy,
+            OssaCode::ContentFiltered => Self::ContentFiltered,
+            OssaCode::ValidationError => Self::Validation,
+            _ => return None,
+        })
     }
 
     /// [`FailureKind::ossa`] as on the wire.

@@ -43,6 +43,8 @@ struct Point {
 pub struct Buffer {
     isolation: Isolation,
     ttl_seconds: Option<i64>,
+    /// No key is kept for longer, whatever the model says.
+    most_seconds: Option<i64>,
     version: i64,
     /// The version that an earlier process read in the same turn, when it is another one: then nothing fits together.
     read_before: Option<i64>,
@@ -59,7 +61,8 @@ impl Buffer {
     pub fn new(options: &StateOptions, snapshot: StateSnapshot) -> Self {
         let mut buffer = Self {
             isolation: options.isolation,
-            ttl_seconds: options.ttl_seconds,
+            ttl_seconds: options.ttl_seconds.or(options.retention_ms.map(|ms| ms / 1000)),
+            most_seconds: options.retention_ms.map(|ms| ms / 1000),
             version: 0,
             read_before: None,
             base: BTreeMap::new(),
@@ -139,6 +142,7 @@ impl Buffer {
                 if ttl.is_some_and(|seconds| seconds < 1) {
                     return Err("a `ttl` is a number of seconds, at least 1".to_owned());
                 }
+                let ttl = ttl.map(|seconds| self.most_seconds.map_or(seconds, |most| seconds.min(most)));
                 let expires_at = ttl.map(|seconds| now.plus_ms(seconds.saturating_mul(1000)));
                 self.write("set", key, Some(value.clone()), expires_at, now)?;
                 Ok(json!({"key": key, "set": true}))
@@ -266,6 +270,17 @@ impl Buffer {
             }
         }
         Ok(json!({"rolled_back": before - self.changes.len()}))
+    }
+
+    /// Every key with its value as the turn sees it now, by name.
+    pub fn seen(&self, now: Timestamp) -> impl Iterator<Item = (&str, &Value)> {
+        let below = self.base.iter().filter(|(key, _)| !self.writes.contains_key(*key));
+        let mut all: Vec<(&String, &Kept)> =
+            below.map(|(key, (_, kept))| (key, kept)).chain(&self.writes).collect();
+        all.sort_unstable_by_key(|(key, _)| *key);
+        all.into_iter()
+            .filter(move |(_, kept)| kept.expires_at.is_none_or(|at| at > now))
+            .filter_map(|(key, kept)| Some((key.as_str(), kept.value.as_ref()?)))
     }
 
     /// What the turn has changed, in order.

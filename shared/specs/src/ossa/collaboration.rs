@@ -9,7 +9,9 @@ use crate::problem::Problems;
 use crate::suggest;
 use crate::tree::Node;
 use serde_json::{Map, Value};
-use turnstone_domain::agent::delegation::{ContextTransfer, Delegate, DelegationMode, OnFailure, Target};
+use turnstone_domain::agent::delegation::{
+    ContextTransfer, Delegate, DelegationMode, OnFailure, Propagation, Target,
+};
 use turnstone_domain::agent::{Capability, MAX_DELEGATION_DEPTH};
 
 const RULE: &str = "OSSA-collaboration";
@@ -160,13 +162,17 @@ fn terms(
         wrong("timeout_ms", "a whole number of milliseconds, at least 1");
     }
     let propagated = |key: &str| node.at_path(&["context_propagation", key]);
-    let whole = propagated("include_history").and_then(Node::flag) == Some(true);
+    let said = |key: &str| propagated(key).and_then(Node::flag);
+    let propagation = Propagation {
+        session_id: said("include_session_id"),
+        history: said("include_history"),
+        state: said("include_state"),
+    };
     let custom_context = match propagated("custom_context").map(Node::to_json) {
         Some(Value::Object(members)) => members,
         _ => Map::new(),
     };
-    let context = if whole { ContextTransfer::Full } else { ContextTransfer::Partial };
-    Delegate { mode, context, custom_context, timeout_ms, on_failure, ..Delegate::named(agent) }
+    Delegate { mode, propagation, custom_context, timeout_ms, on_failure, ..Delegate::named(agent) }
 }
 
 /// The agent that is asked when another one fails.

@@ -5,11 +5,12 @@
 //! `spec.reliability.error_handlers` are read. `max_attempts` counts the first try, `max_retries` does not.
 
 use super::limits::milliseconds;
-use crate::tree::Node;
+use crate::problem::Problems;
+use crate::tree::{Entry, Node};
 use turnstone_domain::agent::errors::{
     Breaker, CapabilityErrors, Contact, ErrorHandler, ErrorPolicy, Pause, RetryRule, TurnChain,
 };
-use turnstone_domain::error::{OssaCode, Strategy};
+use turnstone_domain::error::{FailureKind, OssaCode, Strategy};
 
 /// The errors of a call that `error_handling` of a capability is about.
 const OF_CALLS: [OssaCode; 4] =
@@ -39,6 +40,8 @@ pub(super) fn of_capability(tool: &Node, own: &Node) -> CapabilityErrors {
         retry: said("retry_policy").map(retry),
         handler: said("error_handling").and_then(handling),
         breaker: said("circuit_breaker").map(|node| breaker(node, off)),
+        idempotent: own.at_path(&["idempotency", "enabled"]).and_then(Node::flag).unwrap_or(false),
+        mapping: said("error_handling").map(mapping).unwrap_or_default(),
     }
 }
 
@@ -87,6 +90,33 @@ fn handling(node: &Node) -> Option<ErrorHandler> {
         fallback_capability: fallback,
         ..ErrorHandler::of(strategy)
     })
+}
+
+/// `error_mapping`, in document order. Codes that OSSA does not know are reported by [`unknown_codes`].
+fn mapping(node: &Node) -> Vec<(String, OssaCode)> {
+    let entries = node.get("error_mapping").map(Node::entries).unwrap_or_default();
+    let code = |entry: &Entry| Some((entry.key.clone(), OssaCode::parse(entry.value.text()?)?));
+    entries.iter().filter_map(code).collect()
+}
+
+/// Says which codes of `error_mapping` nobody knows.
+pub(super) fn unknown_codes(tool: &Node, problems: &mut Problems) {
+    let own = tool.get("capabilities").map(Node::items).unwrap_or_default();
+    for node in own.iter().chain([tool]).filter_map(|node| node.at_path(&["error_handling", "error_mapping"]))
+    {
+        for entry in node.entries() {
+            let code = entry.value.text().unwrap_or_default();
+            let may_be = |code: &OssaCode| FailureKind::of_mapped(*code).is_some();
+            if !OssaCode::parse(code).is_some_and(|code| may_be(&code)) {
+                let known: Vec<&str> =
+                    OssaCode::ALL.iter().filter(|code| may_be(code)).map(|code| code.as_str()).collect();
+                let known = known.join(", ");
+                let message =
+                    format!("`{code}` is no code that an error of a tool can have; these are: {known}");
+                problems.error(entry.at, "OSSA-errors", message);
+            }
+        }
+    }
 }
 
 fn retry(node: &Node) -> RetryRule {

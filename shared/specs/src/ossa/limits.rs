@@ -60,6 +60,7 @@ fn forgetting(root: &Node) -> Forgetting {
     match words.iter().find_map(|path| spec(root, path)?.text()) {
         Some("summarize" | "summarization") => Forgetting::Summarize,
         Some("truncate") => Forgetting::Truncate,
+        Some("importance_weighted") => Forgetting::ImportanceWeighted,
         _ => Forgetting::Sliding,
     }
 }

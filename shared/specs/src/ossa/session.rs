@@ -3,6 +3,7 @@
 use crate::problem::Problems;
 use crate::tree::Node;
 use turnstone_domain::agent::{Isolation, StateMode, StateOptions};
+use turnstone_domain::duration::parse_iso8601_ms;
 
 /// Reads the section.
 pub(super) fn read(section: &Node, problems: &mut Problems) -> StateOptions {
@@ -22,11 +23,30 @@ pub(super) fn read(section: &Node, problems: &mut Problems) -> StateOptions {
         let message = "`spec.state.ttl` must be a number of seconds, at least 1";
         problems.error(node.at, "OSSA-state", message);
     }
+    let retention_ms = section.at_path(&["storage", "retention"]).and_then(|node| retention(node, problems));
     StateOptions {
+        retention_ms,
         mode,
         isolation: isolation.unwrap_or_default(),
         // `as` saturates, and the number is at least one.
         ttl_seconds: ttl_seconds.map(|seconds| seconds as i64),
         storage: text(&["storage", "type"]).or_else(|| text(&["storage", "backend"])).map(str::to_owned),
     }
+}
+
+/// A time such as `30d`, `12h`, `90m`, `3600s`, `4w`, or one of ISO 8601 such as `P30D`.
+fn retention(node: &Node, problems: &mut Problems) -> Option<i64> {
+    let text = node.text()?.trim();
+    let units = [("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000)];
+    let short = units
+        .iter()
+        .find_map(|(unit, ms)| text.strip_suffix(unit)?.trim_end().parse::<i64>().ok()?.checked_mul(*ms));
+    let read = short.or_else(|| parse_iso8601_ms(text).ok().and_then(|ms| i64::try_from(ms).ok()));
+    let read = read.filter(|ms| *ms >= 1_000);
+    if read.is_none() {
+        let message =
+            format!("`spec.state.storage.retention` must be a time such as 30d, 12h or P30D, not `{text}`");
+        problems.error(node.at, "OSSA-state", message);
+    }
+    read
 }

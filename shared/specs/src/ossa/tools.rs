@@ -69,6 +69,7 @@ fn check_tool(tool: &Node, problems: &mut Problems) {
             "this tool is another agent; name it in `spec.collaboration.delegation.allowed_agents` instead";
         problems.error(tool.at, "OAS-10", message);
     }
+    errors::unknown_codes(tool, problems);
     reach::refuse_literal_secrets(tool, problems);
     if let Some(node) = tool.get("approval_required").filter(|node| node.flag() == Some(true)) {
         problems.warning(

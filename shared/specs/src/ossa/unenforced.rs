@@ -34,11 +34,6 @@ fn report_words(spec: &Node, problems: &mut Problems) {
                        document can ask for a review";
         problems.warning(node.at, "OSSA-autonomy", message);
     }
-    let strategy = spec.at_path(&["state", "context_window", "strategy"]);
-    if let Some(node) = strategy.filter(|node| node.text() == Some("importance_weighted")) {
-        let message = "`spec.state.context_window.strategy: importance_weighted` is run as `sliding_window` in this version";
-        problems.warning(node.at, "OSSA-state", message);
-    }
 }
 
 const NOT_ENFORCED: &str = "is not enforced yet; do not rely on it";
@@ -57,7 +52,6 @@ const UNENFORCED: &[(&[&str], &str, &str)] = &[
     (&["security", "compliance"], "OSSA-security", NOT_ENFORCED),
     (&["state", "encryption"], "OSSA-state", NOT_ENFORCED),
     (&["state", "storage", "encryption"], "OSSA-state", NOT_ENFORCED),
-    (&["state", "storage", "retention"], "OSSA-state", NOT_ENFORCED),
     (&["knowledge_graph"], "OSSA-knowledge_graph", NO_EFFECT),
 ];
 

@@ -1,7 +1,8 @@
--- The budget of an engagement, and its latest job. $1 id, $2 tenant of its jobs; NULL stands for every one.
+-- The budget of an engagement, its own before that of its tree, and its latest job. $1 id, $2 tenant of its jobs; NULL stands for every one.
 SELECT b.seq, b.token_limit, b.settled, b.reserved, b.money_limit, b.money_settled, b.money_reserved, b.on_exceed, b.warn_at,
        (SELECT j.id FROM jobs AS j WHERE j.engagement_seq = e.seq ORDER BY j.seq DESC LIMIT 1) AS job_id
 FROM engagements AS e
-JOIN budgets AS b ON b.seq = e.budget_seq
+JOIN budgets AS b ON b.seq = coalesce((SELECT o.seq FROM budgets AS o WHERE o.name = 'engagement/' || e.id AND o.day = -1),
+                                  e.budget_seq)
 WHERE e.id = $1
   AND ($2 IS NULL OR EXISTS (SELECT 1 FROM jobs AS t WHERE t.engagement_seq = e.seq AND t.tenant = $2))

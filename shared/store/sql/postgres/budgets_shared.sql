@@ -1,5 +1,5 @@
 -- The rows of shared budgets for a day: those that count altogether, and those of the day; one that is not there yet has no
--- seq. $1: names, $2: days. Differs from SQLite: arrays.
+-- seq. Those of delegates have no rule. $1: names, $2: days. Differs from SQLite: arrays.
 SELECT p.name, p.day, b.seq, b.currency, b.token_limit, b.settled, b.reserved, b.money_limit, b.money_settled, b.money_reserved, b.on_exceed, b.warn_at
 FROM (SELECT u.name, -1::BIGINT AS day
       FROM unnest($1, $2) AS r (name, day) JOIN budget_rules AS u ON u.name = r.name
@@ -7,5 +7,9 @@ FROM (SELECT u.name, -1::BIGINT AS day
       UNION
       SELECT u.name, r.day
       FROM unnest($1, $2) AS r (name, day) JOIN budget_rules AS u ON u.name = r.name
-      WHERE coalesce(u.tokens_per_day, u.cost_per_day) IS NOT NULL) AS p
+      WHERE coalesce(u.tokens_per_day, u.cost_per_day) IS NOT NULL
+      UNION
+      SELECT o.name, o.day
+      FROM unnest($1, $2) AS r (name, day) JOIN budgets AS o ON o.name = r.name AND o.day = -1
+      WHERE o.name LIKE 'engagement/%') AS p
 LEFT JOIN budgets AS b ON b.name = p.name AND b.day = p.day

@@ -30,7 +30,14 @@ impl<R: Reader> Breakers for Engine<R> {
     async fn pass(&self, key: &BreakerKey, rule: &Breaker, now: Timestamp) -> Result<Passage, StoreError> {
         match self.of_breakers(Asked::Pass { key: key.clone(), rule: *rule, now }).await? {
             Told::Passage(passage) => Ok(passage),
-            Told::Noted(_) => Err(StoreError::Closed),
+            _ => Err(StoreError::Closed),
+        }
+    }
+
+    async fn reset(&self, key: &BreakerKey) -> Result<bool, StoreError> {
+        match self.of_breakers(Asked::Reset { key: key.clone() }).await? {
+            Told::Reset(was) => Ok(was),
+            _ => Err(StoreError::Closed),
         }
     }
 
@@ -42,7 +49,7 @@ impl<R: Reader> Breakers for Engine<R> {
     ) -> Result<Option<Timestamp>, StoreError> {
         match self.of_breakers(Asked::Failed { key: key.clone(), rule: *rule, now }).await? {
             Told::Noted(open_until) => Ok(open_until),
-            Told::Passage(_) => Err(StoreError::Closed),
+            _ => Err(StoreError::Closed),
         }
     }
 

@@ -322,6 +322,8 @@ pub(super) struct EngagementRow {
     pub parent_seq: Option<i64>,
     /// Engagements that ever worked for it.
     pub children: i64,
+    /// The budgets that it has to pay into beside that of its tree, because it or somebody above it has a limit of its own.
+    pub limited_by: Vec<String>,
     pub budget: Budget,
     /// Events and messages as they were when the row was read: who changes the row changes one of them.
     pub read: (i64, i64),
@@ -350,6 +352,9 @@ impl EngagementRow {
             depth: get(row, "depth")?,
             parent_seq: maybe(row, "parent_seq")?,
             children: get(row, "children")?,
+            limited_by: maybe::<&str>(row, "limited_by")?
+                .map(|names| names.split(' ').map(str::to_owned).collect())
+                .unwrap_or_default(),
             read: (get(row, "events")?, get(row, "messages")?),
             budget: budget(row)?,
         })

@@ -1,5 +1,6 @@
 //! What the configuration says about a provider of the responses API.
 
+use crate::breakers::BreakerConfig;
 use crate::model::providers::StructuredOutput;
 use crate::tool::header::HeaderText;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,9 @@ pub struct ResponsesConfig {
     /// The most calls that one worker process makes at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
+    /// When a model that cannot be reached is left alone for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub breaker: Option<BreakerConfig>,
     /// The longest one call may take, in milliseconds, if that is less than the agent allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,

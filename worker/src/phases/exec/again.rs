@@ -3,13 +3,13 @@
 //! The row of the journal is the call's own, so an idempotent tool sees the key that it knows. The model heard of the first
 //! outcome already; the new one is told as a message of its own, because a call has one answer only.
 
-use super::call;
+use super::{call, delegate};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use std::sync::atomic::{AtomicBool, Ordering};
 use turnstone_domain::message::{Message, RequestedCall, Role};
 
-/// Makes them, one after the other.
+/// Makes them, one after the other. One that an agent answers parks the job until that has ended.
 ///
 /// # Errors
 /// As [`super::run`].
@@ -27,7 +27,10 @@ pub async fn again(turn: &mut Turn, asked: &AtomicBool) -> Result<(), Stop> {
             name: row.provider.clone().unwrap_or_else(|| name.clone()),
             arguments: row.input.clone(),
         };
-        let outcome = call::repeat(turn, row, asked).await?;
+        let outcome = match delegate::is_one(turn, &asked) {
+            true => delegate::repeat(turn, &row, asked).await?,
+            false => call::repeat(turn, row, asked).await?,
+        };
         let text =
             format!("The call of `{name}` in turn {of_turn} was made again. Its outcome is now: {outcome}");
         turn.say(Message::text(Role::System, text));

@@ -142,13 +142,13 @@ fn prepare(
     };
     match sent {
         // It passed its restrictions before it left. Idempotent is what it was then and still is now.
-        Some(sent) if sent.idempotent && tool.spec().idempotent => {}
+        Some(sent) if sent.idempotent && call::is_idempotent(&tool, &capability) => {}
         // Tries whose failure is known need nobody's leave.
         Some(sent) if restriction::may_resend(turn, &call, sent.sends - known)? => {}
         Some(_) => return Ok(unknown(turn, call)),
         None => {
             if let Checked::Denied(refusal) =
-                restriction::before(turn, &call, &capability, tool.spec().idempotent)?
+                restriction::before(turn, &call, &capability, call::is_idempotent(&tool, &capability))?
             {
                 return Ok(refused(turn, call, refusal));
             }
@@ -188,7 +188,7 @@ fn unknown(turn: &mut Turn, call: Call) -> Flight {
 async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     for flight in flights {
         while let Step::Ready(ready) = &mut flight.step {
-            let (key, rule) = breaker(turn, &ready.capability);
+            let (key, rule) = breaker(turn, ready);
             let passage = turn.deps.breakers.pass(&*turn.deps.clock, &key, &rule).await;
             ready.probe = passage == Passage::Probe;
             let Passage::Refused { until } = passage else { break };
@@ -213,9 +213,12 @@ async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     Ok(())
 }
 
-fn breaker(turn: &Turn, capability: &Capability) -> (BreakerKey, Breaker) {
-    let rule = capability.errors.breaker.unwrap_or(turn.agent.errors.breaker);
-    (BreakerKey::tool(&turn.agent.name, &capability.name), rule)
+/// What the agent's document says of the tool goes before what the configuration says of it, and that before what the document
+/// says of all tools.
+fn breaker(turn: &Turn, ready: &Ready) -> (BreakerKey, Breaker) {
+    let own = ready.capability.errors.breaker.or_else(|| ready.tool.breaker());
+    let rule = own.unwrap_or(turn.agent.errors.breaker);
+    (BreakerKey::tool(&turn.agent.name, &ready.capability.name), rule)
 }
 
 /// The refusal of an open breaker.
@@ -237,7 +240,8 @@ async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
         ready.set_aside =
             ready.tool.tokens().map_or(0, |most| most.min(turn.budget.left().unwrap_or(most)).max(1));
         aside = aside.max(ready.set_aside);
-        call::leave(turn, &mut flight.call, ready.tool.spec().idempotent, ready.tries == 0);
+        let idempotent = call::is_idempotent(&ready.tool, &ready.capability);
+        call::leave(turn, &mut flight.call, idempotent, ready.tries == 0);
         leaving.push((flight.call.asked.call_id.clone(), flight.call.asked.name.clone()));
     }
     pay::barrier(turn, leaving, aside).await
@@ -274,7 +278,7 @@ async fn judge(
         let is_open = count(turn, ready, &made).await;
         let standing = Standing {
             tries: if is_open { u32::MAX - 1 } else { ready.tries },
-            repeatable: made.known || ready.tool.spec().idempotent,
+            repeatable: made.known || call::is_idempotent(&ready.tool, &ready.capability),
             replaced: ready.replaced,
         };
         match remedy(&turn.agent.errors, &ready.capability.errors, made.outcome.clone(), standing) {
@@ -309,7 +313,7 @@ async fn judge(
 
 /// Tells the breaker how it went; returns whether it is open now.
 async fn count(turn: &mut Turn, ready: &Ready, made: &Made) -> bool {
-    let (key, rule) = breaker(turn, &ready.capability);
+    let (key, rule) = breaker(turn, ready);
     let deps = Arc::clone(&turn.deps);
     if !made.counts {
         if made.outcome.was_invoked() {
@@ -351,7 +355,8 @@ fn replace(
         flight.step = Step::Over(Box::new(over));
         return Ok(());
     };
-    let checked = restriction::before(turn, &other, &capability, tool.spec().idempotent);
+    let idempotent = call::is_idempotent(&tool, &capability);
+    let checked = restriction::before(turn, &other, &capability, idempotent);
     if let Ok(Checked::Denied(outcome)) = checked {
         let over = Over { outcome, handled: None, duration_ms: 0, ending: Ending::Refused };
         over.note(turn, &other, false);

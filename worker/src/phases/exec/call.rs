@@ -62,35 +62,53 @@ pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Res
         return Ok(refused_again(turn, &call, &ToolOutcome::refused(FailureKind::Tool.code(), text)));
     }
     if row.state == ToolCallState::Sent {
-        let idempotent = row.idempotent && tool.spec().idempotent;
+        let idempotent = row.idempotent && is_idempotent(&tool, &capability);
         if !idempotent && !restriction::may_resend(turn, &call, row.sends - known_failures(&row))? {
             let text = "the outcome of this call is unknown: it may or may not have had its effect";
             return Ok(refused_again(turn, &call, &ToolOutcome::failed(FailureKind::Tool.code(), text)));
         }
     } else if let Checked::Denied(refusal) =
-        restriction::before(turn, &call, &capability, tool.spec().idempotent)?
+        restriction::before(turn, &call, &capability, is_idempotent(&tool, &capability))?
     {
         return Ok(refused_again(turn, &call, &refusal));
     }
-    leave(turn, &mut call, tool.spec().idempotent, true);
+    leave(turn, &mut call, is_idempotent(&tool, &capability), true);
     pay::barrier(turn, vec![(call.asked.call_id.clone(), call.asked.name.clone())], 0).await?;
     let Made { outcome, duration_ms, .. } = make(turn, &call, &tool, &capability, 0).await;
+    Ok(known_again(turn, &call, &capability, outcome, duration_ms))
+}
+
+/// Journals what came of a call that was made again; returns what the model is to hear.
+pub fn known_again(
+    turn: &mut Turn,
+    call: &Call,
+    capability: &Capability,
+    outcome: ToolOutcome,
+    duration_ms: i64,
+) -> String {
     let outcome = turn.screen_outcome(&call.asked.name, outcome);
-    let denied = restriction::after(turn, &call, &capability, &outcome);
+    let denied = restriction::after(turn, call, capability, &outcome);
     // A reviewer was asked about the first outcome; nobody has seen this one, so nobody is told.
     let reviewed = capability.output_restriction.require_review.is_some();
     let withheld = denied.is_some() || reviewed || !capability.collect_results;
-    note_outcome(turn, &call, &outcome, None, duration_ms, withheld);
-    Ok(match denied {
+    note_outcome(turn, call, &outcome, None, duration_ms, withheld);
+    match denied {
         Some(denial) => denial.for_model(),
         None if reviewed => "withheld, because a reviewer would have to agree".to_owned(),
         None => outcome.for_model(),
-    })
+    }
 }
 
-fn refused_again(turn: &mut Turn, call: &Call, refusal: &ToolOutcome) -> String {
+/// Journals why a call was not made again; returns what the model is to hear.
+pub fn refused_again(turn: &mut Turn, call: &Call, refusal: &ToolOutcome) -> String {
     note_outcome(turn, call, refusal, None, 0, false);
     refusal.for_model()
+}
+
+/// Whether a call may be made twice with the same key: the registry says so of the tool, or the agent's document of its
+/// capability (OSSA `idempotency`).
+pub fn is_idempotent(tool: &Arc<dyn Tool>, capability: &Capability) -> bool {
+    tool.spec().idempotent || capability.errors.idempotent
 }
 
 /// How many of a call's requests are known to have failed. What a breaker refused was no request.
@@ -233,9 +251,20 @@ pub async fn make(
         }
         Err(ToolError::Refused(text)) => (ToolOutcome::refused(FailureKind::Tool.code(), text), true, false),
     };
+    let outcome = mapped(outcome, capability);
     trace::returned(&span, &turn.trace.counted, &call.asked.name, &outcome);
     let tokens = identity.errand.as_ref().map_or(0, |errand| errand.tokens_used.load(Ordering::Relaxed));
     Made { outcome, known, counts, duration_ms, tokens }
+}
+
+/// An error of a tool under the code that the agent's document has for it (OSSA `error_mapping`).
+fn mapped(mut outcome: ToolOutcome, capability: &Capability) -> ToolOutcome {
+    if let ToolOutcome::Error { code, message, .. } = &mut outcome
+        && let Some(kind) = capability.errors.mapped(message)
+    {
+        kind.code().clone_into(code);
+    }
+    outcome
 }
 
 /// Tells the model an outcome that was settled earlier, once its output review allows it.

@@ -5,6 +5,7 @@
 
 use super::MAX_CALLS;
 use super::call::{self, Call};
+use super::context;
 use super::deputies::Deputy;
 use super::restriction::{self, Checked};
 use super::tell::{Ending, Over, tell};
@@ -14,18 +15,14 @@ use crate::turn::stop::Stop;
 use crate::turn::trace;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tracing::Span;
 use turnstone_domain::agent::Capability;
-use turnstone_domain::agent::delegation::{
-    ContextTransfer, DelegationMode, DelegationState, OnFailure, RETRIES,
-};
+use turnstone_domain::agent::delegation::{DelegationMode, DelegationState, OnFailure, RETRIES};
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::message::{RequestedCall, Role};
+use turnstone_domain::message::RequestedCall;
 use turnstone_domain::review::{ReviewKind, ReviewState};
-use turnstone_domain::tool_call::ToolOutcome;
-use turnstone_domain::{AgentDefinition, EngagementId, JobError, JobId, NewChild, RawJson, RawObject, Wait};
+use turnstone_domain::tool_call::{ToolCall, ToolCallState, ToolOutcome};
+use turnstone_domain::{AgentDefinition, EngagementId, JobError, JobId, NewChild, RawJson, Wait};
 use turnstone_store::{Delegated, ReviewAnswer};
-use turnstone_telemetry::{names, propagation};
 
 /// What is to be done about a call.
 enum Next {
@@ -54,6 +51,7 @@ pub async fn run(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> R
         Next::Told => Ok(()),
         Next::Wait => Err(Stop::Park(Box::new(Wait::Children(Vec::new())))),
         Next::Ask(agent) => {
+            context::look(turn, &asked[position..]).await?;
             let mut children = vec![begin(turn, &mut call, &agent)];
             if mode(turn, &call) == DelegationMode::Parallel {
                 children.extend(others(turn, position, asked)?);
@@ -68,6 +66,37 @@ pub async fn run(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> R
             turn.barrier().await
         }
     }
+}
+
+/// Asks an agent again for a call of an earlier turn, or takes what it has answered since; returns what the model is to
+/// hear. It is told as an outcome, so control is not handed over.
+///
+/// # Errors
+/// As [`run`].
+pub async fn repeat(turn: &mut Turn, row: &ToolCall, asked: RequestedCall) -> Result<String, Stop> {
+    let position = usize::try_from(row.position).unwrap_or_default();
+    let mut call = Call { asked, position, journalled: Some(row.state) };
+    let capability = capability(turn, &call);
+    let last = tries(turn, &call).pop().filter(|_| row.state == ToolCallState::Sent);
+    if let Some(last) = last {
+        let duration_ms = last.ended_at.map_or(0, |at| at.since(last.started_at).max(0));
+        let outcome = match last.state {
+            DelegationState::Open => return Err(Stop::Park(Box::new(Wait::Children(Vec::new())))),
+            DelegationState::Success => ToolOutcome::Success { output: outputs(&last) },
+            DelegationState::Error | DelegationState::Timeout => failure(&last),
+        };
+        return Ok(call::known_again(turn, &call, &capability, outcome, duration_ms));
+    }
+    let agent = match free(turn, &call, true) {
+        Ok(agent) => agent,
+        Err(refusal) => return Ok(call::refused_again(turn, &call, &refusal)),
+    };
+    if let Checked::Denied(refusal) = restriction::before(turn, &call, &capability, false)? {
+        return Ok(call::refused_again(turn, &call, &refusal));
+    }
+    context::look(turn, std::slice::from_ref(&call.asked)).await?;
+    let child = NewChild { mode: DelegationMode::Supervisor, ..begin(turn, &mut call, &agent) };
+    Err(Stop::Park(Box::new(Wait::Children(vec![child]))))
 }
 
 /// The answer of an agent to which control was handed over in this turn, if it was.
@@ -124,10 +153,20 @@ fn next(turn: &mut Turn, call: &mut Call) -> Result<Next, Stop> {
         return Ok(Next::Told);
     }
     let tries = tries(turn, call);
+    let again = call.journalled == Some(ToolCallState::Planned) && row_again(turn, call);
     match tries.last() {
         None => first(turn, call),
+        Some(last) if again && last.state != DelegationState::Open => match askable(turn, call) {
+            Ok(agent) => Ok(Next::Ask(agent)),
+            Err(refusal) => refused(turn, call, refusal),
+        },
         Some(last) => after(turn, call, &tries, last),
     }
+}
+
+/// Whether somebody asked for this call to be made again, and it was not since.
+fn row_again(turn: &Turn, call: &Call) -> bool {
+    turn.recalled_calls.iter().any(|row| row.call_id == call.asked.call_id && row.again)
 }
 
 /// Before anybody was asked.
@@ -154,7 +193,6 @@ fn refused(turn: &mut Turn, call: &mut Call, outcome: ToolOutcome) -> Result<Nex
 
 /// The agent to ask, or why it may not be.
 fn askable(turn: &mut Turn, call: &Call) -> Result<Arc<AgentDefinition>, ToolOutcome> {
-    let name = &call.asked.name;
     if call.position >= MAX_CALLS {
         return Err(ToolOutcome::refused(
             FailureKind::Validation.code(),
@@ -165,8 +203,15 @@ fn askable(turn: &mut Turn, call: &Call) -> Result<Arc<AgentDefinition>, ToolOut
         let text = "this call was not made: control was handed over to another agent";
         return Err(ToolOutcome::refused(FailureKind::Tool.code(), text));
     }
+    let may_call = infer::may_call(turn);
+    free(turn, call, may_call)
+}
+
+/// The same, for a call that stands where nothing before it matters.
+fn free(turn: &mut Turn, call: &Call, may_call: bool) -> Result<Arc<AgentDefinition>, ToolOutcome> {
+    let name = &call.asked.name;
     let offered = turn.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
-    let Some(deputy) = turn.deputy(name).filter(|_| offered && infer::may_call(turn)) else {
+    let Some(deputy) = turn.deputy(name).filter(|_| offered && may_call) else {
         let text = format!("this agent has no tool `{name}` in this turn");
         return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
     };
@@ -311,59 +356,8 @@ fn begin(turn: &mut Turn, call: &mut Call, agent: &AgentDefinition) -> NewChild 
         call_id: call.asked.call_id.clone(),
         turn: turn.position.turn,
         mode,
-        args: RawJson::of(&json!([input(turn, call)])),
-        meta: meta(turn, &span),
+        args: RawJson::of(&json!([context::input(turn, call)])),
+        meta: context::meta(turn, call, &span),
         timeout_ms: turn.deputy(&call.asked.name).and_then(|deputy| deputy.terms.timeout_ms),
     }
-}
-
-/// What the delegate is told: its input, and below it the context that its terms allow (OSSA §5).
-fn input(turn: &Turn, call: &Call) -> String {
-    let arguments = &call.asked.arguments;
-    let mut text = match arguments.get("input") {
-        Some(Value::String(text)) => text.clone(),
-        _ => arguments.to_string(),
-    };
-    let Some(terms) = turn.deputy(&call.asked.name).map(|deputy| &deputy.terms) else { return text };
-    if terms.context != ContextTransfer::Minimal && !terms.custom_context.is_empty() {
-        text.push_str(&format!("\n\nContext: {}", Value::Object(terms.custom_context.clone())));
-    }
-    if terms.context == ContextTransfer::Full {
-        text.push_str("\n\nThe conversation so far:");
-        for message in turn
-            .conversation
-            .messages(&turn.agent.memory)
-            .iter()
-            .filter(|message| !message.content.is_empty())
-        {
-            let who = match message.role {
-                Role::User => "user",
-                Role::Assistant => "assistant",
-                Role::Tool => "tool",
-                Role::System => continue,
-            };
-            text.push_str(&format!("\n{who}: {}", message.content));
-        }
-    }
-    text
-}
-
-/// Where the delegate comes from, and whose it is.
-fn meta(turn: &Turn, span: &Span) -> RawObject {
-    let mut meta = RawObject::new();
-    for kept in ["tenant", "tenant_id", "user"] {
-        if let Some(value) = turn.job.meta.get(kept) {
-            meta.insert(kept, value.clone());
-        }
-    }
-    meta.insert(names::PARENT_INTERACTION_ID, turn.interaction_id.as_str());
-    meta.insert("ossa.parent.session.id", turn.engagement.id.as_str());
-    meta.insert(names::PARENT_AGENT_ID, turn.agent.name.as_str());
-    if let Some(traceparent) = propagation::traceparent(span) {
-        meta.insert(trace::PARENT_TRACEPARENT, traceparent);
-    }
-    if let Some(baggage) = turn.job.meta.get("baggage").filter(|_| turn.agent.identity.baggage) {
-        meta.insert("baggage", baggage.clone());
-    }
-    meta
 }

@@ -8,6 +8,7 @@
 mod again;
 mod batch;
 mod call;
+mod context;
 mod delegate;
 pub mod deputies;
 mod identity;

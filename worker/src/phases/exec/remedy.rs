@@ -114,7 +114,11 @@ mod tests {
     fn a_handler_says_what_comes_after_the_tries() {
         let rule = RetryRule { retries: Some(1), initial_delay_ms: 7, ..RetryRule::default() };
         let with = |handler: ErrorHandler, standing| {
-            let own = CapabilityErrors { retry: Some(rule.clone()), handler: Some(handler), breaker: None };
+            let own = CapabilityErrors {
+                retry: Some(rule.clone()),
+                handler: Some(handler),
+                ..CapabilityErrors::default()
+            };
             remedy(&ErrorPolicy::default(), &own, broke(), standing)
         };
         let value =

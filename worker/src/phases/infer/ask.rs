@@ -2,6 +2,7 @@
 
 use super::afford::{self, Afforded};
 use super::circuit;
+use super::patience::LONGEST_HOLD;
 use crate::model::limits::{Call, Pass, Refusal};
 use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest};
 use crate::turn::state::Turn;
@@ -69,7 +70,8 @@ pub async fn ask(
             }
         };
         // A provider that wants to be left alone is waited for only when no other model is left to ask.
-        let patience = if at + 1 == models.len() { request.timeout } else { Duration::ZERO };
+        let patience =
+            if at + 1 == models.len() { request.timeout.min(LONGEST_HOLD) } else { Duration::ZERO };
         let tokens = budget::allow(prompt_bound, wanted_tokens, turn.budget.left())
             .map_or(prompt_bound, |allowance| allowance.reserve);
         let call = Call { provider: &provider, model: &wanted.model, tenant: &tenant, tokens, patience };

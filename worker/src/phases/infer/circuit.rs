@@ -7,7 +7,6 @@
 use crate::model::ModelError;
 use crate::turn::state::Turn;
 use serde_json::json;
-use turnstone_domain::agent::errors::Breaker;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{EventName, JobError};
 use turnstone_store::breakers::{BreakerKey, Passage};
@@ -16,7 +15,7 @@ use turnstone_store::breakers::{BreakerKey, Passage};
 pub async fn pass(turn: &Turn, provider: &str, model: &str) -> Result<Passage, JobError> {
     let deps = &turn.deps;
     let key = BreakerKey::model(provider, model);
-    let passage = deps.breakers.pass(&*deps.clock, &key, &Breaker::default()).await;
+    let passage = deps.breakers.pass(&*deps.clock, &key, &deps.providers.breaker(provider)).await;
     let Passage::Refused { until } = passage else { return Ok(passage) };
     let message = format!(
         "model {model} at provider {provider} has failed too often in a row and is not asked before {}",
@@ -37,7 +36,7 @@ pub async fn asked(
     failure: Option<&ModelError>,
 ) {
     let deps = &turn.deps;
-    let (key, rule) = (BreakerKey::model(provider, model), Breaker::default());
+    let (key, rule) = (BreakerKey::model(provider, model), deps.providers.breaker(provider));
     if !matches!(failure, Some(ModelError::Unavailable(_) | ModelError::Timeout(_))) {
         return deps.breakers.succeeded(&*deps.clock, &key, &rule, passage == Passage::Probe).await;
     }

@@ -226,6 +226,7 @@ fn record(
         "tool_calls_cut": (!cut.is_empty()).then_some(cut),
     });
     turn.position.model_used = Some(body.model.clone());
+    turn.position.raise_until = None;
     let position = turn.position.clone();
     turn.pending().position = Some(position);
     turn.pending().budget = Some(BudgetMove::Settle { reserved, used });

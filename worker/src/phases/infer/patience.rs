@@ -15,8 +15,11 @@ use turnstone_domain::agent::AgentFormat;
 use turnstone_domain::error::{OssaCode, Strategy};
 use turnstone_domain::{EventName, JobError};
 
-/// A provider that wants to be left alone for longer is not waited for within the turn, in milliseconds.
+/// A pause that the document asks for is not made within the turn when it is longer, in milliseconds.
 const LONGEST_WAIT_MS: u64 = 60_000;
+
+/// A provider that wants to be left alone for longer is not waited for: the job gives its slot back until then.
+pub const LONGEST_HOLD: Duration = Duration::from_secs(15);
 
 /// Asks the models of the agent, and asks again as its document says.
 ///
@@ -68,6 +71,7 @@ fn wait(turn: &Turn, error: &JobError, tries: u32) -> Option<u64> {
     };
     let rule = policy.model_retry.clone().unwrap_or_default();
     let wait_ms = rule.delay_ms(tries + 1).max(error.retry_after_ms.unwrap_or(0));
-    let worth_it = rule.covers(&[error.code(), code.as_str()]) && wait_ms <= LONGEST_WAIT_MS;
+    let held = error.retry_after_ms.is_some_and(|ms| Duration::from_millis(ms) > LONGEST_HOLD);
+    let worth_it = rule.covers(&[error.code(), code.as_str()]) && wait_ms <= LONGEST_WAIT_MS && !held;
     (tries < retries && worth_it).then_some(wait_ms)
 }

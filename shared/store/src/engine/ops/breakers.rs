@@ -17,6 +17,7 @@ pub(in super::super) enum Request {
     Pass { key: BreakerKey, rule: Breaker, now: Timestamp },
     Failed { key: BreakerKey, rule: Breaker, now: Timestamp },
     Succeeded { key: BreakerKey, rule: Breaker, probe: bool, now: Timestamp },
+    Reset { key: BreakerKey },
 }
 
 /// What came of it.
@@ -24,6 +25,8 @@ pub(in super::super) enum Answer {
     Passage(Passage),
     /// Until when the breaker is open.
     Noted(Option<Timestamp>),
+    /// Whether it was not well.
+    Reset(bool),
 }
 
 /// Does what is asked.
@@ -45,6 +48,12 @@ pub(in super::super) async fn apply<S: Session>(
         Request::Succeeded { key, rule, probe, now } => {
             succeeded(session, key, rule, *probe, *now).await?;
             Answer::Noted(None)
+        }
+        Request::Reset { key } => {
+            let values = [key.as_str().into()];
+            Answer::Reset(
+                session.execute("reset a breaker", &sql::BREAKER_RESET, Args::Values(&values)).await? > 0,
+            )
         }
     })
 }

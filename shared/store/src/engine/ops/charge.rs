@@ -125,7 +125,9 @@ impl Account {
         let Some(money) = charge.money else {
             return Err(LedgerError::Unpriced { budget: name.to_owned(), currency: None });
         };
-        match self.shared.as_ref().filter(|shared| shared.currency != charge.currency) {
+        // That of an engagement, and of a delegate within it, is in the currency of whoever has prices.
+        let other = |shared: &&Shared| !shared.currency.is_empty() && shared.currency != charge.currency;
+        match self.shared.as_ref().filter(other) {
             Some(shared) => Err(LedgerError::Unpriced {
                 budget: name.to_owned(),
                 currency: Some(shared.currency.clone()),

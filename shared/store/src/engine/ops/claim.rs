@@ -1,5 +1,6 @@
 //! Claim: `available → active`, a batch, with everything that is needed to go on where each job stopped.
 
+mod broken;
 mod gate;
 mod keys;
 mod line;
@@ -14,6 +15,7 @@ use super::super::unit::Unit;
 use super::super::workflows::StepInput;
 use super::upkeep;
 use crate::{Claim, ClaimRequest, EngagementClaim, JobKind, Ring, StoreError, sql};
+use broken::Broken;
 use keys::{Keys, Passage};
 use line::{Line, Stop};
 use serde_json::json;
@@ -94,18 +96,26 @@ pub(in super::super) async fn apply<S: Session>(
         false => HashMap::new(),
     };
     let keys = seqs.iter().map(|seq| (*seq,)).collect();
+    let mut broken = Broken::default();
+    let decode = |row: &S::Row| {
+        Ok((
+            rows::get::<i64>(row, "job_seq")?,
+            rows::envelope(row).map(|(_, retry, envelope)| (retry, envelope)),
+        ))
+    };
+    let read = read_by(session, "read envelopes", &sql::ENVELOPES_BY_JOB, keys, decode).await?;
     let mut envelopes: HashMap<i64, (RetryPolicy, Envelope)> =
-        read_by(session, "read envelopes", &sql::ENVELOPES_BY_JOB, keys, rows::envelope)
-            .await?
-            .into_iter()
-            .map(|(seq, retry, envelope)| (seq, (retry, envelope)))
-            .collect();
+        read.into_iter().filter_map(|(seq, envelope)| Some((seq, broken.keep(seq, envelope)?))).collect();
+    for seq in seqs.iter().filter(|seq| !envelopes.contains_key(seq)) {
+        broken.missing(*seq);
+    }
     let mut checkpoints: HashMap<i64, Vec<Checkpoint>> = HashMap::new();
-    let decode = |row: &S::Row| Ok((rows::get::<i64>(row, "job_seq")?, rows::checkpoint(row)?));
+    let decode = |row: &S::Row| Ok((rows::get::<i64>(row, "job_seq")?, rows::checkpoint(row)));
     let (action, text) = ("read checkpoints", &sql::CHECKPOINTS_OF_TURN);
     for (seq, done) in read_by(session, action, text, resumed, decode).await? {
-        checkpoints.entry(seq).or_default().push(done);
+        checkpoints.entry(seq).or_default().extend(broken.keep(seq, done));
     }
+    broken.discard(session, unit, ask.request.now).await?;
     let steps = seqs.iter().filter(|seq| unit.job(**seq).is_some_and(|job| job.workflow.is_some()));
     let steps = steps.map(|seq| (*seq,)).collect();
     let (action, text) = ("read steps", &sql::WORKFLOW_INPUTS);
@@ -113,11 +123,13 @@ pub(in super::super) async fn apply<S: Session>(
     let mut steps: HashMap<i64, StepInput> = steps.into_iter().collect();
     let mut claims = Vec::with_capacity(seqs.len());
     for seq in seqs {
-        let Some((retry, envelope)) = envelopes.remove(&seq) else { continue };
+        let Some((retry, envelope)) = envelopes.remove(&seq).filter(|_| !broken.has(seq)) else { continue };
         let done = checkpoints.remove(&seq).unwrap_or_default();
         let mut claim = claimed(unit, seq, retry, envelope, done, agents.remove(&seq));
         if let Some(side) = claim.as_mut().and_then(|claim| claim.engagement.as_mut()) {
             side.budgets = budgets.get(&payer(unit, seq)).cloned().unwrap_or_default();
+            let own = unit.engagement_of(seq).map(|row| row.limited_by.clone()).unwrap_or_default();
+            side.budgets.extend(own.into_iter().map(|name| AppliedBudget { name, model: None }));
         }
         let step = steps.remove(&seq).unwrap_or_default();
         claims.extend(claim.map(|claim| Claim { parent_results: step.parent_results, ..claim }));

@@ -40,7 +40,7 @@ const OF_STREAMS: &[&Text] = &[
 ];
 
 /// Deletes at most `limit` jobs of streams that ended before `before`, or longer ago than their queue keeps them, and what
-/// belongs to them, and as many deliveries of webhooks. Keys of agents' state whose time is over by `now` go, too. Workers
+/// belongs to them, and as many deliveries of webhooks. Conversations go whose agent wants them kept no longer. Keys of agents' state whose time is over by `now` go, too. Workers
 /// and writers that have been silent since then are forgotten, too, and so are limits that no job names. Where history is
 /// kept in partitions, those of the next jobs are made.
 pub(in super::super) async fn apply<S: Session>(
@@ -62,6 +62,9 @@ pub(in super::super) async fn apply<S: Session>(
     forget_workflows(session, before, limit).await?;
     let values = [now.0.into(), row_limit(limit).into()];
     session.execute("forget keys of states", &sql::STATE_KEYS_FORGET, Args::Values(&values)).await?;
+    session.execute("delete conversations", &sql::MESSAGES_RETIRED, Args::Values(&values)).await?;
+    let retired =
+        session.execute("note what is deleted", &sql::ENGAGEMENTS_RETIRED, Args::Values(&values)).await?;
     let values = [before.0.into(), row_limit(limit).into()];
     let (action, text) = ("delete old deliveries", &sql::PRUNE_DELIVERIES);
     let deliveries = session.execute(action, text, Args::Values(&values)).await?;
@@ -72,7 +75,8 @@ pub(in super::super) async fn apply<S: Session>(
     let old: Vec<(i64, i64)> = old.into_iter().filter(|(seq, _)| !kept.contains(seq)).collect();
     delete(session, &old).await?;
     let keys = forget_limits(session, limit).await?;
-    Ok(old.len().max(deliveries).max(keys))
+    let retired = usize::try_from(retired).unwrap_or(usize::MAX);
+    Ok(old.len().max(deliveries).max(keys).max(retired))
 }
 
 /// Jobs that are to go, by seq and stream. Queues that keep their jobs for a time of their own are asked one by one, and

@@ -190,11 +190,13 @@ pub(super) fn settle(
         }
         Settlement::Park { wait: Wait::Raise(wait) } => {
             let look_again = charge::look_again(unit, seq, wait, now);
-            unit.wait_for(seq, wait, look_again);
+            unit.wait_for(seq, wait, look_again.into_iter().chain(wait.until).min());
             unit.rings.push(Ring::Due);
             let until = wait.resets_at.map(Timestamp::to_rfc3339);
             let name = wait.name.as_deref().unwrap_or("engagement");
-            (EventName::JobParked, json!({"kind": "budget", "budget": name, "until": until}))
+            let given_up = wait.until.map(Timestamp::to_rfc3339);
+            let data = json!({"kind": "budget", "budget": name, "until": until, "given_up_at": given_up});
+            (EventName::JobParked, data)
         }
         Settlement::Yield if held => (EventName::JobYielded, json!({"reason": "paused"})),
         Settlement::Yield => {

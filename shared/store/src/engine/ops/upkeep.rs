@@ -4,7 +4,7 @@ use super::super::rows::{self, JobRow};
 use super::super::session::{Arg, Args, Session, limit as row_limit};
 use super::super::statement::read;
 use super::super::unit::Unit;
-use super::{budgets, decide, remote, turns};
+use super::{budgets, decide, delegations, remote, turns};
 use crate::sql::{self, Text};
 use crate::{Ring, StoreError, WorkerBeat};
 use serde_json::json;
@@ -13,7 +13,7 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{EventName, JobError, JobState, Settlement, Timestamp};
+use turnstone_domain::{EventName, JobError, JobId, JobState, Settlement, Timestamp};
 
 /// Leases that may run out in a row without a checkpoint before the job is given up: it kills its workers.
 const MAX_LAPSES: i64 = 20;
@@ -199,6 +199,13 @@ pub(in super::super) async fn expire_jobs<S: Session>(
     now: Timestamp,
     limit: usize,
 ) -> Result<usize, StoreError> {
+    // Those who work for them are held first, which is the order in which families end.
+    let values = [now.0.into(), row_limit(limit).into()];
+    let (action, text) = ("look for families", &sql::PARENTS_EXPIRING);
+    let parents = read(session, action, text, &values, |row| rows::get::<String>(row, "id").map(JobId));
+    for parent in parents.await? {
+        delegations::hold_family(session, &parent).await?;
+    }
     let rows = rows_until(session, "expire jobs", &sql::JOBS_EXPIRING, now, limit).await?;
     let seqs: Vec<i64> = rows.iter().map(|job| job.seq).collect();
     unit.take_in(session, rows).await?;

@@ -94,7 +94,11 @@ async fn set<S: Session>(
     };
     let in_flight =
         call.state == ToolCallState::Sent && unit.job(seq).is_some_and(|job| job.lease_token.is_some());
-    if call.state == ToolCallState::Planned || in_flight {
+    let values = [seq.into(), retry.call.as_str().into()];
+    let action = "look for whoever answers a call";
+    let answering =
+        read(session, action, &sql::DELEGATION_OPEN, &values, |row| rows::get::<i64>(row, "job_seq")).await?;
+    if call.state == ToolCallState::Planned || in_flight || !answering.is_empty() {
         return Ok(Err(Refusal::NotMade));
     }
     if let Some(name) = alternate

@@ -80,6 +80,7 @@ fn job_of(
         parent_engagement_seq: row.seq,
         depth: row.depth + 1,
         budget_seq: row.budget_seq,
+        limited_by: row.limited_by.clone(),
         call_id: Some(child.call_id.clone()),
         turn: child.turn,
         mode: child.mode,

@@ -70,6 +70,7 @@ impl Places {
             parent_engagement_seq: row.seq,
             depth,
             budget_seq: row.budget_seq,
+            limited_by: row.limited_by.clone(),
             call_id: None,
             turn: parent.position.as_ref().map_or(0, |position| position.turn),
             mode: DelegationMode::Parallel,

@@ -44,6 +44,8 @@ pub(in super::super) struct Kinship {
     pub depth: i64,
     /// The budget that all of the tree share.
     pub budget_seq: i64,
+    /// The budgets that delegates above it have of their own.
+    pub limited_by: Vec<String>,
     /// The call that it answers; nobody waits for one that was pushed from outside.
     pub call_id: Option<CallId>,
     /// The parent's turn.

@@ -8,6 +8,7 @@ use crate::{JobKind, StoreError, sql};
 use serde_json::json;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use turnstone_domain::budget;
 use turnstone_domain::retry::OnExhaustion;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{EventName, JobId, JobState, NewJob, RawObject, Timestamp, digest};
@@ -40,8 +41,21 @@ type JobInsert = (
 );
 type DelegationInsert = (i64, i64, Option<String>, i64, String, &'static str, Timestamp, Option<Timestamp>);
 type EnvelopeInsert = (i64, String, String, String, String, String, Option<String>);
-type EngagementInsert =
-    (i64, String, String, String, String, Option<String>, i64, i64, i64, i64, Option<i64>);
+type EngagementInsert = (
+    i64,
+    String,
+    String,
+    String,
+    String,
+    Option<String>,
+    i64,
+    i64,
+    i64,
+    i64,
+    Option<i64>,
+    Option<String>,
+    Option<i64>,
+);
 
 /// The state in which a job begins.
 pub(super) fn first_state(job: &NewJob, run_at: Timestamp) -> JobState {
@@ -72,6 +86,7 @@ pub(super) struct Rows {
     queues: BTreeMap<String, i64>,
     definitions: Vec<(String, String)>,
     budgets: Vec<(i64, Option<i64>, Option<i64>)>,
+    limits: Vec<(i64, String, Option<i64>, Option<i64>)>,
     engagements: Vec<EngagementInsert>,
     delegations: Vec<DelegationInsert>,
     adopted: BTreeMap<i64, i64>,
@@ -167,7 +182,7 @@ impl Rows {
     }
 
     /// An engagement and its budget take the number of the job that begins them.
-    /// One that works for another has the other's budget.
+    /// One that works for another has the other's budget and, when its agent has a limit, one of its own as well.
     fn add_engagement(
         &mut self,
         seq: i64,
@@ -178,8 +193,14 @@ impl Rows {
         let Some(new) = &job.engagement else { return Ok(None) };
         let definition = as_json(&new.agent)?;
         let digest = digest::of_text(&definition);
+        let (tokens, money) = (new.agent.limits.token_budget, new.agent.spending.cost_budget);
+        let mut limited_by = entry.kinship.map(|kin| kin.limited_by.clone()).unwrap_or_default();
         if entry.kinship.is_none() {
-            self.budgets.push((seq, new.agent.limits.token_budget, new.agent.spending.cost_budget));
+            self.budgets.push((seq, tokens, money));
+        } else if tokens.is_some() || money.is_some() {
+            let name = budget::name_of_delegate(&new.id);
+            limited_by.push(name.clone());
+            self.limits.push((seq, name, tokens, money));
         }
         self.engagements.push((
             seq,
@@ -193,6 +214,8 @@ impl Rows {
             events,
             entry.kinship.map_or(new.depth, |kin| kin.depth),
             entry.kinship.map(|kin| kin.parent_seq),
+            (!limited_by.is_empty()).then(|| limited_by.join(" ")),
+            new.agent.state.retention_ms,
         ));
         self.definitions.push((digest, definition));
         Ok(Some(seq))
@@ -207,6 +230,7 @@ impl Rows {
         writes.if_new("remember queues", &sql::QUEUES_INSERT, queues);
         writes.if_new("write agent definitions", &sql::DEFINITIONS_INSERT, self.definitions);
         writes.all("write budgets", &sql::BUDGETS_INSERT, self.budgets);
+        writes.all("write budgets of delegates", &sql::BUDGETS_OF_DELEGATES_INSERT, self.limits);
         writes.all("write engagements", &sql::ENGAGEMENTS_INSERT, self.engagements);
         writes.all("write jobs", &sql::JOBS_INSERT, self.jobs);
         writes.all("write envelopes", &sql::ENVELOPES_INSERT, self.envelopes);

@@ -1,0 +1,52 @@
+//! `GET /breakers`: what has failed lately, and is left alone for a while.
+
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use axum::extract::State;
+use serde_json::{Value, json};
+use turnstone_domain::Timestamp;
+use utoipa::ToSchema;
+
+/// A circuit breaker that is not well.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct Breaker {
+    /// `tool/AGENT/TOOL` or `model/PROVIDER/MODEL`.
+    name: String,
+    /// closed, open or half-open.
+    state: String,
+    /// Failures in a row.
+    failures: i64,
+    /// When calls are let through again to find out.
+    open_until: Option<String>,
+}
+
+/// Circuit breakers.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct Breakers {
+    breakers: Vec<Breaker>,
+}
+
+/// The circuit breakers that are not well: something has failed, and has not succeeded since. What is well is not listed.
+#[utoipa::path(
+    get, path = "/breakers", tag = "fleet",
+    responses((status = 200, description = "The breakers.", body = Breakers, content_type = "application/json")),
+)]
+pub(crate) async fn list(State(app): State<Shared>) -> Answer {
+    let now = app.api.clock.now();
+    let troubled = app.api.store.breakers.troubled().await?;
+    let shown: Vec<Value> = troubled
+        .iter()
+        .map(|trouble| {
+            let state = match trouble.open_until {
+                None => "closed",
+                Some(_) if trouble.is_open(now) => "open",
+                Some(_) => "half-open",
+            };
+            json!({"name": trouble.key.name(), "state": state, "failures": trouble.failures,
+                   "open_until": trouble.open_until.map(Timestamp::to_rfc3339)})
+        })
+        .collect();
+    Ok(reply::ok(&json!({"breakers": shown})))
+}

@@ -1,0 +1,35 @@
+//! `DELETE /breakers/{name}`: what is known against something is forgotten.
+
+use crate::api::Shared;
+use crate::audit::Operator;
+use crate::reply::{self, Answer};
+use crate::request::Segment;
+use axum::extract::State;
+use serde_json::json;
+use turnstone_ojs::OjsError;
+use turnstone_store::breakers::BreakerKey;
+use utoipa::ToSchema;
+
+/// A breaker that was reset.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct Reset {
+    name: String,
+    state: String,
+}
+
+/// Closes a circuit breaker: what it stands before is called again at once, by every worker within a fifth of a second.
+#[utoipa::path(
+    delete, path = "/breakers/{name}", tag = "fleet",
+    params(("name" = String, Path, description = "The breaker.", example = "tool/researcher/web_search")),
+    responses((status = 200, description = "It is closed.", body = Reset, content_type = "application/json")),
+)]
+pub(crate) async fn reset(State(app): State<Shared>, Segment(name): Segment, operator: Operator) -> Answer {
+    let unknown = || OjsError::not_found("breaker", &name);
+    let key = BreakerKey::parse(&name).ok_or_else(unknown)?;
+    if !app.api.store.breakers.reset(&key).await? {
+        return Err(unknown().into());
+    }
+    operator.did("breaker.reset", &name, "closed");
+    Ok(reply::ok(&json!({"name": name, "state": "closed"})))
+}

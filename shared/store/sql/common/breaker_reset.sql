@@ -1,0 +1,2 @@
+-- Forgets what is known against $1.
+DELETE FROM breakers WHERE name = $1

@@ -1,0 +1,10 @@
+-- Notes of the same engagements that there is nothing more to delete. $1 now, $2 at most so many.
+UPDATE engagements SET retention_ms = NULL
+WHERE seq IN (
+    SELECT e.seq
+    FROM engagements AS e
+    JOIN jobs AS j ON j.engagement_seq = e.seq
+    WHERE e.retention_ms IS NOT NULL AND j.ended_at + e.retention_ms <= $1
+    ORDER BY e.seq
+    LIMIT $2
+)

@@ -1,0 +1,10 @@
+-- Deletes the conversations of $2 engagements at most whose retention was over at $1.
+DELETE FROM messages
+WHERE engagement_seq IN (
+    SELECT e.seq
+    FROM engagements AS e
+    JOIN jobs AS j ON j.engagement_seq = e.seq
+    WHERE e.retention_ms IS NOT NULL AND j.ended_at + e.retention_ms <= $1
+    ORDER BY e.seq
+    LIMIT $2
+)

@@ -1,0 +1,57 @@
+//! What a delegate is told beside its input (OSSA §5, `context_propagation` and `context_transfer`).
+
+use super::{answers, ask, calls, engagement, may_ask, oas, ossa, register, said, who};
+use serde_json::{Value, json};
+use turnstone_domain::JobState;
+use turnstone_tests::{Fleet, Reply};
+
+/// What the expert was told by a desk on these terms, and the meta of the expert's job.
+async fn told(terms: &str) -> (String, Value) {
+    let script = |request: &Value| match (who(request), answers(request).len()) {
+        ("desk", 0) => Reply::call("state_set", json!({"key": "mood", "value": "angry"})),
+        ("desk", 1) => calls(&[("expert", "help")]),
+        ("desk", _) => Reply::text("done"),
+        _ => Reply::text(said(request)),
+    };
+    let fleet = Fleet::builder().model(script).start().await;
+    let desk = ossa("desk", &format!("state: {{mode: session}}\n  {terms}"));
+    register(&fleet, &[oas("expert", &[]), desk]).await;
+    let id = ask(&fleet, "desk", &json!({})).await;
+    fleet.wait_for(&id, &[JobState::Completed]).await;
+    let child = engagement(&fleet, &id).await["children"][0]["job_id"].as_str().unwrap().to_owned();
+    let child = fleet.job(&child).await;
+    let said = child["args"][0].as_str().unwrap().to_owned();
+    fleet.end().await;
+    (said, child["meta"].clone())
+}
+
+const STATE: &str = r#"The state of the session: {"mood":"angry"}"#;
+const HISTORY: &str = "The conversation so far:";
+
+/// OSSA §5: each flag says for itself what is told; without any it is the session's id alone.
+#[tokio::test]
+async fn flags_say_what_a_delegate_is_told() {
+    let (said, meta) = told(&may_ask("expert", "max_depth: 3")).await;
+    assert_eq!(said, "help");
+    assert!(meta["ossa.parent.session.id"].is_string(), "{meta:#}");
+
+    let flags = "context_propagation: {include_state: true, include_session_id: false}";
+    let (said, meta) = told(&may_ask("expert", flags)).await;
+    assert!(said.starts_with("help") && said.contains(STATE) && !said.contains(HISTORY), "{said}");
+    assert!(meta.get("ossa.parent.session.id").is_none(), "{meta:#}");
+
+    let (said, _) = told(&may_ask("expert", "context_propagation: {include_history: true}")).await;
+    assert!(said.contains(HISTORY) && !said.contains(STATE), "{said}");
+}
+
+/// OSSA §5: `context_transfer: full` carries the conversation and the state; a flag takes a part of it away.
+#[tokio::test]
+async fn a_full_transfer_carries_the_state() {
+    let handoff = |more: &str| {
+        format!("collaboration: {{handoffs: [{{target_agent: expert, context_transfer: full{more}}}]}}")
+    };
+    let (said, _) = told(&handoff("")).await;
+    assert!(said.contains(STATE) && said.contains(HISTORY), "{said}");
+    let (said, _) = told(&handoff(", context_propagation: {include_state: false}")).await;
+    assert!(!said.contains(STATE) && said.contains(HISTORY), "{said}");
+}

@@ -1,0 +1,66 @@
+//! The commands about budgets and breakers as a user has them: real processes, and what they print.
+
+use super::Dev;
+use serde_json::{Value, json};
+
+async fn dev() -> (Dev, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    (Dev::start(folder.path(), &[]).await, folder)
+}
+
+#[tokio::test]
+async fn budgets_are_set_listed_shown_raised_and_forgotten() {
+    let (dev, _folder) = dev().await;
+    assert_eq!(dev.says_ok(&["budget", "list", "-o", "ids"]).await, "");
+    let set =
+        ["budget", "set", "tenant/acme", "--tokens-per-day", "1000", "--cost", "2.50", "--on-exceed", "park"];
+    let shown = dev.says_ok(&set).await;
+    assert!(shown.contains("tenant/acme") && shown.contains("park"), "{shown}");
+    assert_eq!(dev.says_ok(&["budget", "list", "-o", "ids"]).await, "tenant/acme");
+    let table = dev.says_ok(&["budget", "list"]).await;
+    for word in ["BUDGET", "WHEN EXCEEDED", "tenant/acme", "park"] {
+        assert!(table.contains(word), "{word}: {table}");
+    }
+    dev.says_ok(&["budget", "raise", "tenant/acme", "--tokens-per-day", "500", "--cost", "0.50"]).await;
+    let budget = dev.json_of(&["budget", "show", "tenant/acme"]).await;
+    let limits = &budget["limits"];
+    assert_eq!((&limits["tokens_per_day"], &limits["cost"]), (&json!(1500), &json!("3.00")), "{budget:#}");
+    assert_eq!(dev.says_ok(&["budget", "delete", "tenant/acme"]).await, "tenant/acme is forgotten");
+    let gone = dev.run(&["budget", "show", "tenant/acme"]).await;
+    assert_eq!(gone.code, Some(4), "{gone:?}");
+    for (wrong, says) in [
+        (&["budget", "set", "acme", "--tokens", "1"][..], "tenant/NAME"),
+        (&["budget", "raise", "fleet"], "nothing to raise"),
+    ] {
+        let ran = dev.run(wrong).await;
+        assert!(ran.code != Some(0) && ran.stderr.contains(says), "{wrong:?}: {ran:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_engagements_budget_is_raised_and_its_cost_is_shown() {
+    let (dev, _folder) = dev().await;
+    let job = json!({"type": "agent.spend", "args": ["hello"], "ext_agent_model": "m", "ext_agent_token_budget": 1,
+                     "options": {"retry": {"max_attempts": 9}}});
+    let id = dev.post("/ojs/v1/jobs", &job).await["job"]["id"].as_str().unwrap().to_owned();
+    let job = dev.get(&format!("/ojs/v1/jobs/{id}")).await;
+    let engagement = job["job"]["ext_agent_engagement_id"].as_str().unwrap().to_owned();
+    let said = dev.says_ok(&["budget", "raise", "--engagement", &engagement, "--tokens", "50000"]).await;
+    assert_eq!(said, format!("the budget of engagement {engagement} is raised"));
+    let budget = dev.json_of(&["budget", "raise", "--engagement", &engagement, "--tokens", "1"]).await;
+    assert_eq!(budget["tokens"]["limit"], 50_002, "{budget:#}");
+    let cost: Value = dev.json_of(&["budget", "cost", &engagement]).await;
+    assert!(cost.is_object() || cost.is_array(), "{cost:#}");
+    let nobody = dev.run(&["budget", "raise", "--engagement", "nobody", "--tokens", "1"]).await;
+    assert_eq!(nobody.code, Some(4), "{nobody:?}");
+}
+
+#[tokio::test]
+async fn breakers_are_listed_and_reset() {
+    let (dev, _folder) = dev().await;
+    assert_eq!(dev.says_ok(&["breaker", "list", "-o", "ids"]).await, "");
+    assert_eq!(dev.json_of(&["breaker", "list"]).await, json!([]));
+    let well = dev.run(&["breaker", "reset", "tool/desk/search"]).await;
+    assert_eq!(well.code, Some(4), "{well:?}");
+    assert!(well.stderr.contains("tool/desk/search"), "{well:?}");
+}

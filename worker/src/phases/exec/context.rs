@@ -1,0 +1,107 @@
+//! What an agent is told that is asked by another one: its input, and the context that its terms allow (OSSA §5,
+//! `context_propagation`).
+
+use super::call::Call;
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use crate::turn::trace;
+use serde_json::{Map, Value};
+use tracing::Span;
+use turnstone_domain::RawObject;
+use turnstone_domain::agent::delegation::{ContextTransfer, Delegate};
+use turnstone_domain::message::{RequestedCall, Role};
+use turnstone_telemetry::{names, propagation};
+
+/// More bytes of state than this are not told; keys beyond it are only counted.
+const MOST_STATE_BYTES: usize = 64 * 1024;
+
+/// Reads the state, if one of these calls is answered by an agent that is told of it.
+///
+/// # Errors
+/// [`Stop::Store`].
+pub async fn look(turn: &mut Turn, asked: &[RequestedCall]) -> Result<(), Stop> {
+    let told =
+        asked.iter().filter_map(|call| turn.deputy(&call.name)).any(|deputy| deputy.terms.tells_state());
+    match turn.state_scope().filter(|_| told) {
+        Some(scope) => turn.look_at_state(&scope).await,
+        None => Ok(()),
+    }
+}
+
+/// The input, and below it the context.
+pub fn input(turn: &Turn, call: &Call) -> String {
+    let arguments = &call.asked.arguments;
+    let mut text = match arguments.get("input") {
+        Some(Value::String(text)) => text.clone(),
+        _ => arguments.to_string(),
+    };
+    let Some(terms) = turn.deputy(&call.asked.name).map(|deputy| &deputy.terms) else { return text };
+    if terms.context != ContextTransfer::Minimal && !terms.custom_context.is_empty() {
+        text.push_str(&format!("\n\nContext: {}", Value::Object(terms.custom_context.clone())));
+    }
+    if terms.tells_state() {
+        push_state(turn, &mut text);
+    }
+    if terms.tells_history() {
+        push_history(turn, &mut text);
+    }
+    text
+}
+
+fn push_state(turn: &Turn, text: &mut String) {
+    let Some(buffer) = &turn.buffer else { return };
+    let (mut told, mut bytes, mut left_out) = (Map::new(), 0, 0);
+    for (key, value) in buffer.seen(turn.deps.clock.now()) {
+        let size = key.len() + value.to_string().len();
+        if bytes + size > MOST_STATE_BYTES {
+            left_out += 1;
+            continue;
+        }
+        bytes += size;
+        told.insert(key.to_owned(), value.clone());
+    }
+    if told.is_empty() && left_out == 0 {
+        return;
+    }
+    text.push_str(&format!("\n\nThe state of the session: {}", Value::Object(told)));
+    if left_out > 0 {
+        text.push_str(&format!(" ({left_out} further keys are too long to be told)"));
+    }
+}
+
+fn push_history(turn: &Turn, text: &mut String) {
+    text.push_str("\n\nThe conversation so far:");
+    let messages = turn.conversation.messages(&turn.agent.memory);
+    for message in messages.iter().filter(|message| !message.content.is_empty()) {
+        let who = match message.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+            Role::System => continue,
+        };
+        text.push_str(&format!("\n{who}: {}", message.content));
+    }
+}
+
+/// Where the delegate comes from, and whose it is.
+pub fn meta(turn: &Turn, call: &Call, span: &Span) -> RawObject {
+    let mut meta = RawObject::new();
+    for kept in ["tenant", "tenant_id", "user"] {
+        if let Some(value) = turn.job.meta.get(kept) {
+            meta.insert(kept, value.clone());
+        }
+    }
+    meta.insert(names::PARENT_INTERACTION_ID, turn.interaction_id.as_str());
+    let terms = turn.deputy(&call.asked.name).map(|deputy| &deputy.terms);
+    if terms.is_none_or(Delegate::tells_session) {
+        meta.insert("ossa.parent.session.id", turn.engagement.id.as_str());
+    }
+    meta.insert(names::PARENT_AGENT_ID, turn.agent.name.as_str());
+    if let Some(traceparent) = propagation::traceparent(span) {
+        meta.insert(trace::PARENT_TRACEPARENT, traceparent);
+    }
+    if let Some(baggage) = turn.job.meta.get("baggage").filter(|_| turn.agent.identity.baggage) {
+        meta.insert("baggage", baggage.clone());
+    }
+    meta
+}
