@@ -160,3 +160,24 @@ async fn a_resumed_turn_offers_nothing_but_what_was_checkpointed() {
     assert!(told[0]["data"]["message"].to_string().contains("changed while the turn was interrupted"));
     fleet.end().await;
 }
+
+/// What a server promises of its structured content is checked: an answer that breaks the promise is an error for the model,
+/// and is not asked for again.
+#[tokio::test]
+async fn an_answer_that_breaks_its_output_schema_is_an_error() {
+    let script = calls("parrot_liar", json!({}));
+    let mut fleet = Fleet::builder().workers(0).model(script).start().await;
+    let servers = json!({"parrot": parrot("well", &json!({}))});
+    fleet.add_worker_with(4, |deps| with_servers(deps, &servers));
+    let id = fleet.push(&job(&["parrot.liar", "parrot.add"])).await;
+    let done = fleet.settled(&id).await;
+    assert_eq!(done["state"], "completed", "{done:#}");
+    let engagement = fleet.engagement_of(&id).await;
+    let call = fleet.get(&format!("/engagements/{engagement}/tool-calls")).await["tool_calls"][0].clone();
+    assert_eq!(
+        (&call["outcome"]["code"], &call["retries"]),
+        (&json!("AGENT_TOOL_EXECUTION_FAILED"), &json!(0))
+    );
+    assert!(call["outcome"]["message"].as_str().unwrap().contains("outputSchema"), "{call:#}");
+    fleet.end().await;
+}

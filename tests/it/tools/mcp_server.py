@@ -25,6 +25,9 @@ TOOLS = {
     "change": ("Changes what echo says of itself.", ANY),
     "broken": ("Has no schema.", {"type": "strin"}),
 }
+SUM = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+OUTPUTS = {"add": SUM, "liar": SUM}
+TOOLS["liar"] = ("Promises a sum.", ANY)
 PAGE = 5
 cancelled = []
 
@@ -44,6 +47,8 @@ def call(name, arguments, params):
     if name == "add":
         total = arguments["a"] + arguments["b"]
         return {**text(str(total)), "structuredContent": {"sum": total}}
+    if name == "liar":
+        return {**text("7"), "structuredContent": {"total": 7}}
     if name == "fail":
         return {**text("there is no such ticket"), "isError": True}
     if name == "image":
@@ -78,6 +83,7 @@ def listed(cursor):
     names, start = list(TOOLS), int(cursor or 0)
     page = [
         {"name": name, "description": TOOLS[name][0], "inputSchema": TOOLS[name][1]}
+        | ({"outputSchema": OUTPUTS[name]} if name in OUTPUTS else {})
         for name in names[start : start + PAGE]
     ]
     more = {"nextCursor": str(start + PAGE)} if start + PAGE < len(names) else {}

@@ -221,6 +221,7 @@ fn bound(
         source,
         transport: tool.transport(),
         timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+        retry_policy: capability.errors.retry.clone().or_else(|| turn.agent.errors.retry.clone()),
         digest: digest::of_json(&serde_json::json!([offer.description, offer.input_schema])),
     };
     let own = turn.agent.capability(&capability.name).is_none().then(|| capability.clone());

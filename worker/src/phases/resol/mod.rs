@@ -18,9 +18,10 @@ use turnstone_domain::agent::delegation::Target;
 use turnstone_domain::agent::{Capability, ToolChoice};
 use turnstone_domain::{EventName, Phase, digest};
 
-const VERSION: i64 = 2;
-/// Versions of the body that this worker reads; the first has no record of where the tools came from.
-pub const VERSIONS: &[i64] = &[1, 2];
+const VERSION: i64 = 3;
+/// Versions of the body that this worker reads; the first has no record of where the tools came from, the second none of how
+/// their calls are tried again.
+pub const VERSIONS: &[i64] = &[1, 2, 3];
 
 /// Runs RESOL: every tool that the agent declares is found, one per capability (RS-11). One that cannot be had now, or
 /// whose schema is not one (RS-13), is left out with a warning, and the turn goes on without it (RS-14).
@@ -79,6 +80,7 @@ fn delegate(turn: &Turn, capability: &Capability) -> Option<Result<ResolvedTool,
         source: ToolSource::Delegation { agent_id: deputy.agent.name.clone() },
         transport: Transport::Function,
         timeout_ms: deputy.terms.timeout_ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or_default(),
+        retry_policy: None,
         digest: digest::of_json(&json!([offer.description, offer.input_schema])),
     };
     Some(turn.deps.schema(&offer.input_schema).map(|_| record()))

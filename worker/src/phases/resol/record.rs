@@ -2,6 +2,7 @@
 
 use crate::tool::Transport;
 use serde::{Deserialize, Serialize};
+use turnstone_domain::agent::errors::RetryRule;
 
 /// The body of RESOL's checkpoint. Descriptions and schemas are not in it, or every turn would write them again: their
 /// digests are, so that a resumed turn offers nothing else.
@@ -27,6 +28,9 @@ pub struct ResolvedTool {
     pub transport: Transport,
     /// The longest a call may take, in milliseconds.
     pub timeout_ms: u64,
+    /// How failed calls of it are tried again, when the agent's document says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_policy: Option<RetryRule>,
     /// The digest of description and input schema as the model is told of them.
     pub digest: String,
 }

@@ -2,7 +2,7 @@
 
 use super::config::McpConfig;
 use super::server::McpServer;
-use super::tool::McpTool;
+use super::tool::{McpTool, OutputSchema};
 use crate::tool::toolbox::is_tool_name;
 use rmcp::model::Tool as Listed;
 use serde_json::{Value, json};
@@ -102,9 +102,12 @@ fn made(server: &Arc<McpServer>, config: &McpConfig, listed: Listed) -> Result<M
     }
     let input_schema = Value::Object((*listed.input_schema).clone());
     Schema::compile(&input_schema).map_err(|why| format!("its inputSchema is not a JSON Schema: {why}"))?;
+    let promised = listed.output_schema.as_ref().map(|schema| Value::Object((**schema).clone()));
+    let compiled = promised.map(|schema| Schema::compile(&schema)).transpose();
+    let output_schema = compiled.map_err(|why| format!("its outputSchema is not a JSON Schema: {why}"))?;
     let description = listed.description.map(|text| text.to_string()).or(listed.title).unwrap_or_default();
     let idempotent = config.idempotent.contains(&remote);
     let spec = ToolSpec { name, description, input_schema, idempotent };
     let weak: Weak<McpServer> = Arc::downgrade(server);
-    Ok(McpTool::new(spec, remote, weak, config))
+    Ok(McpTool::new(spec, output_schema.map(OutputSchema), remote, weak, config))
 }

@@ -4,7 +4,7 @@ use crate::tool::ToolError;
 use crate::tool::outbound::excerpt;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
 use serde_json::{Value, json};
-use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
+use turnstone_domain::schema::{MAX_VALUE_DEPTH, Schema, deeper_than};
 use turnstone_telemetry::redact;
 
 /// How much of a failure is told to the model, in characters.
@@ -14,8 +14,13 @@ const TOLD: usize = 2000;
 ///
 /// # Errors
 /// [`ToolError::Failed`] when the server says that the call failed. [`ToolError::Final`] when it answered something that is
-/// of no use (more than `limit` bytes, a question, a task): the call was made, and another one would be made again.
-pub(super) fn output(tool: &str, response: CallToolResponse, limit: usize) -> Result<Value, ToolError> {
+/// of no use (more than `limit` bytes, a question, a task, another thing than it promised): the call was made, and another one would be made again.
+pub(super) fn output(
+    tool: &str,
+    response: CallToolResponse,
+    promised: Option<&Schema>,
+    limit: usize,
+) -> Result<Value, ToolError> {
     let sentence = |problem: String| format!("tool {tool}: {problem}");
     let unusable = |problem: String| ToolError::Final(sentence(problem));
     let result = match response {
@@ -31,6 +36,13 @@ pub(super) fn output(tool: &str, response: CallToolResponse, limit: usize) -> Re
         let text = excerpt(&texts(&result.content).join("\n"), TOLD);
         let text = if text.is_empty() { "failed without a word".to_owned() } else { text };
         return Err(ToolError::Failed(sentence(text)));
+    }
+    if let Some(schema) = promised {
+        let kept = match &result.structured_content {
+            Some(structured) => schema.check(structured),
+            None => Err("there is no structured content".to_owned()),
+        };
+        kept.map_err(|why| unusable(format!("its answer is not what its outputSchema promises: {why}")))?;
     }
     let value = clean(body(result).map_err(unusable)?);
     let bytes = value.to_string().len();

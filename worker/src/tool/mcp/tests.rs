@@ -80,7 +80,7 @@ fn failure(outcome: Result<Value, ToolError>) -> String {
 async fn tools_are_listed_page_by_page_and_one_without_a_schema_is_left_out() {
     let server = script("well", json!({"idempotent": ["echo"]}));
     let catalogue = server.catalogue().await.unwrap();
-    assert_eq!(catalogue.tools().count(), 13);
+    assert_eq!(catalogue.tools().count(), 14);
     let echo = catalogue.get("echo").unwrap();
     assert_eq!((echo.spec().name.as_str(), echo.spec().idempotent), ("parrot.echo", true));
     assert_eq!(echo.spec().input_schema["required"], json!(["text"]));
@@ -231,9 +231,9 @@ async fn a_change_of_a_pinned_server_is_refused_and_told() {
     assert!(changed.get("echo").unwrap().spec().description.contains("evil") && changed.digest() != digest);
 
     let held = script("well", json!({"pin": digest}));
-    assert_eq!(held.catalogue().await.unwrap().tools().count(), 13);
+    assert_eq!(held.catalogue().await.unwrap().tools().count(), 14);
     call(&held, "change", json!({})).await.unwrap();
-    assert_eq!(held.catalogue().await.unwrap().tools().count(), 12);
+    assert_eq!(held.catalogue().await.unwrap().tools().count(), 13);
     let other = script("well", json!({"pin": changed.digest()})).catalogue().await.unwrap();
     assert_eq!(other.tools().count(), 0);
     assert!(other.why_not("add").unwrap().contains(&digest), "{:?}", other.withheld());

@@ -6,10 +6,12 @@ use super::server::McpServer;
 use crate::tool::{Invocation, Tool, ToolError, Transport};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
+use std::fmt;
 use std::sync::Weak;
 use std::time::Duration;
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::digest;
+use turnstone_domain::schema::Schema;
 
 /// A tool that is called by `tools/call`.
 #[derive(Debug)]
@@ -22,14 +24,39 @@ pub struct McpTool {
     timeout: Duration,
     max_response_bytes: usize,
     digest: String,
+    output_schema: Option<OutputSchema>,
+}
+
+/// What the server promises of its structured content.
+pub(super) struct OutputSchema(pub(super) Schema);
+
+impl fmt::Debug for OutputSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OutputSchema")
+    }
 }
 
 impl McpTool {
-    pub(super) fn new(spec: ToolSpec, remote: String, server: Weak<McpServer>, config: &McpConfig) -> Self {
+    pub(super) fn new(
+        spec: ToolSpec,
+        output_schema: Option<OutputSchema>,
+        remote: String,
+        server: Weak<McpServer>,
+        config: &McpConfig,
+    ) -> Self {
         let digest = digest_of(&spec.description, &spec.input_schema);
         let timeout = Duration::from_millis(config.timeout_ms);
         let max_response_bytes = config.max_response_bytes;
-        Self { spec, remote, server, server_uri: config.address(), timeout, max_response_bytes, digest }
+        Self {
+            spec,
+            remote,
+            server,
+            server_uri: config.address(),
+            timeout,
+            max_response_bytes,
+            digest,
+            output_schema,
+        }
     }
 
     /// What the server calls it.
@@ -87,6 +114,7 @@ impl Tool for McpTool {
             let ms = invocation.timeout.as_millis();
             Err(ToolError::Timeout(format!("tool {name} did not answer within {ms} ms")))
         })?;
-        super::outcome::output(name, response, self.max_response_bytes)
+        let promised = self.output_schema.as_ref().map(|schema| &schema.0);
+        super::outcome::output(name, response, promised, self.max_response_bytes)
     }
 }
