@@ -3,7 +3,7 @@
 use crate::commands::serve::api::ApiArgs;
 use crate::commands::{
     agent, bench, breaker, budget, completions, config, credential, cron, dead_letter, dev, engagement, job,
-    mcp, queue, review, webhook, worker, workflow,
+    mcp, policy, queue, review, webhook, worker, workflow,
 };
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand};
@@ -126,6 +126,9 @@ Examples:
     /// Look at what agents do, and who works for whom
     #[command(subcommand)]
     Engagement(engagement::EngagementCommand),
+    /// Try an agent's assertions on what has happened
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
     /// Answer what agents ask
     #[command(subcommand)]
     Review(review::ReviewCommand),

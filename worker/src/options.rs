@@ -24,9 +24,17 @@ pub struct WorkerOptions {
     pub on_exceed: OnExceed,
     /// How long a parked job waits for its budget to be raised; `None` is without end.
     pub raise_wait: Option<Duration>,
+    /// How long a reviewer of an OpenAgentSpec agent has before silence is a no; `None` waits for ever (OAS-A10).
+    pub review_deadline: Option<Duration>,
 }
 
 impl WorkerOptions {
+    /// The deadline of reviews in milliseconds.
+    #[must_use]
+    pub fn review_deadline_ms(&self) -> Option<i64> {
+        self.review_deadline.map(|wait| i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))
+    }
+
     /// The lease in milliseconds, as the ledger takes it.
     #[must_use]
     pub fn lease_ms(&self) -> i64 {

@@ -7,7 +7,7 @@ use crate::request::{Params, Segment, Tenant};
 use crate::show;
 use axum::extract::State;
 use serde_json::{Value, json};
-use turnstone_store::Page;
+use turnstone_store::{CheckpointRow, Page};
 
 /// The phases of an engagement that are done, oldest first.
 #[utoipa::path(
@@ -26,14 +26,16 @@ pub(crate) async fn checkpoints(
     tenant: Tenant,
     params: Params,
 ) -> Answer {
-    let (engagement, _, _) = super::find(&app, &id, &tenant).await?;
+    let (engagement, agent, _) = super::find(&app, &id, &tenant).await?;
     let with_bodies = matches!(params.text("bodies"), Some("true" | "1"));
     let (page, slice) = params.page()?;
     let one_more = Page { limit: slice.limit + 1, ..slice };
     let mut rows = app.api.store.views.checkpoints(&engagement.id, one_more).await?;
     let has_more = rows.len() > slice.limit as usize;
     rows.truncate(slice.limit as usize);
-    let checkpoints: Vec<Value> = rows.iter().map(|row| show::checkpoint(row, with_bodies)).collect();
+    let released = super::released(&app, &engagement, &agent).await?;
+    let shown = |row: &CheckpointRow| show::checkpoint(row, with_bodies && row.checkpoint.turn <= released);
+    let checkpoints: Vec<Value> = rows.iter().map(shown).collect();
     let pagination = json!({"page": page, "per_page": slice.limit, "has_more": has_more});
     Ok(reply::ok(&json!({"checkpoints": checkpoints, "pagination": pagination})))
 }

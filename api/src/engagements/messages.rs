@@ -31,7 +31,7 @@ pub(crate) async fn messages(
     tenant: Tenant,
     params: Params,
 ) -> Answer {
-    let (engagement, _, _) = super::find(&app, &id, &tenant).await?;
+    let (engagement, agent, _) = super::find(&app, &id, &tenant).await?;
     let after: i64 = params.number("after", 0, 0, i64::MAX)?;
     let limit: u32 = params.number("limit", 100, 1, 1000)?;
     let views = &app.api.store.views;
@@ -42,6 +42,8 @@ pub(crate) async fn messages(
         withhold(&mut messages, &views.tool_calls(&engagement.id).await?);
     }
     let cursor = messages.last().map_or(after, |stored| stored.seq);
+    let released = super::released(&app, &engagement, &agent).await?;
+    messages.retain(|stored| stored.turn <= released || stored.message.role == Role::User);
     let messages: Vec<Value> = messages.iter().map(show::message).collect();
     Ok(reply::ok(&json!({"messages": messages, "cursor": cursor, "has_more": has_more})))
 }

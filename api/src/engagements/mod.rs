@@ -17,10 +17,13 @@ use crate::api::{App, Shared};
 use crate::reply::Failure;
 use crate::request::Tenant;
 use turnstone_domain::engagement::Engagement;
-use turnstone_domain::{AgentDefinition, EngagementId, JobId};
+use turnstone_domain::{AgentDefinition, EngagementId, JobId, Phase};
 use turnstone_ojs::OjsError;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+
+/// Turns that are looked at for the newest answer.
+const TURNS: u32 = 1000;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
@@ -35,6 +38,17 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(tool_calls::tool_calls))
         .routes(routes!(audit::audit))
         .routes(routes!(events::events))
+}
+
+/// The last turn up to which a caller may read what a model said: with an output guardrail, that of the newest answer that
+/// has passed it (OAS-43).
+async fn released(app: &App, engagement: &Engagement, agent: &AgentDefinition) -> Result<i64, Failure> {
+    if agent.guardrails.output.is_none() {
+        return Ok(i64::MAX);
+    }
+    let turns = app.api.store.views.checkpoints_of(&engagement.id, Phase::Emit, TURNS).await?;
+    let released = turns.iter().filter(|row| row.checkpoint.body["released"] == true);
+    Ok(released.map(|row| row.checkpoint.turn).max().unwrap_or(0))
 }
 
 /// The engagement, its agent and its latest job, or 404.

@@ -15,8 +15,9 @@ use serde_json::{Value, json};
     responses((status = 200, description = "The calls.", body = rows::ToolCalls, content_type = "application/json")),
 )]
 pub(crate) async fn tool_calls(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
-    let (engagement, _, _) = super::find(&app, &id, &tenant).await?;
+    let (engagement, agent, _) = super::find(&app, &id, &tenant).await?;
     let calls = app.api.store.views.tool_calls(&engagement.id).await?;
-    let calls: Vec<Value> = calls.iter().map(show::tool_call).collect();
+    let released = super::released(&app, &engagement, &agent).await?;
+    let calls: Vec<Value> = calls.iter().filter(|call| call.turn <= released).map(show::tool_call).collect();
     Ok(reply::ok(&json!({"tool_calls": calls})))
 }

@@ -6,6 +6,7 @@ use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use crate::show;
 use axum::extract::State;
+use turnstone_domain::review::{Review, ReviewKind, ReviewState};
 use turnstone_domain::{ReviewId, Timestamp};
 use turnstone_ojs::{Fields, OjsError};
 use turnstone_store::{Decision, DecisionOutcome};
@@ -20,6 +21,7 @@ const NOBODY_NAMED: &str = "anonymous";
     request_body(content = Option<rows::ReviewAnswer>, content_type = "application/json"),
     responses(
         (status = 200, description = "The answer counts; the parked job goes on.", body = rows::Review, content_type = "application/json"),
+        (status = 403, description = "Somebody else is asked.", body = docs::ErrorReply, content_type = "application/json"),
         (status = 409, description = "The review can no longer be answered.", body = docs::ErrorReply, content_type = "application/json"),
     ),
 )]
@@ -39,6 +41,7 @@ pub(crate) async fn approve(
     request_body(content = Option<rows::ReviewAnswer>, content_type = "application/json"),
     responses(
         (status = 200, description = "The answer counts; the parked job goes on.", body = rows::Review, content_type = "application/json"),
+        (status = 403, description = "Somebody else is asked.", body = docs::ErrorReply, content_type = "application/json"),
         (status = 409, description = "The review can no longer be answered.", body = docs::ErrorReply, content_type = "application/json"),
     ),
 )]
@@ -52,10 +55,10 @@ pub(crate) async fn reject(
 }
 
 async fn decide(app: &Shared, id: &str, tenant: &Tenant, decision: Decision) -> Answer {
-    if tenant.0.is_some()
-        && app.api.store.views.review_of(&ReviewId::from(id), tenant.name()).await?.is_none()
-    {
-        return Err(OjsError::not_found("review", id).into());
+    let review = app.api.store.views.review_of(&ReviewId::from(id), tenant.name()).await?;
+    let review = review.ok_or_else(|| OjsError::not_found("review", id))?;
+    if review.state == ReviewState::Open {
+        may_answer(&review, &decision.by)?;
     }
     match app.api.store.intake.decide_review(&ReviewId::from(id), decision).await? {
         DecisionOutcome::Decided(review) => Ok(reply::ok(&show::review(&review))),
@@ -66,6 +69,17 @@ async fn decide(app: &Shared, id: &str, tenant: &Tenant, decision: Decision) -> 
         }
         DecisionOutcome::NotFound => Err(OjsError::not_found("review", id).into()),
     }
+}
+
+/// Only the reviewer that the document names may confirm a call or its result (OAS-32). Who holds a key of this server is
+/// believed when it says whose answer it brings.
+fn may_answer(review: &Review, by: &str) -> Result<(), OjsError> {
+    if !matches!(review.kind, ReviewKind::Input | ReviewKind::Output) || by == review.reviewer {
+        return Ok(());
+    }
+    let hint = "Send the answer of that reviewer, with its name as `by` (on the command line: --by NAME).";
+    let message = format!("Review {} is {}'s to answer, and not {by}'s.", review.id, review.reviewer);
+    Err(OjsError::new(403, "forbidden", message, hint))
 }
 
 fn decision(approve: bool, bytes: &[u8], at: Timestamp) -> Result<Decision, OjsError> {

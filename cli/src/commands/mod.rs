@@ -17,6 +17,7 @@ pub mod engagement;
 pub mod job;
 pub mod mcp;
 mod migrate;
+pub mod policy;
 pub mod queue;
 pub mod review;
 pub mod serve;
@@ -131,6 +132,7 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Agent(command) => until_interrupted(agent::run(command, &session)).await,
             Command::Mcp(command) => until_interrupted(mcp::run(command, &session)).await,
             Command::Engagement(command) => until_interrupted(engagement::run(command, &session)).await,
+            Command::Policy(command) => until_interrupted(policy::run(command, &session)).await,
             Command::Review(command) => until_interrupted(review::run(command, &session)).await,
             Command::Config(command) => config::run(&command, &session),
             Command::Completions(args) => completions::run(&args),

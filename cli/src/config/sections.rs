@@ -167,6 +167,8 @@ pub struct WorkerConfig {
     pub drain_grace_ms: u64,
     /// Where Prometheus reads what this worker counts, when that is wanted: an address and a port of its own.
     pub metrics_bind: Option<SocketAddr>,
+    /// How long a reviewer of an OpenAgentSpec agent has before silence is a no, in milliseconds; for ever unless it is said.
+    pub review_deadline_ms: Option<u64>,
 }
 
 impl WorkerConfig {
@@ -186,6 +188,7 @@ impl Default for WorkerConfig {
             lease_ms: 15_000,
             drain_grace_ms: 10_000,
             metrics_bind: None,
+            review_deadline_ms: None,
         }
     }
 }

@@ -103,6 +103,8 @@ events! {
     ReviewOpened = "review.opened", "review_id, kind, reviewer, name";
     /// A review was decided.
     ReviewDecided = "review.decided", "review_id, state, decided_by, reason";
+    /// Somebody answered a review that was answered, or over, already: on record, and without effect.
+    ReviewAnsweredLate = "review.answered_late", "review_id, approve, by, reason, state";
     /// The provider reported more tokens than the call could use; the rest was not booked.
     UsageClamped = "budget.usage_clamped", "reported, booked";
     /// A model call would not have fitted into what is left of the budget.
@@ -117,6 +119,8 @@ events! {
     ContentFlagged = "content.flagged", "where (input, tool or answer), found, action (redact, block or warn), name (of a tool)";
     /// What does not fit into the window any more was replaced by a summary, for which a model was paid.
     HistorySummarized = "history.summarized", "messages, model, provider, tokens_in, tokens_out";
+    /// The tool of a guardrail looked at what goes in or out.
+    GuardrailChecked = "guardrail.checked", "side (input or output), tool, passed";
     /// State changes of a turn are committed.
     StateChanged = "state.changed", "transaction_id, changes (key and operation)";
     /// State changes of a turn that failed were dropped.

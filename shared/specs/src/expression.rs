@@ -31,11 +31,19 @@ pub(crate) fn over_engagement(
     }
 }
 
-/// Checks that an expression over something else than the Engagement object is CEL at all (OAS-40).
-pub(crate) fn is_cel(node: &Node, what: &str, rule: &'static str, problems: &mut Problems) {
-    let Some(source) = node.text() else { return };
-    match Expression::compile(source, &[]) {
-        Ok(_) | Err(PolicyError::UnknownVariable(_)) => {}
-        Err(e) => problems.error(node.at, rule, format!("`{what}`: {e}")),
+/// Compiles an expression over the output of a guardrail's tool and gives back its source (OAS-40).
+pub(crate) fn over_output(
+    node: &Node,
+    what: &str,
+    rule: &'static str,
+    problems: &mut Problems,
+) -> Option<String> {
+    let source = node.text()?;
+    match Expression::compile_over_output(source) {
+        Ok(_) => Some(source.to_owned()),
+        Err(e) => {
+            problems.error(node.at, rule, format!("`{what}`: {e}"));
+            None
+        }
     }
 }

@@ -103,12 +103,12 @@ fn each_rule_of_openagentspec() {
         ("capabilities: {find: {input_restrictions: {}}}", "OAS-15@6:23"),
         ("capabilities: {find: {}, find: {}}", "OAS-A19@6:26"),
         ("capabilities: {find: {input_restriction: {require_review: 3}}}", "OAS-30@6:59"),
-        ("capabilities: {find: {input_restriction: {require_review: helper}}}", "OAS-30@6:59"),
+        ("capabilities: {find: {input_restriction: {require_review: 'no user'}}}", "OAS-30@6:59"),
+        ("capabilities: {find: {input_restriction: {require_review: 'oagent://h.example/a'}}}", "OAS-30@6:59"),
         ("capabilities: {find: {input_restriction: {require_review: 'oagent://x'}}}", "OAS-30@6:59"),
         ("capabilities: {find: {input_restriction: {assertion: '1 +'}}}", "OAS-33@6:54"),
         ("capabilities: {find: {output_restriction: {assertion: now > 1}}}", "OAS-33@6:55"),
         ("capabilities: {find: {output_restriction: {assertion: true}}}", "OAS-33@6:55"),
-        ("guardrails: {input: {tool_name: find, assertion: passed}}", "OAS-37@6:14"),
         ("exposes: {text: history._total}", "OAS-47@6:11"),
         ("exposes: {n: history._}total}", "YAML@6:24"),
         ("exposes: {n: 'nothing'}", "OAS-48@6:14"),
@@ -121,8 +121,10 @@ fn each_rule_of_openagentspec() {
         assert_eq!(errors(&format!("{HEAD}{rest}\n"), Some(&NAMES)), [rule], "{rest}");
     }
     for (rest, rules) in [
-        ("guardrails: {input: {assertion: '1 +'}}", vec!["OAS-37@6:14", "OAS-38@6:21", "OAS-40@6:33"]),
-        ("guardrails: {output: {tool_name: helper, assertion: 'ok'}}", vec!["OAS-37@6:14", "OAS-39@6:34"]),
+        ("guardrails: {input: {assertion: '1 +'}}", vec!["OAS-38@6:21"]),
+        ("guardrails: {input: {tool_name: find}}", vec!["OAS-38@6:21"]),
+        ("guardrails: {input: {tool_name: find, assertion: '1 +'}}", vec!["OAS-40@6:49"]),
+        ("guardrails: {output: {tool_name: helper, assertion: 'ok'}}", vec!["OAS-39@6:34"]),
     ] {
         assert_eq!(errors(&format!("{HEAD}{rest}\n"), Some(&NAMES)), rules, "{rest}");
     }

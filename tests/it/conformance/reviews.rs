@@ -48,8 +48,12 @@ async fn an_answer_wakes_the_job_and_counts_once(at: &Opened) {
         assert_eq!(again, DecisionOutcome::TooLate(state));
         assert_eq!(review(at, &id).await, *decided);
         let events = at.events(&held.job).await;
-        use EventName::{JobAvailable, JobParked, ReviewDecided, ReviewOpened};
-        assert_eq!(events[2..], [ReviewOpened, JobParked, ReviewDecided, JobAvailable]);
+        use EventName::{JobAvailable, JobParked, ReviewAnsweredLate, ReviewDecided, ReviewOpened};
+        assert_eq!(
+            events[2..],
+            [ReviewOpened, JobParked, ReviewDecided, JobAvailable, ReviewAnsweredLate],
+            "a late answer is on record"
+        );
         let next = at.claim(JobKind::Agent, 1).await.remove(0);
         assert_eq!((next.job.clone(), next.failures), (held.job.clone(), 0));
         let recalled = at.store.ledger.recall(&held.job, 1, 10, true).await.unwrap();

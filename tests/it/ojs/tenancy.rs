@@ -261,7 +261,7 @@ capabilities:
         assert_eq!(reply.status, 404, "{rest}: {}", reply.text);
     }
     assert_eq!(server.job(&id).await["state"], "pending");
-    of(&server, "alpha", Method::POST, &format!("{path}/approve"), "").await.expect(200);
+    of(&server, "alpha", Method::POST, &format!("{path}/approve"), "{\"by\": \"manager\"}").await.expect(200);
     server.fleet.wait_for(&id, &[JobState::Completed]).await;
     server.fleet.end().await;
 }

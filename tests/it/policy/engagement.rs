@@ -18,7 +18,7 @@ async fn the_engagement_object_has_the_fields_of_the_specification() {
             Reply::text("done"),
         ];
         let fleet = fleet(backend, replies).await;
-        let body = "capabilities: {search: {}, book: {}, web_search: {}}";
+        let body = "capabilities: {search: {}, book: {}, hang: {}}";
         register(&fleet, &document("busy", body)).await;
         let (_, engagement) = run(&fleet, "busy").await;
         let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
@@ -36,7 +36,7 @@ async fn the_engagement_object_has_the_fields_of_the_specification() {
                 "_total": 3,
                 "search": [call("search", json!({"q": 1})), call("search", json!({"q": 3}))],
                 "book": [call("book", json!({"price": 2}))],
-                "web_search": [],
+                "hang": [],
             })
         );
         assert!(object["history"]["_total"].is_i64() || object["history"]["_total"].is_u64());

@@ -57,7 +57,7 @@ pub async fn visible(fleet: &Fleet, job: &str, engagement: &str) -> String {
         format!("/engagements/{engagement}"),
         format!("/engagements/{engagement}/events"),
         format!("/engagements/{engagement}/messages"),
-        format!("/engagements/{engagement}/tool_calls"),
+        format!("/engagements/{engagement}/tool-calls"),
         format!("/engagements/{engagement}/checkpoints?bodies=true"),
         format!("/ojs/v1/jobs/{job}"),
         format!("/ojs/v1/jobs/{job}/events"),

@@ -72,10 +72,10 @@ async fn a_crash_neither_resets_nor_doubles_the_count() {
             let fleet = Fleet::builder()
                 .on(backend)
                 .workers(0)
-                .model(calling(&["search", "web_search"]))
+                .model(calling(&["search", "book"]))
                 .start()
                 .await;
-            let body = "capabilities: {search: {}, web_search: {}}\nlifespan: {short_circuit: 3}";
+            let body = "capabilities: {search: {}, book: {}}\nlifespan: {short_circuit: 3}";
             register(&fleet, &document("looping", body)).await;
             let id = fleet
                 .push(&json!({"type": "agent.loop", "args": ["go"], "meta": {"agent": "looping"}}))

@@ -1,13 +1,16 @@
 //! EMIT: what the turn tells about itself (OSSA §1.7).
 
 use crate::phases::init::instance_id;
+use crate::turn::guard;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
+use crate::turn::verdict::{Verdict, verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use turnstone_domain::Phase;
 
-const VERSION: i64 = 1;
+/// Version 1 did not say whether the answer is released.
+const VERSION: i64 = 2;
 
 /// What EMIT leaves: the turn's figures, for the audit.
 #[derive(Debug, Serialize, Deserialize)]
@@ -21,19 +24,32 @@ pub struct EmitBody {
     /// The worker process that ended the turn; another one may have begun it.
     #[serde(default)]
     pub instance_id: String,
+    /// Whether the turn ends with an answer that has passed the agent's guardrail, or needs none: from then on what the model
+    /// said up to here may be shown (OAS-43).
+    #[serde(default)]
+    pub released: bool,
 }
 
 /// Runs EMIT: one log line per turn, and the checkpoint that completes the turn.
 ///
 /// # Errors
-/// [`Stop::Fail`] when INFER's checkpoint cannot be read.
-pub fn run(turn: &mut Turn) -> Result<(), Stop> {
+/// [`Stop::Fail`] when INFER's checkpoint cannot be read, or the answer does not pass the agent's guardrail (OAS-46).
+pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     let inferred = turn.inferred()?;
+    let released = match verdict(turn, &inferred) {
+        Ok(Verdict::Complete(result)) => {
+            guard::answer(turn, &result).await?;
+            true
+        }
+        // What else follows is decided when the turn is complete.
+        _ => false,
+    };
     let body = EmitBody {
         tokens_input: inferred.tokens_in,
         tokens_output: inferred.tokens_out,
         tool_calls: turn.conversation.answer().map_or(0, |answer| answer.tool_calls.len()),
         instance_id: instance_id(turn),
+        released,
     };
     tracing::debug!(
         job = %turn.job.id,

@@ -13,7 +13,7 @@ use turnstone_domain::{CallId, EventName, JobError, RawJson, Settlement, Wait};
 
 /// The settlement: what the agent's handlers say (OSSA §2, RS-50), else what the job's retry policy says.
 pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
-    let error = of_own_limit(turn, turn.screen_error(error));
+    let error = of_own_limit(turn, turn.unquoted(turn.screen_error(error)));
     if turn.next_phase().is_none() && error.kind != FailureKind::MaxTurns {
         // A complete turn would be judged the same again: the next attempt asks the model anew.
         let (model_used, granted) = (turn.position.model_used.clone(), turn.position.granted);

@@ -5,13 +5,14 @@ mod ending;
 pub mod escalation;
 mod exceeded;
 mod failure;
+pub mod guard;
 pub mod rerun;
 mod screen;
 pub mod session_state;
 pub mod state;
 pub mod stop;
 pub mod trace;
-mod verdict;
+pub mod verdict;
 
 use crate::deps::Deps;
 use crate::phases;
@@ -167,7 +168,7 @@ async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
                 span.in_scope(|| phases::init::run(turn))?;
                 trace::identified(turn);
             }
-            Phase::Norm => span.in_scope(|| phases::norm::run(turn))?,
+            Phase::Norm => Box::pin(phases::norm::run(turn)).instrument(span).await?,
             Phase::Resol => Box::pin(phases::resol::run(turn)).instrument(span).await?,
             Phase::Infer => {
                 Box::pin(phases::exec::again(turn, &signals.calls_again)).instrument(span.clone()).await?;
@@ -177,7 +178,7 @@ async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
                 Box::pin(phases::exec::run(turn, &signals.draining)).instrument(span).await?;
             }
             Phase::Persist => Box::pin(phases::persist::run(turn)).instrument(span).await?,
-            Phase::Emit => span.in_scope(|| phases::emit::run(turn))?,
+            Phase::Emit => Box::pin(phases::emit::run(turn)).instrument(span).await?,
         }
     }
     Ok(())

@@ -5,6 +5,7 @@ use super::stop::Stop;
 use super::trace::Trace;
 use crate::deps::Deps;
 use crate::phases::exec::deputies::Deputy;
+use crate::phases::exec::reviewer::Reviewers;
 use crate::phases::exec::state_call;
 use crate::phases::infer::{self, InferBody};
 use crate::phases::init::instance_id;
@@ -110,6 +111,8 @@ pub struct Turn {
     pub trace: Trace,
     /// The span in which another claim began the current turn, by its W3C `traceparent`.
     pub began_in: Option<String>,
+    /// The agents that review its calls, once they are looked up.
+    pub reviewers: Reviewers,
     /// The current turn's own id, once INIT is done.
     pub interaction_id: String,
     /// What RESOL left, once it is known in this process.
@@ -166,6 +169,7 @@ impl Turn {
             delegations: Vec::new(),
             fork: None,
             deputies: None,
+            reviewers: Reviewers::new(),
             trace: Trace::none(),
             began_in: of_init(&side.checkpoints, "span"),
             interaction_id: of_init(&side.checkpoints, "interaction_id").unwrap_or_default(),
@@ -362,6 +366,7 @@ impl Turn {
     /// Notes an event; it becomes durable with the next barrier.
     pub fn event(&mut self, name: EventName, mut data: Value) {
         self.screen_event(&mut data);
+        self.hold_back(&mut data);
         if tells_ossa(name, &data)
             && let Value::Object(data) = &mut data
         {

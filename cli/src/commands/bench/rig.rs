@@ -57,6 +57,7 @@ impl Rig {
             max_tokens: 1024,
             on_exceed: turnstone_domain::budget::OnExceed::Retry,
             raise_wait: None,
+            review_deadline: None,
         };
         let store = (ledger, ground.store.doorbell.clone());
         let deps = Deps::new(store, Arc::clone(&ground.clock), self.ids, providers, self.toolbox, options);

@@ -336,6 +336,12 @@ fn of_decisions(name: EventName, data: &Fields<'_>) -> Words {
                 "waits for a worker",
             )
         }
+        E::ReviewAnsweredLate => Words::new(
+            "review",
+            format!("an answer of {} came too late and changes nothing", data.text("by")),
+            T::Warning,
+            "running",
+        ),
         E::UsageClamped => {
             let what = format!(
                 "the provider reported {} tokens; {} were booked",
@@ -381,6 +387,12 @@ fn of_keeping(name: EventName, data: &Fields<'_>) -> Words {
         E::ContentFlagged => {
             let what = format!("{} in {}: {}", data.text("found"), data.text("where"), data.text("action"));
             Words::new("filter", what, T::Warning, "running")
+        }
+        E::GuardrailChecked => {
+            let passed = data.0["passed"] == true;
+            let verb = if passed { "passed" } else { "did not pass" };
+            let what = format!("the {} guardrail {verb} ({})", data.text("side"), data.text("tool"));
+            Words::new("guard", what, if passed { T::Plain } else { T::Warning }, "running")
         }
         E::HistorySummarized => {
             let what = format!("{} messages were summed up by {}", data.text("messages"), data.text("model"));

@@ -25,9 +25,9 @@ pub struct DecideArgs {
     /// Why; it is kept with the answer
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
-    /// Who answers
-    #[arg(long, env = "USER", value_name = "NAME", default_value = "operator", hide_env_values = true)]
-    pub by: String,
+    /// Whose answer it is; the reviewer's who is asked, unless it is said
+    #[arg(long, value_name = "NAME")]
+    pub by: Option<String>,
 }
 
 /// Answers one after the other. One that cannot be answered does not keep the others from it.
@@ -41,15 +41,25 @@ pub async fn run(answer: Answer, args: DecideArgs, session: &Session) -> anyhow:
     };
     let client = session.client()?;
     let output = session.output;
-    let body = json!({ "by": args.by, "reason": args.reason });
     let mut outcome = several::Outcome::new(output);
     for id in several::ids(args.ids)? {
+        let by = match &args.by {
+            Some(by) => by.clone(),
+            None => match client.get(&["reviews", &id], &[]).await {
+                Ok(review) => unwrapped(review, "review")["reviewer"].as_str().unwrap_or("operator").to_owned(),
+                Err(failure) => {
+                    outcome.failed(&id, failure)?;
+                    continue;
+                }
+            },
+        };
+        let body = json!({ "by": by, "reason": args.reason });
         match client.post(&["reviews", &id, verb], &body).await {
             Ok(review) => match output.format {
                 Format::Json => output.ndjson(&unwrapped(review, "review"))?,
                 Format::Ids => output.line(&text::line(&id))?,
                 Format::Table => {
-                    output.line(&format!("{} {done} by {}", text::line(&id), text::line(&args.by)))?
+                    output.line(&format!("{} {done} by {}", text::line(&id), text::line(&by)))?
                 }
             },
             Err(failure) => outcome.failed(&id, failure)?,

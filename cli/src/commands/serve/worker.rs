@@ -83,6 +83,7 @@ pub fn options(config: &Config, worker_id: String) -> WorkerOptions {
         max_tokens: models.max_tokens.into(),
         on_exceed: config.budgets.of_engagements().unwrap_or_default(),
         raise_wait: config.budgets.raise_wait(),
+        review_deadline: worker.review_deadline_ms.map(Duration::from_millis),
     }
 }
 

@@ -7,7 +7,10 @@ impl AgentDefinition {
     /// the check would refuse, and what a filter changes, must not have been heard.
     #[must_use]
     pub fn speaks_live(&self) -> bool {
-        self.output.schema.is_none() && self.output.format != OutputFormat::Json && !self.safety.holds_back()
+        self.output.schema.is_none()
+            && self.output.format != OutputFormat::Json
+            && !self.safety.holds_back()
+            && self.guardrails.output.is_none()
     }
 }
 

@@ -4,6 +4,7 @@
 pub mod credential;
 pub mod delegation;
 pub mod errors;
+pub mod guardrails;
 pub mod identity;
 mod live;
 pub mod prompt;
@@ -13,6 +14,7 @@ pub mod session;
 mod spending;
 mod tools;
 
+pub use guardrails::{Guardrail, Guardrails};
 pub use identity::Identity;
 pub use prompt::{Example, Prompts};
 pub use safety::Safety;
@@ -48,6 +50,9 @@ pub struct AgentDefinition {
     pub format: AgentFormat,
     /// Third person.
     pub description: String,
+    /// Whose it is: OpenAgentSpec's `owner`; empty for other agents.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub owner: String,
     /// The system prompt: OpenAgentSpec's `intent`, OSSA's `role`. Empty for an ad-hoc agent.
     pub instructions: String,
     /// Which model, and how it is called.
@@ -61,6 +66,9 @@ pub struct AgentDefinition {
     pub tool_choice: ToolChoice,
     /// What is shown beside the text: key and CEL expression over the Engagement object (OAS-47).
     pub exposes: Vec<(String, String)>,
+    /// What is checked before a model hears of it, and before the user does (OAS-37).
+    #[serde(default, skip_serializing_if = "Guardrails::is_default")]
+    pub guardrails: Guardrails,
     /// The N-th repetition of a block of calls is refused (OAS-53).
     pub short_circuit: Option<u32>,
     /// Turn and token limits.

@@ -6,6 +6,7 @@
 //! exhaust.
 
 mod kept;
+pub mod rehearsal;
 mod rewrite;
 mod thread;
 mod value;

@@ -134,13 +134,7 @@ fn restriction(
         );
     }
     if let Some((node, reviewer)) = reviewer.and_then(|node| Some((node, node.text()?))) {
-        let is_agent = names.is_some_and(|names| names.agents.contains(&reviewer));
-        if reviewer.starts_with("oagent://") || is_agent {
-            let message = format!(
-                "`{what}.require_review`: `{reviewer}` is an agent, and agents cannot review in this version; name a user"
-            );
-            problems.error(node.at, "OAS-30", message);
-        }
+        check_reviewer(node, reviewer, &what, names, problems);
     }
     let compile = |node: &Node| {
         expression::over_engagement(node, own, &format!("{what}.assertion"), "OAS-33", problems)
@@ -148,5 +142,28 @@ fn restriction(
     Restriction {
         require_review: reviewer.and_then(Node::text).map(str::to_owned),
         assertion: assertion.and_then(compile),
+    }
+}
+
+/// A reviewer is an agent of this server, or a user (OAS-30). Which users there are the server does not know, but what is no
+/// identifier is no user either.
+fn check_reviewer(node: &Node, reviewer: &str, what: &str, names: Option<&Names<'_>>, problems: &mut Problems) {
+    let mut refuse = |why: String| {
+        problems.error(node.at, "OAS-30", format!("`{what}.require_review`: {why}"));
+    };
+    match Reference::parse(reviewer) {
+        Reference::Local(name) => {
+            if let Err((_, message)) = name::check(name) {
+                refuse(message);
+            } else if let Some(names) = names.filter(|names| !names.agents.contains(&name)) {
+                let hint = suggest::hint(name, names.agents.iter().copied());
+                refuse(format!("there is no agent `{name}` on this server{hint}; register it first"));
+            }
+        }
+        Reference::Bare(id) if id.chars().any(|c| c.is_whitespace() || c.is_control()) || id.len() > 253 => {
+            refuse("a reviewer is the id or the address of a user, or an agent, without spaces".to_owned());
+        }
+        Reference::Bare(_) => {}
+        _ => refuse(format!("`{reviewer}` is an agent on another server, and those are not asked for reviews")),
     }
 }

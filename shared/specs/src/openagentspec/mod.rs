@@ -9,7 +9,7 @@ use crate::shape::{Shape, check};
 use crate::tree::Node;
 use crate::{expression, name};
 use turnstone_domain::AgentDefinition;
-use turnstone_domain::agent::AgentFormat;
+use turnstone_domain::agent::{AgentFormat, Guardrail, Guardrails};
 
 /// Reads a document; the definition is only of use when no error was found.
 pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Problems) -> AgentDefinition {
@@ -20,10 +20,7 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
         problems.error(node.at, rule, message);
     }
     check_person(root, problems);
-    let guardrails = root.get("guardrails");
-    if let Some(guardrails) = guardrails {
-        refuse_guardrails(guardrails, names, problems);
-    }
+    let guardrails = guardrails(root, names, problems);
     let capabilities = capability::read(root, names, problems);
     let own: Vec<&str> = capabilities.iter().map(|capability| capability.name.as_str()).collect();
     let exposes = exposes(root, &own, problems);
@@ -33,8 +30,10 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
         format: AgentFormat::OpenAgentSpec,
         description: text(root, "description"),
         instructions: text(root, "intent"),
+        owner: text(root, "owner"),
         short_circuit: short_circuit.and_then(|limit| u32::try_from(limit).ok()),
         exposes,
+        guardrails,
         capabilities,
         ..AgentDefinition::default()
     }
@@ -82,29 +81,25 @@ fn exposes(root: &Node, own: &[&str], problems: &mut Problems) -> Vec<(String, S
     exposes
 }
 
-/// Guardrails are checked, and then refused: running an agent without the guard that its author relies on would be
-/// worse than not running it.
-fn refuse_guardrails(guardrails: &Node, names: Option<&Names<'_>>, problems: &mut Problems) {
-    for side in guardrails.entries().iter().filter(|entry| !entry.value.is_null()) {
-        let what = format!("guardrails.{}", side.key);
-        if let Some(tool) = side.value.get("tool_name") {
-            if let Some(Err((_, message))) = tool.text().map(name::check) {
-                problems.error(tool.at, "OAS-39", format!("`{what}.tool_name`: {message}"));
-            } else if let (Some(name), Some(names)) = (tool.text(), names)
-                && !names.may_have_tool(name)
-            {
-                let hint = crate::suggest::hint(name, names.tools.iter().copied());
-                let message = format!("`{what}.tool_name`: there is no tool `{name}`{hint}");
-                problems.error(tool.at, "OAS-39", message);
-            }
+/// A guardrail names a tool and an assertion over its output (OAS-37 … OAS-40).
+fn guardrails(root: &Node, names: Option<&Names<'_>>, problems: &mut Problems) -> Guardrails {
+    let mut side = |key: &str| -> Option<Guardrail> {
+        let node = root.at_path(&["guardrails", key]).filter(|node| !node.is_null())?;
+        let what = format!("guardrails.{key}");
+        let tool = node.get("tool_name")?;
+        let name = tool.text()?;
+        if let Err((_, message)) = name::check(name) {
+            problems.error(tool.at, "OAS-39", format!("`{what}.tool_name`: {message}"));
+        } else if let Some(names) = names.filter(|names| !names.may_have_tool(name)) {
+            let hint = match names.agents.contains(&name) {
+                true => "; an agent of that name cannot be a guardrail".to_owned(),
+                false => crate::suggest::hint(name, names.tools.iter().copied()),
+            };
+            problems.error(tool.at, "OAS-39", format!("`{what}.tool_name`: there is no tool `{name}`{hint}"));
         }
-        if let Some(assertion) = side.value.get("assertion") {
-            expression::is_cel(assertion, &format!("{what}.assertion"), "OAS-40", problems);
-        }
-        let message = format!(
-            "`{what}`: this version of Turnstone cannot enforce guardrails yet and so refuses the document; remove the \
-             guardrail, or restrict the capabilities instead"
-        );
-        problems.error(side.at, "OAS-37", message);
-    }
+        let assertion = node.get("assertion")?;
+        let assertion = expression::over_output(assertion, &format!("{what}.assertion"), "OAS-40", problems)?;
+        Some(Guardrail { tool_name: name.to_owned(), assertion })
+    };
+    Guardrails { input: side("input"), output: side("output") }
 }

@@ -168,7 +168,10 @@ impl<R: Reader> Engine<R> {
             return Ok(None);
         };
         let (action, seq) = ("read the tool journal", [row.seq.into()]);
-        let calls = all(readers, action, &sql::TOOL_CALLS_OF_JOB, &seq, rows::tool_call).await?;
+        let mut calls = all(readers, action, &sql::TOOL_CALLS_OF_JOB, &seq, rows::tool_call).await?;
+        if row.state != JobState::Completed && !calls.is_empty() && self.is_guarded(&engagement.digest).await? {
+            calls.clear();
+        }
         let cost =
             one(readers, "add up a job", &sql::COST_OF_JOB, &seq, |row| get::<i64>(row, "cost")).await?;
         Ok(Some(AgentJob {
@@ -178,6 +181,16 @@ impl<R: Reader> Engine<R> {
             cost: cost.unwrap_or_default(),
             tool_results: calls.iter().filter_map(tool_result).collect(),
         }))
+    }
+}
+
+impl<R: Reader> Engine<R> {
+    /// Whether nothing that a model said may be shown before it has passed a guardrail (OAS-43).
+    async fn is_guarded(&self, digest: &str) -> Result<bool, StoreError> {
+        let (action, values) = ("read a definition", [digest.into()]);
+        let read = |row: &_| json::<AgentDefinition>(row, "definition");
+        let found = one(&self.readers, action, &sql::DEFINITION_BY_DIGEST, &values, read).await?;
+        Ok(found.is_some_and(|agent| agent.guardrails.output.is_some()))
     }
 }
 

@@ -142,7 +142,7 @@ async fn an_answer_to_a_review_does_not_resume_a_paused_job(backend: Backend) {
     fleet.wait_for(&id, &[JobState::Pending]).await;
     granted(&fleet, &id, "pause", json!({})).await;
     let review = fleet.get("/reviews?state=open").await["items"][0]["id"].as_str().unwrap().to_owned();
-    let (status, _) = fleet.post(&format!("/reviews/{review}/approve"), &json!({"by": "m"})).await;
+    let (status, _) = fleet.post(&format!("/reviews/{review}/approve"), &json!({"by": "manager"})).await;
     assert_eq!(status, StatusCode::OK);
     let behind = fleet.push(&json!({"type": "agent.book", "args": ["go"], "ext_agent_model": "m"})).await;
     fleet.wait_for(&behind, &[JobState::Completed]).await;

@@ -1,5 +1,6 @@
 //! The agents that this one may ask: which of its capabilities are agents, and what those are now.
 
+use super::reviewer;
 use crate::model::ToolOffer;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
@@ -45,6 +46,7 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
         .iter()
         .flat_map(|(_, terms)| [Some(terms.agent.clone()), fallback(terms).map(str::to_owned)])
         .flatten()
+        .chain(reviewers(&turn.agent))
         .collect();
     let names: Vec<String> = names.into_iter().collect();
     let found = if names.is_empty() { Vec::new() } else { turn.deps.ledger.agents(&names).await? };
@@ -57,8 +59,19 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
         let offer = offer(capability, &agent);
         deputies.insert(capability.name.clone(), Deputy { terms, agent, fallback, offer });
     }
+    turn.reviewers = reviewer::among(&turn.agent, &found);
     turn.deputies = Some(Arc::new(deputies));
     Ok(())
+}
+
+/// Names that reviewers of the agent's calls have if they are agents.
+fn reviewers(agent: &AgentDefinition) -> impl Iterator<Item = String> {
+    let restrictions = agent
+        .capabilities
+        .iter()
+        .flat_map(|capability| [&capability.input_restriction, &capability.output_restriction]);
+    let words = restrictions.filter_map(|restriction| restriction.require_review.as_deref());
+    words.map(|word| reviewer::agent_name(word).to_owned())
 }
 
 fn fallback(terms: &Delegate) -> Option<&str> {

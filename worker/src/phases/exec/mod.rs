@@ -15,6 +15,7 @@ mod identity;
 mod pay;
 mod remedy;
 mod restriction;
+pub mod reviewer;
 pub mod state_call;
 mod stub;
 mod tell;

@@ -1,6 +1,7 @@
 //! Restrictions of a capability: the assertion first, then the review; both must pass (OAS-28 … OAS-36).
 
-use super::call::{Call, intend};
+use super::call::Call;
+use super::reviewer::{self, Said};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde_json::{Value, json};
@@ -43,15 +44,10 @@ pub fn before(
     }
     if let Some(reviewer) = restriction.require_review.clone() {
         let engagement = view.map(|view| view.to_json()).unwrap_or_default();
-        if call.journalled.is_none() {
-            // Planned: nothing leaves before the answer.
-            let intent = intend(turn, call, idempotent, false);
-            turn.pending().tool_calls.push(intent);
-        }
+        // Planned: nothing leaves before the answer.
+        reviewer::plan(turn, call, idempotent);
         let question = question(call, None, engagement);
-        if !asked(turn, call, ReviewKind::Input, &reviewer, question)? {
-            return Err(rejected(turn, call, ReviewKind::Input));
-        }
+        asked(turn, call, ReviewKind::Input, &reviewer, question)?;
     }
     Ok(Checked::Passed)
 }
@@ -89,29 +85,60 @@ pub fn review_output(
     let outputs = outputs_of(outcome);
     let engagement = candidate(turn, call, &outputs);
     let question = question(call, Some(outputs), engagement);
-    if asked(turn, call, ReviewKind::Output, &reviewer, question)? {
-        return Ok(());
-    }
-    Err(rejected(turn, call, ReviewKind::Output))
+    asked(turn, call, ReviewKind::Output, &reviewer, question)
 }
 
-/// What a reviewer said about this call and these arguments: `Ok(true)` yes, `Ok(false)` no, [`Stop::Park`] nothing
-/// yet.
+/// Returns once the reviewer has said yes to this call and these arguments.
+///
+/// # Errors
+/// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a no: the flow may not continue without confirmation
+/// (OAS-32).
 fn asked(
     turn: &mut Turn,
     call: &Call,
     kind: ReviewKind,
-    reviewer: &str,
+    word: &str,
     question: Value,
-) -> Result<bool, Stop> {
-    let arguments_hash = digest::of_json(&call.asked.arguments);
-    let answer = turn.reviews.iter().rev().find(|review| {
-        review.call_id == call.asked.call_id && review.kind == kind && review.arguments_hash == arguments_hash
-    });
-    match answer.map(|review| review.state) {
-        Some(ReviewState::Approved) => Ok(true),
-        Some(ReviewState::Rejected | ReviewState::Expired) => Ok(false),
-        Some(ReviewState::Open) | None => Err(park(turn, call, kind, reviewer, question)),
+) -> Result<(), Stop> {
+    let said = if turn.reviewers.contains_key(word) {
+        reviewer::said(turn, call, kind, word, &question)?
+    } else {
+        let arguments_hash = digest::of_json(&call.asked.arguments);
+        let answer = turn.reviews.iter().rev().find(|review| {
+            review.call_id == call.asked.call_id
+                && review.kind == kind
+                && review.arguments_hash == arguments_hash
+        });
+        match answer.filter(|review| review.state != ReviewState::Open) {
+            None => {
+                let who = person(turn, word);
+                let mut stop = park(turn, call, kind, &who, question);
+                if let Stop::Park(wait) = &mut stop
+                    && let Wait::Review(review) = wait.as_mut()
+                    && let Some(ms) = turn.deps.options.review_deadline_ms()
+                {
+                    review.deadline_at = Some(turn.deps.clock.now().plus_ms(ms));
+                }
+                return Err(stop);
+            }
+            Some(review) => {
+                let by = review.decided_by.clone().unwrap_or_else(|| "nobody in time".to_owned());
+                Said { state: review.state, by, reason: review.reason.clone() }
+            }
+        }
+    };
+    match said.state {
+        ReviewState::Approved => Ok(()),
+        _ => Err(rejected(call, &said)),
+    }
+}
+
+/// Who is meant: `user` is the engagement's user, `owner` the agent's owner (OAS-A8).
+fn person(turn: &Turn, word: &str) -> String {
+    match word {
+        "user" => turn.engagement.user.id.clone(),
+        "owner" if !turn.agent.owner.is_empty() => turn.agent.owner.clone(),
+        _ => word.to_owned(),
     }
 }
 
@@ -152,15 +179,10 @@ pub fn park(turn: &Turn, call: &Call, kind: ReviewKind, reviewer: &str, question
     })))
 }
 
-/// A no ends the engagement: the flow may not continue without confirmation (OAS-32).
-fn rejected(turn: &Turn, call: &Call, kind: ReviewKind) -> Stop {
-    let answer =
-        turn.reviews.iter().rev().find(|review| review.call_id == call.asked.call_id && review.kind == kind);
-    let by =
-        answer.and_then(|review| review.decided_by.clone()).unwrap_or_else(|| "nobody in time".to_owned());
-    let reason =
-        answer.and_then(|review| review.reason.clone()).map(|why| format!(": {why}")).unwrap_or_default();
-    let message = format!("the call of `{}` was rejected by {by}{reason}", call.asked.name);
+/// A no ends the engagement (OAS-A7).
+fn rejected(call: &Call, said: &Said) -> Stop {
+    let reason = said.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    let message = format!("the call of `{}` was rejected by {}{reason}", call.asked.name, said.by);
     JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-32").into()
 }
 

@@ -2,6 +2,7 @@
 
 mod input;
 
+use crate::turn::guard;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde::{Deserialize, Serialize};
@@ -22,9 +23,10 @@ pub struct NormBody {
 ///
 /// # Errors
 /// [`Stop::Fail`] when the input is larger than a conversation can carry, or a filter of the agent blocks it: then no
-/// model is asked (RS-08).
-pub fn run(turn: &mut Turn) -> Result<(), Stop> {
+/// model is asked (RS-08). The same when it does not pass the agent's guardrail (OAS-41, OAS-46).
+pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     let mut inputs = if turn.position.turn == 1 { inputs(turn)? } else { Vec::new() };
+    guard::inputs(turn, &inputs).await?;
     turn.screen_inputs(&mut inputs)?;
     let body = NormBody { messages: inputs.len() };
     for message in inputs {

@@ -24,6 +24,7 @@ pub(in super::super) async fn apply<S: Session>(
     if review.state != ReviewState::Open || overdue {
         let state =
             if overdue && review.state == ReviewState::Open { ReviewState::Expired } else { review.state };
+        record_late(session, unit, &review, decision).await?;
         return Ok(DecisionOutcome::TooLate(state));
     }
     let state = if decision.approve { ReviewState::Approved } else { ReviewState::Rejected };
@@ -38,6 +39,23 @@ pub(in super::super) async fn apply<S: Session>(
         return Ok(DecisionOutcome::TooLate(ReviewState::Open));
     }
     Ok(DecisionOutcome::Decided(Box::new(decided)))
+}
+
+/// A late answer is on record, and changes nothing.
+async fn record_late<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    review: &Review,
+    decision: &Decision,
+) -> Result<(), StoreError> {
+    let keys = vec![(review.job_id.clone(),)];
+    let jobs = read_by(session, "read a job", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    unit.take_in(session, jobs).await?;
+    let Some(seq) = unit.seq_of(&review.job_id) else { return Ok(()) };
+    let data = json!({"review_id": review.id, "approve": decision.approve, "by": decision.by,
+                      "reason": decision.reason, "state": review.state});
+    unit.note(seq, EventName::ReviewAnsweredLate, data, decision.at)?;
+    unit.flush(session).await
 }
 
 /// Writes a review's answer and wakes its job. Returns whether the job was still waiting.

@@ -1,0 +1,24 @@
+//! `turnstone policy`: what an agent's assertions would have said about what has happened.
+
+mod test;
+
+use super::Session;
+use clap::Subcommand;
+use std::process::ExitCode;
+
+/// `turnstone policy`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum PolicyCommand {
+    /// Evaluate an agent file's assertions on recorded engagements, and show what they would have refused
+    Test(test::TestArgs),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Why it failed.
+pub async fn run(command: PolicyCommand, session: &Session) -> anyhow::Result<ExitCode> {
+    match command {
+        PolicyCommand::Test(args) => test::run(args, session).await,
+    }
+}

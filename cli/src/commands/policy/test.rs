@@ -1,0 +1,139 @@
+//! `turnstone policy test FILE --against ENGAGEMENT…`: an agent's assertions over recorded engagements.
+
+use crate::commands::{Session, several};
+use crate::failure::Exit;
+use crate::output::Format;
+use crate::output::text;
+use anyhow::{Context, bail};
+use clap::Args;
+use futures::StreamExt;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use turnstone_domain::Timestamp;
+use turnstone_domain::engagement::{Engagement, User};
+use turnstone_domain::policy::rehearsal::{Found, Recorded, Rehearsal};
+
+/// Audits that are read at once.
+const AT_ONCE: usize = 16;
+
+/// `turnstone policy test`.
+#[derive(Clone, Debug, Args)]
+pub struct TestArgs {
+    /// The agent's document
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The engagements' ids; `-` reads them from standard input, one per line
+    #[arg(long, required = true, num_args = 1.., value_name = "ENGAGEMENT")]
+    pub against: Vec<String>,
+    /// Exit with 1 when something would have been refused
+    #[arg(long)]
+    pub fail_on_denied: bool,
+}
+
+/// Reads the document and the engagements, and prints what would have been refused.
+///
+/// # Errors
+/// The document is wrong, or an engagement cannot be read.
+pub async fn run(args: TestArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    let source = std::fs::read_to_string(&args.file)
+        .with_context(|| format!("{} cannot be read", args.file.display()))?;
+    let agent = match turnstone_specs::read(&source, None) {
+        Ok((agent, _)) => agent,
+        Err(problems) => {
+            let first = problems.first().map(ToString::to_string).unwrap_or_default();
+            bail!("{} is no valid document; see `turnstone agent lint`: {first}", args.file.display())
+        }
+    };
+    let (client, output) = (session.client()?, session.output);
+    let rehearsal = Rehearsal::of(&agent);
+    let ids = several::ids(args.against)?;
+    let mut audits = futures::stream::iter(ids)
+        .map(|id| {
+            let client = &client;
+            async move {
+                let audit = client.get(&["engagements", &id, "audit"], &[]).await;
+                (id, audit)
+            }
+        })
+        .buffered(AT_ONCE);
+    let (mut engagements, mut assertions, mut refused) = (0, 0, 0);
+    while let Some((id, audit)) = audits.next().await {
+        let found = over(&rehearsal, &id, &audit?)?;
+        engagements += 1;
+        assertions += found.assertions;
+        refused += found.refused.len();
+        match output.format {
+            Format::Json => output.ndjson(&json!({"engagement_id": id, "calls": found.calls,
+                "assertions": found.assertions, "unknown": found.unknown, "refused": found.refused}))?,
+            Format::Ids if !found.refused.is_empty() => output.line(&text::line(&id))?,
+            Format::Ids => {}
+            Format::Table => {
+                for one in &found.refused {
+                    output.line(&format!(
+                        "{} call {} of {} ({}): {}",
+                        text::line(&id),
+                        one.call,
+                        text::line(&one.name),
+                        one.restriction,
+                        text::line(&one.why)
+                    ))?;
+                }
+            }
+        }
+    }
+    output.remark(&format!(
+        "{engagements} engagements, {assertions} assertions evaluated, {refused} would have refused"
+    ));
+    Ok(if refused > 0 && args.fail_on_denied { Exit::Failed.into() } else { Exit::Ok.into() })
+}
+
+/// The assertions over one audit.
+fn over(rehearsal: &Rehearsal<'_>, id: &str, audit: &Value) -> anyhow::Result<Found> {
+    let object = &audit["engagement"];
+    let began = object["started_at"].as_str().and_then(Timestamp::parse_rfc3339);
+    let engagement = Engagement {
+        id: id.into(),
+        agent: audit["agent"].as_str().unwrap_or_default().to_owned(),
+        user: serde_json::from_value::<User>(object["user"].clone()).unwrap_or_default(),
+        started_at: began.with_context(|| format!("the audit of {id} has no time of its beginning"))?,
+        turns: 0,
+    };
+    let attempts = audit["attempts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let calls: Vec<Recorded> = attempts.iter().filter_map(recorded).collect();
+    Ok(rehearsal.over(&engagement, &calls))
+}
+
+/// A call of the audit; `None` for one whose outcome is not known yet.
+fn recorded(attempt: &Value) -> Option<Recorded> {
+    let outcome = attempt.get("outcome").filter(|outcome| !outcome.is_null())?;
+    let failed = outcome.get("code").is_some();
+    let outputs = match failed {
+        true => Some(json!({"error": {"code": outcome["code"], "message": outcome["message"]}})),
+        false => outcome.get("output").cloned(),
+    };
+    Some(Recorded {
+        name: attempt["name"].as_str()?.to_owned(),
+        inputs: attempt["input"].clone(),
+        was_made: !failed || outcome["invoked"] == true,
+        outputs,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_withheld_is_unknown_and_a_refusal_was_no_call() {
+        let call = |outcome: Value| recorded(&json!({"name": "t", "input": {"a": 1}, "outcome": outcome}));
+        assert_eq!(call(Value::Null), None);
+        assert_eq!(call(json!({"status": "success"})).unwrap().outputs, None);
+        let made = call(json!({"status": "success", "output": {"x": 1}})).unwrap();
+        assert_eq!((made.was_made, made.outputs), (true, Some(json!({"x": 1}))));
+        let refused = call(json!({"status": "error", "code": "C", "message": "m", "invoked": false})).unwrap();
+        assert!(!refused.was_made);
+        let failed = call(json!({"status": "error", "code": "C", "message": "m", "invoked": true})).unwrap();
+        assert_eq!(failed.outputs, Some(json!({"error": {"code": "C", "message": "m"}})));
+    }
+}

@@ -1,0 +1,90 @@
+//! Guardrails: a tool looks at what a user says before a model does, and at what a model says before the user does
+//! (OAS-37 … OAS-46).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// The guardrails of an agent.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Guardrails {
+    /// For everything that users say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Guardrail>,
+    /// For everything that users are answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Guardrail>,
+}
+
+/// A tool, and what must hold for its output.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Guardrail {
+    /// The tool; it need not be among the capabilities (OAS-39).
+    pub tool_name: String,
+    /// CEL over the tool's output and nothing else (OAS-40, OAS-45).
+    pub assertion: String,
+}
+
+/// Which way a text goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// From the user to the model.
+    Input,
+    /// From the model to the user.
+    Output,
+}
+
+impl Side {
+    /// The word in the document.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Output => "output",
+        }
+    }
+
+    /// The arguments of the guardrail's tool: under the name of its one required text when it has exactly one, else under
+    /// `input` or `output` (agents brief §1.7).
+    #[must_use]
+    pub fn arguments(self, schema: &Value, text: &str) -> Value {
+        let required = schema.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let is_text = |name: &&str| schema["properties"][*name]["type"] == "string";
+        let mut texts = required.iter().filter_map(Value::as_str).filter(is_text);
+        match (texts.next(), texts.next()) {
+            (Some(only), None) => json!({only: text}),
+            _ => json!({self.as_str(): text}),
+        }
+    }
+}
+
+impl Guardrails {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        self.input.is_none() && self.output.is_none()
+    }
+
+    /// The guardrail of this side.
+    #[must_use]
+    pub fn of(&self, side: Side) -> Option<&Guardrail> {
+        match side {
+            Side::Input => self.input.as_ref(),
+            Side::Output => self.output.as_ref(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_goes_where_the_tool_wants_it() {
+        let one = json!({"required": ["text", "n"], "properties": {"text": {"type": "string"}, "n": {"type": "integer"}}});
+        assert_eq!(Side::Input.arguments(&one, "hi"), json!({"text": "hi"}));
+        let two = json!({"required": ["a", "b"], "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+        assert_eq!(Side::Input.arguments(&two, "hi"), json!({"input": "hi"}));
+        assert_eq!(Side::Output.arguments(&json!({"type": "object"}), "hi"), json!({"output": "hi"}));
+    }
+}

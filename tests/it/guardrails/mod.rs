@@ -1,0 +1,160 @@
+//! Guardrails: what a user says is checked before any model hears it, what a model says before anybody outside does.
+
+use crate::policy::{ask, document, fleet, on_both, register, run, visible};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use turnstone_domain::JobState;
+use turnstone_tests::model_server::Gate;
+use turnstone_tests::{Backend, Fleet, Reply, model_server};
+
+fn input(assertion: &str) -> String {
+    format!("guardrails:\n  input: {{tool_name: search, assertion: \"{assertion}\"}}\n")
+}
+
+fn output(assertion: &str) -> String {
+    format!("guardrails:\n  output: {{tool_name: search, assertion: \"{assertion}\"}}\n")
+}
+
+async fn failed(fleet: &Fleet, agent: &str) -> (Value, String) {
+    let (job, engagement) = run(fleet, agent).await;
+    assert_eq!(job["state"], "discarded", "a guardrail's no is not tried again: {job:#}");
+    assert_eq!(job["error"]["details"]["oas_rule"], "OAS-46", "{job:#}");
+    let state = fleet.get(&format!("/engagements/{engagement}")).await;
+    assert_eq!((&state["status"], &state["results"]), (&json!("failed"), &Value::Null), "{state:#}");
+    assert!(state["error"]["message"].as_str().unwrap().contains("guardrail"), "{state:#}");
+    (job, engagement)
+}
+
+/// OAS-37, OAS-41, OAS-46: an input that does not pass reaches no model; nothing else is run.
+#[tokio::test]
+async fn an_input_that_does_not_pass_reaches_no_model() {
+    on_both(async |backend| {
+        let fleet = fleet(backend, vec![Reply::text("done")]).await;
+        let body = format!("{}  output: {{tool_name: search, assertion: \"true\"}}\n", input("!(echo.input.contains('go'))"));
+        register(&fleet, &document("strict", &body)).await;
+        failed(&fleet, "strict").await;
+        assert!(fleet.models.calls().is_empty());
+        let calls = fleet.tools.calls();
+        assert_eq!(calls.len(), 1, "the output guardrail is not asked either");
+        assert_eq!(calls[0].input, json!({"input": "go"}));
+        fleet.end().await;
+    })
+    .await;
+}
+
+/// OAS-42, OAS-44, OAS-45: every input and every answer is checked, on nothing but what the tool says.
+#[tokio::test]
+async fn every_input_and_every_answer_is_checked() {
+    on_both(async |backend| {
+        let fleet = fleet(backend, vec![Reply::call("book", json!({"n": 1})), Reply::text("done")]).await;
+        let body = "capabilities: {book: {}}\nguardrails:\n  input: {tool_name: search, assertion: \"tool == 'search'\"}\n  \
+                    output: {tool_name: search, assertion: \"output.echo.output == 'done'\"}\nexposes: {names: history._list}\n";
+        register(&fleet, &document("both", body)).await;
+        for n in 1..=3 {
+            let (job, _) = run(&fleet, "both").await;
+            assert_eq!(job["result"], json!({"text": "done", "names": ["book"]}), "no part of the history: {job:#}");
+            assert_eq!(fleet.tools.calls_of("search"), 2 * n);
+        }
+        let last: Vec<_> = fleet.tools.calls()[6..].iter().map(|call| call.input.clone()).collect();
+        assert_eq!(last, [json!({"input": "go"}), json!({"n": 1}), json!({"output": "done"})]);
+        fleet.end().await;
+    })
+    .await;
+}
+
+/// OAS-36, OAS-45, OAS-46: an assertion that errs, gives no boolean or names the engagement does not pass; nor does a tool that
+/// fails.
+#[tokio::test]
+async fn a_guardrail_fails_closed() {
+    let fleet = fleet(Backend::Sqlite, vec![Reply::text("done")]).await;
+    for (n, assertion) in
+        ["user.id == 'u-17'", "recent._name == ''", "1", "'yes'", "missing == 1", "echo.input > 3"].iter().enumerate()
+    {
+        register(&fleet, &document(&format!("closed-{n}"), &input(assertion))).await;
+        failed(&fleet, &format!("closed-{n}")).await;
+    }
+    register(&fleet, &document("down", "guardrails: {input: {tool_name: broken, assertion: \"true\"}}\n")).await;
+    failed(&fleet, "down").await;
+    assert!(fleet.models.calls().is_empty());
+    fleet.end().await;
+}
+
+/// OAS-43, OAS-46: nothing that a model said is visible anywhere before it has passed: not in the state, the events, the
+/// journal, the messages or the job; and never, when it does not pass.
+#[tokio::test]
+async fn nothing_is_visible_before_it_has_passed() {
+    on_both(async |backend| {
+        for (assertion, passes) in [("echo.output.size() > 3", true), ("echo.output == ''", false)] {
+            let gate = Gate::default();
+            let held = gate.clone();
+            let script = move |request: &Value| match model_server::outcomes(request) {
+                0 => Reply::call("book", json!({"note": "spoken-word"})),
+                1 => Reply::call("spoken-word-tool", json!({})),
+                _ => Reply::text("a spoken-word answer").behind(&held),
+            };
+            let fleet = Fleet::builder().on(backend).model(script).start().await;
+            let body = format!("capabilities: {{book: {{}}}}\n{}exposes: {{note: recent.book.inputs.note}}\n", output(assertion));
+            register(&fleet, &document("quiet", &body)).await;
+            let id = ask(&fleet, "quiet").await;
+            fleet.models.seen(3).await;
+            let engagement = fleet.engagement_of(&id).await;
+            let seen = visible(&fleet, &id, &engagement).await;
+            assert!(!seen.contains("spoken-word"), "while it works: {seen}");
+            gate.open();
+            let job = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+            let seen = visible(&fleet, &id, &engagement).await;
+            assert_eq!(job["state"] == "completed", passes, "{job:#}");
+            assert_eq!(seen.contains("spoken-word"), passes, "at the end: {seen}");
+            assert_eq!(fleet.tools.calls_of("search"), 1);
+            fleet.end().await;
+        }
+    })
+    .await;
+}
+
+/// OAS-46: a sub-agent's guardrails stand between it and its parent.
+#[tokio::test]
+async fn the_guardrails_of_a_sub_agent_stand_before_its_parent() {
+    let script = |request: &Value| {
+        let child = request["messages"].to_string().contains("You are child");
+        match (child, model_server::outcomes(request)) {
+            (true, _) => Reply::text("a rude word"),
+            (false, 0) => Reply::call("child", json!({"input": "be kind"})),
+            _ => Reply::text("done"),
+        }
+    };
+    let fleet = Fleet::builder().model(script).start().await;
+    let guards = "guardrails:\n  input: {tool_name: search, assertion: \"echo.input == 'be kind'\"}\n  output: {tool_name: \
+                  search, assertion: \"!(echo.output.contains('rude'))\"}\n";
+    register(&fleet, &document("child", guards)).await;
+    register(&fleet, &document("parent", "capabilities: {child: {}}\n")).await;
+    let (job, _) = run(&fleet, "parent").await;
+    assert_eq!(job["result"], "done", "{job:#}");
+    let told = fleet.models.calls().last().unwrap().request["messages"].to_string();
+    assert!(told.contains("guardrail") && !told.contains("rude"), "{told}");
+    let checked: Vec<_> = fleet.tools.calls().into_iter().map(|call| call.input).collect();
+    assert_eq!(checked, [json!({"input": "be kind"}), json!({"output": "a rude word"})]);
+    fleet.end().await;
+}
+
+/// OAS-38, OAS-39, OAS-40: a guardrail names a tool and an assertion that is CEL, or the document is refused.
+#[tokio::test]
+async fn a_broken_guardrail_is_refused() {
+    let fleet = fleet(Backend::Sqlite, vec![Reply::text("done")]).await;
+    register(&fleet, &document("helper", "")).await;
+    for (guardrail, rule) in [
+        ("{tool_name: search}", "OAS-38"),
+        ("{assertion: \"true\"}", "OAS-38"),
+        ("{tool_name: helper, assertion: \"true\"}", "OAS-39"),
+        ("{tool_name: nobody, assertion: \"true\"}", "OAS-39"),
+        ("{tool_name: search, assertion: \"1 +\"}", "OAS-40"),
+    ] {
+        for side in ["input", "output"] {
+            let text = document("broken-one", &format!("guardrails:\n  {side}: {guardrail}\n"));
+            let (status, refusal) = fleet.send(Method::POST, "/agents", text).await;
+            assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{guardrail}: {refusal:#}");
+            assert!(refusal.to_string().contains(rule), "{guardrail}: {refusal:#}");
+        }
+    }
+    fleet.end().await;
+}

@@ -1,0 +1,134 @@
+//! Guardrails of an OpenAgentSpec agent (OAS-41 … OAS-46).
+//!
+//! They are no calls of the agent: they stand in no history and count as no repetition. A check whose outcome a crash lost is
+//! made again under the same key. A guardrail that does not hold, for whatever reason, ends the engagement, and nothing else
+//! is run for it.
+
+use super::state::Turn;
+use super::stop::Stop;
+use crate::tool::{Invocation, Tool, ToolError};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use turnstone_domain::agent::guardrails::{Guardrail, Side};
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::message::Message;
+use turnstone_domain::policy::Expression;
+use turnstone_domain::{CallId, EventName, JobError};
+
+/// Tries of a guardrail's tool whose failure is known.
+const TRIES: u32 = 3;
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Checks what a user says, message by message, before a model sees any of it (OAS-41, OAS-42).
+///
+/// # Errors
+/// [`Stop::Fail`] when one does not pass.
+pub async fn inputs(turn: &mut Turn, messages: &[Message]) -> Result<(), Stop> {
+    for (position, message) in messages.iter().enumerate() {
+        check(turn, Side::Input, position, &message.content).await?;
+    }
+    Ok(())
+}
+
+/// Checks what the user is to be answered, before any of it is shown (OAS-43, OAS-44).
+///
+/// # Errors
+/// [`Stop::Fail`] when it does not pass.
+pub async fn answer(turn: &mut Turn, result: &Value) -> Result<(), Stop> {
+    let text = match result {
+        Value::String(text) => text.clone(),
+        Value::Object(fields) => match fields.get("text") {
+            Some(Value::String(text)) => text.clone(),
+            _ => result.to_string(),
+        },
+        other => other.to_string(),
+    };
+    check(turn, Side::Output, 0, &text).await
+}
+
+async fn check(turn: &mut Turn, side: Side, position: usize, text: &str) -> Result<(), Stop> {
+    let agent = Arc::clone(&turn.agent);
+    let Some(guardrail) = agent.guardrails.of(side) else { return Ok(()) };
+    let call_id = CallId(format!("{}-guard-{}-{}-{position}", turn.job.id, side.as_str(), turn.position.turn));
+    let outcome = held(turn, guardrail, side, &call_id, text).await;
+    let data = json!({"side": side, "tool": guardrail.tool_name, "passed": outcome.is_ok()});
+    turn.event(EventName::GuardrailChecked, data);
+    outcome.map_err(|why| {
+        let message = format!("the {} guardrail of agent `{}` did not pass: {why}", side.as_str(), agent.name);
+        let error = JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-46");
+        Stop::Fail(error.with("guardrail", side.as_str()))
+    })
+}
+
+/// Whether the guardrail holds; else why not, without anything that the tool said.
+async fn held(
+    turn: &Turn,
+    guardrail: &Guardrail,
+    side: Side,
+    call_id: &CallId,
+    text: &str,
+) -> Result<(), String> {
+    let name = &guardrail.tool_name;
+    let tool = tool(turn, name).await?;
+    let input = side.arguments(&tool.spec().input_schema, text);
+    let output = called(&tool, call_id, &input).await.map_err(|_| format!("its tool `{name}` failed"))?;
+    let expression = Expression::compile_over_output(&guardrail.assertion).map_err(|e| e.to_string())?;
+    expression.assert_over_output(&output).map_err(|denial| denial.to_string())
+}
+
+async fn tool(turn: &Turn, name: &str) -> Result<Arc<dyn Tool>, String> {
+    let toolbox = &turn.deps.toolbox;
+    if let Some(tool) = toolbox.get(name) {
+        return Ok(Arc::clone(tool));
+    }
+    let missing = || format!("this worker has no tool `{name}`");
+    let (server, tool) = toolbox.of_server(name).ok_or_else(missing)?;
+    let catalogue = server.catalogue().await.map_err(|_| missing())?;
+    let found = catalogue.get(tool).cloned().ok_or_else(missing)?;
+    Ok(found)
+}
+
+async fn called(tool: &Arc<dyn Tool>, call_id: &CallId, input: &Value) -> Result<Value, ToolError> {
+    let mut tries = 1;
+    loop {
+        let invocation = Invocation { call_id, input, timeout: tool.timeout() };
+        match tool.call(invocation).await {
+            Err(ToolError::Failed(_) | ToolError::Busy(..)) if tries < TRIES => {
+                tries += 1;
+                tokio::time::sleep(PAUSE).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+/// What of an event a model may have said.
+const SAID: [&str; 5] = ["input", "message", "output", "output_bytes", "tool_calls"];
+
+impl Turn {
+    /// Takes out of an event what a model said, when nothing of that may be shown before it has passed a guardrail (OAS-43).
+    pub fn hold_back(&self, data: &mut Value) {
+        if self.agent.guardrails.output.is_none() {
+            return;
+        }
+        if let Value::Object(fields) = data {
+            SAID.iter().for_each(|name| drop(fields.shift_remove(*name)));
+        }
+    }
+
+    /// An error whose sentence may quote a model, without that sentence.
+    #[must_use]
+    pub fn unquoted(&self, error: JobError) -> JobError {
+        use FailureKind::{Delegation, Model, OutputSchema, Policy, Tool, ToolInput, ToolNotFound};
+        let quotes =
+            matches!(error.kind, Delegation | Model | OutputSchema | Policy | Tool | ToolInput | ToolNotFound);
+        let is_guardrails = error.details.contains_key("guardrail");
+        if self.agent.guardrails.output.is_none() || !quotes || is_guardrails {
+            return error;
+        }
+        let message = "the engagement failed before its answer had passed the output guardrail; the audit says where";
+        JobError { message: message.to_owned(), cause: None, ..error }
+    }
+}
