@@ -46,6 +46,8 @@ async fn answer(fleet: &Fleet, review: &Value, verb: &str) -> (StatusCode, Value
     fleet.post(&path, &json!({"by": "manager", "reason": "because"})).await
 }
 
+/// OAS-31, OAS-32: the reviewer sees the call and the whole Engagement object; nothing happens before the answer, and what
+/// happens then may happen in another process.
 #[tokio::test]
 async fn a_parked_job_goes_on_after_approval_in_another_process() {
     let (mut fleet, id) = parked(1, 640).await;
@@ -68,6 +70,7 @@ async fn a_parked_job_goes_on_after_approval_in_another_process() {
     fleet.end().await;
 }
 
+/// OAS-32: without confirmation the flow does not continue (OAS-A7).
 #[tokio::test]
 async fn a_rejection_ends_the_engagement_without_the_call() {
     let (fleet, id) = parked(1, 640).await;
@@ -115,5 +118,94 @@ async fn a_parked_job_can_be_cancelled() {
     assert_eq!(status, StatusCode::OK);
     assert_eq!(answer(&fleet, &review, "approve").await.0, StatusCode::CONFLICT);
     assert_eq!(fleet.job(&id).await["state"], "cancelled");
+    fleet.end().await;
+}
+
+/// OAS-32: only the reviewer whom the document names can confirm; a second answer is a conflict, on record and without effect.
+#[tokio::test]
+async fn somebody_else_cannot_confirm() {
+    let (fleet, id) = parked(1, 640).await;
+    fleet.settled(&id).await;
+    let review = review_of(&fleet).await;
+    let path = format!("/reviews/{}/approve", review["id"].as_str().unwrap());
+    for body in [json!({"by": "mallory"}), json!({}), json!({"by": "Manager"})] {
+        let (status, refusal) = fleet.post(&path, &body).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{body}: {refusal:#}");
+    }
+    assert!(fleet.tools.calls().is_empty());
+    assert_eq!(answer(&fleet, &review, "approve").await.0, StatusCode::OK);
+    let done = fleet.wait_for(&id, &[JobState::Completed]).await;
+    assert_eq!(answer(&fleet, &review, "reject").await.0, StatusCode::CONFLICT);
+    assert_eq!(fleet.job(&id).await["result"], done["result"]);
+    let events = fleet.event_names(&id).await;
+    assert_eq!(events.iter().filter(|name| *name == "review.answered_late").count(), 1, "{events:?}");
+    fleet.end().await;
+}
+
+/// A model that books, and another one that reviews with this verdict.
+fn reviewed(verdict: &'static str) -> impl Fn(&Value) -> Reply + Send + Sync {
+    move |request| {
+        let system = request["messages"][0]["content"].as_str().unwrap_or_default();
+        match (system.starts_with("You review"), model_server::outcomes(request)) {
+            (true, _) => Reply::text(verdict),
+            (false, 0) => Reply::call("book", json!({"price": 640})),
+            _ => Reply::text("booked"),
+        }
+    }
+}
+
+const REVIEWER: &str = "kind: \"openagentspec:v1/agent\"\nname: auditor\ndescription: An agent that reviews.\nintent: You \
+                        review.\nowner: tests\n";
+
+/// OAS-30, OAS-31, OAS-32: an agent is asked in an engagement of its own, sees the whole Engagement object, and only a clear
+/// yes of it lets the call be made; its engagement is no part of the history.
+#[tokio::test]
+async fn an_agent_reviews() {
+    for backend in turnstone_tests::Backend::ALL {
+        for (word, verdict, confirmed) in [
+            ("oagent://auditor", "{\"approve\": true, \"reason\": \"cheap\"}", true),
+            ("auditor", "APPROVE it is cheap", true),
+            ("auditor", "{\"approve\": false, \"reason\": \"too dear\"}", false),
+            ("oagent://auditor", "it looks fine to me", false),
+        ] {
+            let fleet = Fleet::builder().on(backend).model(reviewed(verdict)).start().await;
+            for document in [
+                REVIEWER.to_owned(),
+                AGENT.replace("require_review: manager", &format!("require_review: {word}")),
+            ] {
+                let (status, body) = fleet.send(Method::POST, "/agents", document).await;
+                assert!(status.is_success(), "{body:#}");
+            }
+            let job = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});
+            let id = fleet.push(&job).await;
+            let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+            assert_eq!(fleet.tools.calls().len(), usize::from(confirmed), "{verdict}: {done:#}");
+            let asked = fleet.models.calls()[1].request["messages"].to_string();
+            for seen in ["started_at", "history", "_total", "640"] {
+                assert!(asked.contains(seen), "the reviewer sees {seen}: {asked}");
+            }
+            let engagement = fleet.engagement_of(&id).await;
+            let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
+            assert_eq!(audit["engagement"]["history"]["_total"], i32::from(confirmed), "{audit:#}");
+            match confirmed {
+                true => assert_eq!(done["result"], "booked"),
+                false => assert_eq!(done["error"]["details"]["oas_rule"], "OAS-32", "{done:#}"),
+            }
+            fleet.end().await;
+        }
+    }
+}
+
+/// OAS-30: a reviewer who is nobody is refused when the document is registered.
+#[tokio::test]
+async fn a_reviewer_who_does_not_exist_is_refused() {
+    let fleet = Fleet::builder().start().await;
+    for word in ["oagent://nobody", "oagent://other.example/auditor", "\"no body\"", "3"] {
+        let document = AGENT.replace("require_review: manager", &format!("require_review: {word}"));
+        let (status, refusal) = fleet.send(Method::POST, "/agents", document).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{word}: {refusal:#}");
+        assert!(refusal.to_string().contains("OAS-30"), "{word}: {refusal:#}");
+    }
+    assert_eq!(fleet.send(Method::GET, "/agents/booker", "").await.0, StatusCode::NOT_FOUND);
     fleet.end().await;
 }

@@ -104,7 +104,10 @@ fn each_rule_of_openagentspec() {
         ("capabilities: {find: {}, find: {}}", "OAS-A19@6:26"),
         ("capabilities: {find: {input_restriction: {require_review: 3}}}", "OAS-30@6:59"),
         ("capabilities: {find: {input_restriction: {require_review: 'no user'}}}", "OAS-30@6:59"),
-        ("capabilities: {find: {input_restriction: {require_review: 'oagent://h.example/a'}}}", "OAS-30@6:59"),
+        (
+            "capabilities: {find: {input_restriction: {require_review: 'oagent://h.example/a'}}}",
+            "OAS-30@6:59",
+        ),
         ("capabilities: {find: {input_restriction: {require_review: 'oagent://x'}}}", "OAS-30@6:59"),
         ("capabilities: {find: {input_restriction: {assertion: '1 +'}}}", "OAS-33@6:54"),
         ("capabilities: {find: {output_restriction: {assertion: now > 1}}}", "OAS-33@6:55"),

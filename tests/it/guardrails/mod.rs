@@ -30,7 +30,10 @@ async fn failed(fleet: &Fleet, agent: &str) -> (Value, String) {
 async fn an_input_that_does_not_pass_reaches_no_model() {
     on_both(async |backend| {
         let fleet = fleet(backend, vec![Reply::text("done")]).await;
-        let body = format!("{}  output: {{tool_name: search, assertion: \"true\"}}\n", input("!(echo.input.contains('go'))"));
+        let body = format!(
+            "{}  output: {{tool_name: search, assertion: \"true\"}}\n",
+            input("!(echo.input.contains('go'))")
+        );
         register(&fleet, &document("strict", &body)).await;
         failed(&fleet, "strict").await;
         assert!(fleet.models.calls().is_empty());
@@ -68,12 +71,15 @@ async fn every_input_and_every_answer_is_checked() {
 async fn a_guardrail_fails_closed() {
     let fleet = fleet(Backend::Sqlite, vec![Reply::text("done")]).await;
     for (n, assertion) in
-        ["user.id == 'u-17'", "recent._name == ''", "1", "'yes'", "missing == 1", "echo.input > 3"].iter().enumerate()
+        ["user.id == 'u-17'", "recent._name == ''", "1", "'yes'", "missing == 1", "echo.input > 3"]
+            .iter()
+            .enumerate()
     {
         register(&fleet, &document(&format!("closed-{n}"), &input(assertion))).await;
         failed(&fleet, &format!("closed-{n}")).await;
     }
-    register(&fleet, &document("down", "guardrails: {input: {tool_name: broken, assertion: \"true\"}}\n")).await;
+    register(&fleet, &document("down", "guardrails: {input: {tool_name: broken, assertion: \"true\"}}\n"))
+        .await;
     failed(&fleet, "down").await;
     assert!(fleet.models.calls().is_empty());
     fleet.end().await;
@@ -93,7 +99,10 @@ async fn nothing_is_visible_before_it_has_passed() {
                 _ => Reply::text("a spoken-word answer").behind(&held),
             };
             let fleet = Fleet::builder().on(backend).model(script).start().await;
-            let body = format!("capabilities: {{book: {{}}}}\n{}exposes: {{note: recent.book.inputs.note}}\n", output(assertion));
+            let body = format!(
+                "capabilities: {{book: {{}}}}\n{}exposes: {{note: recent.book.inputs.note}}\n",
+                output(assertion)
+            );
             register(&fleet, &document("quiet", &body)).await;
             let id = ask(&fleet, "quiet").await;
             fleet.models.seen(3).await;

@@ -69,12 +69,8 @@ async fn refused_calls_count() {
 async fn a_crash_neither_resets_nor_doubles_the_count() {
     on_both(async |backend: Backend| {
         for point in ["2:infer:after", "2:exec:before", "3:exec:after", "5:exec:before"] {
-            let fleet = Fleet::builder()
-                .on(backend)
-                .workers(0)
-                .model(calling(&["search", "book"]))
-                .start()
-                .await;
+            let fleet =
+                Fleet::builder().on(backend).workers(0).model(calling(&["search", "book"])).start().await;
             let body = "capabilities: {search: {}, book: {}}\nlifespan: {short_circuit: 3}";
             register(&fleet, &document("looping", body)).await;
             let id = fleet

@@ -51,12 +51,14 @@ pub async fn answer(turn: &mut Turn, result: &Value) -> Result<(), Stop> {
 async fn check(turn: &mut Turn, side: Side, position: usize, text: &str) -> Result<(), Stop> {
     let agent = Arc::clone(&turn.agent);
     let Some(guardrail) = agent.guardrails.of(side) else { return Ok(()) };
-    let call_id = CallId(format!("{}-guard-{}-{}-{position}", turn.job.id, side.as_str(), turn.position.turn));
+    let call_id =
+        CallId(format!("{}-guard-{}-{}-{position}", turn.job.id, side.as_str(), turn.position.turn));
     let outcome = held(turn, guardrail, side, &call_id, text).await;
     let data = json!({"side": side, "tool": guardrail.tool_name, "passed": outcome.is_ok()});
     turn.event(EventName::GuardrailChecked, data);
     outcome.map_err(|why| {
-        let message = format!("the {} guardrail of agent `{}` did not pass: {why}", side.as_str(), agent.name);
+        let message =
+            format!("the {} guardrail of agent `{}` did not pass: {why}", side.as_str(), agent.name);
         let error = JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-46");
         Stop::Fail(error.with("guardrail", side.as_str()))
     })
@@ -122,13 +124,16 @@ impl Turn {
     #[must_use]
     pub fn unquoted(&self, error: JobError) -> JobError {
         use FailureKind::{Delegation, Model, OutputSchema, Policy, Tool, ToolInput, ToolNotFound};
-        let quotes =
-            matches!(error.kind, Delegation | Model | OutputSchema | Policy | Tool | ToolInput | ToolNotFound);
+        let quotes = matches!(
+            error.kind,
+            Delegation | Model | OutputSchema | Policy | Tool | ToolInput | ToolNotFound
+        );
         let is_guardrails = error.details.contains_key("guardrail");
         if self.agent.guardrails.output.is_none() || !quotes || is_guardrails {
             return error;
         }
-        let message = "the engagement failed before its answer had passed the output guardrail; the audit says where";
+        let message =
+            "the engagement failed before its answer had passed the output guardrail; the audit says where";
         JobError { message: message.to_owned(), cause: None, ..error }
     }
 }

@@ -131,7 +131,8 @@ mod tests {
         assert_eq!(call(json!({"status": "success"})).unwrap().outputs, None);
         let made = call(json!({"status": "success", "output": {"x": 1}})).unwrap();
         assert_eq!((made.was_made, made.outputs), (true, Some(json!({"x": 1}))));
-        let refused = call(json!({"status": "error", "code": "C", "message": "m", "invoked": false})).unwrap();
+        let refused =
+            call(json!({"status": "error", "code": "C", "message": "m", "invoked": false})).unwrap();
         assert!(!refused.was_made);
         let failed = call(json!({"status": "error", "code": "C", "message": "m", "invoked": true})).unwrap();
         assert_eq!(failed.outputs, Some(json!({"error": {"code": "C", "message": "m"}})));

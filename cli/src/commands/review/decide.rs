@@ -46,7 +46,9 @@ pub async fn run(answer: Answer, args: DecideArgs, session: &Session) -> anyhow:
         let by = match &args.by {
             Some(by) => by.clone(),
             None => match client.get(&["reviews", &id], &[]).await {
-                Ok(review) => unwrapped(review, "review")["reviewer"].as_str().unwrap_or("operator").to_owned(),
+                Ok(review) => {
+                    unwrapped(review, "review")["reviewer"].as_str().unwrap_or("operator").to_owned()
+                }
                 Err(failure) => {
                     outcome.failed(&id, failure)?;
                     continue;

@@ -83,7 +83,8 @@ mod tests {
     fn the_text_goes_where_the_tool_wants_it() {
         let one = json!({"required": ["text", "n"], "properties": {"text": {"type": "string"}, "n": {"type": "integer"}}});
         assert_eq!(Side::Input.arguments(&one, "hi"), json!({"text": "hi"}));
-        let two = json!({"required": ["a", "b"], "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+        let two =
+            json!({"required": ["a", "b"], "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
         assert_eq!(Side::Input.arguments(&two, "hi"), json!({"input": "hi"}));
         assert_eq!(Side::Output.arguments(&json!({"type": "object"}), "hi"), json!({"output": "hi"}));
     }

@@ -73,7 +73,8 @@ impl<'a> Rehearsal<'a> {
         let mut object = EngagementObject::begin(engagement, self.agent);
         let mut found = Found { calls: calls.len(), ..Found::default() };
         for (at, call) in calls.iter().enumerate() {
-            let refused = |restriction, why| Refused { call: at + 1, name: call.name.clone(), restriction, why };
+            let refused =
+                |restriction, why| Refused { call: at + 1, name: call.name.clone(), restriction, why };
             let capability = self.agent.capability(&call.name);
             let source =
                 |of: fn(&Capability) -> &Option<String>| capability.and_then(|one| of(one).as_deref());
@@ -116,13 +117,17 @@ mod tests {
     use serde_json::json;
 
     fn agent() -> AgentDefinition {
-        let asserting = |source: &str| Restriction { assertion: Some(source.to_owned()), require_review: None };
+        let asserting =
+            |source: &str| Restriction { assertion: Some(source.to_owned()), require_review: None };
         let book = Capability {
             input_restriction: asserting("recent.book.inputs.price <= 800 && size(history.book) < 2"),
             output_restriction: asserting("recent.book.outputs.ok"),
             ..Capability::named("book")
         };
-        AgentDefinition { capabilities: vec![book, Capability::named("search")], ..AgentDefinition::default() }
+        AgentDefinition {
+            capabilities: vec![book, Capability::named("search")],
+            ..AgentDefinition::default()
+        }
     }
 
     fn engagement() -> Engagement {

@@ -147,7 +147,13 @@ fn restriction(
 
 /// A reviewer is an agent of this server, or a user (OAS-30). Which users there are the server does not know, but what is no
 /// identifier is no user either.
-fn check_reviewer(node: &Node, reviewer: &str, what: &str, names: Option<&Names<'_>>, problems: &mut Problems) {
+fn check_reviewer(
+    node: &Node,
+    reviewer: &str,
+    what: &str,
+    names: Option<&Names<'_>>,
+    problems: &mut Problems,
+) {
     let mut refuse = |why: String| {
         problems.error(node.at, "OAS-30", format!("`{what}.require_review`: {why}"));
     };
@@ -164,6 +170,8 @@ fn check_reviewer(node: &Node, reviewer: &str, what: &str, names: Option<&Names<
             refuse("a reviewer is the id or the address of a user, or an agent, without spaces".to_owned());
         }
         Reference::Bare(_) => {}
-        _ => refuse(format!("`{reviewer}` is an agent on another server, and those are not asked for reviews")),
+        _ => {
+            refuse(format!("`{reviewer}` is an agent on another server, and those are not asked for reviews"))
+        }
     }
 }

@@ -169,7 +169,10 @@ impl<R: Reader> Engine<R> {
         };
         let (action, seq) = ("read the tool journal", [row.seq.into()]);
         let mut calls = all(readers, action, &sql::TOOL_CALLS_OF_JOB, &seq, rows::tool_call).await?;
-        if row.state != JobState::Completed && !calls.is_empty() && self.is_guarded(&engagement.digest).await? {
+        if row.state != JobState::Completed
+            && !calls.is_empty()
+            && self.is_guarded(&engagement.digest).await?
+        {
             calls.clear();
         }
         let cost =

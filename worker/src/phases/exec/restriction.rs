@@ -93,13 +93,7 @@ pub fn review_output(
 /// # Errors
 /// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a no: the flow may not continue without confirmation
 /// (OAS-32).
-fn asked(
-    turn: &mut Turn,
-    call: &Call,
-    kind: ReviewKind,
-    word: &str,
-    question: Value,
-) -> Result<(), Stop> {
+fn asked(turn: &mut Turn, call: &Call, kind: ReviewKind, word: &str, question: Value) -> Result<(), Stop> {
     let said = if turn.reviewers.contains_key(word) {
         reviewer::said(turn, call, kind, word, &question)?
     } else {

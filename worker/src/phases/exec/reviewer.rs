@@ -8,6 +8,7 @@ use super::call::{self, Call};
 use super::delegate;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
+use crate::turn::trace;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -74,13 +75,16 @@ pub fn said(
             let state = if approve { ReviewState::Approved } else { ReviewState::Rejected };
             Said { state, by: reviewer.to_owned(), reason }
         }
-        DelegationState::Timeout => Said { state: ReviewState::Expired, by: reviewer.to_owned(), reason: None },
+        DelegationState::Timeout => {
+            Said { state: ReviewState::Expired, by: reviewer.to_owned(), reason: None }
+        }
         DelegationState::Error => {
             let reason = "it failed, and without a verdict nothing is confirmed".to_owned();
             Said { state: ReviewState::Rejected, by: reviewer.to_owned(), reason: Some(reason) }
         }
     };
-    let data = json!({"review_id": done.job, "state": said.state, "decided_by": said.by, "reason": said.reason});
+    let data =
+        json!({"review_id": done.job, "state": said.state, "decided_by": said.by, "reason": said.reason});
     turn.event(EventName::ReviewDecided, data);
     Ok(said)
 }
@@ -106,6 +110,7 @@ fn ask(
         let error = JobError::new(FailureKind::DelegationDepth, message).with("oas_rule", "OAS-32");
         return JobError { retryable: false, ..error }.into();
     }
+    let span = trace::handoff(&agent.name, DelegationMode::Supervisor.as_str());
     let mut agent = (*agent).clone();
     agent.limits.max_delegation_depth =
         agent.limits.max_delegation_depth.min(turn.agent.limits.max_delegation_depth);
@@ -117,7 +122,7 @@ fn ask(
         turn: turn.position.turn,
         mode: DelegationMode::Supervisor,
         args: RawJson::of(&json!([input(call, kind, question)])),
-        meta: delegate::meta(turn),
+        meta: delegate::meta(turn, &span),
         timeout_ms: None,
     };
     let data = json!({"review_id": child.job, "kind": kind, "reviewer": reviewer, "name": call.asked.name});
@@ -142,7 +147,10 @@ fn input(call: &Call, kind: ReviewKind, question: &Value) -> String {
 fn verdict(answer: &Value) -> (bool, Option<String>) {
     let text = match answer {
         Value::Object(fields) if fields.contains_key("approve") => {
-            return (fields["approve"] == true, fields.get("reason").and_then(Value::as_str).map(str::to_owned));
+            return (
+                fields["approve"] == true,
+                fields.get("reason").and_then(Value::as_str).map(str::to_owned),
+            );
         }
         Value::Object(fields) => fields.get("text").and_then(Value::as_str),
         other => other.as_str(),
