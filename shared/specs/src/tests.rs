@@ -126,7 +126,7 @@ fn each_rule_of_openagentspec() {
     for (rest, rules) in [
         ("guardrails: {input: {assertion: '1 +'}}", vec!["OAS-38@6:21"]),
         ("guardrails: {input: {tool_name: find}}", vec!["OAS-38@6:21"]),
-        ("guardrails: {input: {tool_name: find, assertion: '1 +'}}", vec!["OAS-40@6:49"]),
+        ("guardrails: {input: {tool_name: find, assertion: '1 +'}}", vec!["OAS-40@6:50"]),
         ("guardrails: {output: {tool_name: helper, assertion: 'ok'}}", vec!["OAS-39@6:34"]),
     ] {
         assert_eq!(errors(&format!("{HEAD}{rest}\n"), Some(&NAMES)), rules, "{rest}");

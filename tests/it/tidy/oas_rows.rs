@@ -84,9 +84,4 @@ pub const ROWS: &[(&str, &str, &str)] = &[
 ];
 
 /// Rows that no test shows yet.
-pub const NOT_YET: &[&str] = &[
-    "OAS-28", "OAS-29", "OAS-30", "OAS-31", "OAS-32", "OAS-33", "OAS-34", "OAS-35", "OAS-36", "OAS-37",
-    "OAS-38", "OAS-39", "OAS-40", "OAS-41", "OAS-42", "OAS-43", "OAS-44", "OAS-45", "OAS-46", "OAS-47",
-    "OAS-48", "OAS-49", "OAS-50", "OAS-51", "OAS-52", "OAS-53", "OAS-54", "OAS-55", "OAS-56", "OAS-57",
-    "OAS-58", "OAS-59", "OAS-60", "OAS-61", "OAS-62", "OAS-63", "OAS-64", "OAS-65",
-];
+pub const NOT_YET: &[&str] = &[];

@@ -116,6 +116,10 @@ impl Turn {
             return;
         }
         if let Value::Object(fields) = data {
+            let name = fields.get("name").and_then(Value::as_str);
+            if name.is_some_and(|name| self.agent.capability(name).is_none()) {
+                fields.shift_remove("name");
+            }
             SAID.iter().for_each(|name| drop(fields.shift_remove(*name)));
         }
     }

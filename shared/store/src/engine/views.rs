@@ -191,8 +191,9 @@ impl<R: Reader> Engine<R> {
     /// Whether nothing that a model said may be shown before it has passed a guardrail (OAS-43).
     async fn is_guarded(&self, digest: &str) -> Result<bool, StoreError> {
         let (action, values) = ("read a definition", [digest.into()]);
-        let read = |row: &_| json::<AgentDefinition>(row, "definition");
-        let found = one(&self.readers, action, &sql::DEFINITION_BY_DIGEST, &values, read).await?;
+        let found: Option<AgentDefinition> =
+            one(&self.readers, action, &sql::DEFINITION_BY_DIGEST, &values, |row| json(row, "definition"))
+                .await?;
         Ok(found.is_some_and(|agent| agent.guardrails.output.is_some()))
     }
 }
