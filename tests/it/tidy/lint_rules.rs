@@ -25,7 +25,6 @@ const RULES: &[(&str, &str)] = &[
     ("OAS-29", "a warning: an output restriction that restricts nothing"),
     ("OAS-30", "`require_review` names somebody who can be asked"),
     ("OAS-33", "an assertion is CEL over the Engagement object"),
-    ("OAS-37", "guardrails are for input and output"),
     ("OAS-38", "a guardrail has a tool and an assertion"),
     ("OAS-39", "a guardrail's tool is a tool"),
     ("OAS-40", "a guardrail's assertion is CEL"),
