@@ -32,7 +32,7 @@ async fn the_examples_stop_where_the_specification_says() {
         for (tools, made) in [(&["search"][..], 2), (&["search", "book"][..], 5)] {
             let fleet = Fleet::builder().on(backend).model(calling(tools)).start().await;
             register(&fleet, &document("looping", BODY)).await;
-            let job = json!({"type": "agent.loop", "args": ["go"], "meta": {"agent": "looping"}});
+            let job = json!({"type": "agent.loop", "args": ["go"], "meta": {"agent": "looping", "user": {"id": "u"}}});
             let first = fleet.push(&job).await;
             stopped(&fleet, &first, made).await;
             let second = fleet.push(&job).await;
@@ -58,7 +58,7 @@ async fn refused_calls_count() {
         let fleet = Fleet::builder().model(calling(tools)).start().await;
         register(&fleet, &document("looping", body)).await;
         let id =
-            fleet.push(&json!({"type": "agent.loop", "args": ["go"], "meta": {"agent": "looping"}})).await;
+            fleet.push(&json!({"type": "agent.loop", "args": ["go"], "meta": {"agent": "looping", "user": {"id": "u"}}})).await;
         stopped(&fleet, &id, 0).await;
         fleet.end().await;
     }
@@ -74,7 +74,7 @@ async fn a_crash_neither_resets_nor_doubles_the_count() {
             let body = "capabilities: {search: {}, book: {}}\nlifespan: {short_circuit: 3}";
             register(&fleet, &document("looping", body)).await;
             let id = fleet
-                .push(&json!({"type": "agent.loop", "args": ["go"], "meta": {"agent": "looping"}}))
+                .push(&json!({"type": "agent.loop", "args": ["go"], "meta": {"agent": "looping", "user": {"id": "u"}}}))
                 .await;
             crash::crash(&fleet, &id, point).await;
             let calls = fleet.tools.calls();

@@ -6,7 +6,7 @@
 
 use super::state::Turn;
 use super::stop::Stop;
-use crate::tool::{Invocation, Tool, ToolError};
+use crate::tool::{Identity, Invocation, Tool, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,9 +93,11 @@ async fn tool(turn: &Turn, name: &str) -> Result<Arc<dyn Tool>, String> {
 }
 
 async fn called(tool: &Arc<dyn Tool>, call_id: &CallId, input: &Value) -> Result<Value, ToolError> {
+    // It is the server that checks, in nobody's name.
+    let identity = Identity::default();
     let mut tries = 1;
     loop {
-        let invocation = Invocation { call_id, input, timeout: tool.timeout() };
+        let invocation = Invocation { call_id, input, timeout: tool.timeout(), identity: &identity };
         match tool.call(invocation).await {
             Err(ToolError::Failed(_) | ToolError::Busy(..)) if tries < TRIES => {
                 tries += 1;
