@@ -21,6 +21,7 @@ pub(crate) const SQLITE: &[File] = &[
     (11, "budgets", include_str!("../../../migrations/sqlite/0011_budgets.sql")),
     (13, "forks", include_str!("../../../migrations/sqlite/0013_forks.sql")),
     (14, "terms of engagements", include_str!("../../../migrations/sqlite/0014_terms_of_engagements.sql")),
+    (15, "credentials", include_str!("../../../migrations/sqlite/0015_credentials.sql")),
 ];
 /// For PostgreSQL.
 pub(crate) const POSTGRES: &[File] = &[
@@ -35,6 +36,7 @@ pub(crate) const POSTGRES: &[File] = &[
     (11, "budgets", include_str!("../../../migrations/postgres/0011_budgets.sql")),
     (13, "forks", include_str!("../../../migrations/postgres/0013_forks.sql")),
     (14, "terms of engagements", include_str!("../../../migrations/postgres/0014_terms_of_engagements.sql")),
+    (15, "credentials", include_str!("../../../migrations/postgres/0015_credentials.sql")),
 ];
 
 /// The number of the newest migration.

@@ -75,7 +75,7 @@ pub async fn run(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> R
 /// As [`run`].
 pub async fn repeat(turn: &mut Turn, row: &ToolCall, asked: RequestedCall) -> Result<String, Stop> {
     let position = usize::try_from(row.position).unwrap_or_default();
-    let mut call = Call { asked, position, journalled: Some(row.state) };
+    let mut call = Call { asked, position, journalled: Some(row.state), stub_of: None };
     let capability = capability(turn, &call);
     let last = tries(turn, &call).pop().filter(|_| row.state == ToolCallState::Sent);
     if let Some(last) = last {

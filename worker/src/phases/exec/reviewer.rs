@@ -5,7 +5,7 @@
 //! the parked job goes on when it has ended.
 
 use super::call::{self, Call};
-use super::delegate;
+use super::context;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use crate::turn::trace;
@@ -122,7 +122,7 @@ fn ask(
         turn: turn.position.turn,
         mode: DelegationMode::Supervisor,
         args: RawJson::of(&json!([input(call, kind, question)])),
-        meta: delegate::meta(turn, &span),
+        meta: context::meta(turn, call, &span),
         timeout_ms: None,
     };
     let data = json!({"review_id": child.job, "kind": kind, "reviewer": reviewer, "name": call.asked.name});

@@ -117,6 +117,8 @@ fn deps(world: &Arc<World>, worker_id: &str, provider: &str) -> Arc<Deps> {
         model_timeout: Duration::from_secs(60),
         max_tokens: MOST_TOKENS,
         on_exceed: OnExceed::default(),
+        raise_wait: None,
+        review_deadline: None,
     };
     let store = (Arc::clone(world) as _, Doorbell::default());
     let (clock, ids) = (Arc::clone(world) as _, Arc::clone(world) as _);
@@ -182,7 +184,7 @@ impl Run<'_> {
         let draining = CancellationToken::new();
         let ran = match phase {
             Phase::Init => phases::init::run(turn),
-            Phase::Norm => phases::norm::run(turn),
+            Phase::Norm => phases::norm::run(turn).await,
             Phase::Resol => {
                 let found = tools::found(turn, self.record, recorded);
                 if let (Some(fork), Some(found)) = (&mut turn.fork, found) {
@@ -196,7 +198,7 @@ impl Run<'_> {
             }
             Phase::Exec => phases::exec::run(turn, &draining).await,
             Phase::Persist => phases::persist::run(turn).await,
-            Phase::Emit => phases::emit::run(turn),
+            Phase::Emit => phases::emit::run(turn).await,
         };
         let ran = match ran {
             Ok(()) => turn.barrier().await,

@@ -313,5 +313,6 @@ async fn position<S: Session>(
         reasks: count(false).unwrap_or(u32::MAX).min(1),
         granted: stands.granted,
         model_used: model.or(stands.model_used),
+        raise_until: None,
     })
 }
