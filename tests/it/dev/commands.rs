@@ -170,7 +170,7 @@ async fn reviews_are_listed_and_answered() {
         let review = listed[0]["id"].as_str().unwrap();
         let answered = dev.run(&["review", answer, review, "--reason", "because", "-o", "json"]).await;
         assert_eq!(answered.code, Some(0), "{answered:?}");
-        assert_eq!(answered.json()["decided_by"], "tester", "{answered:?}");
+        assert_eq!(answered.json()["decided_by"], "manager", "{answered:?}");
         dev.events(id, |name, _| name == event).await;
         let late = dev.run(&["review", answer, review]).await;
         assert_eq!(late.code, Some(5), "{late:?}");

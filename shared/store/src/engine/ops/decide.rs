@@ -41,7 +41,7 @@ pub(in super::super) async fn apply<S: Session>(
     Ok(DecisionOutcome::Decided(Box::new(decided)))
 }
 
-/// A late answer is on record, and changes nothing.
+/// A late answer is on record, and changes nothing. A stream says nothing after the end of its job.
 async fn record_late<S: Session>(
     session: &mut S,
     unit: &mut Unit,
@@ -52,6 +52,9 @@ async fn record_late<S: Session>(
     let jobs = read_by(session, "read a job", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
     unit.take_in(session, jobs).await?;
     let Some(seq) = unit.seq_of(&review.job_id) else { return Ok(()) };
+    if unit.change_job(seq)?.state.is_terminal() {
+        return Ok(());
+    }
     let data = json!({"review_id": review.id, "approve": decision.approve, "by": decision.by,
                       "reason": decision.reason, "state": review.state});
     unit.note(seq, EventName::ReviewAnsweredLate, data, decision.at)?;
