@@ -52,7 +52,7 @@ async fn record_late<S: Session>(
     let jobs = read_by(session, "read a job", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
     unit.take_in(session, jobs).await?;
     let Some(seq) = unit.seq_of(&review.job_id) else { return Ok(()) };
-    if unit.change_job(seq)?.state.is_terminal() {
+    if unit.job(seq).is_none_or(|job| job.state.is_terminal()) {
         return Ok(());
     }
     let data = json!({"review_id": review.id, "approve": decision.approve, "by": decision.by,
