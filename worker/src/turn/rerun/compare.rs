@@ -121,7 +121,7 @@ pub(super) fn checkpoints_differ(recorded: &Checkpoint, left: Option<&Checkpoint
     Err(Difference { recorded: Some(was), rerun: Some(is), ..at(&what) })
 }
 
-/// A body with what only the first run could know: when a key of the state was changed within the turn, whether a provider said what
+/// A body with what only the first run could know: the span that it was traced by, when a key of the state was changed within the turn, whether a provider said what
 /// it used, and whether a budget had room for less than the answer might have had.
 fn as_the_world_said(recorded: &Checkpoint, mut body: Value) -> Value {
     match recorded.phase {
@@ -132,12 +132,20 @@ fn as_the_world_said(recorded: &Checkpoint, mut body: Value) -> Value {
                 change["timestamp"] = was["timestamp"].clone();
             }
         }
-        Phase::Infer => {
-            for known in ["estimated", "capped"] {
-                body[known] = recorded.body[known].clone();
-            }
-        }
+        Phase::Init => take_over(&mut body, recorded, &["span"]),
+        Phase::Infer => take_over(&mut body, recorded, &["estimated", "capped", "shortage"]),
         _ => {}
     }
     body
+}
+
+/// Takes these members from the record, also that they are not there.
+fn take_over(body: &mut Value, recorded: &Checkpoint, names: &[&str]) {
+    let Some(members) = body.as_object_mut() else { return };
+    for name in names {
+        match recorded.body.get(*name) {
+            Some(known) => drop(members.insert((*name).to_owned(), known.clone())),
+            None => drop(members.remove(*name)),
+        }
+    }
 }
