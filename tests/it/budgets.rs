@@ -334,11 +334,11 @@ async fn a_job_that_was_parked_behind_a_call_under_way_goes_on_by_itself() {
             _ => Reply::text("done"),
         };
         let fleet = fleet(backend, script).await;
-        // More than one call may use, and less than two.
-        set(&fleet, "fleet", json!({"tokens": 250, "on_exceed": "park"})).await;
-        let first = fleet.push(&job(json!({"args": ["slow"]}))).await;
+        // The first may use nearly all of it; the long prompt of the second alone does not fit beside that.
+        set(&fleet, "fleet", json!({"tokens": 1_500, "on_exceed": "park"})).await;
+        let first = fleet.push(&job(json!({"args": ["slow"], "ext_agent_max_tokens": 1_300}))).await;
         fleet.models.seen(1).await;
-        let second = fleet.push(&job(json!({"ext_agent_max_tokens": 150}))).await;
+        let second = fleet.push(&job(json!({"args": ["x".repeat(500)]}))).await;
         fleet.wait_for(&second, &[JobState::Pending]).await;
         gate.open();
         assert_eq!(fleet.settled(&first).await["state"], "completed");

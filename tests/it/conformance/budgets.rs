@@ -27,7 +27,7 @@ on_both![
     a_limit_below_what_is_spent_stands_where_nothing_more_can_be_spent,
     tenants_see_and_raise_their_own_budgets_only,
     what_is_given_again_changes_nothing,
-    an_engagement_without_other_budgets_reserves_nothing_elsewhere,
+    what_a_call_may_cost_is_set_aside_without_a_limit_too,
 ];
 
 const DAY: i64 = 86_400_000;
@@ -410,11 +410,12 @@ async fn what_is_given_again_changes_nothing(at: &Opened) {
     assert_eq!(at.budgets().list(None, None, NOW).await.unwrap()[0].rule.tokens, Some(20));
 }
 
-async fn an_engagement_without_other_budgets_reserves_nothing_elsewhere(at: &Opened) {
+async fn what_a_call_may_cost_is_set_aside_without_a_limit_too(at: &Opened) {
     let held = at.held(Some(100)).await;
     at.write(&held.lease, reserve(60, Some(5), &[])).await.unwrap();
-    assert_eq!(at.query("SELECT count(*) FROM reservations").await, 0);
+    assert_eq!(at.query("SELECT count(*) FROM reservations").await, 1, "a limit may be set during the call");
     at.write(&held.lease, book(60, 60, 5)).await.unwrap();
+    assert_eq!(at.query("SELECT count(*) FROM reservations").await, 0);
     let own = at.store.views.budget(&engagement(&held)).await.unwrap();
     assert_eq!(
         (own.settled, own.money.settled, own.money.limit),
