@@ -124,7 +124,7 @@ async fn hostile_tools_and_models_cost_no_memory_and_have_their_codes() {
         ("never", None, "within 2000 ms"),
         ("unknown tool", None, "no_such_tool"),
         ("an id twice", None, "well"),
-        ("no JSON", None, "JSON"),
+        ("no JSON", None, "SCHEMA_VIOLATION"),
         ("length", Some("OSSA_MAX_TOKENS_EXCEEDED"), ""),
     ] {
         let done = run(&dev, input).await;
