@@ -95,7 +95,7 @@ pub(super) fn sides(budget: &Budget) -> Value {
 
 /// A row with the limits that are set. What is stored beside it is never less than what is spent.
 fn row(rule: &BudgetRule, row: &BudgetRow) -> Value {
-    let mut budget = row.budget.clone();
+    let mut budget = row.budget;
     (budget.limit, budget.money.limit) = match row.day {
         Some(_) => (rule.tokens_per_day, rule.cost_per_day),
         None => (rule.tokens, rule.cost),

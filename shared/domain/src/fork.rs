@@ -98,7 +98,7 @@ impl Recorded {
         let alike =
             |call: &&ToolCall| call.name == name && call.input == *input && !copies.contains(&call.call_id);
         let fresh = self.calls.iter().filter(alike).find(|call| !self.used.contains(&call.call_id));
-        let found = fresh.or_else(|| self.calls.iter().filter(alike).next_back())?.clone();
+        let found = fresh.or_else(|| self.calls.iter().rfind(alike))?.clone();
         self.used.insert(found.call_id.clone());
         Some(found)
     }

@@ -10,11 +10,12 @@ use turnstone_domain::{EventName, JobState, NewJob, Overrides, Phase, TurnWrite}
 use turnstone_store::{ActionOutcome, Duty, JobKind};
 
 /// What stays when a store is emptied: agents, keys, buckets of providers, and what keeps the fleet together.
-const KEPT: [&str; 10] = [
+const KEPT: [&str; 11] = [
     "_sqlx_migrations",
     "agent_definitions",
     "agents",
     "budget_rules",
+    "credentials",
     "data_keys",
     "leaders",
     "rate_limits",

@@ -145,7 +145,7 @@ async fn agents_are_checked_registered_and_listed() {
     assert_eq!(linted.code, Some(1), "{linted:?}");
     let problems = linted.json();
     assert!(problems.as_array().unwrap().iter().any(|problem| {
-        problem["file"] == "misspelt.yaml" && problem["line"] == 9 && problem["severity"] == "error"
+        problem["file"] == "misspelt.yaml" && problem["line"] == 10 && problem["severity"] == "error"
     }));
     assert_eq!(dev.run(&["agent", "lint", "second.yaml"]).await.code, Some(0));
     let applied = dev.run(&["agent", "apply", "second.yaml", "-o", "json"]).await;

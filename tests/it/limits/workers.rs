@@ -120,7 +120,8 @@ async fn every_worker_leaves_a_provider_alone_that_asks_for_it() {
             }
             fleet.clock.advance_ms(10_000);
             for id in &jobs[1..] {
-                fleet.wait_for(id, &[JobState::Active]).await;
+                // Whoever would have to wait for long gives the slot back meanwhile.
+                fleet.wait_for(id, &[JobState::Active, JobState::Retryable]).await;
             }
             fleet.clock.advance_ms(10_000);
             fleet.tick().await;

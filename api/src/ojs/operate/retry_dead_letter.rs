@@ -56,7 +56,7 @@ async fn again(app: &App, id: &str, tenant: &Tenant, operator: &Operator, body: 
             let job = app.api.store.views.job_of(&job_id, tenant.name()).await?.ok_or_else(missing)?;
             Ok(reply::ok(&job_reply(&job)))
         }
-        ActionOutcome::Forked => Err(super::forked(&id).into()),
+        ActionOutcome::Forked => Err(super::forked(id).into()),
         ActionOutcome::NotUnique(other) => Err(OjsError::not_unique(other.as_str()).into()),
         ActionOutcome::Refused(_) | ActionOutcome::NotFound => Err(missing().into()),
     }

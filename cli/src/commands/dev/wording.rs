@@ -61,7 +61,7 @@ pub fn of(event: &SeenEvent) -> Words {
 
 /// Whether an event stands within a turn of an agent.
 fn is_of_a_turn(name: &str) -> bool {
-    !["agent.", "budget.changed", "cron.", "queue.", "workflow."]
+    !["agent.", "budget.changed", "cron.", "engagement.", "queue.", "workflow."]
         .iter()
         .any(|prefix| name.starts_with(prefix))
 }
@@ -74,7 +74,11 @@ fn around(name: EventName, data: &Fields<'_>) -> Words {
         E::AgentResumed => ("agent", format!("resumed {}", data.text("comment")), "waits for a worker"),
         E::EngagementForked => (
             "engagement",
-            format!("forked from {} at turn {}", data.text("forked_from"), data.text("at_turn")),
+            format!(
+                "forked from {} at turn {}",
+                data.text("forked_from"),
+                data.number("at_turn").unwrap_or_default()
+            ),
             "running",
         ),
         E::AgentForked => ("agent", format!("forked into {}", data.text("branch_id")), "running"),
@@ -491,7 +495,7 @@ mod tests {
 
     #[test]
     fn an_event_of_a_newer_server_is_shown_as_it_is() {
-        let said = words("engagement.forked", json!({ "into": "x" }));
-        assert_eq!((said.step.as_str(), said.happened.as_str()), ("engagement.forked", r#"{"into":"x"}"#));
+        let said = words("engagement.renamed", json!({ "into": "x" }));
+        assert_eq!((said.step.as_str(), said.happened.as_str()), ("engagement.renamed", r#"{"into":"x"}"#));
     }
 }

@@ -28,7 +28,7 @@ const CLEAR: &[(&str, &str)] = &[
     ("data_keys", "*"),
     ("delegations", "*"),
     ("deliveries", "id webhook_id event_id event state error"),
-    ("engagements", "id agent_name digest user_id user_email"),
+    ("engagements", "id agent_name digest user_id user_email limited_by"),
     ("event_marks", "*"),
     ("events", "name"),
     ("forks", "parent_id"),

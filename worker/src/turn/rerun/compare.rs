@@ -104,11 +104,18 @@ fn spoken(message: &Message) -> Value {
     ])
 }
 
-/// Compares what a phase left: version and body, bit for bit.
-pub(super) fn checkpoints_differ(recorded: &Checkpoint, left: Option<&Checkpoint>) -> Result<(), Difference> {
+/// What INIT says of whom a turn belongs to: of a turn that a fork has from another engagement, that is the other one.
+const WHOSE: [&str; 5] = ["span", "session_id", "request_id", "trace_context", "baggage"];
+
+/// Compares what a phase left: version and body, bit for bit. `inherited` says that another engagement ran it first.
+pub(super) fn checkpoints_differ(
+    recorded: &Checkpoint,
+    left: Option<&Checkpoint>,
+    inherited: bool,
+) -> Result<(), Difference> {
     let at = |what: &str| Difference::of(recorded.turn, Some(recorded.phase), what);
     let Some(left) = left else { return Err(at("it left no checkpoint")) };
-    let body = as_the_world_said(recorded, left.body.clone());
+    let body = as_the_world_said(recorded, left.body.clone(), inherited);
     if recorded.version == left.version && recorded.body == body {
         return Ok(());
     }
@@ -121,9 +128,10 @@ pub(super) fn checkpoints_differ(recorded: &Checkpoint, left: Option<&Checkpoint
     Err(Difference { recorded: Some(was), rerun: Some(is), ..at(&what) })
 }
 
-/// A body with what only the first run could know: the span that it was traced by, when a key of the state was changed within the turn, whether a provider said what
-/// it used, and whether a budget had room for less than the answer might have had.
-fn as_the_world_said(recorded: &Checkpoint, mut body: Value) -> Value {
+/// A body with what only the first run could know: the span that it was traced by, when a key of the state was changed
+/// within the turn, whether a provider said what it used, and whether a budget had room for less than the answer might have
+/// had.
+fn as_the_world_said(recorded: &Checkpoint, mut body: Value, inherited: bool) -> Value {
     match recorded.phase {
         Phase::Persist => {
             let times = recorded.body.get("changes").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -132,7 +140,7 @@ fn as_the_world_said(recorded: &Checkpoint, mut body: Value) -> Value {
                 change["timestamp"] = was["timestamp"].clone();
             }
         }
-        Phase::Init => take_over(&mut body, recorded, &["span"]),
+        Phase::Init => take_over(&mut body, recorded, if inherited { &WHOSE } else { &WHOSE[..1] }),
         Phase::Infer => take_over(&mut body, recorded, &["estimated", "capped", "shortage"]),
         _ => {}
     }

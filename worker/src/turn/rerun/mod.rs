@@ -27,7 +27,7 @@ use turnstone_domain::fork::{self, ForkChanges, ForkPoint, Origin};
 use turnstone_domain::ids::IdForm;
 use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::turn_write::Position;
-use turnstone_domain::{AgentDefinition, Checkpoint, JobState, Lease, Phase, RawJson, Timestamp};
+use turnstone_domain::{AgentDefinition, Checkpoint, EventName, JobState, Lease, Phase, RawJson, Timestamp};
 use turnstone_store::{Claim, Doorbell, EngagementClaim, ReviewAnswer};
 use world::World;
 
@@ -207,7 +207,13 @@ impl Run<'_> {
         ran.map_err(|stop| Difference::of(number, Some(phase), &format!("it stops: {}", why(&stop))))?;
         self.told.phases += 1;
         let left = self.world.left(number, phase);
-        compare::checkpoints_differ(recorded, left.as_ref())
+        compare::checkpoints_differ(recorded, left.as_ref(), self.inherited(number))
+    }
+
+    /// Whether a turn was begun by the engagement that this one was forked from.
+    fn inherited(&self, turn: i64) -> bool {
+        let forked = self.record.events.iter().find(|event| event.name == EventName::EngagementForked);
+        forked.and_then(|event| event.data["at_turn"].as_i64()).is_some_and(|at| turn <= at)
     }
 
     /// What follows a complete turn, when the record says the same.

@@ -90,11 +90,6 @@ pub(in super::super) async fn apply<S: Session>(
         .filter(|job| has_past(unit, job))
         .filter_map(|job| job.position.as_ref().map(|position| (job.seq, position.turn)))
         .collect();
-    unit.flush(session).await?;
-    let budgets = match ask.ready.iter().any(|queue| queue.budgeted) {
-        true => shared_budgets(session, unit, &seqs).await?,
-        false => HashMap::new(),
-    };
     let keys = seqs.iter().map(|seq| (*seq,)).collect();
     let mut broken = Broken::default();
     let decode = |row: &S::Row| {
@@ -115,7 +110,12 @@ pub(in super::super) async fn apply<S: Session>(
     for (seq, done) in read_by(session, action, text, resumed, decode).await? {
         checkpoints.entry(seq).or_default().extend(broken.keep(seq, done));
     }
-    broken.discard(session, unit, ask.request.now).await?;
+    broken.discard(unit, ask.request.now)?;
+    unit.flush(session).await?;
+    let budgets = match ask.ready.iter().any(|queue| queue.budgeted) {
+        true => shared_budgets(session, unit, &seqs).await?,
+        false => HashMap::new(),
+    };
     let steps = seqs.iter().filter(|seq| unit.job(**seq).is_some_and(|job| job.workflow.is_some()));
     let steps = steps.map(|seq| (*seq,)).collect();
     let (action, text) = ("read steps", &sql::WORKFLOW_INPUTS);

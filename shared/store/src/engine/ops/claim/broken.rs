@@ -5,7 +5,6 @@
 //! the row is repaired, an operator has them tried again.
 
 use super::super::super::rows::Inconsistency;
-use super::super::super::session::Session;
 use super::super::super::unit::Unit;
 use super::super::turns;
 use crate::StoreError;
@@ -34,15 +33,7 @@ impl Broken {
     }
 
     /// Discards them, as attempts that failed before they began.
-    pub(super) async fn discard<S: Session>(
-        &self,
-        session: &mut S,
-        unit: &mut Unit,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        if self.0.is_empty() {
-            return Ok(());
-        }
+    pub(super) fn discard(&self, unit: &mut Unit, now: Timestamp) -> Result<(), StoreError> {
         for (seq, why) in &self.0 {
             tracing::error!(job = ?unit.job(*seq).map(|job| &job.id), why, "a job that cannot be read is discarded");
             let message = format!(
@@ -52,6 +43,6 @@ impl Broken {
             let error = JobError { retryable: false, ..JobError::new(FailureKind::Unreadable, message) };
             turns::settle(unit, *seq, &Settlement::Discard { error: error.escalated(alert) }, now)?;
         }
-        unit.flush(session).await
+        Ok(())
     }
 }
