@@ -28,13 +28,14 @@ const MOST_REVIEWS: u32 = 100;
 pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let (engagement, agent, job_id) = super::find(&app, &id, &tenant).await?;
     let views = &app.api.store.views;
+    // Before the job: whoever works for it ends in the transaction that lets it go on.
+    let kindred = app.api.store.delegations.kindred(&job_id, MOST_KIN).await?;
     let job = views.job(&job_id).await?.ok_or_else(|| OjsError::not_found("job", job_id.as_str()))?;
     let budget = views.budget(&engagement.id).await?;
     let review = match job.state {
         JobState::Pending => open_review(&app, &engagement.id).await?,
         _ => None,
     };
-    let kindred = app.api.store.delegations.kindred(&job.id, MOST_KIN).await?;
     let warnings = match job.state {
         JobState::Completed if !agent.exposes.is_empty() => unexposed(&app, &engagement, &agent).await?,
         _ => Vec::new(),

@@ -336,6 +336,7 @@ impl<'a> History<'a> {
         match state {
             ReviewState::Open if overdue => {
                 assert_eq!(outcome, DecisionOutcome::TooLate(ReviewState::Expired));
+                job.hear_too_late();
             }
             ReviewState::Open => {
                 let decided = if approve { ReviewState::Approved } else { ReviewState::Rejected };
@@ -343,7 +344,10 @@ impl<'a> History<'a> {
                 assert_eq!((&answered.id, answered.state), (&id, decided));
                 job.decide(decided, self.now);
             }
-            _ => assert_eq!(outcome, DecisionOutcome::TooLate(state)),
+            _ => {
+                assert_eq!(outcome, DecisionOutcome::TooLate(state));
+                job.hear_too_late();
+            }
         }
     }
 

@@ -306,6 +306,13 @@ impl ModelJob {
         self.shown.events.extend([EventName::ReviewDecided, EventName::JobAvailable]);
     }
 
+    /// An answer that came too late is on record while the job goes on.
+    pub fn hear_too_late(&mut self) {
+        if !self.shown.state.is_terminal() {
+            self.shown.events.push(EventName::ReviewAnsweredLate);
+        }
+    }
+
     fn close_review(&mut self, now: Timestamp) {
         if let Some(review) = self.open_review() {
             (review.1, review.3) = (ReviewState::Expired, Some(now));
