@@ -1,21 +1,13 @@
 //! `/faqs/search`: answered questions of a made-up shop. Some pages are internal, so that an agent has something to
 //! be kept from.
 
-use crate::tool_server::{Memory, overlap};
+use crate::tool_server::Memory;
+use crate::tool_server::library::{Page, found};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
-
-/// The most pages of one search.
-const PAGES: usize = 3;
-
-struct Page {
-    path: &'static str,
-    title: &'static str,
-    text: &'static str,
-}
 
 const FAQ: [Page; 7] = [
     Page {
@@ -66,12 +58,5 @@ pub(crate) async fn search(
         return (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({"error": "`query` must be a string"})));
     };
     let path = body["path"].as_str().unwrap_or_default();
-    let found = overlap::best(query, &FAQ, |page| (page.title, page.text), FAQ.len());
-    let pages: Value = found
-        .into_iter()
-        .filter(|(_, page)| page.path.starts_with(path))
-        .take(PAGES)
-        .map(|(_, page)| json!({"path": page.path, "title": page.title, "text": page.text}))
-        .collect();
-    (StatusCode::OK, Json(json!({"pages": pages})))
+    (StatusCode::OK, Json(found(&FAQ, query, path)))
 }

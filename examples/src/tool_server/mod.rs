@@ -1,9 +1,12 @@
-//! A tiny tool server: a search, a travel desk and an answered-questions desk, all from built-in data. It logs every
+//! A tiny tool server: a search, a travel desk, an answered-questions desk and the offices of the gallery, all from
+//! built-in data. It logs every
 //! call it sees, so that one can count how often an agent really called.
 
 mod calls;
 mod faqs;
 mod flights;
+mod gallery;
+mod library;
 mod overlap;
 mod search;
 
@@ -11,6 +14,7 @@ use axum::Router;
 use axum::routing::{get, post};
 use calls::Calls;
 use flights::Bookings;
+use gallery::Desk;
 use std::sync::Arc;
 
 /// Everything the server remembers, for as long as it runs.
@@ -18,15 +22,17 @@ use std::sync::Arc;
 pub(crate) struct Memory {
     calls: Calls,
     bookings: Bookings,
+    desk: Desk,
 }
 
-/// The server: `POST /search`, `/flights/search`, `/flights/book`, `/faqs/search`, and `GET /log`.
+/// The server: `POST /search`, `/flights/search`, `/flights/book`, `/faqs/search`, what the gallery needs, and `GET /log`.
 pub fn tool_server() -> Router {
     Router::new()
         .route("/search", post(search::search))
         .route("/flights/search", post(flights::search))
         .route("/flights/book", post(flights::book))
         .route("/faqs/search", post(faqs::search))
+        .merge(gallery::routes())
         .route("/log", get(calls::log))
         .with_state(Arc::new(Memory::default()))
 }
