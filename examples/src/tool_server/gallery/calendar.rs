@@ -81,10 +81,12 @@ pub(super) async fn create(
 ) -> Answer {
     memory.calls.note("/calendar/create", &headers, &body);
     let token = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let Some(organiser) =
-        PEOPLE.iter().find(|person| token.strip_prefix("Bearer ") == Some(person.token))
+    let Some(organiser) = PEOPLE.iter().find(|person| token.strip_prefix("Bearer ") == Some(person.token))
     else {
-        return refused(StatusCode::UNAUTHORIZED, "a meeting is made in somebody's name: send that person's token");
+        return refused(
+            StatusCode::UNAUTHORIZED,
+            "a meeting is made in somebody's name: send that person's token",
+        );
     };
     let event = json!({
         "event": format!("{} {}", body["day"].as_str().unwrap_or_default(), body["at"].as_str().unwrap_or_default()),

@@ -1,0 +1,168 @@
+//! The gallery of `examples/`: the real program, its agents, its script and its tools, as its README says.
+
+use crate::program::{PATIENCE, Program, run};
+use serde_json::{Value, json};
+use turnstone_examples::{TOOL_SERVER_PORT, tool_server};
+use turnstone_tests::fleet;
+
+const AGENTS: [&str; 6] = [
+    "people-desk",
+    "meeting-scheduler",
+    "executive-assistant",
+    "tech-support",
+    "web-browser",
+    "service-report",
+];
+const SECRETS: [(&str, &str); 2] =
+    [("DESK_KEY", "desk-key-of-the-gallery"), ("CALENDAR_OF_ADA", "calendar-of-ada")];
+
+/// A gallery that runs, in a folder of its own.
+struct Gallery {
+    program: Program,
+    url: String,
+    tools: String,
+    http: reqwest::Client,
+    _folder: tempfile::TempDir,
+}
+
+impl Gallery {
+    async fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let tools = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, tool_server()).await });
+        let from = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/gallery");
+        let settings = std::fs::read_to_string(from.join("turnstone.toml")).unwrap();
+        let settings = settings.replace(&format!("http://127.0.0.1:{TOOL_SERVER_PORT}"), &tools);
+        std::fs::write(folder.path().join("turnstone.toml"), settings).unwrap();
+        std::fs::copy(from.join("script.yaml"), folder.path().join("script.yaml")).unwrap();
+        let arguments = ["dev", "--data", "data", "--bind", "127.0.0.1:0"];
+        let mut program = Program::start(folder.path(), &arguments, &SECRETS);
+        let url = program.first_line("turnstone listens on ").await;
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let gallery = Self { program, url, tools, http, _folder: folder };
+        let files = AGENTS.map(|agent| from.join(format!("agents/{agent}.yaml")).display().to_string());
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        gallery.command(&[&["agent", "apply"], files.as_slice()].concat()).await;
+        gallery.command(&["agent", "lint", files[0]]).await;
+        for (place, tool, header, prefix, secret) in [
+            ("static:service-desk", "create-ticket", "X-Api-Key", "", "DESK_KEY"),
+            ("user:ada", "create-meeting", "Authorization", "Bearer ", "CALENDAR_OF_ADA"),
+        ] {
+            let set = [
+                "credential",
+                "set",
+                place,
+                tool,
+                "--header",
+                header,
+                "--prefix",
+                prefix,
+                "--secret",
+                secret,
+            ];
+            gallery.command(&set).await;
+        }
+        gallery
+    }
+
+    async fn command(&self, arguments: &[&str]) {
+        let ran = run(self.program.folder(), &[arguments, &["--url", &self.url]].concat(), &[]).await;
+        assert_eq!(ran.code, Some(0), "{arguments:?}: {ran:?}");
+    }
+
+    /// What an agent answers, once it has ended well.
+    async fn ask(&self, agent: &str, input: &str) -> Value {
+        let body = json!({"input": input, "metadata": {"user": {"id": "ada"}}});
+        let began = self.http.post(format!("{}/agents/{agent}", self.url)).json(&body).send().await.unwrap();
+        let state = began.url().clone();
+        assert!(state.path().starts_with("/engagements/"), "the redirect leads to the state: {state}");
+        let mut told = Value::Null;
+        fleet::until("the engagement ends", PATIENCE, async || {
+            let now: Value = self.http.get(state.clone()).send().await.unwrap().json().await.unwrap();
+            let status = now["status"].as_str().unwrap();
+            assert!(["queued", "running", "completed"].contains(&status), "{agent}: {now:#}");
+            told = now["results"].clone();
+            status == "completed"
+        })
+        .await;
+        told
+    }
+
+    /// What the tools were asked at this path.
+    async fn calls(&self, path: &str) -> Vec<Value> {
+        let log: Value =
+            self.http.get(format!("{}/log", self.tools)).send().await.unwrap().json().await.unwrap();
+        let calls = log["calls"].as_array().unwrap().iter();
+        calls.filter(|call| call["path"] == path).map(|call| call["body"].clone()).collect()
+    }
+}
+
+/// OAS-28, OAS-34: the desk reads its own shelf and no other one.
+#[tokio::test]
+async fn the_people_desk_reads_one_shelf() {
+    let gallery = Gallery::open().await;
+    let told = gallery.ask("people-desk", "How many holidays may be carried over?").await;
+    assert!(told["text"].as_str().unwrap().contains("end of March"), "{told}");
+    assert_eq!(told["pages"][0], "people/holidays");
+    let refused = gallery.ask("people-desk", "What salary does a welder get?").await;
+    assert_eq!(refused["text"], "The handbook has no answer to that for me.");
+    assert!(gallery.calls("/handbook/search").await.iter().all(|call| call["shelf"] == "people/"));
+    gallery.program.stop().await;
+}
+
+/// OAS-25, OAS-26: a meeting is made in the name of who asks, and with nobody whose calendar was not read.
+#[tokio::test]
+async fn the_scheduler_makes_a_meeting_as_the_user() {
+    let gallery = Gallery::open().await;
+    let told = gallery.ask("meeting-scheduler", "I want to meet Bo on 2 March.").await;
+    assert!(told["text"].as_str().unwrap().ends_with("ada@shoreline.example invites."), "{told}");
+    assert_eq!(told["meeting"], "2026-03-02 11:00");
+    let refused = gallery.ask("meeting-scheduler", "Make one with Bo at once.").await;
+    assert!(refused["text"].as_str().unwrap().starts_with("No meeting was made"), "{refused}");
+    assert_eq!(gallery.calls("/calendar/create").await.len(), 1);
+    gallery.program.stop().await;
+}
+
+/// OAS-10, OAS-21, OAS-24: the assistant asks both desks and answers with what they said.
+#[tokio::test]
+async fn the_assistant_asks_the_desks() {
+    let gallery = Gallery::open().await;
+    let told = gallery.ask("executive-assistant", "Holidays, and a meeting with Bo, please.").await;
+    let text = told["text"].as_str().unwrap();
+    assert!(text.contains("end of March") && text.contains("ada@shoreline.example invites."), "{told}");
+    assert_eq!(told["asked"], json!(["people-desk", "meeting-scheduler"]));
+    gallery.program.stop().await;
+}
+
+/// OAS-27, OAS-47: support answers from public pages, and opens a ticket with the key of its desk.
+#[tokio::test]
+async fn support_answers_or_opens_a_ticket() {
+    let gallery = Gallery::open().await;
+    let told = gallery.ask("tech-support", "When do I get my refund?").await;
+    assert_eq!((&told["pages"][0], &told["ticket_id"]), (&json!("public/refunds"), &Value::Null));
+    let opened = gallery.ask("tech-support", "My barometer hums").await;
+    assert_eq!(opened["ticket_id"], "SD-0001", "{opened}");
+    gallery.program.stop().await;
+}
+
+/// OAS-35, OAS-47: the browser follows a link and tells what it read.
+#[tokio::test]
+async fn the_browser_follows_a_link() {
+    let gallery = Gallery::open().await;
+    let told = gallery.ask("web-browser", "When is the workshop open?").await;
+    assert!(told["text"].as_str().unwrap().contains("8 to 16"), "{told}");
+    assert_eq!(told["read"], json!(["/", "/opening-hours"]));
+    gallery.program.stop().await;
+}
+
+/// OAS-10, OAS-47: what runs is reported; for what does not, support opens a ticket.
+#[tokio::test]
+async fn the_report_has_a_ticket_for_what_is_down() {
+    let gallery = Gallery::open().await;
+    let up = gallery.ask("service-report", "Does mail work?").await;
+    assert_eq!((&up["text"], &up["ticket_id"]), (&json!("mail is UP."), &Value::Null));
+    let down = gallery.ask("service-report", "Does printing work?").await;
+    assert_eq!((&down["state"], &down["ticket_id"]), (&json!("DOWN"), &json!("SD-0001")), "{down}");
+    gallery.program.stop().await;
+}
