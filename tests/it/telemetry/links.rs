@@ -127,6 +127,9 @@ async fn ossas_events_reach_streams_and_webhooks() {
     let sent: Vec<Value> =
         receiver.received().iter().map(turnstone_tests::receiver::Received::json).collect();
     assert!(told.iter().all(|event| sent.contains(event)), "what the stream tells, the webhook is told");
-    assert_eq!(receiver.received()[0].header("x-ojs-event"), "io.ossa.agent.turn.started");
+    // Webhooks are sent side by side: which of them arrives first is not known.
+    for sent in receiver.received() {
+        assert_eq!(sent.header("x-ojs-event"), sent.json()["type"].as_str().unwrap());
+    }
     site.end().await;
 }
