@@ -96,7 +96,7 @@ async fn a_failed_turn_takes_its_changes_back() {
     let spec = "  state: {mode: session}\n  tools: [{type: http, name: hang}]\n";
     let fleet = desk(spec, script).await;
     let mut hanging = job(&json!(["go"]));
-    hanging["options"] = json!({"timeout_ms": 1500, "retry": {"max_attempts": 1}});
+    hanging["options"] = json!({"timeout_ms": 8000, "retry": {"max_attempts": 1}});
     let id = fleet.push(&hanging).await;
     let done = fleet.settled(&id).await;
     assert_eq!(done["state"], "discarded", "{done:#}");
@@ -118,7 +118,7 @@ async fn read_uncommitted_keeps_everything() {
         "  state: {mode: session, isolation_level: read_uncommitted}\n  tools: [{type: http, name: hang}]\n";
     let fleet = desk(spec, script).await;
     let mut hanging = job(&json!(["go"]));
-    hanging["options"] = json!({"timeout_ms": 1500, "retry": {"max_attempts": 1}});
+    hanging["options"] = json!({"timeout_ms": 8000, "retry": {"max_attempts": 1}});
     let id = fleet.push(&hanging).await;
     assert_eq!(fleet.settled(&id).await["state"], "discarded");
     assert_eq!(keys(&state(&fleet, &id).await), json!({"a": 1}));

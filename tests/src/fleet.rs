@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long a webhook's receiver may take; in real time, as everything that waits for a network.
-const TELLING: Duration = Duration::from_secs(1);
+const TELLING: Duration = Duration::from_secs(5);
 
 /// Which database a fleet stands on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

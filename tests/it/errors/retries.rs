@@ -71,8 +71,8 @@ async fn the_manifest_says_how_often() {
 async fn a_timeout_is_tried_twice_more_unless_it_may_have_had_its_effect() {
     let spec = format!(
         "  tools:\n{}{}",
-        tool("hang", ", timeout_ms: 20"),
-        tool("book", ", timeout_ms: 20, circuit_breaker: {enabled: false}")
+        tool("hang", ", timeout_ms: 1500"),
+        tool("book", ", timeout_ms: 1500, circuit_breaker: {enabled: false}")
     );
     let fleet = desk(Fleet::builder(), &spec, &["hang", "book"]).await;
     let gate = turnstone_tests::Gate::default();

@@ -38,11 +38,11 @@ async fn a_worker_with_a_wrong_clock_neither_steals_a_lease_nor_loses_its_own() 
     let clocks: [(&str, Env<'_>); 3] = [("ahead", &ahead), ("behind", &behind), ("right", &[])];
     for (name, env) in clocks {
         jobs.push(site.push(name).await);
-        programs.push(site.worker(name, &["--slots", "1", "--lease", "3s"], env).await);
+        programs.push(site.worker(name, &["--slots", "1", "--lease", "6s"], env).await);
     }
     site.fleet.models.seen(3).await;
     for (name, env) in [("thief-ahead", &ahead), ("thief-behind", &behind)] {
-        let thief = site.worker(name, &["--lease", "3s"], env).await;
+        let thief = site.worker(name, &["--lease", "6s"], env).await;
         assert!(has_loaded(&thief, library), "the clock of {name} is right");
         programs.push(thief);
     }
@@ -54,7 +54,7 @@ async fn a_worker_with_a_wrong_clock_neither_steals_a_lease_nor_loses_its_own() 
 
     // Every lease has been extended beyond its second end.
     let extended =
-        "SELECT count(*) FROM jobs WHERE state = 'active' AND lease_expires_at >= claimed_at + 7000";
+        "SELECT count(*) FROM jobs WHERE state = 'active' AND lease_expires_at >= claimed_at + 13000";
     site.fleet.until("three leases last", async || site.fleet.number(extended).await == 3).await;
     gate.open();
     for (id, name) in jobs.iter().zip(["ahead", "behind", "right"]) {

@@ -30,7 +30,7 @@ async fn asleep_at_the_model() -> (Site, Program, String, Gate) {
 /// Another worker takes the job to its end, then the sleeper wakes up.
 async fn the_other_ends_it(site: Site, mut sleeper: Program, id: &str) {
     let time = site.keep_time();
-    let other = site.worker("other", &["--lease", "1s"], &[]).await;
+    let other = site.worker("other", &["--lease", "14s"], &[]).await;
     let done = site.fleet.wait_for(id, &[JobState::Completed, JobState::Discarded, JobState::Pending]).await;
     assert_eq!(done["state"], "completed", "{done:#}");
     assert_eq!(site.last_worker(id).await, "other");

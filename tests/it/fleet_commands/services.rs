@@ -92,7 +92,7 @@ async fn a_worker_that_was_paused_past_its_lease_writes_nothing_and_says_so_once
     let id = api.push().await;
     site.asked().await;
     paused.signal("STOP");
-    let other = site.worker("other", &["--lease", "1s"]).await;
+    let other = site.worker("other", &["--lease", "14s"]).await;
     api.event(&id, |name, _| name == "job.completed").await;
     paused.signal("CONT");
     paused.warns("the lease on this job is lost").await;

@@ -140,7 +140,7 @@ async fn a_model_that_does_not_answer_in_time_is_followed_by_the_next() {
         })
         .start()
         .await;
-    let providers = providers(json!({"kind": "openai", "base_url": fleet.models.url, "timeout_ms": 200}));
+    let providers = providers(json!({"kind": "openai", "base_url": fleet.models.url, "timeout_ms": 1500}));
     fleet.add_worker_with(4, |mut deps| {
         deps.providers = providers;
         deps

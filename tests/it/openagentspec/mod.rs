@@ -8,6 +8,7 @@ mod tls;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use reqwest::{Certificate, Client, redirect};
 use std::path::Path;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 /// An authority of the tests, and a certificate of it for this machine.
 struct Authority {
@@ -54,7 +55,10 @@ fn document(name: &str, rest: &str) -> String {
     )
 }
 
-/// A port that is free now.
+/// A port that is free now, and that no connection is given by the system: those come from above 30,000.
 fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + u16::try_from(std::process::id() % 15_000).unwrap();
+    let ports = std::iter::repeat_with(|| first + NEXT.fetch_add(1, Ordering::Relaxed));
+    ports.take(1000).find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }

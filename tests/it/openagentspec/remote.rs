@@ -53,10 +53,11 @@ impl Site {
         self.program = Some(program);
     }
 
-    /// `kill -9`.
-    fn kill(&mut self) {
-        if let Some(program) = self.program.take() {
+    /// `kill -9`; its port and its data are free afterwards.
+    async fn kill(&mut self) {
+        if let Some(mut program) = self.program.take() {
             program.signal("KILL");
+            assert_eq!(program.ended().await, None);
         }
     }
 
@@ -161,7 +162,7 @@ async fn two_servers_ask_one_another_and_survive_a_kill() {
     push(&a, "front").await;
     // Front, clerk and archive have been asked; the archive's answer is kept back.
     models.seen(3).await;
-    a.kill();
+    a.kill().await;
     gate.open();
     a.start().await;
     let front = ended(&a, "front").await;
@@ -192,7 +193,8 @@ async fn a_circle_over_two_servers_ends_and_a_peer_is_no_operator() {
     let models = ModelServer::start(script(Gate::default())).await;
     let (a, b) = pair(&models).await;
     push(&a, "ping").await;
-    until("the circle has ended", PATIENCE, async || {
+    // Eleven engagements wait for one another, and each looks again after up to three seconds.
+    until("the circle has ended", PATIENCE * 4, async || {
         a.engagements("ping").await.iter().any(|state| state["depth"] == 0 && state["status"] == "completed")
     })
     .await;
