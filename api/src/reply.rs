@@ -10,7 +10,7 @@ use std::any::Any;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, RawJson, RawObject};
 use turnstone_ojs::{OjsError, QUEUE_FULL};
-use turnstone_store::{Page, StoreError};
+use turnstone_store::{NotContinued, Page, StoreError};
 use turnstone_telemetry::redact;
 
 const QUEUE_DEPTH: HeaderName = HeaderName::from_static("x-ojs-queue-depth");
@@ -73,6 +73,7 @@ impl From<StoreError> for Failure {
                 let error = JobError::new(FailureKind::DelegationDepth, error.to_string());
                 Self(OjsError::agent(error.with("depth", *depth).with("max_depth", *most)))
             }
+            StoreError::NotContinued { engagement, why } => Self(not_continued(engagement.as_str(), *why)),
             StoreError::Database { .. }
             | StoreError::Unavailable { .. }
             | StoreError::Redis { .. }
@@ -96,6 +97,20 @@ impl From<StoreError> for Failure {
                 Self(OjsError { retryable: false, ..OjsError::internal(message) })
             }
         }
+    }
+}
+
+/// Why an engagement takes no further input.
+fn not_continued(id: &str, why: NotContinued) -> OjsError {
+    match why {
+        NotContinued::Unknown => OjsError::not_found("engagement", id),
+        NotContinued::Ended(state) => {
+            OjsError::conflict(format!("Engagement {id} has ended; it takes no further input."))
+                .with("state", state.as_str())
+        }
+        NotContinued::InReview => OjsError::conflict(format!(
+            "Engagement {id} waits for a review; it takes further input when that is answered."
+        )),
     }
 }
 

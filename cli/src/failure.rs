@@ -45,7 +45,8 @@ impl Exit {
     #[must_use]
     pub fn of_status(status: u16) -> Self {
         match status {
-            200..=299 => Self::Ok,
+            // What was sent is taken; where it is to be seen stands in the answer, too.
+            200..=299 | 303 => Self::Ok,
             401 | 403 => Self::Auth,
             404 => Self::NotFound,
             409 => Self::Conflict,

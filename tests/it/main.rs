@@ -17,6 +17,7 @@ mod errors;
 mod faults;
 mod fleet;
 mod fleet_commands;
+mod further;
 mod gallery;
 mod guardrails;
 mod inputs;

@@ -130,7 +130,7 @@ fn place(job: &mut NewJob, errand: &Errand) -> Result<(), Failure> {
     Ok(())
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Failure> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
     let key = key.to_str().unwrap_or_default().trim();
     if (1..=KEY_CHARACTERS).contains(&key.len()) {
@@ -141,13 +141,13 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Failure> {
 }
 
 /// An id in the form of a UUIDv7 that the same parts always make.
-fn named_id(parts: &[&str]) -> String {
+pub(crate) fn named_id(parts: &[&str]) -> String {
     let hex = digest::of_json(&json!(["engage", parts]));
     format!("{}-{}-7{}-8{}-{}", &hex[..8], &hex[8..12], &hex[12..15], &hex[15..18], &hex[18..30])
 }
 
 /// What the first of several equal requests began.
-async fn again(app: &App, id: &JobId, args: &RawJson) -> Answer {
+pub(crate) async fn again(app: &App, id: &JobId, args: &RawJson) -> Answer {
     let job = app.api.store.views.job(id).await?.ok_or_else(|| OjsError::not_found("job", id.as_str()))?;
     if job.envelope.args != *args {
         let message = "This Idempotency-Key was used for another input.";
@@ -159,8 +159,15 @@ async fn again(app: &App, id: &JobId, args: &RawJson) -> Answer {
 
 /// 303 to the state of an engagement, by a relative address (OAS-75, OAS-A16).
 pub(crate) fn see(id: &EngagementId) -> axum::response::Response {
+    see_with(id, json!({}))
+}
+
+/// The same, and what else there is to say.
+pub(crate) fn see_with(id: &EngagementId, mut told: Value) -> axum::response::Response {
     let state = format!("/engagements/{id}");
-    let mut response = reply::json(StatusCode::SEE_OTHER, &json!({"engagement_id": id, "location": state}));
+    told["engagement_id"] = id.as_str().into();
+    told["location"] = state.as_str().into();
+    let mut response = reply::json(StatusCode::SEE_OTHER, &told);
     response.headers_mut().extend(HeaderValue::from_str(&state).ok().map(|value| (LOCATION, value)));
     response
 }

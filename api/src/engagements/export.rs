@@ -36,6 +36,10 @@ pub(crate) async fn export(State(app): State<Shared>, Segment(id): Segment, tena
         let message = format!("Engagement {id} has not ended: its job {job_id} is {}.", job.state);
         return Err(OjsError::conflict(message).with("state", job.state.as_str()).into());
     }
+    if !app.api.store.views.is_only_input(&job_id).await? {
+        let message = format!("Engagement {id} had several inputs; a document has room for one.");
+        return Err(OjsError::conflict(message).into());
+    }
     let record = record(&app, engagement, agent, job).await?;
     let text = record.write().map_err(|error| {
         OjsError::new(500, "internal", format!("The document cannot be written: {error}."), "Report this.")

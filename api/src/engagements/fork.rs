@@ -167,6 +167,9 @@ fn refused(id: &str, turn: i64, refusal: &ForkRefusal) -> Failure {
     let hint = "GET /engagements/{id}/checkpoints lists the phases that are done.";
     let error = match refusal {
         ForkRefusal::NoEngagement => OjsError::not_found("engagement", id),
+        ForkRefusal::SeveralInputs => OjsError::conflict(format!(
+            "Engagement {id} had several inputs; only one with a single input can be forked."
+        )),
         ForkRefusal::NoTurn { newest } => OjsError::new(
             422,
             "no_such_turn",

@@ -6,8 +6,10 @@ mod diff;
 mod events;
 mod export;
 mod fork;
+pub(crate) mod further;
 mod import;
 mod messages;
+mod send;
 mod session_state;
 mod show;
 mod state;
@@ -27,7 +29,7 @@ const TURNS: u32 = 1000;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
-        .routes(routes!(show::show))
+        .routes(routes!(show::show, send::send))
         .routes(routes!(fork::fork))
         .routes(routes!(diff::diff))
         .routes(routes!(export::export))
@@ -51,8 +53,8 @@ async fn released(app: &App, engagement: &Engagement, agent: &AgentDefinition) -
     Ok(released.map(|row| row.checkpoint.turn).max().unwrap_or(0))
 }
 
-/// The engagement, its agent and its latest job, or 404.
-async fn find(app: &App, id: &str, tenant: &Tenant) -> Result<(Engagement, AgentDefinition, JobId), Failure> {
+/// The engagement, its agent, and the job that works on its input or else its latest one; or 404.
+pub(crate) async fn find(app: &App, id: &str, tenant: &Tenant) -> Result<(Engagement, AgentDefinition, JobId), Failure> {
     let found = app.api.store.views.engagement_of(&EngagementId::from(id), tenant.name()).await?;
     found.ok_or_else(|| OjsError::not_found("engagement", id).into())
 }

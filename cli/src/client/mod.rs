@@ -142,6 +142,19 @@ impl Client {
         self.answer(self.request(Method::POST, path, &[]).json(body)).await
     }
 
+    /// Sends JSON; the query says how it is taken.
+    ///
+    /// # Errors
+    /// What the server, or the way to it, says.
+    pub async fn post_with(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        body: &Value,
+    ) -> Result<Value, Failure> {
+        self.answer(self.request(Method::POST, path, query).json(body)).await
+    }
+
     /// Sends a document as it is.
     ///
     /// # Errors

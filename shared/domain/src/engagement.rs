@@ -34,7 +34,7 @@ impl Default for User {
     }
 }
 
-/// An engagement to be created together with its first job.
+/// An engagement to be created together with its first job, or the one that a job continues.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct NewEngagement {
     /// Its id.

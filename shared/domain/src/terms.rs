@@ -25,6 +25,18 @@ pub struct Terms {
     pub parent_results: Option<Vec<String>>,
     /// The agent job that it works for: it joins that one's budget, one deeper (agent extension §2.3).
     pub works_for: Option<JobId>,
+    /// It carries a further input into its engagement, which exists, instead of beginning one.
+    pub continues: Option<Continues>,
+}
+
+/// When an engagement takes a further input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Continues {
+    /// While one of its inputs is worked on and no reviewer is asked (OpenAgentSpec).
+    WhileOpen,
+    /// Always: one that has ended goes on with it (Agent Protocol).
+    Always,
 }
 
 /// Uniqueness (OJS unique jobs §3).

@@ -50,6 +50,9 @@ pub struct Position {
     pub tool_turns: u32,
     /// How often the model was asked to give its answer in the demanded form.
     pub reasks: u32,
+    /// The turn with which the job began, and which takes its input; 0 stands for 1.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub begins: i64,
     /// Turns that somebody granted beyond `max_turns`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub granted: i64,
@@ -59,4 +62,12 @@ pub struct Position {
     /// The model that answered last, if any did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_used: Option<String>,
+}
+
+impl Position {
+    /// Whether the turn that runs next is the one that takes the job's input.
+    #[must_use]
+    pub fn takes_input(&self) -> bool {
+        self.turn == self.begins.max(1)
+    }
 }

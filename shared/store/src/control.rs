@@ -22,6 +22,8 @@ pub enum Refusal {
     NoJob,
     /// The job has ended.
     Ended(JobState),
+    /// The job's engagement had several inputs; a branch has one job for its whole past.
+    SeveralInputs,
     /// The job is not paused.
     NotPaused,
     /// The job has not come as far as this turn.

@@ -1,7 +1,21 @@
 //! What can go wrong with a store.
 
-use turnstone_domain::JobId;
 use turnstone_domain::budget::Short;
+use turnstone_domain::{EngagementId, JobId, JobState};
+
+/// Why an engagement takes no further input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotContinued {
+    /// There is no such engagement of this tenant and user.
+    #[error("there is no such engagement")]
+    Unknown,
+    /// Its last input is answered, failed or cancelled.
+    #[error("it has ended; its last job is {0}")]
+    Ended(JobState),
+    /// A reviewer is asked about the input that it works on.
+    #[error("it waits for a review")]
+    InReview,
+}
 
 /// A failure of the store itself. The caller may try again; nothing was written.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -104,6 +118,14 @@ pub enum StoreError {
         depth: i64,
         /// How deep it may.
         most: i64,
+    },
+    /// The engagement does not take the input that a job carries; nothing of its push was stored.
+    #[error("engagement {engagement} takes no further input: {why}")]
+    NotContinued {
+        /// The engagement.
+        engagement: EngagementId,
+        /// Why.
+        why: NotContinued,
     },
     /// Another scheduler leads; nothing was changed.
     #[error("another scheduler leads now")]

@@ -31,6 +31,8 @@ pub struct NewFork {
 pub enum ForkRefusal {
     /// There is no such engagement.
     NoEngagement,
+    /// The engagement had several inputs; a fork has one job for its whole past.
+    SeveralInputs,
     /// The engagement has not come as far as this turn.
     NoTurn {
         /// The newest turn that it can be forked at.

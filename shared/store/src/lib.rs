@@ -65,7 +65,7 @@ pub use control::{
 pub use crons::{Crons, Firing};
 pub use delegations::{Delegations, Kin, Kindred};
 pub use doorbell::{Doorbell, Ring};
-pub use error::{LedgerError, StoreError};
+pub use error::{LedgerError, NotContinued, StoreError};
 pub use feed::{Feed, FeedPage};
 pub use fleet::{Directive, WorkerBeat, WorkerKind, WorkerState};
 pub use forks::{ForkRefusal, Forks, NewFork};

@@ -133,7 +133,7 @@ pub trait Views: Send + Sync + 'static {
     /// Jobs in the order that is asked for, and how many match in total.
     async fn jobs(&self, filter: &JobFilter, page: Page) -> Result<(Vec<Job>, u64), StoreError>;
 
-    /// One engagement with the id of its latest job.
+    /// One engagement with the id of the job that works on its input, or of its latest one when all have ended.
     async fn engagement(
         &self,
         id: &EngagementId,
@@ -147,6 +147,9 @@ pub trait Views: Send + Sync + 'static {
         id: &EngagementId,
         tenant: Option<&str>,
     ) -> Result<Option<(Engagement, AgentDefinition, JobId)>, StoreError>;
+
+    /// Whether a job is the only one of its engagement.
+    async fn is_only_input(&self, job: &JobId) -> Result<bool, StoreError>;
 
     /// Messages after position `after`, oldest first.
     async fn messages(

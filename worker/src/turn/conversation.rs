@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use turnstone_domain::agent::{Forgetting, Memory};
-use turnstone_domain::message::{ContentPart, Message, Role};
+use turnstone_domain::CallId;
+use turnstone_domain::message::{ContentPart, Message, Role, StoredMessage};
 use turnstone_store::Recall;
 
 /// Rough bytes of a token; only the window's size is measured with it, never the budget.
@@ -19,6 +20,8 @@ pub struct Conversation {
     input: Option<Message>,
     summary: Option<(i64, Message)>,
     window: VecDeque<(i64, Message)>,
+    /// The job's first turn: what was said before answers earlier inputs.
+    begins: i64,
 }
 
 /// Messages that no longer fit, to be summed up.
@@ -32,10 +35,11 @@ pub struct Overflow {
 
 impl Conversation {
     /// The window as the store remembers it, cut as if it had been kept in memory.
-    pub fn recalled(recall: &Recall, memory: &Memory) -> Self {
-        let mut conversation =
-            Self { input: recall.input.as_ref().map(|stored| stored.message.clone()), ..Self::default() };
-        for stored in &recall.messages {
+    /// `begins` is the job's first turn.
+    pub fn recalled(recall: &Recall, memory: &Memory, begins: i64) -> Self {
+        let input = recall.input.as_ref().map(|stored| stored.message.clone());
+        let mut conversation = Self { input, begins, ..Self::default() };
+        for stored in recall.messages.iter().filter(|stored| !is_broken_off(stored, recall, begins)) {
             conversation.take(stored.turn, stored.message.clone());
         }
         // The oldest recalled messages may be outcomes whose call was not recalled.
@@ -87,7 +91,11 @@ impl Conversation {
         let Some(least) = weights.into_iter().min_by_key(|(turn, weight)| (*weight, *turn)) else { return };
         let is_least = |of: i64| of == least.0;
         if self.input.is_none() {
-            let said = self.window.iter().find(|(of, message)| is_least(*of) && message.role == Role::User);
+            let begins = self.begins;
+            let said = self
+                .window
+                .iter()
+                .find(|(of, message)| is_least(*of) && *of >= begins && message.role == Role::User);
             self.input = said.map(|(_, message)| message.clone());
         }
         self.window.retain(|(of, _)| !is_least(*of));
@@ -139,8 +147,9 @@ impl Conversation {
 
     /// Drops the oldest message; answers to dropped tool calls go with it, and the job's input is kept aside.
     fn drop_oldest(&mut self) {
-        if let Some((_, oldest)) = self.window.pop_front()
+        if let Some((of, oldest)) = self.window.pop_front()
             && self.input.is_none()
+            && of >= self.begins
             && oldest.role == Role::User
         {
             self.input = Some(oldest);
@@ -180,9 +189,24 @@ impl Conversation {
     }
 
     /// Whether the outcome of this call was told to the model.
-    pub fn has_outcome(&self, call_id: &turnstone_domain::CallId) -> bool {
+    pub fn has_outcome(&self, call_id: &CallId) -> bool {
         self.window.iter().rev().any(|(_, message)| message.call_id.as_ref() == Some(call_id))
     }
+}
+
+/// Whether a message asks for calls, or tells an outcome, of a turn of an earlier input that ended before all outcomes were
+/// there: no model takes the one without the other.
+fn is_broken_off(stored: &StoredMessage, recall: &Recall, begins: i64) -> bool {
+    let of_turn = || recall.messages.iter().filter(|other| other.turn == stored.turn);
+    let told = |id: &CallId| of_turn().any(|other| other.message.call_id.as_ref() == Some(id));
+    let lacks = |asking: &StoredMessage| asking.message.tool_calls.iter().any(|call| !told(&call.call_id));
+    stored.turn < begins
+        && (lacks(stored)
+            || stored.message.call_id.as_ref().is_some_and(|id| {
+                of_turn().any(|asking| {
+                    lacks(asking) && asking.message.tool_calls.iter().any(|call| call.call_id == *id)
+                })
+            }))
 }
 
 /// How much a message says that cannot be had again.
@@ -259,7 +283,7 @@ pub fn images(message: &Message) -> usize {
 mod tests {
     use super::*;
     use turnstone_domain::Timestamp;
-    use turnstone_domain::message::{RequestedCall, StoredMessage, Summary};
+    use turnstone_domain::message::{RequestedCall, Summary};
 
     fn asking(id: &str) -> Message {
         let call = RequestedCall { call_id: id.into(), name: "t".into(), arguments: serde_json::json!({}) };
@@ -322,7 +346,7 @@ mod tests {
         // The store brings the newest rows, and the input apart when it is not among them.
         recall.input = Some(recall.messages[0].clone());
         recall.messages.drain(..6);
-        assert_eq!(Conversation::recalled(&recall, &memory).messages(&memory), kept.messages(&memory));
+        assert_eq!(Conversation::recalled(&recall, &memory, 1).messages(&memory), kept.messages(&memory));
     }
 
     /// OSSA `importance_weighted`: turns of tool calls go first, whole, and what a user or an operator said stays.
@@ -402,6 +426,6 @@ mod tests {
         assert!(summaries > 1 && seen[0].content == "question" && seen[1].content.starts_with("summary"));
         assert_eq!(seen.iter().filter(|message| message.summary.is_some()).count(), 1);
         assert_ne!(seen[2].role, Role::Tool);
-        assert_eq!(Conversation::recalled(&recall, &memory).messages(&memory), seen, "also after a crash");
+        assert_eq!(Conversation::recalled(&recall, &memory, 1).messages(&memory), seen, "also after a crash");
     }
 }

@@ -16,8 +16,11 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
     let error = of_own_limit(turn, turn.unquoted(turn.screen_error(error)));
     if turn.next_phase().is_none() && error.kind != FailureKind::MaxTurns {
         // A complete turn would be judged the same again: the next attempt asks the model anew.
-        let (model_used, granted) = (turn.position.model_used.clone(), turn.position.granted);
-        let position = Position { turn: turn.position.turn + 1, model_used, granted, ..Position::default() };
+        let Position { begins, granted, .. } = turn.position;
+        let model_used = turn.position.model_used.clone();
+        let turn_number = turn.position.turn + 1;
+        let position =
+            Position { turn: turn_number, begins, model_used, granted, ..Position::default() };
         turn.pending().position = Some(position);
     }
     if error.details.contains_key("needed") {

@@ -193,7 +193,7 @@ impl Turn {
         let window = self.agent.memory.window_size.saturating_add(RECALLED);
         let whole = self.object.is_some() || self.short_circuit.is_some();
         let recall = self.deps.ledger.recall(&self.job.id, self.position.turn, window, whole).await?;
-        self.conversation = Conversation::recalled(&recall, &self.agent.memory);
+        self.conversation = Conversation::recalled(&recall, &self.agent.memory, self.position.begins);
         if let Some(object) = &mut self.object {
             object.replay(&recall.tool_calls);
         }

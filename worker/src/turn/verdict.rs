@@ -38,6 +38,7 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
         turn: turn.position.turn + 1,
         tool_turns,
         reasks,
+        begins: turn.position.begins,
         granted,
         raise_until: None,
         model_used: turn.position.model_used.clone(),

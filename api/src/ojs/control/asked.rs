@@ -37,6 +37,9 @@ pub(super) fn refused(job: &str, refusal: &Refusal) -> Failure {
         Refusal::Ended(state) => {
             OjsError::conflict(format!("Job {job} is {state} already.")).with("state", state.as_str())
         }
+        Refusal::SeveralInputs => OjsError::conflict(format!(
+            "The engagement of job {job} had several inputs; only one with a single input can be forked or merged."
+        )),
         Refusal::NoTurn { newest } => OjsError::new(
             422,
             "no_such_turn",

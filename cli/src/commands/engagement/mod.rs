@@ -3,6 +3,7 @@
 mod diff;
 mod fork;
 mod replay;
+mod send;
 mod show;
 mod transfer;
 
@@ -19,6 +20,8 @@ pub enum EngagementCommand {
         /// Its id
         id: String,
     },
+    /// Say something more to its agent; it is worked on when what was said before is answered
+    Send(send::SendArgs),
     /// Go on from a turn of it as a new engagement, with something changed
     Fork(fork::ForkArgs),
     /// Show where two of them part, and what each of their turns cost
@@ -56,6 +59,7 @@ pub enum EngagementCommand {
 pub async fn run(command: EngagementCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         EngagementCommand::Show { id } => show::run(&id, session).await,
+        EngagementCommand::Send(args) => send::run(args, session).await,
         EngagementCommand::Fork(args) => fork::run(args, session).await,
         EngagementCommand::Diff { a, b } => diff::run(&a, &b, session).await,
         EngagementCommand::Export { id, to } => transfer::export(&id, to, session).await,

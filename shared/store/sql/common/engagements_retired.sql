@@ -5,6 +5,8 @@ WHERE seq IN (
     FROM engagements AS e
     JOIN jobs AS j ON j.engagement_seq = e.seq
     WHERE e.retention_ms IS NOT NULL AND j.ended_at + e.retention_ms <= $1
+      AND NOT EXISTS (SELECT 1 FROM jobs AS o WHERE o.engagement_seq = e.seq
+                      AND (o.ended_at IS NULL OR o.ended_at + e.retention_ms > $1))
     ORDER BY e.seq
     LIMIT $2
 )

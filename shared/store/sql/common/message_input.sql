@@ -9,6 +9,6 @@ SELECT m.engagement_seq, m.seq AS seq, m.turn, m.message, m.created_at
 FROM jobs AS j
 JOIN inheritances AS i ON i.engagement_seq = j.engagement_seq
 JOIN messages AS m ON m.engagement_seq = i.source_seq AND m.seq = 1
-WHERE j.id = $1 AND i.message_until >= 1
+WHERE j.id = $1 AND j.seq = j.engagement_seq AND i.message_until >= 1
 ORDER BY seq
 LIMIT 1

@@ -322,6 +322,8 @@ pub(super) struct EngagementRow {
     pub parent_seq: Option<i64>,
     /// Engagements that ever worked for it.
     pub children: i64,
+    /// Jobs that ever carried an input into it.
+    pub inputs: i64,
     /// The budgets that it has to pay into beside that of its tree, because it or somebody above it has a limit of its own.
     pub limited_by: Vec<String>,
     pub budget: Budget,
@@ -352,6 +354,7 @@ impl EngagementRow {
             depth: get(row, "depth")?,
             parent_seq: maybe(row, "parent_seq")?,
             children: get(row, "children")?,
+            inputs: get(row, "inputs")?,
             limited_by: maybe::<&str>(row, "limited_by")?
                 .map(|names| names.split(' ').map(str::to_owned).collect())
                 .unwrap_or_default(),

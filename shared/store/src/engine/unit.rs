@@ -9,6 +9,7 @@ pub(super) use budgets::{Move, Shared};
 
 use super::held::{Known, Learnt};
 use super::ops::delegations::{self, Family, Kin};
+use super::ops::inputs::Freed;
 use super::ops::session_state::States;
 use super::ops::workflows::Ended;
 use super::rows::{EngagementRow, JobRow};
@@ -80,6 +81,8 @@ pub(super) struct Unit {
     pub(super) ended: Vec<Ended>,
     /// Agent jobs that have ended and work for others, or had others work for them.
     pub(super) kin: Vec<Kin>,
+    /// Engagements of which a job has ended, and which have further inputs.
+    pub(super) freed: Vec<Freed>,
     /// Jobs that wait for others, who are to be enqueued.
     pub(super) families: Vec<Family>,
     /// What units that were absorbed knew.
@@ -151,6 +154,7 @@ impl Unit {
         self.rings.append(&mut flushed.rings);
         self.ended.append(&mut flushed.ended);
         self.kin.append(&mut flushed.kin);
+        self.freed.append(&mut flushed.freed);
         self.left.append(&mut flushed.left);
     }
 
@@ -440,6 +444,7 @@ impl Unit {
                 moved.push(job.changes()?);
                 self.ended.extend(ended(job));
                 self.kin.extend(Kin::of(job, self.engagement_of(job.seq)));
+                self.freed.extend(Freed::of(job, self.engagement_of(job.seq)));
                 if job.read_state == JobState::Active && job.state != JobState::Active {
                     self.left.insert(job.queue.clone());
                     // A limit of its key, or of its tenant, may let another one start.

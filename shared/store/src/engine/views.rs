@@ -272,6 +272,13 @@ impl<R: Reader> Views for Engine<R> {
         .await
     }
 
+    async fn is_only_input(&self, job: &JobId) -> Result<bool, StoreError> {
+        let (action, values) = ("look for inputs", [job.as_str().into()]);
+        let others =
+            one(&self.readers, action, &sql::INPUTS_BESIDE, &values, |row| get::<i64>(row, "others")).await?;
+        Ok(others.is_none_or(|others| others == 0))
+    }
+
     async fn messages(
         &self,
         id: &EngagementId,

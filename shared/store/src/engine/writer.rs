@@ -13,7 +13,7 @@ use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{
     agents, breakers, budgets, cancel, claim, control, credentials, crons, decide, delegations, fork, import,
-    leader, leases, operate, prune, push, queues, remote, schemas, statistics, tenants, time_out, turns,
+    inputs, leader, leases, operate, prune, push, queues, remote, schemas, statistics, tenants, time_out, turns,
     upkeep, webhooks, workers, workflows,
 };
 use super::rows::JobRow;
@@ -145,6 +145,7 @@ struct Yielded {
     learnt: Vec<Learnt>,
     ended: Vec<workflows::Ended>,
     kin: Vec<delegations::Kin>,
+    freed: Vec<inputs::Freed>,
     left: BTreeSet<String>,
 }
 
@@ -154,11 +155,12 @@ impl Yielded {
         self.learnt.append(&mut unit.learnt());
         self.ended.append(&mut unit.ended);
         self.kin.append(&mut unit.kin);
+        self.freed.append(&mut unit.freed);
         self.left.append(&mut unit.left);
     }
 
     fn is_settled(&self) -> bool {
-        self.ended.is_empty() && self.kin.is_empty()
+        self.ended.is_empty() && self.kin.is_empty() && self.freed.is_empty()
     }
 }
 
@@ -344,7 +346,11 @@ impl<S: Session> Writer<S> {
         while !yielded.is_settled() {
             let mut unit = Unit::default();
             let (ended, kin) = (std::mem::take(&mut yielded.ended), std::mem::take(&mut yielded.kin));
+            let freed = std::mem::take(&mut yielded.freed);
             delegations::advance(&mut self.session, &mut unit, kin).await?;
+            yielded.take(unit);
+            let mut unit = Unit::default();
+            inputs::advance(&mut self.session, &mut unit, freed).await?;
             yielded.take(unit);
             if !ended.is_empty() {
                 let mut unit = Unit::default();

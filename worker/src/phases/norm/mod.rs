@@ -19,13 +19,13 @@ pub struct NormBody {
     pub messages: usize,
 }
 
-/// Runs NORM: the first turn takes the job's input, later ones have none.
+/// Runs NORM: the job's first turn takes its input, later ones have none.
 ///
 /// # Errors
 /// [`Stop::Fail`] when the input is larger than a conversation can carry, or a filter of the agent blocks it: then no
 /// model is asked (RS-08). The same when it does not pass the agent's guardrail (OAS-41, OAS-46).
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
-    let mut inputs = if turn.position.turn == 1 { inputs(turn)? } else { Vec::new() };
+    let mut inputs = if turn.position.takes_input() { inputs(turn)? } else { Vec::new() };
     guard::inputs(turn, &inputs).await?;
     turn.screen_inputs(&mut inputs)?;
     let body = NormBody { messages: inputs.len() };

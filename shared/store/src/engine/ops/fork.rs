@@ -36,6 +36,9 @@ pub(in super::super) async fn apply<S: Session>(
     ids: &dyn Ids,
 ) -> Result<Result<(), ForkRefusal>, StoreError> {
     let Some(parent) = find(session, unit, fork).await? else { return Ok(Err(ForkRefusal::NoEngagement)) };
+    if parent.row.inputs > 1 {
+        return Ok(Err(ForkRefusal::SeveralInputs));
+    }
     let part = match part(session, unit, &parent, fork).await? {
         Ok(part) => part,
         Err(refusal) => return Ok(Err(refusal)),
@@ -311,6 +314,7 @@ async fn position<S: Session>(
         turn,
         tool_turns: count(true).unwrap_or(u32::MAX),
         reasks: count(false).unwrap_or(u32::MAX).min(1),
+        begins: 0,
         granted: stands.granted,
         model_used: model.or(stands.model_used),
         raise_until: None,

@@ -13,6 +13,7 @@ pub(super) mod decide;
 pub(super) mod delegations;
 pub(super) mod fork;
 pub(super) mod import;
+pub(super) mod inputs;
 pub(super) mod leader;
 pub(super) mod leases;
 pub(super) mod operate;

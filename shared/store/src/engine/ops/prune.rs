@@ -72,7 +72,9 @@ pub(in super::super) async fn apply<S: Session>(
     let old = old_jobs(session, before, now, limit).await?;
     // Somebody may have forked one since it was looked for; now that the rows are locked, nobody does any more.
     let kept = sources(session, &old).await?;
-    let old: Vec<(i64, i64)> = old.into_iter().filter(|(seq, _)| !kept.contains(seq)).collect();
+    let open = open(session, &old).await?;
+    let old: Vec<(i64, i64)> =
+        old.into_iter().filter(|(seq, stream)| !kept.contains(seq) && !open.contains(stream)).collect();
     delete(session, &old).await?;
     let keys = forget_limits(session, limit).await?;
     let retired = usize::try_from(retired).unwrap_or(usize::MAX);
@@ -122,6 +124,17 @@ async fn forget_limits<S: Session>(session: &mut S, limit: usize) -> Result<usiz
     let forgotten =
         session.execute("forget unused limits", &sql::PRUNE_RATE_KEYS, Args::Rows(keys, &[])).await?;
     Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
+}
+
+/// Those of the streams of these jobs in which an input has not ended. Nobody adds one from now on.
+async fn open<S: Session>(session: &mut S, jobs: &[(i64, i64)]) -> Result<BTreeSet<i64>, StoreError> {
+    let streams: BTreeSet<i64> = jobs.iter().map(|(_, stream)| *stream).collect();
+    let keys = || streams.iter().map(|stream| (*stream,)).collect::<Vec<_>>();
+    let seq = |row: &S::Row| rows::get::<i64>(row, "seq");
+    read_by(session, "hold engagements", &sql::ENGAGEMENTS_HOLD, keys(), seq).await?;
+    let text = &sql::ENGAGEMENTS_OPEN;
+    let found = read_by(session, "look for inputs", text, keys(), |row| rows::get::<i64>(row, "engagement_seq"));
+    Ok(found.await?.into_iter().collect())
 }
 
 /// Those of these jobs, by seq and stream, whose engagements forks read.

@@ -20,6 +20,9 @@ pub(super) async fn apply<S: Session>(
         Ok(seq) => seq,
         Err(refusal) => return Ok(Err(refusal)),
     };
+    if unit.engagement_of(seq).is_some_and(|row| row.inputs > 1) {
+        return Ok(Err(Refusal::SeveralInputs));
+    }
     let stands = unit.job(seq).and_then(|job| job.position.clone());
     let newest = stands.as_ref().map_or(1, |position| position.turn);
     let at_turn = fork.at_turn.unwrap_or(newest).max(1);

@@ -101,6 +101,9 @@ async fn side<S: Session>(
         None if unit.job(seq).is_some_and(|job| job.attempt == 0) => seq,
         None => return Ok(Err(Refusal::NoBranch(name.to_owned()))),
     };
+    if unit.engagement_of(seq).is_some_and(|row| row.inputs > 1) {
+        return Ok(Err(Refusal::SeveralInputs));
+    }
     let past = branch::past(unit, seq);
     let turns = unit.engagement_of(seq).map_or(0, |row| row.engagement.turns);
     let contents = match past {

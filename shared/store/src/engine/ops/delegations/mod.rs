@@ -61,6 +61,10 @@ pub(in super::super) fn before_the_end(
     at: Timestamp,
 ) -> Option<NewEvent> {
     let row = unit.engagement_of(job_seq).filter(|row| name.ends_job() && row.parent_seq.is_some())?;
+    // It was asked for its first answer; what it is asked later is nothing to the one that it worked for.
+    if row.seq != job_seq {
+        return None;
+    }
     let job = unit.job(job_seq)?;
     let status = match name {
         EventName::JobCompleted => DelegationState::Success,

@@ -35,7 +35,7 @@ pub(in super::super::super) async fn start<S: Session>(
         }
         born.push(own);
     }
-    let entry = |(job, kin)| Entry { job, step: None, kinship: Some(kin) };
+    let entry = |(job, kin)| Entry { job, step: None, kinship: Some(kin), continues: None };
     let entries: Vec<Vec<Entry<'_>>> =
         born.iter().map(|own| own.iter().map(|(job, kin)| entry((job, kin))).collect()).collect();
     let numbers = push::numbers(session, entries.iter().map(Vec::len).sum()).await?;

@@ -70,6 +70,13 @@ async fn alike<S: Session>(
     Ok(None)
 }
 
+/// Whether the engagement of a job got a further input after it.
+async fn has_later<S: Session>(session: &mut S, seq: i64) -> Result<bool, StoreError> {
+    let (action, text) = ("look for further inputs", &sql::JOB_HAS_LATER);
+    let later = read(session, action, text, &[seq.into()], |row| get::<i64>(row, "later")).await?;
+    Ok(later.into_iter().any(|later| later > 0))
+}
+
 /// Makes a job that was taken in available. Somebody has to flush the unit, before the next one of the same key.
 pub(super) async fn again<S: Session>(
     session: &mut S,
@@ -81,7 +88,10 @@ pub(super) async fn again<S: Session>(
     let job = unit.change_job(seq)?;
     match job.state {
         JobState::Retryable => job.step(Trigger::RetryDue, at)?,
+        // The conversation has gone on without it.
+        JobState::Discarded if has_later(session, seq).await? => return Ok(Again::Not),
         JobState::Discarded => {
+            let job = unit.change_job(seq)?;
             if let Some(other) = alike(session, (seq, job.id.clone()), revived).await? {
                 return Ok(Again::Alike(other));
             }

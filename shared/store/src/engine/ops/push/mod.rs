@@ -2,6 +2,7 @@
 
 mod attest;
 mod bounds;
+mod continuing;
 mod kinship;
 mod limits;
 mod rows;
@@ -14,6 +15,7 @@ use super::super::statement::{decode_all, read_by};
 use super::super::unit::Unit;
 use crate::{Pushed, Ring, StoreError, sql};
 use bounds::Bounds;
+use continuing::{Continued, Open};
 use kinship::Places;
 use rows::{Rows, first_state};
 use std::collections::{BTreeSet, HashSet};
@@ -29,6 +31,8 @@ pub(in super::super) struct Entry<'a> {
     pub step: Option<(i64, i64)>,
     /// Where it stands in a tree of engagements, if it works for another job.
     pub kinship: Option<&'a Kinship>,
+    /// The engagement into which it carries a further input, if it does.
+    pub continues: Option<&'a Open>,
 }
 
 /// The place of a new engagement in a tree.
@@ -64,15 +68,16 @@ pub(in super::super) async fn apply<S: Session>(
 ) -> Result<Vec<Result<Vec<Pushed>, StoreError>>, StoreError> {
     let mut refusals = attest::refusals(session, pushes).await?;
     let places = Places::find(session, pushes).await?;
+    let continued = Continued::find(session, pushes).await?;
     for (refused, jobs) in refusals.iter_mut().zip(pushes) {
-        *refused = refused.take().or_else(|| places.refusal(jobs));
+        *refused = refused.take().or_else(|| places.refusal(jobs)).or_else(|| continued.refusal(jobs));
     }
     let mut allowed: Vec<&[NewJob]> = Vec::with_capacity(pushes.len());
     for (jobs, refused) in pushes.iter().zip(&refusals) {
         allowed.extend(refused.is_none().then_some(*jobs));
     }
     let taken = {
-        let entry = |job| Entry { job, step: None, kinship: places.of(job) };
+        let entry = |job| Entry { job, step: None, kinship: places.of(job), continues: continued.of(job) };
         let entries: Vec<Vec<Entry<'_>>> =
             allowed.iter().map(|jobs| jobs.iter().map(entry).collect()).collect();
         let numbers = numbers(session, entries.iter().map(Vec::len).sum()).await?;

@@ -2,6 +2,7 @@
 
 use super::super::super::session::Session;
 use super::super::super::statement::{Writes, as_json};
+use super::continuing::Open;
 use super::{Entry, Kinship};
 use super::{limits, unique};
 use crate::{JobKind, StoreError, sql};
@@ -77,6 +78,26 @@ fn extra<'a>(entry: &Entry<'a>) -> Cow<'a, RawObject> {
     Cow::Owned(extra)
 }
 
+/// What an engagement got of further inputs.
+struct Additions {
+    events: i64,
+    inputs: i64,
+    retention_ms: Option<i64>,
+    open: bool,
+}
+
+/// Where a job stands in its stream and its engagement.
+struct Place {
+    state: JobState,
+    engagement_seq: Option<i64>,
+    stream: i64,
+    /// Events of the stream before its own.
+    after: i64,
+    /// Its own ones.
+    events: i64,
+    position: Option<Position>,
+}
+
 /// Rows of jobs, and what belongs to them.
 #[derive(Default)]
 pub(super) struct Rows {
@@ -88,6 +109,7 @@ pub(super) struct Rows {
     budgets: Vec<(i64, Option<i64>, Option<i64>)>,
     limits: Vec<(i64, String, Option<i64>, Option<i64>)>,
     engagements: Vec<EngagementInsert>,
+    continued: BTreeMap<i64, Additions>,
     delegations: Vec<DelegationInsert>,
     adopted: BTreeMap<i64, i64>,
     events: Vec<(i64, i64, i64, &'static str, i64, String, i64)>,
@@ -106,12 +128,13 @@ impl Rows {
             action: "number jobs",
             message: "the database gave fewer numbers than it was asked for".to_owned(),
         })?;
-        let state = first_state(job, run_at);
-        let events = 1 + i64::from(state == JobState::Scheduled) + i64::from(entry.kinship.is_some());
-        let engagement_seq = self.add_engagement(seq, entry, events)?;
+        let place = match entry.continues {
+            Some(open) => self.go_on(job, open, run_at),
+            None => self.begin(seq, entry, run_at)?,
+        };
+        let Place { state, engagement_seq, stream, after, events, position } = place;
         let own_events = if engagement_seq.is_none() { events } else { 0 };
-        let position =
-            engagement_seq.map(|_| as_json(&Position { turn: 1, ..Position::default() })).transpose()?;
+        let position = position.as_ref().map(as_json).transpose()?;
         self.jobs.push((
             seq,
             job.id.clone(),
@@ -124,7 +147,7 @@ impl Rows {
             job.expires_at.map(|t| t.0),
             job.timeout_ms,
             engagement_seq,
-            seq,
+            stream,
             position,
             own_events,
             JobKind::of(job).as_str(),
@@ -149,16 +172,48 @@ impl Rows {
             job.terms.parent_results.as_ref().map(|results| format!("[{}]", results.join(","))),
         ));
         self.queues.entry(job.queue.clone()).or_insert(job.created_at.0);
-        let data = json!({"job_type": job.job_type, "queue": job.queue}).to_string();
-        self.events.push((seq, 1, seq, EventName::JobEnqueued.as_str(), 0, data, job.created_at.0));
+        let mut data = json!({"job_type": job.job_type, "queue": job.queue});
+        if let Some(input) = engagement_seq.and_then(|seq| self.continued.get(&seq)).map(|added| added.inputs) {
+            data["input"] = input.into();
+        }
+        let (data, at) = (data.to_string(), job.created_at.0);
+        self.events.push((stream, after + 1, seq, EventName::JobEnqueued.as_str(), 0, data, at));
         if state == JobState::Scheduled {
             let data = json!({"scheduled_at": run_at.to_rfc3339()}).to_string();
-            self.events.push((seq, 2, seq, EventName::JobScheduled.as_str(), 0, data, job.created_at.0));
+            self.events.push((stream, after + 2, seq, EventName::JobScheduled.as_str(), 0, data, at));
         }
         if let Some(kin) = entry.kinship {
             self.add_kin(seq, job, kin, events);
         }
         Ok(state)
+    }
+
+    /// A job that begins its stream, and its engagement if it has one.
+    fn begin(&mut self, seq: i64, entry: &Entry<'_>, run_at: Timestamp) -> Result<Place, StoreError> {
+        let state = first_state(entry.job, run_at);
+        let events = 1 + i64::from(state == JobState::Scheduled) + i64::from(entry.kinship.is_some());
+        let engagement_seq = self.add_engagement(seq, entry, events)?;
+        let position = engagement_seq.map(|_| Position { turn: 1, ..Position::default() });
+        Ok(Place { state, engagement_seq, stream: seq, after: 0, events, position })
+    }
+
+    /// A job that carries a further input into an engagement: it waits for those before it.
+    fn go_on(&mut self, job: &NewJob, open: &Open, run_at: Timestamp) -> Place {
+        let retention_ms = job.engagement.as_ref().and_then(|new| new.agent.state.retention_ms);
+        let before = Additions {
+            events: open.events,
+            inputs: open.inputs,
+            retention_ms,
+            open: !open.standing.open.is_empty(),
+        };
+        let added = self.continued.entry(open.seq).or_insert(before);
+        let state = if added.open { JobState::Pending } else { first_state(job, run_at) };
+        let (after, events) = (added.events, 1 + i64::from(state == JobState::Scheduled));
+        added.events += events;
+        added.inputs += 1;
+        added.open = true;
+        let position = Some(open.standing.next(open.turns));
+        Place { state, engagement_seq: Some(open.seq), stream: open.seq, after, events, position }
     }
 
     /// A job that works for another one; its stream says so last.
@@ -232,6 +287,9 @@ impl Rows {
         writes.all("write budgets", &sql::BUDGETS_INSERT, self.budgets);
         writes.all("write budgets of delegates", &sql::BUDGETS_OF_DELEGATES_INSERT, self.limits);
         writes.all("write engagements", &sql::ENGAGEMENTS_INSERT, self.engagements);
+        let continued = self.continued.into_iter();
+        let continued = continued.map(|(seq, added)| (seq, added.events, added.inputs, added.retention_ms));
+        writes.all("continue engagements", &sql::ENGAGEMENTS_CONTINUE, continued.collect());
         writes.all("write jobs", &sql::JOBS_INSERT, self.jobs);
         writes.all("write envelopes", &sql::ENVELOPES_INSERT, self.envelopes);
         writes.all("write events", &sql::EVENTS_INSERT, self.events);

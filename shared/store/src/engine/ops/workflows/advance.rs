@@ -129,7 +129,7 @@ async fn start<S: Session>(
     let entries: Vec<Vec<Entry<'_>>> = ready
         .iter()
         .zip(&jobs)
-        .map(|(step, job)| vec![Entry { job, step: Some(step.key()), kinship: None }])
+        .map(|(step, job)| vec![Entry { job, step: Some(step.key()), kinship: None, continues: None }])
         .collect();
     let numbers = push::numbers(session, entries.len()).await?;
     let pushed = push::enqueue(session, unit, numbers, &entries).await?;

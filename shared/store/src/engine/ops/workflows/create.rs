@@ -38,6 +38,7 @@ pub(super) async fn apply<S: Session>(
         job: &new.steps[*at].waiting.job,
         step: Some((seq, position(*at))),
         kinship: None,
+        continues: None,
     };
     let entries = vec![ready.iter().map(entry).collect::<Vec<_>>()];
     if let Some(Err(refused)) = push::enqueue(session, unit, numbers, &entries).await?.pop() {

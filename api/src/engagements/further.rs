@@ -1,0 +1,95 @@
+//! A further input of an engagement: the one way in for OpenAgentSpec's endpoint and for the runs of the Agent Protocol.
+
+use super::find;
+use crate::api::App;
+use crate::reply::Failure;
+use crate::request::Tenant;
+use turnstone_domain::terms::Continues;
+use turnstone_domain::{EngagementId, Job, JobId, JobState, NewJob, RawObject};
+use turnstone_ojs::{EnqueueRequest, OjsError, rules};
+
+/// What the options of the first input say about that one alone.
+const OF_ONE_INPUT: [&str; 5] = ["delay_until", "scheduled_at", "expires_at", "unique", "pending"];
+/// The same of its `meta`.
+const OF_ONE_REQUEST: [&str; 4] = ["traceparent", "tracestate", "baggage", "request_id"];
+
+/// What is said to an engagement.
+pub(crate) struct Further {
+    /// The id of its job, when the caller names it.
+    pub(crate) job: Option<JobId>,
+    /// OJS `args`: normalized as those of every agent job are.
+    pub(crate) args: turnstone_domain::RawJson,
+    /// Its `meta`; what it does not say is as it was with the input before.
+    pub(crate) metadata: RawObject,
+    /// Whether an engagement that has ended goes on with it.
+    pub(crate) continues: Continues,
+}
+
+/// A further input that was taken.
+pub(crate) struct Taken {
+    /// The engagement.
+    pub(crate) engagement: EngagementId,
+    /// Its job.
+    pub(crate) job: JobId,
+    /// `pending` while other inputs of the engagement are worked on.
+    pub(crate) state: JobState,
+}
+
+/// Enqueues a further input: the same agent as it was when the engagement began, the same user, budget and queue. It is
+/// worked on when the inputs before it have ended, in whichever way.
+///
+/// # Errors
+/// 404 when there is no such engagement of this tenant; 403 when `metadata.user` is somebody else; 409 when the engagement
+/// takes none, or the id of the job is taken (`duplicate_job`); what enqueuing refuses otherwise.
+pub(crate) async fn say(app: &App, id: &str, tenant: &Tenant, said: Further) -> Result<Taken, Failure> {
+    let (engagement, agent, latest) = find(app, id, tenant).await?;
+    let latest = app.api.store.views.job(&latest).await?;
+    let latest = latest.ok_or_else(|| OjsError::not_found("engagement", id))?;
+    let named = said.metadata.contains("user");
+    let continues = said.continues;
+    let job = said.job.clone();
+    let now = app.api.clock.now();
+    let request = EnqueueRequest::from_fields(fields(&latest, &engagement.agent, said), latest.tenant.as_deref(), now)?;
+    let mut new: NewJob = request.into_new_job(Some(agent.clone()), app.api.ids.as_ref())?;
+    rules::check(&new)?;
+    app.schemas.check(app, &new).await?;
+    let Some(begun) = &mut new.engagement else {
+        return Err(OjsError::internal("The job has no engagement.").into());
+    };
+    if named && begun.user.id != engagement.user.id {
+        let message = format!("Engagement {id} is another user's.");
+        return Err(OjsError::forbidden(message).into());
+    }
+    begun.id = engagement.id.clone();
+    begun.agent = agent;
+    begun.user = engagement.user;
+    new.terms.continues = Some(continues);
+    if let Some(job) = job {
+        new.id = job;
+    }
+    new.queue = latest.queue;
+    new.priority = latest.priority;
+    let pushed = app.api.store.intake.push(vec![new]).await?.pop();
+    let pushed = pushed.ok_or_else(|| OjsError::internal("The store took nothing."))?;
+    Ok(Taken { engagement: engagement.id, job: pushed.id, state: pushed.state })
+}
+
+/// The fields of an enqueue request: what is said, on the terms of the input before.
+fn fields(latest: &Job, agent: &str, said: Further) -> RawObject {
+    let (mut options, mut before) = (latest.envelope.options.clone(), latest.envelope.meta.clone());
+    for name in OF_ONE_INPUT {
+        options.remove(name);
+    }
+    for name in OF_ONE_REQUEST {
+        before.remove(name);
+    }
+    let mut meta = said.metadata;
+    meta.insert("agent", agent);
+    meta.extend_new(before.iter().map(|(name, value)| (name.to_owned().into(), value.clone())));
+    let mut fields = RawObject::new();
+    fields.insert("type", latest.job_type.as_str());
+    fields.insert("args", said.args);
+    fields.insert("meta", meta);
+    fields.insert("options", options);
+    fields
+}

@@ -1,0 +1,84 @@
+//! `POST /engagements/{id}`: a further input of its user (facts: OpenAgentSpec server endpoints).
+
+use super::further::{Further, say};
+use crate::agents::engage::{InputBody, again, idempotency_key, named_id, see_with};
+use crate::agents::input::{Input, check_json};
+use crate::api::Shared;
+use crate::docs;
+use crate::reply::{Answer, Failure};
+use crate::request::{JsonBytes, Params, RequestId, Segment, Tenant};
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde_json::json;
+use turnstone_domain::terms::Continues;
+use turnstone_domain::{JobId, RawJson, RawObject};
+use utoipa::ToSchema;
+
+/// An input that was taken.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Sent {
+    engagement_id: String,
+    location: String,
+    /// The job that carries it; absent when the same request was sent before.
+    job_id: Option<String>,
+    /// `pending` while what was said before is worked on, else `available`.
+    state: Option<String>,
+}
+
+/// Says something more to an agent. It is worked on when what was said before is answered, and what was said before is
+/// remembered.
+#[utoipa::path(
+    post, path = "/engagements/{id}", tag = "engagements",
+    params(
+        ("id" = String, Path, description = "The engagement."),
+        ("reopen" = Option<bool>, Query, description = "An engagement that has ended goes on with it."),
+        ("Idempotency-Key" = Option<String>, Header, description = "The same key for the same engagement is the same input."),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "Whose engagement it is."),
+    ),
+    request_body(description = "A text, or an object with the text as `input`.", content(
+        (InputBody = "application/json"),
+    )),
+    responses(
+        (status = 303, description = "It is taken; Location is the engagement's state.", body = Sent, content_type = "application/json"),
+        (status = 403, description = "The engagement is another user's.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 409, description = "The engagement has ended, or waits for a review.", body = docs::ErrorReply, content_type = "application/json"),
+    ),
+)]
+pub(crate) async fn send(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    request: RequestId,
+    params: Params,
+    headers: HeaderMap,
+    body: Result<JsonBytes, Failure>,
+) -> Answer {
+    check_json(&headers)?;
+    let reopen = params.word("reopen", flag, "true, false")?.unwrap_or(false);
+    let input = Input::read(&body?)?;
+    let key = idempotency_key(&headers)?;
+    let job = key.as_ref().map(|key| JobId(named_id(&["send", &id, key, tenant.name().unwrap_or_default()])));
+    let args = RawJson::of(&json!([input.text]));
+    if let Some(job) = &job
+        && app.api.store.views.job(job).await?.is_some()
+    {
+        // The same request again: what it said is said.
+        return again(&app, job, &args).await;
+    }
+    let mut sent = RawObject::new();
+    sent.insert("meta", input.metadata);
+    request.keep(&mut sent);
+    let metadata = sent.remove("meta").and_then(|meta| meta.parse().ok()).unwrap_or_default();
+    let continues = if reopen { Continues::Always } else { Continues::WhileOpen };
+    let taken = say(&app, &id, &tenant, Further { job, args, metadata, continues }).await?;
+    Ok(see_with(&taken.engagement, json!({"job_id": taken.job, "state": taken.state})))
+}
+
+fn flag(word: &str) -> Option<bool> {
+    match word {
+        "true" | "1" => Some(true),
+        "false" | "0" => Some(false),
+        _ => None,
+    }
+}

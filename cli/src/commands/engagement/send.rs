@@ -1,0 +1,35 @@
+//! `turnstone engagement send`: a further input of an engagement.
+
+use crate::commands::Session;
+use crate::output::{Format, text};
+use clap::Args;
+use serde_json::json;
+use std::process::ExitCode;
+
+/// `turnstone engagement send`.
+#[derive(Clone, Debug, Args)]
+pub struct SendArgs {
+    /// The engagement's id
+    pub id: String,
+    /// What is said
+    pub text: String,
+    /// Go on with an engagement that has ended
+    #[arg(long)]
+    pub reopen: bool,
+}
+
+/// Sends it.
+///
+/// # Errors
+/// The server refused: there is no such engagement, it has ended, or it waits for a review.
+pub async fn run(args: SendArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    let (client, output) = (session.client()?, session.output);
+    let query = if args.reopen { vec![("reopen", "true".to_owned())] } else { Vec::new() };
+    let taken = client.post_with(&["engagements", &args.id], &query, &json!({"input": args.text})).await?;
+    match output.format {
+        Format::Json => output.json(&taken)?,
+        Format::Ids => output.line(&text::line(&args.id))?,
+        Format::Table => output.line(&text::line(&format!("{} takes it", args.id)))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,136 @@
+//! Further inputs of an engagement: its jobs take turns in the order in which they were accepted, one at a time.
+//!
+//! A job that finds another one of its engagement unfinished waits in `pending`. The transaction that ends a job makes the
+//! next one available, whatever the end was: each input is a request of its own. Who adds an input holds the engagement,
+//! and who ends a job writes to its stream, so neither overlooks the other.
+
+use super::super::rows::{Fields, Inconsistency, JobRow, get, json, maybe, word};
+use super::super::rows::EngagementRow;
+use super::super::session::Session;
+use super::super::statement::read_by;
+use super::super::unit::Unit;
+use crate::{Ring, StoreError, sql};
+use serde_json::json;
+use std::collections::BTreeMap;
+use turnstone_domain::state::Trigger;
+use turnstone_domain::turn_write::Position;
+use turnstone_domain::{EventName, JobId, JobState, Timestamp};
+
+/// An engagement with several inputs, one of which has ended.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Freed {
+    engagement_seq: i64,
+    at: Timestamp,
+}
+
+impl Freed {
+    /// What the others have to know of a job, if it has ended and there are others.
+    pub(in super::super) fn of(job: &JobRow, engagement: Option<&EngagementRow>) -> Option<Self> {
+        let (row, at) = engagement.zip(job.ended_at)?;
+        (row.inputs > 1).then_some(Self { engagement_seq: row.seq, at })
+    }
+}
+
+/// An input that has not ended.
+#[derive(Clone, Debug)]
+pub(in super::super) struct OpenInput {
+    pub seq: i64,
+    pub id: JobId,
+    pub state: JobState,
+    pub attempt: i64,
+}
+
+impl OpenInput {
+    /// Whether it waits for another input to end. The first one waits for somebody outside, if it waits.
+    fn waits_its_turn(&self, engagement_seq: i64) -> bool {
+        self.state == JobState::Pending && self.attempt == 0 && self.seq != engagement_seq
+    }
+}
+
+/// Where an engagement stands between its inputs.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Standing {
+    /// Inputs that have not ended, in order.
+    pub open: Vec<OpenInput>,
+    begun: i64,
+    granted: i64,
+}
+
+impl Standing {
+    /// Where the next input begins, after `turns` complete ones. A turn that was begun and never completed is not begun
+    /// again: what belongs to it stays with the job that began it.
+    pub(super) fn next(&self, turns: i64) -> Position {
+        let turn = turns.max(self.begun) + 1;
+        Position { turn, begins: turn, granted: self.granted, ..Position::default() }
+    }
+}
+
+/// Where these engagements stand, by seq.
+pub(super) async fn standings<S: Session>(
+    session: &mut S,
+    engagements: Vec<i64>,
+) -> Result<BTreeMap<i64, Standing>, StoreError> {
+    let mut standings: BTreeMap<i64, Standing> =
+        engagements.iter().map(|seq| (*seq, Standing::default())).collect();
+    let keys = engagements.into_iter().map(|seq| (seq,)).collect();
+    let (action, text) = ("look for inputs", &sql::INPUTS_OF_ENGAGEMENTS);
+    for (engagement_seq, input, begun, position) in read_by(session, action, text, keys, decode).await? {
+        let standing = standings.entry(engagement_seq).or_default();
+        standing.begun = standing.begun.max(begun);
+        standing.granted = standing.granted.max(position.granted);
+        if !input.state.is_terminal() && standing.open.iter().all(|open| open.seq != input.seq) {
+            standing.open.push(input);
+        }
+    }
+    for standing in standings.values_mut() {
+        standing.open.sort_by_key(|open| open.seq);
+    }
+    Ok(standings)
+}
+
+fn decode(row: &impl Fields) -> Result<(i64, OpenInput, i64, Position), Inconsistency> {
+    let input = OpenInput {
+        seq: get(row, "seq")?,
+        id: JobId(get(row, "id")?),
+        state: word(row, "state", JobState::parse)?,
+        attempt: get(row, "attempt")?,
+    };
+    Ok((get(row, "engagement_seq")?, input, maybe(row, "begun")?.unwrap_or_default(), json(row, "position")?))
+}
+
+/// `pending → available` for the next input of each of these engagements, unless one of them is still worked on.
+pub(in super::super) async fn advance<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    freed: Vec<Freed>,
+) -> Result<(), StoreError> {
+    let mut ends: BTreeMap<i64, Timestamp> = BTreeMap::new();
+    for Freed { engagement_seq, at } in freed {
+        let last = ends.entry(engagement_seq).or_insert(at);
+        *last = at.max(*last);
+    }
+    let standings = standings(session, ends.keys().copied().collect()).await?;
+    let next: BTreeMap<JobId, (i64, &Standing)> = standings
+        .iter()
+        .filter_map(|(seq, standing)| Some((*seq, standing, standing.open.first()?)))
+        .filter(|(seq, _, first)| first.waits_its_turn(*seq))
+        .map(|(seq, standing, first)| (first.id.clone(), (seq, standing)))
+        .collect();
+    let keys = next.keys().map(|id| (id.clone(),)).collect();
+    let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    unit.take_in(session, rows).await?;
+    for (id, (engagement_seq, standing)) in next {
+        let Some(seq) = unit.seq_of(&id) else { continue };
+        let turns = unit.engagement_of(seq).map_or(0, |row| row.engagement.turns);
+        let at = ends.get(&engagement_seq).copied().unwrap_or_default();
+        let job = unit.change_job(seq)?;
+        if job.state != JobState::Pending {
+            continue;
+        }
+        job.position = Some(standing.next(turns));
+        job.step(Trigger::Activate, at)?;
+        unit.note(seq, EventName::JobAvailable, json!({"reason": "next_input"}), at)?;
+        unit.rings.push(Ring::Available);
+    }
+    unit.flush(session).await
+}
