@@ -49,7 +49,8 @@ pub(crate) async fn say(app: &App, id: &str, tenant: &Tenant, said: Further) -> 
     let continues = said.continues;
     let job = said.job.clone();
     let now = app.api.clock.now();
-    let request = EnqueueRequest::from_fields(fields(&latest, &engagement.agent, said), latest.tenant.as_deref(), now)?;
+    let request =
+        EnqueueRequest::from_fields(fields(&latest, &engagement.agent, said), latest.tenant.as_deref(), now)?;
     let mut new: NewJob = request.into_new_job(Some(agent.clone()), app.api.ids.as_ref())?;
     rules::check(&new)?;
     app.schemas.check(app, &new).await?;

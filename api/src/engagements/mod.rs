@@ -54,7 +54,11 @@ async fn released(app: &App, engagement: &Engagement, agent: &AgentDefinition) -
 }
 
 /// The engagement, its agent, and the job that works on its input or else its latest one; or 404.
-pub(crate) async fn find(app: &App, id: &str, tenant: &Tenant) -> Result<(Engagement, AgentDefinition, JobId), Failure> {
+pub(crate) async fn find(
+    app: &App,
+    id: &str,
+    tenant: &Tenant,
+) -> Result<(Engagement, AgentDefinition, JobId), Failure> {
     let found = app.api.store.views.engagement_of(&EngagementId::from(id), tenant.name()).await?;
     found.ok_or_else(|| OjsError::not_found("engagement", id).into())
 }

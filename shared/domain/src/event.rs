@@ -40,7 +40,7 @@ macro_rules! events {
 
 events! {
     /// A job was accepted and is durable.
-    JobEnqueued = "job.enqueued", "job_type, queue";
+    JobEnqueued = "job.enqueued", "job_type, queue; input (2 and up: a further input of its engagement)";
     /// The job waits for its time.
     JobScheduled = "job.scheduled", "scheduled_at";
     /// A worker claimed the job.

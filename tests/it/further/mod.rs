@@ -57,7 +57,11 @@ pub async fn state(fleet: &Fleet, id: &str) -> Value {
 pub fn said(request: &Value) -> Vec<(String, String)> {
     let messages = request["messages"].as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    messages.iter().filter(|m| m["role"] != "system").map(|m| (text(&m["role"]), text(&m["content"]))).collect()
+    messages
+        .iter()
+        .filter(|m| m["role"] != "system")
+        .map(|m| (text(&m["role"]), text(&m["content"])))
+        .collect()
 }
 
 /// The newest thing that a user said to the model.

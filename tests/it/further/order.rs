@@ -62,7 +62,8 @@ async fn inputs_are_worked_on_one_after_the_other_and_remembered() {
         assert!(of_job(&second, "job.completed") < of_job(&third, "job.started"));
         let seqs: Vec<i64> = events.iter().filter_map(|event| event["seq"].as_i64()).collect();
         assert!(seqs.windows(2).all(|pair| pair[1] == pair[0] + 1), "{seqs:?}");
-        let turns: Vec<_> = events.iter().filter(|e| e["name"] == "job.completed").map(|e| &e["turn"]).collect();
+        let turns: Vec<_> =
+            events.iter().filter(|e| e["name"] == "job.completed").map(|e| &e["turn"]).collect();
         assert_eq!(turns, [&json!(1), &json!(2), &json!(3)]);
         fleet.end().await;
     }))
@@ -86,7 +87,8 @@ async fn the_next_input_runs_after_a_cancelled_and_after_a_failed_one() {
         let withdrawn = send(&fleet, &id, "never", "").await;
         let last = send(&fleet, &id, "last", "").await;
         // One that waits is cancelled; those before and behind it stay where they are.
-        let (status, body) = fleet.send(reqwest::Method::DELETE, &format!("/ojs/v1/jobs/{withdrawn}"), "").await;
+        let (status, body) =
+            fleet.send(reqwest::Method::DELETE, &format!("/ojs/v1/jobs/{withdrawn}"), "").await;
         assert!(status.is_success(), "{body:#}");
         assert_eq!(fleet.job(&failing).await["state"], "pending");
         assert_eq!(fleet.job(&first).await["state"], "active");
@@ -97,11 +99,15 @@ async fn the_next_input_runs_after_a_cancelled_and_after_a_failed_one() {
         let done = fleet.wait_for(&last, &[JobState::Discarded, JobState::Completed]).await;
         assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!("re last")), "{done:#}");
         let calls = fleet.models.calls();
-        assert!(calls.iter().all(|call| newest(&call.request) != "never"), "a cancelled input reached the model");
+        assert!(
+            calls.iter().all(|call| newest(&call.request) != "never"),
+            "a cancelled input reached the model"
+        );
         assert_eq!(said(&calls.last().unwrap().request), [user("hang"), user("fail"), user("last")]);
         let events = fleet.get(&format!("/engagements/{id}/events?limit=1000")).await;
         let events = events["events"].as_array().cloned().unwrap();
-        let began: Vec<_> = events.iter().filter(|e| e["name"] == "job.available").map(|e| &e["data"]["reason"]).collect();
+        let began: Vec<_> =
+            events.iter().filter(|e| e["name"] == "job.available").map(|e| &e["data"]["reason"]).collect();
         assert_eq!(began, [&json!("next_input"), &json!("next_input")]);
         // The conversation has gone on without it: the failed one cannot be tried again.
         let (status, _) = fleet.post(&format!("/ojs/v1/dead-letter/{failing}/retry"), &json!({})).await;
@@ -123,7 +129,11 @@ async fn an_engagement_that_has_ended_is_reopened_on_request() {
         fleet.settled(&first).await;
         let path = format!("/engagements/{id}");
         let (status, refused) = post(&fleet, &path, &json!("two"), &[]).await;
-        assert_eq!((status, &refused["error"]["details"]["state"]), (409, &json!("completed")), "{refused:#}");
+        assert_eq!(
+            (status, &refused["error"]["details"]["state"]),
+            (409, &json!("completed")),
+            "{refused:#}"
+        );
         let key = [("idempotency-key", "k")];
         let (status, taken) = post(&fleet, &format!("{path}?reopen=true"), &json!("two"), &key).await;
         assert_eq!((status, &taken["state"]), (303, &json!("available")), "{taken:#}");

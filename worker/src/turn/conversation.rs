@@ -1,8 +1,8 @@
 //! The part of the conversation that the model sees (OSSA §4): the newest messages, and always the job's input.
 
 use std::collections::{BTreeMap, VecDeque};
-use turnstone_domain::agent::{Forgetting, Memory};
 use turnstone_domain::CallId;
+use turnstone_domain::agent::{Forgetting, Memory};
 use turnstone_domain::message::{ContentPart, Message, Role, StoredMessage};
 use turnstone_store::Recall;
 

@@ -19,8 +19,7 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
         let Position { begins, granted, .. } = turn.position;
         let model_used = turn.position.model_used.clone();
         let turn_number = turn.position.turn + 1;
-        let position =
-            Position { turn: turn_number, begins, model_used, granted, ..Position::default() };
+        let position = Position { turn: turn_number, begins, model_used, granted, ..Position::default() };
         turn.pending().position = Some(position);
     }
     if error.details.contains_key("needed") {

@@ -13,8 +13,8 @@ use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{
     agents, breakers, budgets, cancel, claim, control, credentials, crons, decide, delegations, fork, import,
-    inputs, leader, leases, operate, prune, push, queues, remote, schemas, statistics, tenants, time_out, turns,
-    upkeep, webhooks, workers, workflows,
+    inputs, leader, leases, operate, prune, push, queues, remote, schemas, statistics, tenants, time_out,
+    turns, upkeep, webhooks, workers, workflows,
 };
 use super::rows::JobRow;
 use super::session::{CommitError, Session};

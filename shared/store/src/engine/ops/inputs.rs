@@ -4,8 +4,8 @@
 //! next one available, whatever the end was: each input is a request of its own. Who adds an input holds the engagement,
 //! and who ends a job writes to its stream, so neither overlooks the other.
 
-use super::super::rows::{Fields, Inconsistency, JobRow, get, json, maybe, word};
 use super::super::rows::EngagementRow;
+use super::super::rows::{Fields, Inconsistency, JobRow, get, json, maybe, word};
 use super::super::session::Session;
 use super::super::statement::read_by;
 use super::super::unit::Unit;

@@ -133,7 +133,8 @@ async fn open<S: Session>(session: &mut S, jobs: &[(i64, i64)]) -> Result<BTreeS
     let seq = |row: &S::Row| rows::get::<i64>(row, "seq");
     read_by(session, "hold engagements", &sql::ENGAGEMENTS_HOLD, keys(), seq).await?;
     let text = &sql::ENGAGEMENTS_OPEN;
-    let found = read_by(session, "look for inputs", text, keys(), |row| rows::get::<i64>(row, "engagement_seq"));
+    let found =
+        read_by(session, "look for inputs", text, keys(), |row| rows::get::<i64>(row, "engagement_seq"));
     Ok(found.await?.into_iter().collect())
 }
 

@@ -73,7 +73,8 @@ impl Continued {
         if jobs.is_empty() {
             return Ok(Self::default());
         }
-        let ids: BTreeSet<&str> = jobs.iter().filter_map(|job| Some(job.engagement.as_ref()?.id.as_str())).collect();
+        let ids: BTreeSet<&str> =
+            jobs.iter().filter_map(|job| Some(job.engagement.as_ref()?.id.as_str())).collect();
         let keys = ids.into_iter().map(|id| (id.to_owned(),)).collect();
         let (action, text) = ("hold engagements", &sql::ENGAGEMENTS_CONTINUED);
         let found = read_by(session, action, text, keys, Open::decode).await?;
@@ -85,14 +86,17 @@ impl Continued {
             let parked = open.standing.open.first().filter(|input| input.state == JobState::Pending);
             if let Some(parked) = parked {
                 let (action, values) = ("look for reviews", [parked.seq.into()]);
-                let asked = read(session, action, &sql::REVIEWS_WAITING, &values, |row| get::<i64>(row, "reviews"));
+                let asked =
+                    read(session, action, &sql::REVIEWS_WAITING, &values, |row| get::<i64>(row, "reviews"));
                 open.in_review = asked.await?.into_iter().any(|reviews| reviews > 0);
             }
         }
         let mut continued = Self { by_id, refused: HashMap::new() };
         let ends = continued.ends(session).await?;
         for job in jobs {
-            let Some(engagement) = job.engagement.as_ref().map(|engagement| engagement.id.clone()) else { continue };
+            let Some(engagement) = job.engagement.as_ref().map(|engagement| engagement.id.clone()) else {
+                continue;
+            };
             let open = continued.by_id.get(engagement.as_str());
             let why = open.map_or(Some(NotContinued::Unknown), |open| open.refusal(job, &ends));
             if let Some(why) = why {

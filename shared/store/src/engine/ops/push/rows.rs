@@ -173,7 +173,8 @@ impl Rows {
         ));
         self.queues.entry(job.queue.clone()).or_insert(job.created_at.0);
         let mut data = json!({"job_type": job.job_type, "queue": job.queue});
-        if let Some(input) = engagement_seq.and_then(|seq| self.continued.get(&seq)).map(|added| added.inputs) {
+        if let Some(input) = engagement_seq.and_then(|seq| self.continued.get(&seq)).map(|added| added.inputs)
+        {
             data["input"] = input.into();
         }
         let (data, at) = (data.to_string(), job.created_at.0);
