@@ -130,6 +130,10 @@ pub(crate) struct Job {
     /// RFC 3339, UTC.
     created_at: String,
     enqueued_at: String,
+    /// While it is parked: what the event that parked it says, such as `review_id`, `budget` or `children`.
+    waits_for: Option<Map<String, Value>>,
+    /// In lists: why this job cannot be read whole. What could not be read is left out or empty.
+    damaged: Option<String>,
 }
 
 /// A job, and the same in `job` for clients that expect a wrapper.

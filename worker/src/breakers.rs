@@ -108,6 +108,14 @@ impl BreakerWatch {
         }
     }
 
+    /// Gives back the place of a call that was let through half-open, and was not made after all or says nothing of how
+    /// well it is.
+    pub async fn not_made(&self, clock: &dyn Clock, key: &BreakerKey) {
+        if let Some(keeper) = self.keeper.as_deref() {
+            told(keeper.not_made(key, clock.now()).await);
+        }
+    }
+
     /// Looks at all of them, unless somebody in this process has just done so.
     async fn look(&self, keeper: &dyn Breakers) {
         {

@@ -146,6 +146,9 @@ pub(crate) struct ToolCall {
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct ToolCalls {
     tool_calls: Vec<ToolCall>,
+    /// To be sent as `after` for the next page.
+    cursor: u32,
+    has_more: bool,
 }
 
 /// What an engagement did.
@@ -156,9 +159,12 @@ pub(crate) struct Audit {
     agent: String,
     /// The latest job.
     job_id: String,
-    /// The Engagement object as expressions see it.
+    /// The Engagement object as expressions see it; null when it has more than 16 MiB.
     engagement: Value,
     attempts: Vec<ToolCall>,
+    /// To be sent as `after` for the next attempts.
+    cursor: u32,
+    has_more: bool,
     reviews: Vec<Review>,
     /// What each turn changed of the agent's state: mode, changes, transaction_id and status.
     state: Vec<Map<String, Value>>,

@@ -1,14 +1,15 @@
 //! `GET /engagements/{id}/audit`: the Engagement object as expressions see it (OAS-54 … OAS-65), every attempt with its tries
 //! (RS-27), and the reviews, escalations among them.
 
+use super::object;
+use super::tool_calls::Part;
 use crate::api::Shared;
 use crate::docs::rows;
 use crate::reply::{self, Answer};
-use crate::request::{Segment, Tenant};
+use crate::request::{Params, Segment, Tenant};
 use crate::show;
 use axum::extract::State;
 use serde_json::{Value, json};
-use turnstone_domain::engagement::EngagementObject;
 use turnstone_domain::{EngagementId, Phase};
 use turnstone_store::{Page, ReviewFilter, StoreError, Views};
 
@@ -20,26 +21,36 @@ const REVIEWS: u32 = 1000;
 /// The Engagement object as expressions see it, every attempt, and the reviews.
 #[utoipa::path(
     get, path = "/engagements/{id}/audit", tag = "engagements",
-    params(("id" = String, Path, description = "The engagement.")),
+    params(
+        ("id" = String, Path, description = "The engagement."),
+        ("after" = Option<u32>, Query, description = "Only attempts after this many: the `cursor` of the page before.", minimum = 0),
+        ("limit" = Option<u32>, Query, description = "At most this many attempts; 100 unless said otherwise.", minimum = 1, maximum = 200),
+    ),
     responses((status = 200, description = "The audit.", body = rows::Audit, content_type = "application/json")),
 )]
-pub(crate) async fn audit(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
+pub(crate) async fn audit(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    params: Params,
+) -> Answer {
     let (engagement, agent, job_id) = super::find(&app, &id, &tenant).await?;
     let views = &app.api.store.views;
-    let calls = views.tool_calls(&engagement.id).await?;
-    let mut object = EngagementObject::begin(&engagement, &agent);
-    object.replay(&calls);
+    let part = Part::asked(views.as_ref(), &engagement.id, &params).await?;
+    let object = object::of(views.as_ref(), &engagement, &agent).await?;
     let filter = ReviewFilter { engagement: Some(engagement.id.clone()), ..ReviewFilter::default() };
     let reviews = views.reviews(&filter, Page { limit: REVIEWS, offset: 0 }).await?;
     let reviews: Vec<Value> = reviews.iter().map(show::review).collect();
     let cost = crate::budgets::engagement_cost::parts(&app, &engagement.id).await?;
-    let attempts: Vec<Value> = calls.iter().map(show::tool_call).collect();
+    let attempts: Vec<Value> = part.calls.iter().map(show::tool_call).collect();
     Ok(reply::ok(&json!({
         "engagement_id": engagement.id,
         "agent": engagement.agent,
         "job_id": job_id,
-        "engagement": object.to_json(),
+        "engagement": object.map(|object| object.to_json()),
         "attempts": attempts,
+        "cursor": part.cursor,
+        "has_more": part.has_more,
         "reviews": reviews,
         "state": transactions(views.as_ref(), &engagement.id).await?,
         "cost": cost,

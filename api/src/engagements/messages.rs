@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use turnstone_domain::CallId;
 use turnstone_domain::message::{Role, StoredMessage};
-use turnstone_domain::tool_call::ToolCall;
 
 /// Stands for a tool's output that is withheld (OAS-24, OAS-35).
 const WITHHELD: &str = "(withheld)";
@@ -39,7 +38,7 @@ pub(crate) async fn messages(
     let has_more = messages.len() > limit as usize;
     messages.truncate(limit as usize);
     if messages.iter().any(|stored| stored.message.role == Role::Tool) {
-        withhold(&mut messages, &views.tool_calls(&engagement.id).await?);
+        withhold(&mut messages, &views.withheld_calls(&engagement.id).await?);
     }
     let cursor = messages.last().map_or(after, |stored| stored.seq);
     let released = super::released(&app, &engagement, &agent).await?;
@@ -49,9 +48,8 @@ pub(crate) async fn messages(
 }
 
 /// The model has read these outputs; nobody outside may.
-fn withhold(messages: &mut [StoredMessage], calls: &[ToolCall]) {
-    let withheld: HashSet<&CallId> =
-        calls.iter().filter(|call| call.withheld).map(|call| &call.call_id).collect();
+fn withhold(messages: &mut [StoredMessage], calls: &[CallId]) {
+    let withheld: HashSet<&CallId> = calls.iter().collect();
     for stored in messages {
         if stored.message.call_id.as_ref().is_some_and(|call| withheld.contains(call)) {
             stored.message.content = WITHHELD.to_owned();

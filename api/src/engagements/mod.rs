@@ -9,6 +9,7 @@ mod fork;
 pub(crate) mod further;
 mod import;
 mod messages;
+mod object;
 mod send;
 mod session_state;
 mod show;

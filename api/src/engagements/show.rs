@@ -1,12 +1,12 @@
 //! `GET /engagements/{id}`: the state that the caller may see (OpenAgentSpec, §Engagement).
 
-use super::{fork, state};
+use super::{fork, object, state};
 use crate::api::{App, Shared};
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use serde_json::{Value, json};
-use turnstone_domain::engagement::{Engagement, EngagementObject};
+use turnstone_domain::engagement::Engagement;
 use turnstone_domain::policy::Expression;
 use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::{AgentDefinition, EngagementId, JobState};
@@ -52,8 +52,9 @@ async fn unexposed(
     engagement: &Engagement,
     agent: &AgentDefinition,
 ) -> Result<Vec<Value>, Failure> {
-    let mut object = EngagementObject::begin(engagement, agent);
-    object.replay(&app.api.store.views.tool_calls(&engagement.id).await?);
+    let Some(object) = object::of(app.api.store.views.as_ref(), engagement, agent).await? else {
+        return Ok(Vec::new());
+    };
     let names: Vec<&str> = agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
     let failed = |source: &str| {
         let expression = Expression::compile(source, &names);

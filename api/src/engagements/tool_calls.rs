@@ -1,23 +1,60 @@
-//! `GET /engagements/{id}/tool-calls`: the tool journal, oldest first.
+//! `GET /engagements/{id}/tool-calls?after=&limit=`: the tool journal, oldest first.
 
 use crate::api::Shared;
 use crate::docs::rows;
-use crate::reply::{self, Answer};
-use crate::request::{Segment, Tenant};
+use crate::reply::{self, Answer, Failure};
+use crate::request::{Params, Segment, Tenant};
 use crate::show;
 use axum::extract::State;
 use serde_json::{Value, json};
+use turnstone_domain::EngagementId;
+use turnstone_domain::tool_call::ToolCall;
+use turnstone_store::{Page, Views};
+
+/// A part of a journal, and where the next one begins.
+pub(super) struct Part {
+    pub(super) calls: Vec<ToolCall>,
+    pub(super) cursor: u32,
+    pub(super) has_more: bool,
+}
+
+impl Part {
+    /// The part that the query asks for.
+    pub(super) async fn asked(
+        views: &dyn Views,
+        id: &EngagementId,
+        params: &Params,
+    ) -> Result<Self, Failure> {
+        let after: u32 = params.number("after", 0, 0, u32::MAX)?;
+        let limit: u32 = params.number("limit", 100, 1, 200)?;
+        let mut calls = views.tool_calls_page(id, Page { limit: limit + 1, offset: after }).await?;
+        let has_more = calls.len() > limit as usize;
+        calls.truncate(limit as usize);
+        let cursor = after.saturating_add(u32::try_from(calls.len()).unwrap_or(u32::MAX));
+        Ok(Self { calls, cursor, has_more })
+    }
+}
 
 /// The tool journal of an engagement, oldest call first.
 #[utoipa::path(
     get, path = "/engagements/{id}/tool-calls", tag = "engagements",
-    params(("id" = String, Path, description = "The engagement.")),
+    params(
+        ("id" = String, Path, description = "The engagement."),
+        ("after" = Option<u32>, Query, description = "The `cursor` of the page before.", minimum = 0),
+        ("limit" = Option<u32>, Query, description = "100 unless said otherwise.", minimum = 1, maximum = 200),
+    ),
     responses((status = 200, description = "The calls.", body = rows::ToolCalls, content_type = "application/json")),
 )]
-pub(crate) async fn tool_calls(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
+pub(crate) async fn tool_calls(
+    State(app): State<Shared>,
+    Segment(id): Segment,
+    tenant: Tenant,
+    params: Params,
+) -> Answer {
     let (engagement, agent, _) = super::find(&app, &id, &tenant).await?;
-    let calls = app.api.store.views.tool_calls(&engagement.id).await?;
+    let part = Part::asked(app.api.store.views.as_ref(), &engagement.id, &params).await?;
     let released = super::released(&app, &engagement, &agent).await?;
-    let calls: Vec<Value> = calls.iter().filter(|call| call.turn <= released).map(show::tool_call).collect();
-    Ok(reply::ok(&json!({"tool_calls": calls})))
+    let calls: Vec<Value> =
+        part.calls.iter().filter(|call| call.turn <= released).map(show::tool_call).collect();
+    Ok(reply::ok(&json!({"tool_calls": calls, "cursor": part.cursor, "has_more": part.has_more})))
 }

@@ -122,6 +122,10 @@ pub struct Job {
     pub errors: Vec<FailedAttempt>,
     /// For an agent job: what the server knows about its engagement.
     pub agent: Option<AgentJob>,
+    /// While it is parked: the data of the event that parked it.
+    pub waits_for: Option<Value>,
+    /// In a list: why this job cannot be read whole. What could not be read is left out of it.
+    pub damaged: Option<String>,
 }
 
 /// What a worker saved of its own progress, for the next attempt (OJS durable execution).
@@ -146,6 +150,15 @@ pub struct AgentJob {
     pub tokens_used: i64,
     /// What its model calls and tool calls have cost, in millionths of the currency of the price table.
     pub cost: i64,
-    /// `ext_agent_tool_results`: settled calls of the job, in order, withheld outputs left out.
-    pub tool_results: Vec<Value>,
+    /// `ext_agent_tool_results`; `None` in lists, which do not read the journal.
+    pub tool_results: Option<ToolResults>,
+}
+
+/// Settled calls of a job, withheld outputs left out.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct ToolResults {
+    /// In order; where there are too many to be shown at once, the newest.
+    pub newest: Vec<Value>,
+    /// Whether these are all.
+    pub whole: bool,
 }

@@ -4,7 +4,7 @@ use crate::{SPEC_VERSION, when};
 use serde_json::{Value, json};
 use turnstone_domain::budget::Amount;
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::job::{AgentJob, FailedAttempt};
+use turnstone_domain::job::{AgentJob, FailedAttempt, ToolResults};
 use turnstone_domain::retry::OnExhaustion;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{Job, JobState, NewJob, RawJson, RawObject, Timestamp};
@@ -17,7 +17,7 @@ pub fn accepted(job: NewJob, state: JobState) -> Job {
         position: Position::default(),
         tokens_used: 0,
         cost: 0,
-        tool_results: Vec::new(),
+        tool_results: Some(ToolResults { newest: Vec::new(), whole: true }),
     });
     Job {
         id: job.id,
@@ -46,6 +46,8 @@ pub fn accepted(job: NewJob, state: JobState) -> Job {
         result: None,
         errors: Vec::new(),
         agent,
+        waits_for: None,
+        damaged: None,
     }
 }
 
@@ -78,6 +80,12 @@ pub fn job_to_json(job: &Job) -> RawObject {
     put_times(job, &mut out);
     put_work(job, &mut out);
     put_errors(job, &mut out);
+    if let Some(data) = &job.waits_for {
+        out.insert("waits_for", data.clone());
+    }
+    if let Some(why) = &job.damaged {
+        out.insert("damaged", why.as_str());
+    }
     if let Some(agent) = &job.agent {
         put_agent(job, agent, &mut out);
     }
@@ -222,8 +230,13 @@ fn put_agent(job: &Job, agent: &AgentJob, out: &mut RawObject) {
     if let Some(model) = &agent.position.model_used {
         out.insert("ext_agent_model_used", model.as_str());
     }
-    if ended || !agent.tool_results.is_empty() {
-        out.insert("ext_agent_tool_results", Value::Array(agent.tool_results.clone()));
+    let Some(results) = &agent.tool_results else { return };
+    if ended || !results.newest.is_empty() {
+        out.insert("ext_agent_tool_results", Value::Array(results.newest.clone()));
+    }
+    if !results.whole {
+        let path = format!("/engagements/{}/tool-calls", agent.engagement_id);
+        out.insert("ext_agent_tool_results_before", path);
     }
 }
 
@@ -343,7 +356,7 @@ mod tests {
             position: Position { model_used: Some("m".into()), ..Position::default() },
             tokens_used: 42,
             cost: 1_500,
-            tool_results: vec![json!({"name": "web_search"})],
+            tool_results: Some(ToolResults { newest: vec![json!({"name": "web_search"})], whole: true }),
         });
         let raw_reply = job_reply(&job);
         let reply = raw_reply.parse().unwrap();

@@ -112,6 +112,9 @@ pub trait Breakers: Send + Sync + 'static {
         probe: bool,
         now: Timestamp,
     ) -> Result<(), StoreError>;
+
+    /// Gives back the place of a call that was let through half-open and was not made, or tells nothing of how well it is.
+    async fn not_made(&self, key: &BreakerKey, now: Timestamp) -> Result<(), StoreError>;
 }
 
 #[cfg(test)]

@@ -123,7 +123,8 @@ pub struct TenantTotal {
 /// jobs of one; `None` is any.
 #[async_trait]
 pub trait Operate: Send + Sync + 'static {
-    /// Dead letters, newest first, and how many match in total. State and order of the filter do not count.
+    /// Dead letters, newest first, and how many match in total. State and order of the filter do not count; one that is
+    /// damaged is listed as in [`crate::Views::jobs`].
     async fn dead_letters(&self, filter: &JobFilter, page: Page) -> Result<(Vec<Job>, u64), StoreError>;
 
     /// One dead letter.

@@ -10,7 +10,7 @@ use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
-    AgentDefinition, Checkpoint, EngagementId, Job, JobId, JobState, Phase, ReviewId, Timestamp,
+    AgentDefinition, CallId, Checkpoint, EngagementId, Job, JobId, JobState, Phase, ReviewId, Timestamp,
 };
 
 /// Which part of a list.
@@ -130,7 +130,8 @@ pub trait Views: Send + Sync + 'static {
     /// The same, if it is this tenant's; `None` stands for every tenant.
     async fn job_of(&self, id: &JobId, tenant: Option<&str>) -> Result<Option<Job>, StoreError>;
 
-    /// Jobs in the order that is asked for, and how many match in total.
+    /// Jobs in the order that is asked for, and how many match in total. They come without their tool journal; one that
+    /// cannot be read whole is there with what can, and says so ([`Job::damaged`]).
     async fn jobs(&self, filter: &JobFilter, page: Page) -> Result<(Vec<Job>, u64), StoreError>;
 
     /// One engagement with the id of the job that works on its input, or of its latest one when all have ended.
@@ -173,8 +174,14 @@ pub trait Views: Send + Sync + 'static {
     /// The state of an agent's scope at `now`.
     async fn session_state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError>;
 
-    /// The tool journal, oldest first.
+    /// The whole tool journal, oldest first.
     async fn tool_calls(&self, id: &EngagementId) -> Result<Vec<ToolCall>, StoreError>;
+
+    /// A part of the tool journal, oldest first.
+    async fn tool_calls_page(&self, id: &EngagementId, page: Page) -> Result<Vec<ToolCall>, StoreError>;
+
+    /// The calls whose outputs nobody outside may see.
+    async fn withheld_calls(&self, id: &EngagementId) -> Result<Vec<CallId>, StoreError>;
 
     /// The engagement's budget.
     async fn budget(&self, id: &EngagementId) -> Result<Budget, StoreError>;

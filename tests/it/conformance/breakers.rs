@@ -13,6 +13,8 @@ on_both![
     half_open_lets_three_through_and_closes_when_all_went_well,
     one_failure_opens_it_again,
     probes_of_a_dead_process_hold_nobody_up_for_ever,
+    rare_calls_close_it_as_well,
+    a_call_that_was_not_made_gives_its_place_back,
     concurrent_failures_all_count,
 ];
 
@@ -100,6 +102,34 @@ async fn probes_of_a_dead_process_hold_nobody_up_for_ever(at: &Opened) {
     }
     assert!(matches!(pass(at, AFTER.plus_ms(59_999)).await, Passage::Refused { .. }));
     assert_eq!(pass(at, AFTER.plus_ms(60_000)).await, Passage::Probe);
+}
+
+/// RS-47: three that went well close it, however long it is from one to the next.
+async fn rare_calls_close_it_as_well(at: &Opened) {
+    fail(at, 5, NOW).await;
+    for hour in 1..=3 {
+        let now = NOW.plus_ms(hour * 3_600_000);
+        assert_eq!(pass(at, now).await, Passage::Probe);
+        succeed(at, true, now).await;
+    }
+    assert_eq!(at.store.breakers.troubled().await.unwrap(), []);
+}
+
+async fn a_call_that_was_not_made_gives_its_place_back(at: &Opened) {
+    fail(at, 5, NOW).await;
+    for _ in 0..3 {
+        assert_eq!(pass(at, AFTER).await, Passage::Probe);
+    }
+    at.store.breakers.not_made(&key(), AFTER).await.unwrap();
+    assert_eq!(pass(at, AFTER).await, Passage::Probe);
+    assert!(matches!(pass(at, AFTER).await, Passage::Refused { .. }));
+    // Nothing is given back of what went well.
+    succeed(at, true, AFTER).await;
+    for _ in 0..5 {
+        at.store.breakers.not_made(&key(), AFTER).await.unwrap();
+    }
+    assert_eq!([pass(at, AFTER).await, pass(at, AFTER).await], [Passage::Probe, Passage::Probe]);
+    assert!(matches!(pass(at, AFTER).await, Passage::Refused { .. }));
 }
 
 async fn concurrent_failures_all_count(at: &Opened) {

@@ -1,13 +1,14 @@
 //! Who waits for others parks with them in one transaction, and each of their ends counts once.
 
 use super::backend::Opened;
-use super::jobs::{LEASE, NOW, book, complete, discard, engagement, nothing, reserve};
+use super::jobs::{LEASE, NOW, agent, book, complete, discard, engagement, nothing, reserve};
 use super::on_both;
 use serde_json::json;
 use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{
-    AgentDefinition, EventName, Ids, JobId, JobState, NewChild, RawJson, RawObject, Settlement, Wait,
+    AgentDefinition, EventName, Ids, JobId, JobState, NewChild, NewJob, RawJson, RawObject, Settlement,
+    Terms, Wait,
 };
 use turnstone_store::{CancelOutcome, Claim, Duty, JobKind, LedgerError};
 
@@ -19,6 +20,7 @@ on_both![
     a_cancelled_root_takes_its_tree_along,
     a_late_child_is_cancelled_and_its_parent_goes_on,
     a_tree_is_deleted_as_a_whole,
+    who_came_from_outside_ends_with_a_root_that_is_discarded,
 ];
 
 fn child(timeout_ms: Option<i64>) -> NewChild {
@@ -135,6 +137,16 @@ async fn a_cancelled_root_takes_its_tree_along(at: &Opened) {
         "nothing is told after the end"
     );
     assert_eq!(at.store.views.budget(&engagement(&root)).await.unwrap().reserved, 0);
+}
+
+/// The root runs while somebody pushes a job that says that it works for it.
+async fn who_came_from_outside_ends_with_a_root_that_is_discarded(at: &Opened) {
+    let root = at.held(Some(100)).await;
+    at.store.ledger.checkpoint(&root.lease, nothing(), NOW, LEASE).await.unwrap();
+    let terms = Terms { works_for: Some(root.job.clone()), ..Terms::default() };
+    let child = at.push(NewJob { terms, ..agent(None) }).await;
+    at.settle(&root.lease, discard()).await;
+    assert_eq!(at.state(&child).await, JobState::Cancelled);
 }
 
 async fn a_late_child_is_cancelled_and_its_parent_goes_on(at: &Opened) {

@@ -17,6 +17,7 @@ mod intake;
 pub(crate) mod jobs;
 mod leases;
 mod limits;
+mod lists;
 mod migrations;
 mod model;
 mod operate;

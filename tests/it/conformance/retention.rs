@@ -10,9 +10,10 @@ use turnstone_domain::message::{Message, Role};
 use turnstone_domain::terms::RateLimit;
 use turnstone_domain::tool_call::{ToolCallMove, ToolOutcome};
 use turnstone_domain::{
-    CallId, EngagementId, Ids, JobId, JobState, NewJob, Phase, Terms, Timestamp, TurnWrite, ids::SystemIds,
+    AgentDefinition, CallId, EngagementId, Ids, JobId, JobState, NewJob, Phase, Terms, Timestamp, TurnWrite,
+    ids::SystemIds,
 };
-use turnstone_store::{ConfigChange, Duty, JobKind, Page, QueueLimits, Retention};
+use turnstone_store::{ConfigChange, Duty, JobKind, NewAgent, Page, QueueLimits, Retention};
 
 on_both![
     ended_jobs_are_counted_once,
@@ -20,6 +21,8 @@ on_both![
     prune_removes_all_that_ended_and_nothing_else,
     what_is_not_counted_yet_is_not_pruned,
     prune_is_bounded,
+    a_definition_goes_with_the_last_engagement_that_refers_to_it,
+    the_budget_of_a_root_goes_with_the_last_of_its_tree,
     a_queue_keeps_its_jobs_as_long_as_it_says,
     a_limit_is_forgotten_with_the_last_job_that_names_it,
 ];
@@ -195,6 +198,55 @@ async fn prune_removes_all_that_ended_and_nothing_else(at: &Opened) {
         assert!(at.store.views.job(id).await.unwrap().is_none());
     }
     is_complete(at, &kept, events).await;
+}
+
+/// How many definitions there are.
+async fn definitions(at: &Opened) -> i64 {
+    at.query("SELECT count(*) FROM agent_definitions").await
+}
+
+async fn a_definition_goes_with_the_last_engagement_that_refers_to_it(at: &Opened) {
+    let named = |name: &str| AgentDefinition { name: name.into(), ..AgentDefinition::default() };
+    let new = NewAgent { definition: named("registered"), source: "name: registered".into(), at: NOW };
+    at.store.intake.register_agent(new).await.unwrap();
+    let mut jobs = Vec::new();
+    for name in ["registered", "ad-hoc", "ad-hoc"] {
+        let mut job = agent(None);
+        job.engagement.as_mut().unwrap().agent = named(name);
+        at.push(job).await;
+        jobs.push(at.claim(JobKind::Agent, 1).await.remove(0));
+    }
+    assert_eq!(definitions(at).await, 2);
+    for (claim, ended) in jobs.iter().zip([10, 10, 20]) {
+        at.store.ledger.settle(&claim.lease, nothing(), complete(), NOW.plus_ms(ended)).await.unwrap();
+    }
+    fold(at, NOW.plus_ms(1_000)).await;
+    for (before_ms, pruned, left) in [(15, 2, 2), (25, 1, 1)] {
+        assert_eq!(at.perform(Duty::Prune { before: NOW.plus_ms(before_ms) }, NOW).await, pruned);
+        assert_eq!(definitions(at).await, left, "before {before_ms}");
+    }
+    // It can come again.
+    let mut job = agent(None);
+    job.engagement.as_mut().unwrap().agent = named("ad-hoc");
+    at.push(job).await;
+    assert_eq!(at.claim(JobKind::Agent, 1).await.len(), 1);
+}
+
+/// A tree that goes in two steps, the root first.
+async fn the_budget_of_a_root_goes_with_the_last_of_its_tree(at: &Opened) {
+    let root = at.held(Some(100)).await;
+    let child =
+        NewJob { terms: Terms { works_for: Some(root.job.clone()), ..Terms::default() }, ..agent(None) };
+    at.push(child).await;
+    let child = at.claim(JobKind::Agent, 1).await.remove(0);
+    at.store.ledger.settle(&root.lease, nothing(), complete(), NOW.plus_ms(10)).await.unwrap();
+    at.store.ledger.settle(&child.lease, nothing(), complete(), NOW.plus_ms(20)).await.unwrap();
+    fold(at, NOW.plus_ms(1_000)).await;
+    let budgets = "SELECT count(*) FROM budgets WHERE seq > 0";
+    for (before_ms, left) in [(15, 1), (25, 0)] {
+        assert_eq!(at.perform(Duty::Prune { before: NOW.plus_ms(before_ms) }, NOW).await, 1);
+        assert_eq!(at.query(budgets).await, left, "before {before_ms}");
+    }
 }
 
 async fn what_is_not_counted_yet_is_not_pruned(at: &Opened) {

@@ -5,6 +5,7 @@ mod batch;
 mod clients;
 mod control;
 mod cron;
+mod damaged;
 mod encryption;
 mod envelope;
 mod events;

@@ -60,6 +60,9 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
         Some(jobs) => session.output.list(&jobs, "id", &[COLUMNS, &[WAITS_FOR]].concat())?,
         None => session.output.list(&jobs, "id", COLUMNS)?,
     }
+    for job in jobs.iter().filter(|job| job["damaged"].is_string()) {
+        session.output.remark(&format!("{} cannot be read: {}", plain(&job["id"]), plain(&job["damaged"])));
+    }
     let shown = jobs.len();
     if let Some(total) = total.filter(|total| usize::try_from(*total).is_ok_and(|total| total > shown)) {
         session.output.remark(&format!("{shown} of {total} jobs; --limit shows more"));

@@ -5,9 +5,6 @@ use crate::failure::Failure;
 use crate::output::table::{plain, time};
 use serde_json::Value;
 
-/// Events are read in pages of this many.
-const EVENTS: usize = 1_000;
-
 /// Who works, and which queues are held: asked once for any number of jobs.
 #[derive(Clone, Debug)]
 pub struct Fleet {
@@ -72,29 +69,10 @@ pub async fn reason(job: &Value, fleet: Option<&Fleet>, client: &Client) -> Resu
         Some("available") => fleet.and_then(|fleet| fleet.keeps(job)),
         Some("scheduled") => Some(format!("its time, {}", time(&job["scheduled_at"]))),
         Some("retryable") => Some(format!("its next attempt, at {}", time(&job["next_retry_at"]))),
-        Some("pending") => match parked(&plain(&job["id"]), client).await? {
-            Some(data) => Some(told(&data, job, client).await?),
-            None if !job["workflow_id"].is_null() => Some("earlier steps of its workflow".to_owned()),
-            None => None,
-        },
+        Some("pending") if job["waits_for"].is_object() => Some(told(&job["waits_for"], job, client).await?),
+        Some("pending") if !job["workflow_id"].is_null() => Some("earlier steps of its workflow".to_owned()),
         _ => None,
     })
-}
-
-/// The data of the newest event that parked the job.
-async fn parked(id: &str, client: &Client) -> Result<Option<Value>, Failure> {
-    let (mut since, mut found) = (0_i64, None);
-    loop {
-        let query = [("since", since.to_string()), ("limit", EVENTS.to_string())];
-        let page = client.get(&["ojs", "v1", "jobs", id, "events"], &query).await?;
-        let events = page["events"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let newest = events.iter().rev().find(|event| event["name"] == "job.parked");
-        found = newest.map(|event| event["data"].clone()).or(found);
-        match page["cursor"].as_i64().filter(|cursor| page["has_more"] == true && *cursor > since) {
-            Some(cursor) => since = cursor,
-            None => return Ok(found),
-        }
-    }
 }
 
 async fn told(data: &Value, job: &Value, client: &Client) -> Result<String, Failure> {

@@ -1,4 +1,11 @@
--- Agent definitions by content. Differs from SQLite: an array per column.
+-- Agent definitions by content. Those that are there already are held until the end of the transaction, so that whoever
+-- prunes does not take one that is about to be referred to.
+-- Differs from SQLite: an array per column, and many writers.
+WITH held AS (
+    SELECT d.digest FROM agent_definitions AS d WHERE d.digest = ANY($1) FOR KEY SHARE
+)
 INSERT INTO agent_definitions (digest, definition)
-SELECT * FROM unnest($1, $2)
+SELECT r.digest, r.definition
+FROM unnest($1, $2) AS r (digest, definition)
+WHERE r.digest NOT IN (SELECT h.digest FROM held AS h)
 ON CONFLICT (digest) DO NOTHING

@@ -5,5 +5,6 @@ WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
 SELECT i + (SELECT coalesce(max(seq), 0)
             FROM (SELECT max(seq) AS seq FROM jobs
                   UNION ALL SELECT max(seq) FROM workflows
+                  UNION ALL SELECT max(seq) FROM budgets
                   UNION ALL SELECT max(stream) FROM events)) AS seq
 FROM n

@@ -109,6 +109,7 @@ found! {
     MESSAGES_AFTER: "messages"[Int engagement_seq, Int seq] { message }
     MESSAGES_NEWEST: "messages"[Int engagement_seq, Int seq] { message }
     MESSAGES_OF_TURNS: "messages"[Int engagement_seq, Int seq] { message }
+    PARKED_BY_JOB: "events"[Int stream, Int seq] { data }
     PROGRESS_OF_JOB: "progress"[Int job_seq] { message, data }
     RESULTS_BY_JOB: "job_results"[Int job_seq] { result }
     REVIEW_BY_ID: "reviews"[Text id] { question, reason }
@@ -119,6 +120,7 @@ found! {
     SERVER_KEYS: "server_keys"[Text name] { body }
     STATE_OF_SCOPE: "state_keys"[Text scope, Text name] { content }
     TOOL_CALLS_FROM_TURN: "tool_calls"[Text call_id] { input, outcome, handled }
+    TOOL_CALLS_NEWEST: "tool_calls"[Text call_id] { input, outcome, handled }
     TOOL_CALLS_OF_ENGAGEMENT: "tool_calls"[Text call_id] { input, outcome, handled }
     TOOL_CALLS_OF_JOB: "tool_calls"[Text call_id] { input, outcome, handled }
     TOOL_CALLS_OF_TURNS: "tool_calls"[Text call_id] { input, outcome, handled }

@@ -62,4 +62,8 @@ impl<R: Reader> Breakers for Engine<R> {
     ) -> Result<(), StoreError> {
         self.of_breakers(Asked::Succeeded { key: key.clone(), rule: *rule, probe, now }).await.map(|_| ())
     }
+
+    async fn not_made(&self, key: &BreakerKey, now: Timestamp) -> Result<(), StoreError> {
+        self.of_breakers(Asked::NotMade { key: key.clone(), now }).await.map(|_| ())
+    }
 }

@@ -15,6 +15,7 @@ mod delegations;
 mod feed;
 mod forks;
 mod held;
+mod jobs;
 mod limit_name;
 mod limited;
 mod operate;

@@ -119,8 +119,8 @@ impl<R: Reader> Operate for Engine<R> {
         let total = one(readers, action, text, &dead(filter), |row| get::<i64>(row, "jobs")).await?;
         let part = [page.limit.into(), page.offset.into()];
         let values: Vec<Arg<'_>> = dead(filter).into_iter().chain(part).collect();
-        let rows = all(readers, "list dead letters", &sql::DEAD_LISTED, &values, JobRow::decode).await?;
-        Ok((self.complete(rows).await?, total.unwrap_or_default().unsigned_abs()))
+        let rows = all(readers, "list dead letters", &sql::DEAD_LISTED, &values, JobRow::salvage).await?;
+        Ok((self.jobs_listed(rows).await?, total.unwrap_or_default().unsigned_abs()))
     }
 
     async fn dead_letter(&self, id: &JobId, tenant: Option<&str>) -> Result<Option<Job>, StoreError> {

@@ -170,6 +170,24 @@ pub(super) struct JobRow {
 
 impl JobRow {
     pub(super) fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
+        let position = json_or_none(row, "position")?;
+        Self::around(row, position, json_or_none(row, "runtime_tags")?)
+    }
+
+    /// The row, and what of it cannot be read, if anything.
+    pub(super) fn salvage(row: &impl Fields) -> Result<(Self, Option<Inconsistency>), Inconsistency> {
+        match Self::decode(row) {
+            Ok(whole) => Ok((whole, None)),
+            Err(damage) => Ok((Self::around(row, None, None)?, Some(damage))),
+        }
+    }
+
+    /// The row with what its columns of JSON say.
+    fn around(
+        row: &impl Fields,
+        position: Option<Position>,
+        runtime_tags: Option<Vec<String>>,
+    ) -> Result<Self, Inconsistency> {
         Ok(Self {
             seq: get(row, "seq")?,
             id: JobId(get(row, "id")?),
@@ -188,7 +206,7 @@ impl JobRow {
             timeout_ms: maybe(row, "timeout_ms")?,
             engagement_seq: maybe(row, "engagement_seq")?,
             stream: get(row, "stream")?,
-            position: json_or_none(row, "position")?,
+            position,
             reserved: get(row, "reserved")?,
             shares: Vec::new(),
             tokens_used: get(row, "tokens_used")?,
@@ -205,7 +223,7 @@ impl JobRow {
             workflow: maybe(row, "workflow_seq")?.zip(maybe(row, "workflow_step")?),
             held: get(row, "held")?,
             dead_letter: get(row, "dead_letter")?,
-            runtime_tags: json_or_none(row, "runtime_tags")?.unwrap_or_default(),
+            runtime_tags: runtime_tags.unwrap_or_default(),
             read_state: word(row, "state", JobState::parse)?,
             read_token: maybe(row, "lease_token")?,
             moved: false,

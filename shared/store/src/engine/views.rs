@@ -5,25 +5,22 @@ use super::ops::claim::ReadyQueue;
 use super::rows::{self, EngagementRow, Inconsistency, JobRow, get, json, time};
 use super::session::{Arg, Args, Reader};
 use super::statement::decode_all;
-use super::{Engine, delegations, forks, remote};
+use super::{Engine, delegations, forks};
 use crate::sql::{self, Text};
 use crate::{
     AgentRecord, CheckpointRow, EventFilter, HourlyCount, JobFilter, JobKind, JobOrder, Page, Recall,
     ReviewAnswer, ReviewFilter, StoreError, Views, WorkerBeat,
 };
 use async_trait::async_trait;
-use serde_json::{Value, json};
-use std::collections::HashMap;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::event::Event;
-use turnstone_domain::job::{AgentJob, FailedAttempt, SavedState};
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::review::Review;
 use turnstone_domain::session_state::{Scope, StateEntry, StateSnapshot};
-use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
+use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
-    AgentDefinition, EngagementId, Job, JobId, JobState, Phase, RawJson, ReviewId, Timestamp,
+    AgentDefinition, CallId, EngagementId, Job, JobId, JobState, Phase, ReviewId, Timestamp,
 };
 
 /// Reads rows by single values.
@@ -49,7 +46,7 @@ pub(super) async fn one<R: Reader, T>(
 }
 
 /// Reads the rows of some keys.
-async fn by_seqs<R: Reader, T>(
+pub(super) async fn by_seqs<R: Reader, T>(
     reader: &R,
     action: &'static str,
     text: &Text,
@@ -61,18 +58,6 @@ async fn by_seqs<R: Reader, T>(
     }
     let keys = Args::Rows(Columns::of(seqs.iter().map(|seq| (*seq,)).collect()), &[]);
     decode_all(&reader.read(action, text, keys).await?, decode)
-}
-
-/// Reads the row of one key.
-async fn by_seq<R: Reader, T>(
-    reader: &R,
-    action: &'static str,
-    text: &Text,
-    seq: i64,
-    decode: fn(&R::Row) -> Result<T, Inconsistency>,
-) -> Result<Option<T>, StoreError> {
-    let keys = Args::Rows(Columns::of(vec![(seq,)]), &[]);
-    Ok(decode_all(&reader.read(action, text, keys).await?, decode)?.pop())
 }
 
 impl<R: Reader> Engine<R> {
@@ -98,116 +83,6 @@ impl<R: Reader> Engine<R> {
         self.limited.learn(queues.iter().filter(|q| q.limited).map(|q| q.name.clone()).collect());
         Ok(queues)
     }
-
-    /// Jobs with everything that belongs to them, in the order of the rows. One whose history is gone already is left
-    /// out.
-    pub(super) async fn complete(&self, rows: Vec<JobRow>) -> Result<Vec<Job>, StoreError> {
-        let readers = &self.readers;
-        let seqs: Vec<i64> = rows.iter().map(|row| row.seq).collect();
-        let envelopes = by_seqs(readers, "read envelopes", &sql::ENVELOPES_BY_JOB, &seqs, rows::envelope);
-        let mut envelopes: HashMap<i64, _> =
-            envelopes.await?.into_iter().map(|(seq, retry, envelope)| (seq, (retry, envelope))).collect();
-        let result = |row: &R::Row| Ok((get::<i64>(row, "job_seq")?, json::<RawJson>(row, "result")?));
-        let results = by_seqs(readers, "read results", &sql::RESULTS_BY_JOB, &seqs, result);
-        let mut results: HashMap<i64, RawJson> = results.await?.into_iter().collect();
-        let saved = by_seqs(readers, "read saved states", &sql::SAVED_BY_JOB, &seqs, remote::saved);
-        let mut saved: HashMap<i64, SavedState> = saved.await?.into_iter().collect();
-        let mut errors: HashMap<i64, Vec<FailedAttempt>> = HashMap::new();
-        let failed = |row: &R::Row| {
-            let (attempt, error, at) = (get(row, "attempt")?, json(row, "error")?, time(row, "at")?);
-            Ok((get::<i64>(row, "job_seq")?, FailedAttempt { attempt, error, at }))
-        };
-        for (seq, failed) in by_seqs(readers, "read errors", &sql::ERRORS_BY_JOB, &seqs, failed).await? {
-            errors.entry(seq).or_default().push(failed);
-        }
-        let mut jobs = Vec::with_capacity(rows.len());
-        for row in rows {
-            let Some((retry, envelope)) = envelopes.remove(&row.seq) else { continue };
-            let agent = match row.engagement_seq {
-                Some(seq) => self.agent_side(&row, seq).await?,
-                None => None,
-            };
-            let step = self.step_input(&row).await?;
-            jobs.push(Job {
-                id: row.id,
-                job_type: row.job_type,
-                queue: row.queue,
-                state: row.state,
-                priority: row.priority,
-                attempt: row.attempt,
-                failures: row.failures,
-                created_at: row.created_at,
-                run_at: row.run_at,
-                started_at: row.started_at,
-                ended_at: row.ended_at,
-                expires_at: row.expires_at,
-                timeout_ms: row.timeout_ms,
-                worker_id: row.worker_id,
-                tenant: row.tenant,
-                workflow_id: step.workflow_id,
-                parent_results: step.parent_results,
-                dead_letter: row.dead_letter,
-                held: row.held,
-                saved: saved.remove(&row.seq),
-                retry,
-                retry_delay_ms: row.retry_delay_ms,
-                envelope,
-                result: results.remove(&row.seq),
-                errors: errors.remove(&row.seq).unwrap_or_default(),
-                agent,
-            });
-        }
-        Ok(jobs)
-    }
-
-    async fn agent_side(&self, row: &JobRow, engagement_seq: i64) -> Result<Option<AgentJob>, StoreError> {
-        let readers = &self.readers;
-        let (action, text) = ("read an engagement", &sql::ENGAGEMENTS_BY_SEQ);
-        let Some(engagement) = by_seq(readers, action, text, engagement_seq, EngagementRow::decode).await?
-        else {
-            return Ok(None);
-        };
-        let (action, seq) = ("read the tool journal", [row.seq.into()]);
-        let mut calls = all(readers, action, &sql::TOOL_CALLS_OF_JOB, &seq, rows::tool_call).await?;
-        if row.state != JobState::Completed
-            && !calls.is_empty()
-            && self.is_guarded(&engagement.digest).await?
-        {
-            calls.clear();
-        }
-        let cost =
-            one(readers, "add up a job", &sql::COST_OF_JOB, &seq, |row| get::<i64>(row, "cost")).await?;
-        Ok(Some(AgentJob {
-            engagement_id: engagement.engagement.id,
-            position: row.position.clone().unwrap_or_default(),
-            tokens_used: row.tokens_used,
-            cost: cost.unwrap_or_default(),
-            tool_results: calls.iter().filter_map(tool_result).collect(),
-        }))
-    }
-}
-
-impl<R: Reader> Engine<R> {
-    /// Whether nothing that a model said may be shown before it has passed a guardrail (OAS-43).
-    async fn is_guarded(&self, digest: &str) -> Result<bool, StoreError> {
-        let (action, values) = ("read a definition", [digest.into()]);
-        let found: Option<AgentDefinition> =
-            one(&self.readers, action, &sql::DEFINITION_BY_DIGEST, &values, |row| json(row, "definition"))
-                .await?;
-        Ok(found.is_some_and(|agent| agent.guardrails.output.is_some()))
-    }
-}
-
-/// A settled call as `ext_agent_tool_results` shows it.
-fn tool_result(call: &ToolCall) -> Option<Value> {
-    let mut shown = json!({"tool_call_id": call.call_id, "name": call.name, "latency_ms": call.duration_ms});
-    let (key, value) = match call.outcome.as_ref()? {
-        _ if call.withheld => ("withheld", true.into()),
-        ToolOutcome::Success { output } => ("result", output.clone()),
-        failed @ ToolOutcome::Error { .. } => ("error", failed.told()?),
-    };
-    shown[key] = value;
-    Some(shown)
 }
 
 /// What every statement over a filter of jobs takes first.
@@ -255,8 +130,8 @@ impl<R: Reader> Views for Engine<R> {
         let (text, sort) = listed(filter);
         let part = [page.limit.into(), page.offset.into()];
         let values: Vec<Arg<'_>> = matching(filter).into_iter().chain(sort).chain(part).collect();
-        let rows = all(readers, "list jobs", text, &values, JobRow::decode).await?;
-        Ok((self.complete(rows).await?, total.unsigned_abs()))
+        let rows = all(readers, "list jobs", text, &values, JobRow::salvage).await?;
+        Ok((self.jobs_listed(rows).await?, total.unsigned_abs()))
     }
 
     async fn engagement_of(
@@ -316,8 +191,19 @@ impl<R: Reader> Views for Engine<R> {
     }
 
     async fn tool_calls(&self, id: &EngagementId) -> Result<Vec<ToolCall>, StoreError> {
-        let (action, values) = ("read the tool journal", [id.as_str().into()]);
+        self.tool_calls_page(id, Page { limit: u32::MAX, offset: 0 }).await
+    }
+
+    async fn tool_calls_page(&self, id: &EngagementId, page: Page) -> Result<Vec<ToolCall>, StoreError> {
+        let (action, values) =
+            ("read the tool journal", [id.as_str().into(), page.limit.into(), page.offset.into()]);
         all(&self.readers, action, &sql::TOOL_CALLS_OF_ENGAGEMENT, &values, rows::tool_call).await
+    }
+
+    async fn withheld_calls(&self, id: &EngagementId) -> Result<Vec<CallId>, StoreError> {
+        let (action, values) = ("read the tool journal", [id.as_str().into()]);
+        all(&self.readers, action, &sql::TOOL_CALLS_WITHHELD, &values, |row| Ok(CallId(get(row, "call_id")?)))
+            .await
     }
 
     async fn budget(&self, id: &EngagementId) -> Result<Budget, StoreError> {

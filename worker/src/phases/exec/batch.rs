@@ -318,6 +318,8 @@ async fn count(turn: &mut Turn, ready: &Ready, made: &Made) -> bool {
     if !made.counts {
         if made.outcome.was_invoked() {
             deps.breakers.succeeded(&*deps.clock, &key, &rule, ready.probe).await;
+        } else if ready.probe {
+            deps.breakers.not_made(&*deps.clock, &key).await;
         }
         return false;
     }

@@ -75,28 +75,19 @@ pub async fn ask(
         let tokens = budget::allow(prompt_bound, wanted_tokens, turn.budget.left())
             .map_or(prompt_bound, |allowance| allowance.reserve);
         let call = Call { provider: &provider, model: &wanted.model, tenant: &tenant, tokens, patience };
-        let pass = match enter(turn, call, draining).await? {
-            Ok(pass) => pass,
-            Err(held) => {
-                model_failed(turn, wanted, &provider, &held.message);
-                last = held;
-                continue;
-            }
-        };
-        let place = place(turn, &provider, pass.as_ref(), draining).await?;
-        let named = format!("{provider}/{}", wanted.model);
-        let held = match afford::reserve(turn, reserved, (prompt_bound, wanted_tokens), named).await {
-            Ok(held) => held,
-            Err(stop) => {
-                if let Some(pass) = &pass {
-                    turn.deps.limits.settle(&*turn.deps.clock, pass, 0).await;
+        let (pass, place, held) =
+            match admitted(turn, wanted, call, reserved, (prompt_bound, wanted_tokens), draining).await {
+                Ok(Ok(admitted)) => admitted,
+                Ok(Err(error)) => {
+                    circuit::not_asked(turn, &provider, &wanted.model, passage).await;
+                    last = error;
+                    continue;
                 }
-                // A cheaper model may still fit.
-                let Stop::Fail(error) = stop else { return Err(stop) };
-                last = error;
-                continue;
-            }
-        };
+                Err(stop) => {
+                    circuit::not_asked(turn, &provider, &wanted.model, passage).await;
+                    return Err(stop);
+                }
+            };
         // From here on the call is part of this phase's time; waiting for durability or a rate limit before it is not.
         turn.enter_phase();
         request.model.clone_from(&wanted.model);
@@ -121,6 +112,39 @@ pub async fn ask(
         }
     }
     Err(last.into())
+}
+
+/// What a call needs before it may be made: a rate limit that lets it through, a place, and a reservation. `Ok(Err(_))` when
+/// another model may still do.
+async fn admitted(
+    turn: &mut Turn,
+    wanted: &ModelRef,
+    call: Call<'_>,
+    reserved: &mut Option<Afforded>,
+    (prompt_bound, tokens): (i64, i64),
+    draining: &CancellationToken,
+) -> Result<Result<(Option<Pass>, Option<OwnedSemaphorePermit>, Afforded), JobError>, Stop> {
+    let provider = call.provider;
+    let pass = match enter(turn, call, draining).await? {
+        Ok(pass) => pass,
+        Err(held) => {
+            model_failed(turn, wanted, provider, &held.message);
+            return Ok(Err(held));
+        }
+    };
+    let place = place(turn, provider, pass.as_ref(), draining).await?;
+    let named = format!("{provider}/{}", wanted.model);
+    match afford::reserve(turn, reserved, (prompt_bound, tokens), named).await {
+        Ok(held) => Ok(Ok((pass, place, held))),
+        Err(stop) => {
+            if let Some(pass) = &pass {
+                turn.deps.limits.settle(&*turn.deps.clock, pass, 0).await;
+            }
+            // A cheaper model may still fit.
+            let Stop::Fail(error) = stop else { return Err(stop) };
+            Ok(Err(error))
+        }
+    }
 }
 
 /// Whose buckets count: the job's tenant (OJS multi-tenancy), or what an older client wrote as `meta.tenant`.

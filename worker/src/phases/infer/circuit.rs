@@ -27,6 +27,14 @@ pub async fn pass(turn: &Turn, provider: &str, model: &str) -> Result<Passage, J
         .retry_after(Some(wait_ms)))
 }
 
+/// Gives back what was let through to find out, when the model was not asked after all.
+pub async fn not_asked(turn: &Turn, provider: &str, model: &str, passage: Passage) {
+    if passage == Passage::Probe {
+        let key = BreakerKey::model(provider, model);
+        turn.deps.breakers.not_made(&*turn.deps.clock, &key).await;
+    }
+}
+
 /// Notes how it went. A model that refuses is there.
 pub async fn asked(
     turn: &mut Turn,

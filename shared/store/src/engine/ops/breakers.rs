@@ -17,6 +17,7 @@ pub(in super::super) enum Request {
     Pass { key: BreakerKey, rule: Breaker, now: Timestamp },
     Failed { key: BreakerKey, rule: Breaker, now: Timestamp },
     Succeeded { key: BreakerKey, rule: Breaker, probe: bool, now: Timestamp },
+    NotMade { key: BreakerKey, now: Timestamp },
     Reset { key: BreakerKey },
 }
 
@@ -47,6 +48,11 @@ pub(in super::super) async fn apply<S: Session>(
         }
         Request::Succeeded { key, rule, probe, now } => {
             succeeded(session, key, rule, *probe, *now).await?;
+            Answer::Noted(None)
+        }
+        Request::NotMade { key, now } => {
+            let values = [key.as_str().into(), now.0.into()];
+            session.execute("give a probe back", &sql::BREAKER_GIVE_BACK, Args::Values(&values)).await?;
             Answer::Noted(None)
         }
         Request::Reset { key } => {

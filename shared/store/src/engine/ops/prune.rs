@@ -36,7 +36,6 @@ const OF_STREAMS: &[&Text] = &[
     &sql::PRUNE_STATE_KEYS,
     &sql::PRUNE_STATE_SCOPES,
     &sql::PRUNE_ENGAGEMENTS,
-    &sql::PRUNE_BUDGETS,
 ];
 
 /// Deletes at most `limit` jobs of streams that ended before `before`, or longer ago than their queue keeps them, and what
@@ -162,11 +161,35 @@ pub(in super::super) async fn delete<S: Session>(
         session.execute("delete old jobs", text, Args::Rows(keys, &[])).await?;
     }
     let streams: BTreeSet<i64> = old.iter().map(|(_, stream)| *stream).collect();
+    let keys = streams.iter().map(|stream| (*stream,)).collect();
+    let referred = read_by(session, "look at old engagements", &sql::ENGAGEMENTS_PRUNABLE, keys, |row| {
+        Ok((rows::get::<String>(row, "digest")?, rows::get::<i64>(row, "budget_seq")?))
+    });
+    let (digests, budgets): (BTreeSet<String>, BTreeSet<i64>) = referred.await?.into_iter().unzip();
     for text in OF_STREAMS {
         let keys = Columns::of(streams.iter().map(|stream| (*stream,)).collect());
         session.execute("delete old engagements", text, Args::Rows(keys, &[])).await?;
     }
-    Ok(())
+    // A tree spends from the budget of its root, which may be gone before the last of the tree.
+    let budgets = Columns::of(budgets.union(&streams).map(|seq| (*seq,)).collect());
+    session.execute("delete old budgets", &sql::PRUNE_BUDGETS, Args::Rows(budgets, &[])).await?;
+    forget_definitions(session, digests).await
+}
+
+/// Deletes those of these definitions that neither an engagement nor an agent refers to any more.
+async fn forget_definitions<S: Session>(
+    session: &mut S,
+    digests: BTreeSet<String>,
+) -> Result<(), StoreError> {
+    let keys = digests.into_iter().map(|digest| (digest,)).collect();
+    let (action, text) = ("look for unused definitions", &sql::DEFINITIONS_UNUSED);
+    let unused = read_by(session, action, text, keys, |row| rows::get::<String>(row, "digest")).await?;
+    if unused.is_empty() {
+        return Ok(());
+    }
+    let keys = Columns::of(unused.into_iter().map(|digest| (digest,)).collect());
+    let (action, text) = ("delete unused definitions", &sql::PRUNE_DEFINITIONS);
+    session.execute(action, text, Args::Rows(keys, &[])).await.map(|_| ())
 }
 
 /// Deletes workflows whose jobs are gone, with their steps and events.

@@ -1,0 +1,271 @@
+//! Rows of jobs into jobs: with everything that belongs to one, or as lists show many.
+//!
+//! A list costs the same number of reads however many jobs it has, never reads a tool journal, and shows a job that cannot be
+//! read whole with what can be read of it.
+
+use super::rows::{self, EngagementRow, Inconsistency, JobRow, get, json, maybe, time};
+use super::session::Reader;
+use super::views::{all, by_seqs, one};
+use super::workflows::StepInput;
+use super::{Engine, remote};
+use crate::{StoreError, sql};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use turnstone_domain::job::{AgentJob, Envelope, FailedAttempt, SavedState, ToolResults};
+use turnstone_domain::retry::RetryPolicy;
+use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
+use turnstone_domain::{AgentDefinition, Job, JobState, RawJson};
+
+/// Calls of a journal that are read at once.
+const CALLS_AT_ONCE: u32 = 50;
+/// At most this many calls are shown with a job; the newest.
+const MOST_CALLS: usize = 1_000;
+/// No further calls are read once their outcomes have this many bytes.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+
+/// What belongs to some jobs, by their seqs.
+struct Belongings {
+    envelopes: HashMap<i64, (RetryPolicy, Envelope)>,
+    results: HashMap<i64, RawJson>,
+    saved: HashMap<i64, SavedState>,
+    errors: HashMap<i64, Vec<FailedAttempt>>,
+    parked: HashMap<i64, Value>,
+}
+
+impl<R: Reader> Engine<R> {
+    /// Jobs with everything that belongs to them, in the order of the rows. One whose history is gone already is left
+    /// out.
+    pub(super) async fn complete(&self, rows: Vec<JobRow>) -> Result<Vec<Job>, StoreError> {
+        let mut belongings = self.belongings(&rows).await?;
+        let mut jobs = Vec::with_capacity(rows.len());
+        for row in rows {
+            let Some(kept) = belongings.envelopes.remove(&row.seq) else { continue };
+            let mut agent = self.agents_of(std::slice::from_ref(&row)).await?.remove(&row.seq);
+            if let Some((agent, digest)) = &mut agent {
+                agent.tool_results = Some(self.tool_results(&row, digest).await?);
+            }
+            let step = self.step_input(&row).await?;
+            jobs.push(belongings.job(row, kept, step, agent.map(|(agent, _)| agent)));
+        }
+        Ok(jobs)
+    }
+
+    /// Jobs for a list, in the order of the rows: as [`Self::complete`], but for their tool journals. What cannot be read
+    /// of one does not keep the others back.
+    pub(super) async fn jobs_listed(
+        &self,
+        rows: Vec<(JobRow, Option<Inconsistency>)>,
+    ) -> Result<Vec<Job>, StoreError> {
+        let whole: Vec<JobRow> = rows.iter().map(|(row, _)| row.clone()).collect();
+        let mut jobs: HashMap<_, Job> = match self.gathered(whole).await {
+            Ok(jobs) => jobs.into_iter().map(|job| (job.id.clone(), job)).collect(),
+            Err(error) if is_damage(&error) => HashMap::new(),
+            Err(error) => return Err(error),
+        };
+        let all_at_once = !jobs.is_empty();
+        let mut listed = Vec::with_capacity(rows.len());
+        for (row, damage) in rows {
+            let (id, seen) = (row.id.clone(), row.clone());
+            let alone = match jobs.remove(&id) {
+                Some(job) => Ok(Some(job)),
+                None if all_at_once => continue,
+                None => self.gathered(vec![row]).await.map(|mut jobs| jobs.pop()),
+            };
+            let (job, damage) = match alone {
+                Ok(Some(job)) => (job, damage.map(StoreError::from)),
+                Ok(None) => continue,
+                Err(error) if is_damage(&error) => (bare(seen), Some(error)),
+                Err(error) => return Err(error),
+            };
+            let damaged = damage.map(|why| why.to_string());
+            if let Some(why) = &damaged {
+                tracing::error!(job = %id, why, "a job that is listed cannot be read");
+            }
+            listed.push(Job { damaged, ..job });
+        }
+        Ok(listed)
+    }
+
+    /// Jobs without their tool journals, in as many reads as one takes.
+    async fn gathered(&self, rows: Vec<JobRow>) -> Result<Vec<Job>, StoreError> {
+        let mut belongings = self.belongings(&rows).await?;
+        let mut agents = self.agents_of(&rows).await?;
+        let mut jobs = Vec::with_capacity(rows.len());
+        for row in rows {
+            let Some(kept) = belongings.envelopes.remove(&row.seq) else { continue };
+            let agent = agents.remove(&row.seq).map(|(agent, _)| agent);
+            let step = self.step_input(&row).await?;
+            jobs.push(belongings.job(row, kept, step, agent));
+        }
+        Ok(jobs)
+    }
+
+    async fn belongings(&self, rows: &[JobRow]) -> Result<Belongings, StoreError> {
+        let readers = &self.readers;
+        let seqs: Vec<i64> = rows.iter().map(|row| row.seq).collect();
+        let envelopes = by_seqs(readers, "read envelopes", &sql::ENVELOPES_BY_JOB, &seqs, rows::envelope);
+        let envelopes =
+            envelopes.await?.into_iter().map(|(seq, retry, envelope)| (seq, (retry, envelope))).collect();
+        let result = |row: &R::Row| Ok((get::<i64>(row, "job_seq")?, json::<RawJson>(row, "result")?));
+        let results = by_seqs(readers, "read results", &sql::RESULTS_BY_JOB, &seqs, result);
+        let results = results.await?.into_iter().collect();
+        let saved = by_seqs(readers, "read saved states", &sql::SAVED_BY_JOB, &seqs, remote::saved);
+        let saved = saved.await?.into_iter().collect();
+        let mut errors: HashMap<i64, Vec<FailedAttempt>> = HashMap::new();
+        let failed = |row: &R::Row| {
+            let (attempt, error, at) = (get(row, "attempt")?, json(row, "error")?, time(row, "at")?);
+            Ok((get::<i64>(row, "job_seq")?, FailedAttempt { attempt, error, at }))
+        };
+        for (seq, failed) in by_seqs(readers, "read errors", &sql::ERRORS_BY_JOB, &seqs, failed).await? {
+            errors.entry(seq).or_default().push(failed);
+        }
+        let pending: Vec<i64> =
+            rows.iter().filter(|row| row.state == JobState::Pending).map(|row| row.seq).collect();
+        let why = |row: &R::Row| Ok((get::<i64>(row, "job_seq")?, json::<Value>(row, "data")?));
+        let parked = by_seqs(readers, "read what jobs wait for", &sql::PARKED_BY_JOB, &pending, why);
+        let parked = parked.await?.into_iter().collect();
+        Ok(Belongings { envelopes, results, saved, errors, parked })
+    }
+
+    /// The agent sides of jobs without their tool journals, and the digests of their definitions.
+    async fn agents_of(&self, jobs: &[JobRow]) -> Result<HashMap<i64, (AgentJob, String)>, StoreError> {
+        let readers = &self.readers;
+        let mut engagements: Vec<i64> = jobs.iter().filter_map(|row| row.engagement_seq).collect();
+        engagements.sort_unstable();
+        engagements.dedup();
+        let (action, text) = ("read engagements", &sql::ENGAGEMENTS_BY_SEQ);
+        let engagements = by_seqs(readers, action, text, &engagements, EngagementRow::decode).await?;
+        let engagements: HashMap<i64, EngagementRow> =
+            engagements.into_iter().map(|engagement| (engagement.seq, engagement)).collect();
+        let seqs: Vec<i64> =
+            jobs.iter().filter(|row| row.engagement_seq.is_some()).map(|row| row.seq).collect();
+        let cost = |row: &R::Row| Ok((get::<i64>(row, "job_seq")?, get::<i64>(row, "cost")?));
+        let costs = by_seqs(readers, "add up jobs", &sql::COSTS_BY_JOB, &seqs, cost).await?;
+        let costs: HashMap<i64, i64> = costs.into_iter().collect();
+        let side = |row: &JobRow| {
+            let engagement = engagements.get(&row.engagement_seq?)?;
+            let agent = AgentJob {
+                engagement_id: engagement.engagement.id.clone(),
+                position: row.position.clone().unwrap_or_default(),
+                tokens_used: row.tokens_used,
+                cost: costs.get(&row.seq).copied().unwrap_or_default(),
+                tool_results: None,
+            };
+            Some((row.seq, (agent, engagement.digest.clone())))
+        };
+        Ok(jobs.iter().filter_map(side).collect())
+    }
+
+    /// The newest settled calls of a job, oldest first, as many as may be held in memory at once.
+    async fn tool_results(&self, row: &JobRow, digest: &str) -> Result<ToolResults, StoreError> {
+        let (mut calls, mut before, mut bytes) = (Vec::new(), i64::MAX, 0_usize);
+        let whole = loop {
+            let values = [row.seq.into(), before.into(), CALLS_AT_ONCE.into()];
+            let read = |row: &R::Row| {
+                let size = maybe::<&str>(row, "outcome")?.map_or(0, str::len);
+                Ok((get::<i64>(row, "seq")?, size, rows::tool_call(row)?))
+            };
+            let (action, text) = ("read the tool journal", &sql::TOOL_CALLS_NEWEST);
+            let part = all(&self.readers, action, text, &values, read).await?;
+            let is_last = part.len() < CALLS_AT_ONCE as usize;
+            for (seq, size, call) in part {
+                before = seq;
+                bytes += size;
+                calls.push(call);
+            }
+            if is_last {
+                break true;
+            }
+            if bytes >= MOST_BYTES || calls.len() >= MOST_CALLS {
+                break false;
+            }
+        };
+        if row.state != JobState::Completed && !calls.is_empty() && self.is_guarded(digest).await? {
+            calls.clear();
+        }
+        Ok(ToolResults { newest: calls.iter().rev().filter_map(tool_result).collect(), whole })
+    }
+
+    /// Whether nothing that a model said may be shown before it has passed a guardrail (OAS-43).
+    async fn is_guarded(&self, digest: &str) -> Result<bool, StoreError> {
+        let (action, values) = ("read a definition", [digest.into()]);
+        let found: Option<AgentDefinition> =
+            one(&self.readers, action, &sql::DEFINITION_BY_DIGEST, &values, |row| json(row, "definition"))
+                .await?;
+        Ok(found.is_some_and(|agent| agent.guardrails.output.is_some()))
+    }
+}
+
+impl Belongings {
+    fn job(
+        &mut self,
+        row: JobRow,
+        (retry, envelope): (RetryPolicy, Envelope),
+        step: StepInput,
+        agent: Option<AgentJob>,
+    ) -> Job {
+        Job {
+            workflow_id: step.workflow_id,
+            parent_results: step.parent_results,
+            saved: self.saved.remove(&row.seq),
+            retry,
+            envelope,
+            result: self.results.remove(&row.seq),
+            errors: self.errors.remove(&row.seq).unwrap_or_default(),
+            agent,
+            waits_for: self.parked.remove(&row.seq),
+            ..bare(row)
+        }
+    }
+}
+
+/// The job as its own row tells of it.
+fn bare(row: JobRow) -> Job {
+    Job {
+        id: row.id,
+        job_type: row.job_type,
+        queue: row.queue,
+        state: row.state,
+        priority: row.priority,
+        attempt: row.attempt,
+        failures: row.failures,
+        created_at: row.created_at,
+        run_at: row.run_at,
+        started_at: row.started_at,
+        ended_at: row.ended_at,
+        expires_at: row.expires_at,
+        timeout_ms: row.timeout_ms,
+        worker_id: row.worker_id,
+        tenant: row.tenant,
+        workflow_id: None,
+        parent_results: None,
+        dead_letter: row.dead_letter,
+        held: row.held,
+        saved: None,
+        retry: RetryPolicy::default(),
+        retry_delay_ms: row.retry_delay_ms,
+        envelope: Envelope::default(),
+        result: None,
+        errors: Vec::new(),
+        agent: None,
+        waits_for: None,
+        damaged: None,
+    }
+}
+
+/// Whether it is about what is stored, and not about the database.
+fn is_damage(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unreadable { .. } | StoreError::Inconsistent { .. })
+}
+
+/// A settled call as `ext_agent_tool_results` shows it.
+fn tool_result(call: &ToolCall) -> Option<Value> {
+    let mut shown = json!({"tool_call_id": call.call_id, "name": call.name, "latency_ms": call.duration_ms});
+    let (key, value) = match call.outcome.as_ref()? {
+        _ if call.withheld => ("withheld", true.into()),
+        ToolOutcome::Success { output } => ("result", output.clone()),
+        failed @ ToolOutcome::Error { .. } => ("error", failed.told()?),
+    };
+    shown[key] = value;
+    Some(shown)
+}
