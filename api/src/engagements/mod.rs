@@ -1,5 +1,6 @@
 //! Engagements: state, conversation, checkpoints, tool journal, audit and events.
 
+pub(crate) mod answer;
 mod audit;
 mod checkpoints;
 mod diff;
@@ -31,6 +32,7 @@ const TURNS: u32 = 1000;
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
         .routes(routes!(show::show, send::send))
+        .routes(routes!(answer::answer_question))
         .routes(routes!(fork::fork))
         .routes(routes!(diff::diff))
         .routes(routes!(export::export))

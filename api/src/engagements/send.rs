@@ -1,17 +1,20 @@
 //! `POST /engagements/{id}`: a further input of its user (facts: OpenAgentSpec server endpoints).
 
+use super::answer::{AnswerTo, Answered, Given, answer, asked};
+use super::find;
 use super::further::{Further, say};
 use crate::agents::engage::{InputBody, again, idempotency_key, named_id, see_with};
 use crate::agents::input::{Input, check_json};
-use crate::api::Shared;
+use crate::api::{App, Shared};
 use crate::docs;
 use crate::reply::{Answer, Failure};
 use crate::request::{JsonBytes, Params, RequestId, Segment, Tenant};
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde_json::json;
+use serde_json::{Value, json};
 use turnstone_domain::terms::Continues;
 use turnstone_domain::{JobId, RawJson, RawObject};
+use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
 
 /// An input that was taken.
@@ -27,7 +30,7 @@ pub(crate) struct Sent {
 }
 
 /// Says something more to an agent. It is worked on when what was said before is answered, and what was said before is
-/// remembered.
+/// remembered. While the agent waits for one answer of its user, it is that answer.
 #[utoipa::path(
     post, path = "/engagements/{id}", tag = "engagements",
     params(
@@ -57,6 +60,9 @@ pub(crate) async fn send(
     check_json(&headers)?;
     let reopen = params.word("reopen", flag, "true, false")?.unwrap_or(false);
     let input = Input::read(&body?)?;
+    if let Some(taken) = answered(&app, &id, &tenant, &input).await? {
+        return Ok(see_with(&taken.engagement, json!({"job_id": taken.job, "state": "available"})));
+    }
     let key = idempotency_key(&headers)?;
     let job = key.as_ref().map(|key| JobId(named_id(&["send", &id, key, tenant.name().unwrap_or_default()])));
     let args = RawJson::of(&json!([input.text]));
@@ -73,6 +79,23 @@ pub(crate) async fn send(
     let continues = if reopen { Continues::Always } else { Continues::WhileOpen };
     let taken = say(&app, &id, &tenant, Further { job, args, metadata, continues }).await?;
     Ok(see_with(&taken.engagement, json!({"job_id": taken.job, "state": taken.state})))
+}
+
+/// A text is the answer to the one question that the engagement waits with.
+async fn answered(app: &App, id: &str, tenant: &Tenant, input: &Input) -> Result<Option<Answered>, Failure> {
+    let (engagement, _, job) = find(app, id, tenant).await?;
+    let Some(job) = app.api.store.views.job(&job).await? else { return Ok(None) };
+    let Some(asked) = asked(app, &engagement.id, &job).await? else { return Ok(None) };
+    let Some(key) = asked.question.only_key() else {
+        let message = format!("Engagement {id} waits for several answers.");
+        let hint = "POST /engagements/{id}/answer with a value for each key of `awaiting.request_keys`.";
+        return Err(OjsError::new(409, "conflict", message, hint).into());
+    };
+    let user = input.metadata.given("user").and_then(|user| user.parse::<Value>().ok());
+    let by = user.and_then(|user| Some(user["id"].as_str()?.to_owned()));
+    let values = [(key.to_owned(), input.text.as_str().into())].into_iter().collect();
+    let given = Given { values, call: Some(asked.call_id), by };
+    answer(app, AnswerTo::Engagement(id), tenant, given).await.map(Some)
 }
 
 fn flag(word: &str) -> Option<bool> {

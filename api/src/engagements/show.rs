@@ -41,6 +41,9 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
         _ => Vec::new(),
     };
     let mut shown = state::of(&engagement, &job, &budget, review.as_ref(), &kindred, &warnings);
+    if let Some(asked) = super::answer::asked(&app, &engagement.id, &job).await? {
+        shown["awaiting"] = state::awaiting_input(&asked);
+    }
     shown["forked_from"] =
         app.api.store.forks.origin(&job.id).await?.map(|origin| fork::origin(&origin)).into();
     Ok(reply::ok(&shown))

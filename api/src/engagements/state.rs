@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use turnstone_domain::agent::delegation::DelegationState;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::Engagement;
+use turnstone_domain::question::AskedUser;
 use turnstone_domain::review::{Review, ReviewKind};
 use turnstone_domain::{Job, JobState, Timestamp};
 use turnstone_store::{Kin, Kindred};
@@ -101,9 +102,16 @@ struct StateWarning {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct Awaiting {
+    /// `review` or `input`.
     kind: String,
-    review_id: String,
-    reviewer: String,
+    /// Of a review.
+    review_id: Option<String>,
+    /// Of a review.
+    reviewer: Option<String>,
+    /// Of an input: the call that asks.
+    call_id: Option<String>,
+    /// Of an input: the keys that an answer has to have, and what each means.
+    request_keys: Option<Value>,
     /// What is asked, in a sentence.
     prompt: String,
 }
@@ -168,6 +176,12 @@ pub(crate) fn of(
         "tree": {"engagements": 1 + kindred.below.len(), "tokens_used": tokens_used},
         "cost": crate::budgets::rows::purse(&budget.money),
     })
+}
+
+/// What the user is asked.
+pub(crate) fn awaiting_input(asked: &AskedUser) -> Value {
+    json!({"kind": "input", "call_id": asked.call_id, "prompt": asked.question.prompt(),
+           "request_keys": asked.question.request_keys()})
 }
 
 /// What a review asks, without what only its reviewer may see: arguments, outputs and the Engagement object.

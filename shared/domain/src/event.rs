@@ -99,6 +99,10 @@ events! {
     DelegationStarted = "delegation.started", "role (parent or child), agent_id, mode, call_id, job_id and engagement_id of the other side, depth, timeout_ms";
     /// The other agent has ended; told in the stream of either.
     DelegationCompleted = "delegation.completed", "role, agent_id, status (success, error or timeout), duration_ms, tokens_used, call_id, job_id and engagement_id of the other side";
+    /// The agent asks its user; the job waits for the answer.
+    InputRequested = "input.requested", "call_id, request_keys (each key and what it means)";
+    /// The user answered.
+    InputReceived = "input.received", "call_id, keys, by";
     /// A review was opened.
     ReviewOpened = "review.opened", "review_id, kind, reviewer, name";
     /// A review was decided.

@@ -26,6 +26,7 @@ pub mod message;
 pub mod overrides;
 pub mod phase;
 pub mod policy;
+pub mod question;
 pub mod record;
 pub mod reported;
 pub mod retry;

@@ -2,6 +2,7 @@
 
 use crate::agent::delegation::DelegationMode;
 use crate::budget::BudgetWait;
+use crate::question::AskedUser;
 use crate::review::NewReview;
 use crate::{AgentDefinition, CallId, EngagementId, JobError, JobId, RawJson, RawObject, Timestamp};
 
@@ -45,6 +46,8 @@ pub enum Wait {
     Review(NewReview),
     /// Until the budget is raised, or begins anew.
     Raise(BudgetWait),
+    /// Until its user answers.
+    Input(AskedUser),
     /// Until every job that works for a call of its turn has ended: these, which are enqueued with it, and those that
     /// are under way.
     Children(Vec<NewChild>),

@@ -4,7 +4,7 @@ use crate::budget::{BudgetMove, ChargeMove};
 use crate::message::Message;
 use crate::session_state::StateCommit;
 use crate::tool_call::ToolCallMove;
-use crate::{Checkpoint, NewEvent, Timestamp};
+use crate::{CallId, Checkpoint, NewEvent, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// Everything new that a turn has to make durable at a barrier. All of it is committed, or none of it.
@@ -56,6 +56,9 @@ pub struct Position {
     /// Turns that somebody granted beyond `max_turns`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub granted: i64,
+    /// The call whose outcome its user is asked for; there as long as the job waits for the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<CallId>,
     /// When waiting for a budget to be raised is given up; set when the job parks for it, forgotten when a call fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raise_until: Option<Timestamp>,

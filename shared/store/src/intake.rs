@@ -2,8 +2,10 @@
 
 use crate::StoreError;
 use async_trait::async_trait;
+use serde_json::{Map, Value};
+use turnstone_domain::question::Unanswered;
 use turnstone_domain::review::{Review, ReviewState};
-use turnstone_domain::{AgentDefinition, JobId, JobState, NewJob, ReviewId, Timestamp};
+use turnstone_domain::{AgentDefinition, CallId, JobId, JobState, NewJob, ReviewId, Timestamp};
 
 /// What became of a pushed job.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -76,6 +78,40 @@ pub enum DecisionOutcome {
     NotFound,
 }
 
+/// An answer of a user to the question that a job waits with.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewAnswer {
+    /// The job.
+    pub job: JobId,
+    /// Only a job of this tenant is found; `None` finds everybody's.
+    pub tenant: Option<String>,
+    /// The call that asked, when the answer is meant for that one and no other.
+    pub call: Option<CallId>,
+    /// A value for each key; keys that were not asked for do not matter.
+    pub values: Map<String, Value>,
+    /// Who answers.
+    pub by: String,
+    /// Now.
+    pub at: Timestamp,
+}
+
+/// What became of a user's answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AnswerOutcome {
+    /// It counts; the job is `available` again.
+    Answered(CallId),
+    /// It is the one that counted already; nothing changed.
+    Repeated(CallId),
+    /// Another one counted already; nothing changed.
+    Different,
+    /// It does not answer what is asked; the job still waits.
+    Refused(Unanswered),
+    /// The job does not wait for an answer.
+    NotWaiting,
+    /// There is no such job.
+    NotFound,
+}
+
 /// The api's side of the store.
 #[async_trait]
 pub trait Intake: Send + Sync + 'static {
@@ -103,6 +139,9 @@ pub trait Intake: Send + Sync + 'static {
     /// Registers or replaces an agent; engagements that run keep the definition they began with. Returns whether
     /// anything changed.
     async fn register_agent(&self, agent: NewAgent) -> Result<bool, StoreError>;
+
+    /// Answers what an agent asks its user, and makes its parked job available: `pending → available`.
+    async fn answer_question(&self, answer: NewAnswer) -> Result<AnswerOutcome, StoreError>;
 
     /// Answers an open review and makes its parked job available: `pending → available`.
     async fn decide_review(

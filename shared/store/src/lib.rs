@@ -69,7 +69,9 @@ pub use error::{LedgerError, NotContinued, StoreError};
 pub use feed::{Feed, FeedPage};
 pub use fleet::{Directive, WorkerBeat, WorkerKind, WorkerState};
 pub use forks::{ForkRefusal, Forks, NewFork};
-pub use intake::{CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent, Pressure, Pushed};
+pub use intake::{
+    AnswerOutcome, CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent, NewAnswer, Pressure, Pushed,
+};
 pub use ledger::{
     Claim, ClaimRequest, Delegated, EngagementClaim, JobKind, Ledger, Recall, ReviewAnswer, Standing,
 };

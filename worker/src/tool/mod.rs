@@ -106,6 +106,11 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
+    /// Whether its calls are answered by the user of the engagement, and never made.
+    fn asks_user(&self) -> bool {
+        false
+    }
+
     /// Calls it once. Dropping the future ends the call on our side.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! What this worker can call: the tools of the configuration, the built-in ones, and those of MCP servers.
 
-use crate::tool::builtin::{ClockTool, HttpGetTool};
+use crate::tool::builtin::{AskUserTool, ClockTool, HttpGetTool};
 use crate::tool::config::ToolConfig;
 use crate::tool::declared::Declared;
 use crate::tool::http::HttpTool;
@@ -14,6 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use turnstone_domain::Clock;
 use turnstone_domain::agent::{Capability, Endpoint, ToolSpec};
+use turnstone_domain::question;
 use turnstone_telemetry::SecretRef;
 
 /// Why a manifest may name no address.
@@ -40,6 +41,9 @@ impl Toolbox {
         let open = outbound::open_client()?;
         let guarded = outbound::guarded_client()?;
         let mut toolbox = Self::default();
+        for name in question::TOOLS {
+            toolbox.insert(Arc::new(AskUserTool::new(name)))?;
+        }
         toolbox.insert(Arc::new(ClockTool::new(clock)))?;
         toolbox.insert(Arc::new(HttpGetTool::new(guarded.clone())))?;
         for (name, config) in configs {
@@ -227,7 +231,7 @@ mod tests {
         let toolbox =
             toolbox(r#"{"web_search": {"description": "d", "url": "https://a.example/s"}}"#).unwrap();
         let names: Vec<String> = toolbox.specs().into_iter().map(|spec| spec.name).collect();
-        assert_eq!(names, ["clock", "http_get", "web_search"]);
+        assert_eq!(names, ["ask-user", "ask_user", "clock", "http_get", "web_search"]);
         assert!(toolbox.get("web_search").is_some() && toolbox.get("rm").is_none());
     }
 

@@ -48,6 +48,28 @@ pub async fn answer(turn: &mut Turn, result: &Value) -> Result<(), Stop> {
     check(turn, Side::Output, 0, &text).await
 }
 
+/// Places of answers among the checks of a turn: behind those of its messages.
+const ANSWERS: usize = 1_000;
+
+/// Checks what the agent wants to ask its user, before any of it is shown (OAS-44).
+///
+/// # Errors
+/// [`Stop::Fail`] when it does not pass.
+pub async fn question(turn: &mut Turn, call: usize, text: &str) -> Result<(), Stop> {
+    check(turn, Side::Output, ANSWERS * (call + 1), text).await
+}
+
+/// Checks what a user answered to a question of the agent, value by value, before a model sees any of it (OAS-42).
+///
+/// # Errors
+/// [`Stop::Fail`] when one does not pass.
+pub async fn answers(turn: &mut Turn, call: usize, texts: &[String]) -> Result<(), Stop> {
+    for (position, text) in texts.iter().enumerate() {
+        check(turn, Side::Input, ANSWERS * (call + 1) + position, text).await?;
+    }
+    Ok(())
+}
+
 async fn check(turn: &mut Turn, side: Side, position: usize, text: &str) -> Result<(), Stop> {
     let agent = Arc::clone(&turn.agent);
     let Some(guardrail) = agent.guardrails.of(side) else { return Ok(()) };

@@ -23,6 +23,7 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::feed::OssaEvent;
 use turnstone_domain::fork::{Origin, Recorded};
 use turnstone_domain::message::Message;
+use turnstone_domain::question;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::session_state::Buffer;
 use turnstone_domain::short_circuit::ShortCircuit;
@@ -195,7 +196,17 @@ impl Turn {
         let recall = self.deps.ledger.recall(&self.job.id, self.position.turn, window, whole).await?;
         self.conversation = Conversation::recalled(&recall, &self.agent.memory, self.position.begins);
         if let Some(object) = &mut self.object {
-            object.replay(&recall.tool_calls);
+            // What the user has answered since counts when it is checked and told.
+            let (turn, conversation) = (self.position.turn, &self.conversation);
+            let is_new = |call: &ToolCall| {
+                call.turn == turn
+                    && question::is_one(&call.name)
+                    && !call.withheld
+                    && !conversation.has_outcome(&call.call_id)
+            };
+            let calls: Vec<ToolCall> =
+                recall.tool_calls.iter().filter(|call| !is_new(call)).cloned().collect();
+            object.replay(&calls);
         }
         if let Some(watch) = &mut self.short_circuit {
             // Operations on the agent's own state are no calls of a tool or an agent.

@@ -39,6 +39,7 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
         tool_turns,
         reasks,
         begins: turn.position.begins,
+        asks: None,
         granted,
         raise_until: None,
         model_used: turn.position.model_used.clone(),

@@ -325,6 +325,22 @@ fn of_decisions(name: EventName, data: &Fields<'_>) -> Words {
     use Tone as T;
     let tool = data.text("name");
     match name {
+        E::InputRequested => {
+            let keys: Vec<String> = data.0["request_keys"].as_object().map_or_else(Vec::new, |keys| {
+                keys.iter()
+                    .map(|(key, asked)| format!("{key}: {}", asked.as_str().unwrap_or_default()))
+                    .collect()
+            });
+            Words::new(
+                "input",
+                format!("asks the user: {}", keys.join("; ")),
+                T::Warning,
+                "waits for an answer",
+            )
+        }
+        E::InputReceived => {
+            Words::new("input", format!("{} answered", data.text("by")), T::Good, "waits for a worker")
+        }
         E::ReviewOpened => {
             let what =
                 format!("asks {} about {tool}: review {}", data.text("reviewer"), data.text("review_id"));

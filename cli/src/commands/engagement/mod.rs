@@ -1,5 +1,6 @@
 //! `turnstone engagement`: look at what an agent does for a user, and go on from it otherwise.
 
+mod answer;
 mod diff;
 mod fork;
 mod replay;
@@ -22,6 +23,8 @@ pub enum EngagementCommand {
     },
     /// Say something more to its agent; it is worked on when what was said before is answered
     Send(send::SendArgs),
+    /// Answer what its agent asks its user
+    Answer(answer::AnswerArgs),
     /// Go on from a turn of it as a new engagement, with something changed
     Fork(fork::ForkArgs),
     /// Show where two of them part, and what each of their turns cost
@@ -59,6 +62,7 @@ pub enum EngagementCommand {
 pub async fn run(command: EngagementCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         EngagementCommand::Show { id } => show::run(&id, session).await,
+        EngagementCommand::Answer(args) => answer::run(args, session).await,
         EngagementCommand::Send(args) => send::run(args, session).await,
         EngagementCommand::Fork(args) => fork::run(args, session).await,
         EngagementCommand::Diff { a, b } => diff::run(&a, &b, session).await,

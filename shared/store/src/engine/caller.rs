@@ -10,8 +10,8 @@ use super::statement::decode_all;
 use super::writer::{Answer, Asked, Request, Work};
 use super::{Engine, delegations, views};
 use crate::{
-    CancelOutcome, Claim, ClaimRequest, Decision, DecisionOutcome, Duty, Intake, Ledger, LedgerError,
-    NewAgent, Pushed, Recall, Standing, StoreError, Term, Upkeep, WorkerBeat, sql,
+    AnswerOutcome, CancelOutcome, Claim, ClaimRequest, Decision, DecisionOutcome, Duty, Intake, Ledger,
+    LedgerError, NewAgent, NewAnswer, Pushed, Recall, Standing, StoreError, Term, Upkeep, WorkerBeat, sql,
 };
 use async_trait::async_trait;
 use backon::{BackoffBuilder, ExponentialBuilder};
@@ -82,6 +82,13 @@ impl<R: Reader> Intake for Engine<R> {
     async fn register_agent(&self, agent: NewAgent) -> Result<bool, StoreError> {
         match self.request(Request::Register(Box::new(agent))).await? {
             Answer::Changed(changed) => Ok(changed),
+            _ => Err(StoreError::Closed),
+        }
+    }
+
+    async fn answer_question(&self, answer: NewAnswer) -> Result<AnswerOutcome, StoreError> {
+        match self.request(Request::Answer(Box::new(answer))).await? {
+            Answer::Answered(outcome) => Ok(outcome),
             _ => Err(StoreError::Closed),
         }
     }

@@ -12,16 +12,17 @@ use super::held::{Held, Learnt};
 use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{
-    agents, breakers, budgets, cancel, claim, control, credentials, crons, decide, delegations, fork, import,
-    inputs, leader, leases, operate, prune, push, queues, remote, schemas, statistics, tenants, time_out,
-    turns, upkeep, webhooks, workers, workflows,
+    agents, answer, breakers, budgets, cancel, claim, control, credentials, crons, decide, delegations, fork,
+    import, inputs, leader, leases, operate, prune, push, queues, remote, schemas, statistics, tenants,
+    time_out, turns, upkeep, webhooks, workers, workflows,
 };
 use super::rows::JobRow;
 use super::session::{CommitError, Session};
 use super::unit::Unit;
 use crate::{
-    CancelOutcome, Decision, DecisionOutcome, Doorbell, Duty, ForkRefusal, ImportRefusal, LedgerError,
-    NewAgent, NewFork, Pushed, RemoteOutcome, Report, Ring, StoreError, Term, WorkerBeat,
+    AnswerOutcome, CancelOutcome, Decision, DecisionOutcome, Doorbell, Duty, ForkRefusal, ImportRefusal,
+    LedgerError, NewAgent, NewAnswer, NewFork, Pushed, RemoteOutcome, Report, Ring, StoreError, Term,
+    WorkerBeat,
 };
 use backon::{BackoffBuilder, ExponentialBuilder};
 use std::collections::BTreeSet;
@@ -43,6 +44,7 @@ pub(super) enum Request {
     Claim(claim::Ask),
     Cancel(JobId, Option<String>, Timestamp),
     Decide(ReviewId, Decision),
+    Answer(Box<NewAnswer>),
     Register(Box<NewAgent>),
     Lead { holder: String, lease_ms: i64, now: Timestamp },
     Resign(Term),
@@ -73,6 +75,7 @@ pub(super) enum Answer {
     Claims(claim::Claimed),
     Cancel(CancelOutcome),
     Decision(DecisionOutcome),
+    Answered(AnswerOutcome),
     Changed(bool),
     Term(Option<Term>),
     Count(usize),
@@ -239,7 +242,7 @@ impl<S: Session> Writer<S> {
     /// Answers after a commit.
     fn conclude(&self, batch: Vec<Asked>, outcome: Outcome) {
         self.held.learn(outcome.learnt);
-        answer(batch, outcome.done);
+        give(batch, outcome.done);
         outcome.rings.into_iter().for_each(|ring| self.doorbell.ring(ring));
     }
 
@@ -249,7 +252,7 @@ impl<S: Session> Writer<S> {
         if shared || batch.len() == 1 {
             tracing::error!(%error, requests = batch.len(), "the database refused a write");
             let refused = batch.iter().map(|asked| refusal(&asked.work, &error)).collect();
-            return answer(batch, refused);
+            return give(batch, refused);
         }
         tracing::warn!(%error, requests = batch.len(), "a shared commit failed; its requests are tried one by one");
         for asked in batch {
@@ -379,6 +382,7 @@ impl<S: Session> Writer<S> {
             Request::Decide(review, decision) => {
                 Answer::Decision(decide::apply(session, unit, review, decision).await?)
             }
+            Request::Answer(given) => Answer::Answered(answer::apply(session, unit, given).await?),
             Request::Register(agent) => Answer::Changed(agents::register(session, unit, agent).await?),
             Request::Lead { holder, lease_ms, now } => {
                 Answer::Term(leader::lead(session, holder, *lease_ms, *now, &*self.ids).await?)
@@ -491,7 +495,7 @@ fn tell_the_impatient(batch: Vec<Asked>, error: &StoreError) -> Vec<Asked> {
         .into_iter()
         .partition(|asked| matches!(asked.work, Work::Turn(..)) || asked.at.elapsed() < PATIENCE);
     let refused = gone.iter().map(|asked| refusal(&asked.work, error)).collect();
-    answer(gone, refused);
+    give(gone, refused);
     waiting
 }
 
@@ -505,7 +509,7 @@ fn refusal(work: &Work, error: &StoreError) -> Done {
 }
 
 /// Gives the answers. A caller that has gone away does not want its own.
-fn answer(batch: Vec<Asked>, done: Vec<Done>) {
+fn give(batch: Vec<Asked>, done: Vec<Done>) {
     for (asked, done) in batch.into_iter().zip(done) {
         match (asked.work, done) {
             (Work::Turn(_, reply), Done::Turn(done)) => drop(reply.send(done)),

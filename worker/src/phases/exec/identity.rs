@@ -26,6 +26,10 @@ pub fn refusal(turn: &Turn, capability: &Capability, tool: &dyn Tool) -> Option<
     if turn.agent.format != AgentFormat::OpenAgentSpec {
         return None;
     }
+    if tool.asks_user() {
+        // Whoever the user is, it is the one who answers.
+        return None;
+    }
     match acting(capability, &turn.engagement.user) {
         Err(why) => refused(why),
         Ok(Acting::Static(name)) if !tool.takes_credentials() => {

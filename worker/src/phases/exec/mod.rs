@@ -6,6 +6,7 @@
 //! otherwise a reviewer is asked. Never a blind retry.
 
 mod again;
+mod ask;
 mod batch;
 mod call;
 mod context;
@@ -45,7 +46,7 @@ pub struct ExecBody {
 /// Runs EXEC.
 ///
 /// # Errors
-/// [`Stop::Park`] when a reviewer has to be asked, [`Stop::Fail`] when the short circuit trips, a reviewer said no or a handler
+/// [`Stop::Park`] when a reviewer or the user has to be asked, [`Stop::Fail`] when the short circuit trips, a reviewer said no or a handler
 /// aborts, [`Stop::Drain`] when the worker drains while a call waits for its next try.
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     let asked = turn.conversation.answer().map(|answer| answer.tool_calls.clone()).unwrap_or_default();
@@ -56,6 +57,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     let parallel = turn.fork.is_none()
         && open.len() > 1
         && open.len() <= MAX_CALLS
+        && !open.iter().any(|(_, asked)| ask::is_one(turn, &asked.name))
         && batch::may_be_parallel(turn, &open);
     open.retain(|(_, asked)| !turn.conversation.has_outcome(&asked.call_id));
     if parallel {
@@ -66,6 +68,8 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
                 state_call::run(turn, position, asked, position < MAX_CALLS).await?;
             } else if stub::answered(turn, position, &asked).await? {
                 continue;
+            } else if ask::is_one(turn, &asked.name) {
+                ask::run(turn, position, asked, position < MAX_CALLS).await?;
             } else if delegate::is_one(turn, &asked) {
                 delegate::run(turn, position, &all).await?;
             } else {

@@ -315,6 +315,7 @@ async fn position<S: Session>(
         tool_turns: count(true).unwrap_or(u32::MAX),
         reasks: count(false).unwrap_or(u32::MAX).min(1),
         begins: 0,
+        asks: None,
         granted: stands.granted,
         model_used: model.or(stands.model_used),
         raise_until: None,

@@ -1,6 +1,7 @@
 //! What the writer does, one file per transition or group of them.
 
 pub(super) mod agents;
+pub(super) mod answer;
 pub(super) mod breakers;
 pub(super) mod budgets;
 pub(super) mod cancel;

@@ -180,6 +180,14 @@ pub(super) fn settle(
                 json!({"review_id": review.id, "kind": review.kind, "reviewer": review.reviewer}),
             )
         }
+        Settlement::Park { wait: Wait::Input(asked) } => {
+            if let Some(position) = &mut job.position {
+                position.asks = Some(asked.call_id.clone());
+            }
+            let data = json!({"call_id": asked.call_id, "request_keys": asked.question.request_keys()});
+            unit.note(seq, EventName::InputRequested, data, now)?;
+            (EventName::JobParked, json!({"kind": "input", "call_id": asked.call_id}))
+        }
         Settlement::GiveWay => {
             unit.rings.push(Ring::Available);
             (EventName::JobYielded, json!({"reason": "something more urgent waits"}))

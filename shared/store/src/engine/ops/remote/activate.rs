@@ -9,7 +9,8 @@ use serde_json::json;
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobId, JobState, Timestamp};
 
-/// Lets a waiting job go on. One that waits for an answer to a review goes on only with the answer,
+/// Lets a waiting job go on. One that waits for an answer to a review goes on only with the answer, so does
+/// one that asks its user,
 /// and a further input of an engagement when those before it have ended.
 pub(super) async fn apply<S: Session>(
     session: &mut S,
@@ -28,10 +29,12 @@ pub(super) async fn apply<S: Session>(
     if reviews.await?.into_iter().any(|reviews| reviews > 0) {
         return Ok(RemoteOutcome::NotForYou);
     }
-    let waits_its_turn = unit.job(seq).is_some_and(|job| {
-        job.attempt == 0 && job.engagement_seq.is_some_and(|engagement_seq| engagement_seq != job.seq)
+    let waits_for_others = unit.job(seq).is_some_and(|job| {
+        let asks = job.position.as_ref().is_some_and(|position| position.asks.is_some());
+        asks || (job.attempt == 0
+            && job.engagement_seq.is_some_and(|engagement_seq| engagement_seq != job.seq))
     });
-    if waits_its_turn {
+    if waits_for_others {
         return Ok(RemoteOutcome::NotForYou);
     }
     unit.change_job(seq)?.step(Trigger::Activate, now)?;

@@ -1,0 +1,170 @@
+//! What an agent asks its user: the arguments of the built-in tool `ask_user`, and the answers to them (agents brief §4.1,
+//! Agent Protocol `WaitForInput` and `ResumeWithInput`).
+
+use crate::CallId;
+use serde_json::{Map, Value, json};
+
+/// The names of the tool. Names of OpenAgentSpec have no underscores.
+pub const TOOLS: [&str; 2] = ["ask_user", "ask-user"];
+/// The key of a question that names none.
+const ANSWER: &str = "answer";
+/// Keys of one question.
+const MOST_KEYS: usize = 32;
+/// Characters of a key.
+const LONGEST_KEY: usize = 128;
+/// Bytes of the answers to one question.
+const MOST_BYTES: usize = 1024 * 1024;
+
+/// What is asked: keys, and what each of them means, in the order of the agent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Question {
+    keys: Vec<(String, String)>,
+}
+
+/// A question that a job waits with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AskedUser {
+    /// The call whose outcome the answer becomes.
+    pub call_id: CallId,
+    /// What is asked.
+    pub question: Question,
+}
+
+/// Why answers do not answer a question.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Unanswered {
+    /// These keys have no value.
+    #[error("no value for {}", .0.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", "))]
+    Missing(Vec<String>),
+    /// The values are longer than a conversation carries.
+    #[error("the values have more than {MOST_BYTES} bytes")]
+    TooLong,
+}
+
+impl Question {
+    /// The schema of the arguments.
+    #[must_use]
+    pub fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "question": {"type": "string", "minLength": 1, "description": "One question; its answer comes as `answer`."},
+                "request_keys": {
+                    "type": "object", "minProperties": 1, "maxProperties": MOST_KEYS,
+                    "additionalProperties": {"type": "string"},
+                    "description": "Several questions: a key for each answer, and what is asked.",
+                },
+            },
+            "minProperties": 1, "maxProperties": 1, "additionalProperties": false,
+        })
+    }
+
+    /// Reads the arguments of a call.
+    ///
+    /// # Errors
+    /// A sentence for the model.
+    pub fn read(arguments: &Value) -> Result<Self, String> {
+        let keys: Vec<(String, String)> = match (&arguments["question"], &arguments["request_keys"]) {
+            (Value::String(question), Value::Null) => vec![(ANSWER.to_owned(), question.clone())],
+            (Value::Null, Value::Object(keys)) => keys
+                .iter()
+                .map(|(key, asked)| (key.clone(), asked.as_str().unwrap_or_default().to_owned()))
+                .collect(),
+            _ => return Err("give either `question`, or `request_keys` with what each key means".to_owned()),
+        };
+        if keys.is_empty() || keys.len() > MOST_KEYS {
+            return Err(format!("1 to {MOST_KEYS} keys can be asked for at once"));
+        }
+        if keys.iter().any(|(key, _)| key.is_empty() || key.chars().count() > LONGEST_KEY) {
+            return Err(format!("a key has 1 to {LONGEST_KEY} characters"));
+        }
+        Ok(Self { keys })
+    }
+
+    /// The keys and what each means.
+    #[must_use]
+    pub fn request_keys(&self) -> Value {
+        let keys: Map<String, Value> =
+            self.keys.iter().map(|(key, asked)| (key.clone(), asked.as_str().into())).collect();
+        keys.into()
+    }
+
+    /// The one key, when there is only one.
+    #[must_use]
+    pub fn only_key(&self) -> Option<&str> {
+        match self.keys.as_slice() {
+            [(key, _)] => Some(key),
+            _ => None,
+        }
+    }
+
+    /// What is asked, for a reader.
+    #[must_use]
+    pub fn prompt(&self) -> String {
+        match self.keys.as_slice() {
+            [(_, asked)] if !asked.is_empty() => asked.clone(),
+            keys => keys.iter().map(|(key, asked)| format!("{key}: {asked}")).collect::<Vec<_>>().join("\n"),
+        }
+    }
+
+    /// The answer made of what was given: the keys that were asked for and no others.
+    ///
+    /// # Errors
+    /// Which of them have no value, or that the values are too long.
+    pub fn answered(&self, given: &Map<String, Value>) -> Result<Value, Unanswered> {
+        let lacks = |key: &str| given.get(key).is_none_or(Value::is_null);
+        let missing: Vec<String> =
+            self.keys.iter().filter(|(key, _)| lacks(key)).map(|(key, _)| key.clone()).collect();
+        if !missing.is_empty() {
+            return Err(Unanswered::Missing(missing));
+        }
+        let values: Map<String, Value> =
+            self.keys.iter().filter_map(|(key, _)| Some((key.clone(), given.get(key)?.clone()))).collect();
+        let answer = Value::Object(values);
+        if answer.to_string().len() > MOST_BYTES { Err(Unanswered::TooLong) } else { Ok(answer) }
+    }
+}
+
+/// Whether a tool of this name asks the user.
+#[must_use]
+pub fn is_one(tool: &str) -> bool {
+    TOOLS.contains(&tool)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_has_keys_or_one_answer() {
+        let plain = Question::read(&json!({"question": "Where to?"})).unwrap();
+        assert_eq!((plain.only_key(), plain.prompt().as_str()), (Some("answer"), "Where to?"));
+        let several = json!({"request_keys": {"to": "Where to?", "at": "When?"}});
+        let several = Question::read(&several).unwrap();
+        assert_eq!((several.only_key(), several.prompt().as_str()), (None, "to: Where to?\nat: When?"));
+        for bad in [
+            json!({}),
+            json!({"question": 1}),
+            json!({"request_keys": {}}),
+            json!({"request_keys": {"": "x"}}),
+            json!({"question": "x", "request_keys": {"a": "b"}}),
+        ] {
+            assert!(Question::read(&bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_key_has_to_be_answered_and_others_are_left_out() {
+        let question = Question::read(&json!({"request_keys": {"to": "Where to?", "at": "When?"}})).unwrap();
+        let given = |value: Value| value.as_object().cloned().unwrap();
+        let missing = question.answered(&given(json!({"to": "Oslo", "at": null}))).unwrap_err();
+        assert_eq!(
+            (missing.to_string().as_str(), &missing),
+            ("no value for `at`", &Unanswered::Missing(vec!["at".into()]))
+        );
+        let answer = question.answered(&given(json!({"more": 1, "at": 7, "to": "Oslo"}))).unwrap();
+        assert_eq!(answer, json!({"to": "Oslo", "at": 7}));
+        let long = given(json!({"to": "x".repeat(MOST_BYTES), "at": 1}));
+        assert_eq!(question.answered(&long), Err(Unanswered::TooLong));
+    }
+}

@@ -1,0 +1,85 @@
+//! An answer of a user: it becomes the outcome of the call that asked, and the parked job becomes available.
+
+use super::super::rows;
+use super::super::session::Session;
+use super::super::statement::read;
+use super::super::unit::Unit;
+use crate::{AnswerOutcome, NewAnswer, Ring, StoreError, sql};
+use serde_json::{Map, Value, json};
+use turnstone_domain::question::{self, Question, Unanswered};
+use turnstone_domain::state::Trigger;
+use turnstone_domain::tool_call::{ToolCall, ToolCallMove, ToolOutcome};
+use turnstone_domain::{EventName, JobState};
+
+/// Answers the question that a job waits with. One answer counts; the same once more changes nothing and is no mistake.
+pub(in super::super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    answer: &NewAnswer,
+) -> Result<AnswerOutcome, StoreError> {
+    let Some(seq) = unit.read_job(session, &answer.job, answer.tenant.as_deref()).await? else {
+        return Ok(AnswerOutcome::NotFound);
+    };
+    let Some(job) = unit.job(seq) else { return Ok(AnswerOutcome::NotFound) };
+    let asks = job.position.as_ref().and_then(|position| position.asks.clone());
+    let asks = asks.filter(|_| job.state == JobState::Pending);
+    let (action, values) = ("read the tool journal", [seq.into()]);
+    let calls = read(session, action, &sql::TOOL_CALLS_OF_JOB, &values, rows::tool_call).await?;
+    let named = |call: &&ToolCall| answer.call.as_ref().is_none_or(|id| call.call_id == *id);
+    let open = calls.iter().find(|call| Some(&call.call_id) == asks.as_ref()).filter(named);
+    let Some(open) = open else { return Ok(repeated(&calls, answer)) };
+    let Ok(question) = Question::read(&open.input) else { return Ok(AnswerOutcome::NotWaiting) };
+    let output = match question.answered(&answer.values) {
+        Ok(output) => output,
+        Err(Unanswered::TooLong) => return Ok(AnswerOutcome::Refused(Unanswered::TooLong)),
+        Err(missing) => {
+            // Who repeats the answer to the question before did not mean this one.
+            let before = repeated(&calls, answer);
+            let is_before = matches!(before, AnswerOutcome::Repeated(_));
+            return Ok(if is_before { before } else { AnswerOutcome::Refused(missing) });
+        }
+    };
+    let call_id = open.call_id.clone();
+    let keys: Vec<String> =
+        output.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default();
+    let duration_ms = answer.at.since(open.created_at).max(0);
+    let outcome = ToolOutcome::Success { output };
+    let settled = ToolCallMove::Settle {
+        call_id: call_id.clone(),
+        outcome,
+        handled: None,
+        duration_ms,
+        withheld: false,
+    };
+    unit.tool_call(seq, &settled, answer.at)?;
+    let job = unit.change_job(seq)?;
+    if let Some(position) = &mut job.position {
+        position.asks = None;
+    }
+    job.step(Trigger::Activate, answer.at)?;
+    let data = json!({"call_id": call_id, "keys": keys, "by": answer.by});
+    unit.note(seq, EventName::InputReceived, data, answer.at)?;
+    unit.note(seq, EventName::JobAvailable, json!({"reason": "input"}), answer.at)?;
+    unit.rings.push(Ring::Available);
+    unit.flush(session).await?;
+    Ok(AnswerOutcome::Answered(call_id))
+}
+
+/// What an answer is to a job that does not wait for it: the one that counted once more, another one, or none.
+fn repeated(calls: &[ToolCall], answer: &NewAnswer) -> AnswerOutcome {
+    let answered = calls.iter().rev().filter(|call| question::is_one(&call.name) && call.outcome.is_some());
+    let named = |call: &&ToolCall| answer.call.as_ref().is_none_or(|id| call.call_id == *id);
+    let Some(call) = answered.clone().find(named) else { return AnswerOutcome::NotWaiting };
+    match &call.outcome {
+        Some(ToolOutcome::Success { output: Value::Object(counted) }) if says(counted, &answer.values) => {
+            AnswerOutcome::Repeated(call.call_id.clone())
+        }
+        Some(ToolOutcome::Success { .. }) => AnswerOutcome::Different,
+        _ => AnswerOutcome::NotWaiting,
+    }
+}
+
+/// Whether what is given is what counted; other keys do not matter.
+fn says(counted: &Map<String, Value>, given: &Map<String, Value>) -> bool {
+    counted.iter().all(|(key, value)| given.get(key) == Some(value))
+}

@@ -1,0 +1,142 @@
+//! An agent asks its user: the job waits for the answer, which becomes the outcome of the call.
+
+use super::{begin, newest, post, register, said, send, state};
+use futures::future::join_all;
+use serde_json::{Value, json};
+use turnstone_domain::JobState;
+use turnstone_tests::{Backend, Fleet, Reply, model_server};
+
+const MAY_ASK: &str = "capabilities: {ask-user: {}}\n";
+
+/// Asks for a city and a day, then says what it was told.
+fn travel(request: &Value) -> Reply {
+    match model_server::outcomes(request) {
+        0 => Reply::call("ask-user", json!({"request_keys": {"city": "Where to?", "day": "When?"}})),
+        _ => Reply::text(format!("booked: {}", said(request).pop().unwrap().1)),
+    }
+}
+
+async fn events(fleet: &Fleet, id: &str, name: &str) -> Vec<Value> {
+    let events = fleet.get(&format!("/engagements/{id}/events?limit=1000")).await;
+    let events = events["events"].as_array().cloned().unwrap();
+    events.into_iter().filter(|event| event["name"] == name).map(|event| event["data"].clone()).collect()
+}
+
+/// The job waits without a lease, whatever becomes of the processes; what is missing is named and changes nothing; one answer
+/// counts, and the same once more has no second effect.
+#[tokio::test]
+async fn a_question_outlives_its_process_and_is_answered_once() {
+    join_all(Backend::ALL.map(async |backend| {
+        let mut fleet = Fleet::builder().on(backend).model(travel).start().await;
+        register(&fleet, MAY_ASK).await;
+        let (id, job) = begin(&fleet, "a trip").await;
+        fleet.wait_for(&job, &[JobState::Pending]).await;
+        fleet.stop_workers().await;
+        let waiting = state(&fleet, &id).await;
+        assert_eq!(waiting["status"], "waiting-for-input", "{waiting:#}");
+        let awaiting = &waiting["awaiting"];
+        assert_eq!(awaiting["kind"], "input");
+        assert_eq!(awaiting["request_keys"], json!({"city": "Where to?", "day": "When?"}));
+        assert_eq!(awaiting["prompt"], "city: Where to?\nday: When?");
+        let path = format!("/engagements/{id}/answer");
+        let answer = async |body: Value| {
+            let (status, answer) = post(&fleet, &path, &body, &[]).await;
+            (status, answer)
+        };
+        let (status, refused) = answer(json!({"answers": {"city": "Oslo"}})).await;
+        assert_eq!((status, &refused["error"]["details"]["missing"]), (422, &json!(["day"])), "{refused:#}");
+        assert_eq!(answer(json!({"answers": {"city": "Oslo", "day": 1}, "by": "bob"})).await.0, 403);
+        assert_eq!(answer(json!({"answer": {}})).await.0, 400);
+        assert_eq!(
+            post(&fleet, &format!("/engagements/{id}"), &json!("Oslo"), &[]).await.0,
+            409,
+            "two keys are asked for"
+        );
+        let (status, _) = fleet.post(&format!("/ojs/v1/jobs/{job}/activate"), &json!({})).await;
+        assert!(status.is_client_error(), "only an answer lets it go on: {status}");
+        assert_eq!(state(&fleet, &id).await["status"], "waiting-for-input");
+        let right = json!({"answers": {"city": "Oslo", "day": 1, "more": "ignored"}});
+        let (status, taken) = answer(right.clone()).await;
+        assert_eq!((status, &taken["repeated"]), (200, &json!(false)), "{taken:#}");
+        let (status, taken) = answer(right.clone()).await;
+        assert_eq!((status, &taken["repeated"]), (200, &json!(true)));
+        assert_eq!(answer(json!({"answers": {"city": "Rome", "day": 1}})).await.0, 409);
+        fleet.add_worker(4);
+        let done = fleet.wait_for(&job, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!(done["result"], "booked: {\"city\":\"Oslo\",\"day\":1}", "{done:#}");
+        let (status, taken) = post(&fleet, &path, &right, &[]).await;
+        assert_eq!((status, &taken["repeated"]), (200, &json!(true)), "also when the job has ended");
+        assert_eq!(fleet.models.calls().len(), 2, "nothing was asked twice");
+        assert_eq!(events(&fleet, &id, "input.requested").await.len(), 1);
+        let received = events(&fleet, &id, "input.received").await;
+        assert_eq!(
+            (received.len(), &received[0]["by"], &received[0]["keys"]),
+            (1, &json!("ann"), &json!(["city", "day"]))
+        );
+        let audit = fleet.get(&format!("/engagements/{id}/audit")).await;
+        let object = &audit["engagement"];
+        let object = if object.is_null() { &audit } else { object };
+        assert_eq!(object["history"]["_list"], json!(["ask-user"]), "the call is recorded once: {audit:#}");
+        fleet.end().await;
+    }))
+    .await;
+}
+
+/// OAS-42, OAS-44: what is asked passes the output guardrail and each value of the answer the input guardrail, before the user
+/// or a model sees it; a plain question is answered by a further input.
+#[tokio::test]
+async fn what_is_asked_and_answered_passes_the_guardrails() {
+    let script = |request: &Value| match model_server::outcomes(request) {
+        0 => Reply::call("ask-user", json!({"question": "Where to?"})),
+        _ => Reply::text("booked"),
+    };
+    let fleet = Fleet::builder().model(script).start().await;
+    let guardrails = "guardrails: {input: {tool_name: search, assertion: '!(\"input\" in echo) || echo.input != \"Mordor\"'}, \
+                      output: {tool_name: web_search, assertion: 'tool == \"web_search\"'}}\n";
+    register(&fleet, &format!("{MAY_ASK}{guardrails}")).await;
+    let (id, job) = begin(&fleet, "a trip").await;
+    fleet.wait_for(&job, &[JobState::Pending]).await;
+    assert_eq!(fleet.tools.calls_of("web_search"), 1, "the question is checked");
+    assert_eq!(state(&fleet, &id).await["awaiting"]["prompt"], "Where to?");
+    assert_eq!(send(&fleet, &id, "Oslo", "").await, job, "it is the answer");
+    let done = fleet.wait_for(&job, &[JobState::Completed, JobState::Discarded]).await;
+    assert_eq!(done["state"], "completed", "{done:#}");
+    assert_eq!((fleet.tools.calls_of("search"), fleet.tools.calls_of("web_search")), (2, 2));
+    let (id, job) = begin(&fleet, "another").await;
+    fleet.wait_for(&job, &[JobState::Pending]).await;
+    let asked = fleet.models.calls().len();
+    send(&fleet, &id, "Mordor", "").await;
+    let failed = fleet.wait_for(&job, &[JobState::Completed, JobState::Discarded]).await;
+    assert_eq!(failed["state"], "discarded", "{failed:#}");
+    assert_eq!(fleet.models.calls().len(), asked, "no model has seen it");
+    fleet.end().await;
+}
+
+/// A job that waits for its user is cancelled as any other; an answer then comes too late, and the next input runs.
+#[tokio::test]
+async fn a_question_ends_with_its_job() {
+    join_all(Backend::ALL.map(async |backend| {
+        let script = |request: &Value| match newest(request).as_str() {
+            "a trip" => Reply::call("ask_user", json!({"question": "Where to?"})),
+            text => Reply::text(format!("re {text}")),
+        };
+        let fleet = Fleet::builder().on(backend).model(script).start().await;
+        let job = json!({"type": "agent.ask", "args": ["a trip"], "ext_agent_model": "m", "ext_agent_tools": [{"name": "ask_user"}]});
+        let job = fleet.push(&job).await;
+        let id = fleet.engagement_of(&job).await;
+        fleet.wait_for(&job, &[JobState::Pending]).await;
+        let (status, _) = fleet.send(reqwest::Method::DELETE, &format!("/ojs/v1/jobs/{job}"), "").await;
+        assert!(status.is_success());
+        let late = json!({"answers": {"answer": "Oslo"}});
+        assert_eq!(post(&fleet, &format!("/engagements/{id}/answer"), &late, &[]).await.0, 409);
+        let second = send(&fleet, &id, "never mind", "?reopen=true").await;
+        let done = fleet.wait_for(&second, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!(done["result"], "re never mind", "{done:#}");
+        // The question that nobody answered is left out: a model takes no call without its outcome.
+        let last = fleet.models.calls().pop().unwrap().request;
+        let calls = last["messages"].as_array().unwrap().iter().filter(|m| m["tool_calls"].is_array()).count();
+        assert_eq!(calls, 0, "{last:#}");
+        fleet.end().await;
+    }))
+    .await;
+}

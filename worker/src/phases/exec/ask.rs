@@ -1,0 +1,93 @@
+//! Calls of `ask_user`: the job parks until its user answers, and the answer is the call's outcome.
+//!
+//! What the user is asked has passed the output guardrail, because the model wrote it; the answers pass the input guardrail
+//! before the model sees them (OAS-42, OAS-44).
+
+use super::call::{self, Call};
+use super::restriction::{self, Checked};
+use super::tell::{Ending, Over, tell};
+use crate::phases::resol;
+use crate::turn::guard;
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use serde_json::Value;
+use turnstone_domain::Wait;
+use turnstone_domain::agent::Capability;
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::message::RequestedCall;
+use turnstone_domain::question::{AskedUser, Question};
+use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
+
+/// Whether a call asks the user.
+pub fn is_one(turn: &Turn, name: &str) -> bool {
+    resol::callable(turn, name).is_some_and(|(tool, _)| tool.asks_user())
+}
+
+/// Asks, or tells the model what was answered.
+///
+/// # Errors
+/// [`Stop::Park`] until there is an answer, [`Stop::Fail`] when a guardrail does not hold or a reviewer said no.
+pub async fn run(turn: &mut Turn, position: usize, asked: RequestedCall, allowed: bool) -> Result<(), Stop> {
+    let row = turn.recalled_calls.iter().find(|row| row.call_id == asked.call_id).cloned();
+    let mut call = Call { asked, position, journalled: row.as_ref().map(|row| row.state), stub_of: None };
+    if let Some(row) = row.filter(|row| row.outcome.is_some()) {
+        return answered(turn, &call, row).await;
+    }
+    call::watch_repetition(turn, &call)?;
+    let question = match allowable(turn, &call, allowed)? {
+        Ok(question) => question,
+        Err(outcome) => {
+            call::plan(turn, &mut call, true);
+            let over = Over { outcome, handled: None, duration_ms: 0, ending: Ending::Refused };
+            over.note(turn, &call, false);
+            tell(turn, &call, over)?;
+            return turn.barrier().await;
+        }
+    };
+    guard::question(turn, position, &question.prompt()).await?;
+    call::plan(turn, &mut call, true);
+    let call_id = call.asked.call_id.clone();
+    Err(Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question }))))
+}
+
+/// What is to be asked, or why nothing is.
+fn allowable(turn: &mut Turn, call: &Call, allowed: bool) -> Result<Result<Question, ToolOutcome>, Stop> {
+    let capability = match call::callable(turn, call, allowed) {
+        Ok((_, capability)) => capability,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    if let Checked::Denied(refusal) = restriction::before(turn, call, &capability, true)? {
+        return Ok(Err(refusal));
+    }
+    let wrong = |why: String| ToolOutcome::refused(FailureKind::ToolInput.code(), why);
+    Ok(Question::read(&call.asked.arguments).map_err(wrong))
+}
+
+/// The answer is journalled as any outcome is, and told to the model.
+async fn answered(turn: &mut Turn, call: &Call, row: ToolCall) -> Result<(), Stop> {
+    let (outcome, duration_ms) = (row.outcome.unwrap_or_else(nothing), row.duration_ms.unwrap_or_default());
+    let is_new = !row.withheld && matches!(outcome, ToolOutcome::Success { .. });
+    let over = if is_new {
+        if let ToolOutcome::Success { output } = &outcome {
+            guard::answers(turn, call.position, &texts(output)).await?;
+        }
+        let outcome = turn.screen_outcome(&call.asked.name, outcome);
+        let capability = resol::capability(turn, &call.asked.name).cloned();
+        let capability = capability.unwrap_or_else(|| Capability::named(call.asked.name.clone()));
+        Over::made(turn, call, &capability, outcome, None, duration_ms)
+    } else {
+        Over::recalled(outcome, row.handled, duration_ms)
+    };
+    tell(turn, call, over)?;
+    turn.barrier().await
+}
+
+fn nothing() -> ToolOutcome {
+    ToolOutcome::refused(FailureKind::Tool.code(), "there is no answer")
+}
+
+/// What a user said, value by value.
+fn texts(output: &Value) -> Vec<String> {
+    let values = output.as_object().into_iter().flat_map(|fields| fields.values());
+    values.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect()
+}
