@@ -4,7 +4,8 @@ use crate::caller::Peer;
 use crate::metrics::Metrics;
 use crate::ojs::schemas::SchemaBook;
 use crate::{
-    agents, auth, budgets, credentials, docs, engagements, fleet, ojs, probes, reply, reviews, stamp,
+    agent_protocol, agents, auth, budgets, credentials, docs, engagements, fleet, ojs, probes, reply,
+    reviews, stamp,
 };
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -112,6 +113,7 @@ impl Api {
         let (routes, document) = OpenApiRouter::with_openapi(docs::frame())
             .merge(ojs::routes())
             .merge(agents::routes())
+            .merge(agent_protocol::routes())
             .merge(engagements::routes())
             .merge(budgets::routes())
             .merge(credentials::routes())

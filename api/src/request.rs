@@ -187,6 +187,16 @@ impl Params {
         }
     }
 
+    /// A yes or no, in any of the spellings of clients.
+    pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, Failure> {
+        let read = |text: &str| match text.to_ascii_lowercase().as_str() {
+            "true" | "1" => Some(true),
+            "false" | "0" => Some(false),
+            _ => None,
+        };
+        self.word(name, read, "true, false, 1 and 0")
+    }
+
     /// `limit` (50 unless said otherwise, `most` at most) and `offset`, or the `cursor` of the part before, as data lists
     /// have them.
     pub(crate) fn slice(&self, most: u32) -> Result<Page, Failure> {

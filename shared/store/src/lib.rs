@@ -20,6 +20,7 @@
 //! | [`Budgets`] | budgets that engagements share, what an engagement may spend, and what was spent |
 //! | [`Delegations`] | agents that work for agents: who for whom |
 //! | [`Forks`] | engagements that go on from a turn of another one, whose past they share |
+//! | [`Runs`] | runs as the Agent Protocol tells them |
 //! | [`Transfers`] | engagements that come from another store |
 //! | [`Control`] | an engagement is paused, resumed, forked, merged, or one of its calls made again |
 
@@ -46,6 +47,7 @@ pub mod postgres;
 mod queues;
 pub mod redis;
 mod remote;
+mod runs;
 mod schemas;
 mod sql;
 pub mod sqlite;
@@ -83,6 +85,7 @@ pub use remote::{
     DEFAULT_VISIBILITY_MS, Heartbeat, HeartbeatAnswer, NewProgress, Progress, Remote, RemoteOutcome, Report,
     ReportedEnd,
 };
+pub use runs::{News, RunEvent, RunRequest, RunRow, Runs, Told};
 pub use schemas::Schemas;
 pub use sqlite::SqliteStore;
 pub use tenants::{TenantLimits, TenantSetup, Tenants};
@@ -143,6 +146,8 @@ pub struct Store {
     pub budgets: Arc<dyn Budgets>,
     /// Engagements that go on from a turn of another one, whose past they share.
     pub forks: Arc<dyn Forks>,
+    /// Runs as the Agent Protocol tells them.
+    pub runs: Arc<dyn Runs>,
     /// Engagements that come from another store.
     pub transfers: Arc<dyn Transfers>,
     /// Rate limits of all processes that use this store.

@@ -68,6 +68,7 @@ written! {
     RESULTS_INSERT: "job_results"[0] { 1 result }
     REVIEW_DECIDE: "reviews"[0] { 3 reason }
     REVIEWS_INSERT: "reviews"[0] { 7 question }
+    RUN_EVENTS_INSERT: "run_events"[0, 1] { 3 body }
     SAVED_STATE_PUT: "saved_states"[0] { 1 state }
     SERVER_KEY_KEEP: "server_keys"[0] { 1 body }
     STATE_KEYS_PUT: "state_keys"[0, 1] { 2 content }
@@ -108,6 +109,7 @@ found! {
     MESSAGE_INPUT: "messages"[Int engagement_seq, Int seq] { message }
     MESSAGES_AFTER: "messages"[Int engagement_seq, Int seq] { message }
     MESSAGES_NEWEST: "messages"[Int engagement_seq, Int seq] { message }
+    MESSAGES_OF_TURN: "messages"[Int engagement_seq, Int seq] { message }
     MESSAGES_OF_TURNS: "messages"[Int engagement_seq, Int seq] { message }
     PARKED_BY_JOB: "events"[Int stream, Int seq] { data }
     PROGRESS_OF_JOB: "progress"[Int job_seq] { message, data }
@@ -116,6 +118,8 @@ found! {
     REVIEWS_LISTED: "reviews"[Text id] { question, reason }
     REVIEWS_OF_TURN: "reviews"[Text id] { question, reason }
     REVIEWS_OVERDUE: "reviews"[Text id] { question, reason }
+    RUN_JOBS: "job_envelopes"[Int job_seq] { meta }
+    RUN_EVENTS_AFTER: "run_events"[Text run_id, Int id] { body }
     SAVED_BY_JOB: "saved_states"[Int job_seq] { state }
     SERVER_KEYS: "server_keys"[Text name] { body }
     STATE_OF_SCOPE: "state_keys"[Text scope, Text name] { content }

@@ -23,6 +23,7 @@ mod ops;
 mod queues;
 mod remote;
 pub(crate) mod rows;
+mod runs;
 mod schemas;
 pub(crate) mod session;
 mod statement;
@@ -92,6 +93,7 @@ pub(crate) fn start<R: Reader, S: Session>(
         budgets: Arc::clone(&engine) as _,
         credentials: Arc::clone(&engine) as _,
         forks: Arc::clone(&engine) as _,
+        runs: Arc::clone(&engine) as _,
         transfers: Arc::clone(&engine) as _,
         delegations: engine,
         limits,

@@ -13,7 +13,7 @@ use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{
     agents, answer, breakers, budgets, cancel, claim, control, credentials, crons, decide, delegations, fork,
-    import, inputs, leader, leases, operate, prune, push, queues, remote, schemas, statistics, tenants,
+    import, inputs, leader, leases, operate, prune, push, queues, remote, runs, schemas, statistics, tenants,
     time_out, turns, upkeep, webhooks, workers, workflows,
 };
 use super::rows::JobRow;
@@ -66,6 +66,7 @@ pub(super) enum Request {
     Fork(Box<NewFork>),
     Import(Box<(EngagementRecord, Timestamp)>),
     Breakers(breakers::Request),
+    Runs(runs::Request),
     Budgets(Box<budgets::Request>),
     Credentials(Box<credentials::Request>),
 }
@@ -93,6 +94,7 @@ pub(super) enum Answer {
     Forked(Result<(), ForkRefusal>),
     Imported(Result<(), ImportRefusal>),
     Breakers(breakers::Answer),
+    Runs(runs::Answer),
     Budgets(budgets::Answer),
     /// Refused for a reason that is this caller's alone; nothing was written for it.
     Refused(StoreError),
@@ -436,6 +438,7 @@ impl<S: Session> Writer<S> {
             Request::Control(asked) => {
                 Answer::Control(control::apply(session, unit, asked, &*self.ids).await?)
             }
+            Request::Runs(asked) => Answer::Runs(runs::apply(session, unit, asked, &*self.ids).await?),
             Request::Fork(asked) => Answer::Forked(fork::apply(session, unit, asked, &*self.ids).await?),
             Request::Import(asked) => {
                 let (record, at) = &**asked;

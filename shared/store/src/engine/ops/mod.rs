@@ -22,6 +22,7 @@ pub(super) mod prune;
 pub(super) mod push;
 pub(super) mod queues;
 pub(super) mod remote;
+pub(super) mod runs;
 pub(super) mod schemas;
 pub(super) mod session_state;
 pub(super) mod statistics;

@@ -34,6 +34,9 @@ const OF_STREAMS: &[&Text] = &[
     &sql::PRUNE_EVENTS,
     &sql::PRUNE_MESSAGES,
     &sql::PRUNE_STATE_KEYS,
+    &sql::PRUNE_RUN_EVENTS,
+    &sql::PRUNE_RUN_REQUESTS,
+    &sql::PRUNE_RUNS,
     &sql::PRUNE_STATE_SCOPES,
     &sql::PRUNE_ENGAGEMENTS,
 ];

@@ -1,0 +1,72 @@
+//! `GET /agents/{name}/describe`: what an agent is for, and what can be asked of it.
+
+use super::find;
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::Segment;
+use axum::extract::State;
+use serde_json::{Value, json};
+use turnstone_domain::AgentDefinition;
+use utoipa::ToSchema;
+
+/// The endpoints of every agent, below its path.
+const ENDPOINTS: [&str; 6] =
+    ["/describe", "/process", "/getevents", "/stream_request", "/request/{request_id}", "/runs"];
+
+/// What an agent is for, and what can be asked of it.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct AgentDescriptor {
+    name: String,
+    purpose: String,
+    endpoints: Vec<String>,
+    operations: Vec<AgentOperation>,
+    /// For information: the names of its capabilities.
+    tools: Vec<String>,
+}
+
+/// What can be asked of an agent.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct AgentOperation {
+    name: String,
+    description: String,
+    /// JSON Schema.
+    input_schema: Option<Value>,
+    /// JSON Schema.
+    output_schema: Option<Value>,
+}
+
+/// An agent's descriptor (Agent Protocol, describe).
+#[utoipa::path(
+    get, path = "/agents/{name}/describe", tag = "agent protocol",
+    params(("name" = String, Path, description = "The agent's name.")),
+    responses((status = 200, description = "The descriptor.", body = AgentDescriptor, content_type = "application/json")),
+)]
+pub(crate) async fn describe(State(app): State<Shared>, Segment(name): Segment) -> Answer {
+    let agent = find::agent(&app, &name).await?;
+    Ok(reply::ok(&descriptor(&agent.definition)))
+}
+
+fn descriptor(agent: &AgentDefinition) -> Value {
+    let tools: Vec<&str> = agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
+    json!({
+        "name": agent.name,
+        "purpose": agent.description,
+        "endpoints": ENDPOINTS,
+        "operations": [chat()],
+        "tools": tools,
+    })
+}
+
+/// The operation that every agent has.
+fn chat() -> Value {
+    let text_in =
+        |name: &str| json!({"type": "object", "required": [name], "properties": {name: {"type": "string"}}});
+    json!({
+        "name": "chat",
+        "description": "Send a chat request: one text of the user, answered by one text.",
+        "input_schema": text_in("input"),
+        "output_schema": text_in("output"),
+    })
+}

@@ -1,0 +1,27 @@
+//! `GET /`: the agents of this server, by name and path.
+
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use axum::extract::State;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+/// An agent, and what the paths of its endpoints begin with.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct Place {
+    name: String,
+    path: String,
+}
+
+/// The agents of this server (Agent Protocol, basic discovery).
+#[utoipa::path(
+    get, path = "/", tag = "agent protocol",
+    responses((status = 200, description = "Name and path of each agent.", body = Vec<Place>, content_type = "application/json")),
+)]
+pub(crate) async fn discover(State(app): State<Shared>) -> Answer {
+    let agents = app.api.store.views.agents().await?;
+    let place = |name: &str| json!({"name": name, "path": format!("/agents/{name}")});
+    let places: Vec<Value> = agents.iter().map(|agent| place(&agent.definition.name)).collect();
+    Ok(reply::ok(&places))
+}

@@ -1,0 +1,57 @@
+//! Agents, runs and requests by what a client calls them.
+
+use super::{name, request_id};
+use crate::api::App;
+use crate::reply::Failure;
+use crate::request::Tenant;
+use turnstone_domain::engagement::Engagement;
+use turnstone_domain::{EngagementId, Job, JobId};
+use turnstone_ojs::OjsError;
+use turnstone_store::AgentRecord;
+
+/// A registered agent, or 404.
+pub(super) async fn agent(app: &App, name: &str) -> Result<AgentRecord, Failure> {
+    app.api.store.views.agent(name).await?.ok_or_else(|| OjsError::not_found("agent", name).into())
+}
+
+/// A run of this agent, or 404: also when it is another agent's or another tenant's.
+pub(super) async fn run(app: &App, agent: &str, id: &str, tenant: &Tenant) -> Result<Engagement, Failure> {
+    let found = app.api.store.views.engagement_of(&EngagementId::from(id), tenant.name()).await?;
+    let run = found.map(|(engagement, ..)| engagement).filter(|run| run.agent == agent);
+    run.ok_or_else(|| OjsError::not_found("run", id).into())
+}
+
+/// A request to this agent with its run, or 404.
+pub(super) async fn request(
+    app: &App,
+    agent: &str,
+    id: &str,
+    tenant: &Tenant,
+) -> Result<(Job, Engagement), Failure> {
+    let missing = || Failure::from(OjsError::not_found("request", id));
+    let views = &app.api.store.views;
+    // What the client named itself has an id that its name makes; what it did not name is called by its id.
+    let named = JobId(request_id::of_name(agent, tenant, id));
+    let job = match views.job_of(&named, tenant.name()).await? {
+        Some(job) => Some(job),
+        None => views.job_of(&JobId(id.to_owned()), tenant.name()).await?,
+    };
+    let job = job.filter(|job| name::of(job) == id).ok_or_else(missing)?;
+    let engagement = job.agent.as_ref().map(|agent| agent.engagement_id.clone()).ok_or_else(missing)?;
+    Ok((job, run(app, agent, engagement.as_str(), tenant).await.map_err(|_| missing())?))
+}
+
+/// What an id of the path stands for: requests and runs live in one namespace (AP-A3).
+pub(super) enum Subject {
+    Request(Box<Job>, Engagement),
+    Run(Engagement),
+}
+
+/// A request or a run of this agent, or 404.
+pub(super) async fn subject(app: &App, agent: &str, id: &str, tenant: &Tenant) -> Result<Subject, Failure> {
+    if let Ok((job, run)) = request(app, agent, id, tenant).await {
+        return Ok(Subject::Request(Box::new(job), run));
+    }
+    let found = run(app, agent, id, tenant).await;
+    found.map(Subject::Run).map_err(|_| OjsError::not_found("request or run", id).into())
+}

@@ -1,0 +1,149 @@
+//! `GET /agents/{name}/getevents/{id}`: what happened in a request or in a run, as a list or as a stream.
+
+use super::find::{self, Subject};
+use super::{stream, telling};
+use crate::api::{App, Shared};
+use crate::reply::{self, Answer, Failure};
+use crate::request::{Params, Segment, Segments, Tenant};
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde_json::value::RawValue;
+use turnstone_domain::engagement::Engagement;
+use turnstone_domain::{Job, JobId};
+use turnstone_ojs::OjsError;
+use turnstone_store::RunEvent;
+
+/// A list has at most this many events; the next request goes on after the last.
+const MOST: u32 = 1000;
+
+/// Events of a request, or all events of a run (Agent Protocol, get events).
+///
+/// Without `since` a request answers what is new since it was polled the last time, whoever polled; a run answers from its
+/// beginning. A stream replays the request and goes on live, and ends with `request_completed`. At most 1000 events are
+/// answered at once.
+#[utoipa::path(
+    get, path = "/agents/{name}/getevents/{id}", tag = "agent protocol",
+    params(
+        ("name" = String, Path, description = "The agent's name."),
+        ("id" = String, Path, description = "A request or a run."),
+        ("since" = Option<i64>, Query, description = "Only events with a greater id.", minimum = 0),
+        ("stream" = Option<bool>, Query, description = "Server-sent events instead of a list."),
+        ("Last-Event-ID" = Option<String>, Header, description = "Where a stream goes on; `since` wins over it."),
+    ),
+    responses((status = 200, description = "The events, oldest first.", content(
+        (Vec<serde_json::Value> = "application/json"),
+        (String = "text/event-stream"),
+    ))),
+)]
+pub(crate) async fn of_subject(
+    State(app): State<Shared>,
+    Segments(agent, id): Segments,
+    tenant: Tenant,
+    params: Params,
+    headers: HeaderMap,
+) -> Answer {
+    answer(app, &agent, &id, &tenant, &params, &headers).await
+}
+
+/// The same, with the id of the request as a parameter.
+#[utoipa::path(
+    get, path = "/agents/{name}/getevents", tag = "agent protocol",
+    params(
+        ("name" = String, Path, description = "The agent's name."),
+        ("request_id" = String, Query, description = "The request."),
+        ("since" = Option<i64>, Query, description = "Only events with a greater id.", minimum = 0),
+        ("stream" = Option<bool>, Query, description = "Server-sent events instead of a list."),
+    ),
+    responses((status = 200, description = "The events, oldest first.", body = Vec<serde_json::Value>, content_type = "application/json")),
+)]
+pub(crate) async fn of_parameter(
+    State(app): State<Shared>,
+    Segment(agent): Segment,
+    tenant: Tenant,
+    params: Params,
+    headers: HeaderMap,
+) -> Answer {
+    let id = params.text("request_id").or_else(|| params.text("run_id"));
+    let id = id.ok_or_else(|| OjsError::invalid_request("request_id", "must name a request"))?.to_owned();
+    answer(app, &agent, &id, &tenant, &params, &headers).await
+}
+
+/// The events of a run by the other path that the protocol writes for them (AP-A4).
+#[utoipa::path(
+    get, path = "/agents/{name}/events/{run_id}", tag = "agent protocol",
+    params(
+        ("name" = String, Path, description = "The agent's name."),
+        ("run_id" = String, Path, description = "The run."),
+    ),
+    responses((status = 200, description = "The events, oldest first.", body = Vec<serde_json::Value>, content_type = "application/json")),
+)]
+pub(crate) async fn of_run(
+    State(app): State<Shared>,
+    Segments(agent, id): Segments,
+    tenant: Tenant,
+    params: Params,
+    headers: HeaderMap,
+) -> Answer {
+    answer(app, &agent, &id, &tenant, &params, &headers).await
+}
+
+async fn answer(
+    app: Shared,
+    agent: &str,
+    id: &str,
+    tenant: &Tenant,
+    params: &Params,
+    headers: &HeaderMap,
+) -> Answer {
+    let since = since(params)?;
+    let subject = find::subject(&app, agent, id, tenant).await?;
+    let streamed = params.flag("stream")?.unwrap_or(false);
+    match (subject, streamed) {
+        (Subject::Run(run), false) => list(&app, &run, None, since.unwrap_or(0)).await,
+        (Subject::Request(job, run), false) => match since {
+            Some(since) => list(&app, &run, Some(&job.id), since).await,
+            None => poll(&app, &run, &job).await,
+        },
+        (Subject::Request(job, run), true) => {
+            let since = since.map_or_else(|| stream::resumed(headers), |since| Ok(Some(since)))?;
+            Ok(stream::answer(app, run, Some(job.id), since))
+        }
+        (Subject::Run(run), true) => {
+            let since = since.map_or_else(|| stream::resumed(headers), |since| Ok(Some(since)))?;
+            Ok(stream::answer(app, run, None, since))
+        }
+    }
+}
+
+fn since(params: &Params) -> Result<Option<i64>, Failure> {
+    params.text("since").map(|_| params.number("since", 0, 0, i64::MAX)).transpose()
+}
+
+async fn list(app: &App, run: &Engagement, request: Option<&JobId>, since: i64) -> Answer {
+    telling::catch_up(app, run).await?;
+    shown(&app.api.store.runs.run_events(&run.id, since, request, MOST).await?)
+}
+
+/// What nobody has polled yet. Two who poll at the same time share it: each event goes to one of them.
+async fn poll(app: &App, run: &Engagement, job: &Job) -> Answer {
+    telling::catch_up(app, run).await?;
+    let runs = &app.api.store.runs;
+    loop {
+        let seen = runs.run_requests(&run.id).await?.into_iter().find(|request| request.job == job.id);
+        let Some(seen) = seen.map(|request| request.seen) else { return shown(&[]) };
+        let events = runs.run_events(&run.id, seen, Some(&job.id), MOST).await?;
+        let Some(last) = events.last().map(|event| event.id) else { return shown(&[]) };
+        if runs.polled(&job.id, seen, last).await? {
+            return shown(&events);
+        }
+    }
+}
+
+fn shown(events: &[RunEvent]) -> Answer {
+    let bodies: Result<Vec<&RawValue>, _> =
+        events.iter().map(|event| serde_json::from_str::<&RawValue>(&event.body)).collect();
+    match bodies {
+        Ok(bodies) => Ok(reply::ok(&bodies)),
+        Err(_) => Err(OjsError::internal("An event of this run cannot be read.").into()),
+    }
+}

@@ -1,0 +1,30 @@
+//! The Agent Protocol (draft, 2025 edition): every registered agent, whatever its format, over REST and server-sent events.
+//!
+//! A run is an engagement, a request is a job that carries one input into it. What happened is told by [`telling`]; the
+//! endpoints read what it wrote down.
+
+mod describe;
+mod discover;
+mod find;
+mod getevents;
+mod name;
+mod request_id;
+mod runs;
+mod status;
+mod stream;
+mod telling;
+
+use crate::api::Shared;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+        .routes(routes!(discover::discover))
+        .routes(routes!(describe::describe))
+        .routes(routes!(getevents::of_subject))
+        .routes(routes!(getevents::of_parameter))
+        .routes(routes!(getevents::of_run))
+        .routes(routes!(status::status))
+        .routes(routes!(runs::runs))
+}

@@ -1,0 +1,58 @@
+//! `GET /agents/{name}/runs`: the runs that are kept, the newest first.
+
+use super::find;
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{Params, Segment, Tenant};
+use axum::extract::State;
+use serde_json::{Value, json};
+use turnstone_store::RunRow;
+use utoipa::ToSchema;
+
+/// A run that is kept.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct ListedRun {
+    run_id: String,
+    agent: String,
+    created_at: String,
+    updated_at: String,
+    /// The number of its newest event that somebody was told of.
+    last_event_id: i64,
+    /// Its requests, the oldest first; at most 100.
+    requests: Vec<String>,
+}
+
+/// The runs of an agent (Agent Protocol, optional endpoint).
+#[utoipa::path(
+    get, path = "/agents/{name}/runs", tag = "agent protocol",
+    params(
+        ("name" = String, Path, description = "The agent's name."),
+        ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
+        ("per_page" = Option<u32>, Query, description = "20 unless said otherwise.", minimum = 1, maximum = 100),
+    ),
+    responses((status = 200, description = "A page of runs, the newest first.", body = Vec<ListedRun>, content_type = "application/json")),
+)]
+pub(crate) async fn runs(
+    State(app): State<Shared>,
+    Segment(agent): Segment,
+    tenant: Tenant,
+    params: Params,
+) -> Answer {
+    find::agent(&app, &agent).await?;
+    let page = params.page()?.1;
+    let runs = app.api.store.runs.runs_of(&agent, tenant.name(), page).await?;
+    let shown: Vec<Value> = runs.iter().map(|run| shown(&agent, run)).collect();
+    Ok(reply::ok(&shown))
+}
+
+fn shown(agent: &str, run: &RunRow) -> Value {
+    json!({
+        "run_id": run.id,
+        "agent": agent,
+        "created_at": run.started_at.to_rfc3339(),
+        "updated_at": run.changed_at.to_rfc3339(),
+        "last_event_id": run.last,
+        "requests": run.requests.iter().map(|(job, meta)| super::name::within(meta, job)).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,101 @@
+//! `GET /agents/{name}/request/{request_id}`: where a request stands.
+
+use super::{find, name, telling};
+use crate::api::Shared;
+use crate::reply::{self, Answer};
+use crate::request::{Segments, Tenant};
+use axum::extract::State;
+use serde_json::{Value, json};
+use turnstone_domain::review::ReviewState;
+use turnstone_domain::{Job, JobState};
+use turnstone_store::{Page, ReviewFilter};
+use utoipa::ToSchema;
+
+/// Where a request stands.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+struct RequestStatus {
+    request_id: String,
+    run_id: String,
+    agent: String,
+    /// queued, running, waiting_for_input, waiting_for_review or completed.
+    status: String,
+    /// success, error or canceled, once it has completed.
+    finish_reason: Option<String>,
+    result: Option<String>,
+    error: Option<Value>,
+    created_at: String,
+    started_at: Option<String>,
+    completed_at: Option<String>,
+    /// The number of the run's newest event.
+    last_event_id: i64,
+}
+
+/// Where a request stands (Agent Protocol, optional endpoint).
+#[utoipa::path(
+    get, path = "/agents/{name}/request/{request_id}", tag = "agent protocol",
+    params(
+        ("name" = String, Path, description = "The agent's name."),
+        ("request_id" = String, Path, description = "The request."),
+    ),
+    responses((status = 200, description = "Where it stands.", body = RequestStatus, content_type = "application/json")),
+)]
+pub(crate) async fn status(
+    State(app): State<Shared>,
+    Segments(agent, id): Segments,
+    tenant: Tenant,
+) -> Answer {
+    let (job, run) = find::request(&app, &agent, &id, &tenant).await?;
+    let last = telling::catch_up(&app, &run).await?.last;
+    let open = ReviewFilter {
+        state: Some(ReviewState::Open),
+        engagement: Some(run.id.clone()),
+        ..ReviewFilter::default()
+    };
+    let reviews = app.api.store.views.reviews(&open, Page { limit: 1, offset: 0 }).await?;
+    let told =
+        job.errors.last().filter(|_| job.state == JobState::Discarded).map(|failed| failed.error.told());
+    Ok(reply::ok(&json!({
+        "request_id": name::of(&job),
+        "run_id": run.id,
+        "agent": run.agent,
+        "status": word(job.state, !reviews.is_empty()),
+        "finish_reason": finish_reason(job.state),
+        "result": result(&job),
+        "error": told,
+        "created_at": job.created_at.to_rfc3339(),
+        "started_at": job.started_at.map(|at| at.to_rfc3339()),
+        "completed_at": job.ended_at.map(|at| at.to_rfc3339()),
+        "last_event_id": last,
+    })))
+}
+
+fn word(state: JobState, reviewed: bool) -> &'static str {
+    match state {
+        JobState::Scheduled | JobState::Available | JobState::Retryable => "queued",
+        JobState::Pending if reviewed => "waiting_for_review",
+        JobState::Pending | JobState::Active => "running",
+        JobState::Completed | JobState::Discarded | JobState::Cancelled => "completed",
+    }
+}
+
+fn finish_reason(state: JobState) -> Option<&'static str> {
+    match state {
+        JobState::Completed => Some("success"),
+        JobState::Discarded => Some("error"),
+        JobState::Cancelled => Some("canceled"),
+        _ => None,
+    }
+}
+
+fn result(job: &Job) -> Option<String> {
+    let result: Value = job.result.as_ref()?.parse().ok()?;
+    Some(match &result {
+        Value::String(text) => text.clone(),
+        Value::Object(fields) => match fields.get("text") {
+            Some(Value::String(text)) => text.clone(),
+            _ => result.to_string(),
+        },
+        other => other.to_string(),
+    })
+}

@@ -1,0 +1,69 @@
+//! Up to where each engagement of a run was told.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use turnstone_domain::{EngagementId, JobId};
+
+/// Up to where one engagement was told, and which part it plays in the run.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Mark {
+    /// The number of the last event in its own stream that was looked at.
+    pub seq: i64,
+    /// Its agent.
+    pub agent: String,
+    /// How many agents stand between it and the caller.
+    pub depth: i64,
+    /// The request of the run that it works for; its own jobs are the requests at depth 0.
+    pub request: Option<JobId>,
+    /// For whom it works.
+    pub above: Option<EngagementId>,
+}
+
+/// The marks of a run, as they are kept.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Marks(BTreeMap<String, Mark>);
+
+impl Marks {
+    /// Reads what was kept; a run that was never told begins with its own engagement.
+    pub fn read(text: &str, run: &EngagementId, agent: &str) -> Self {
+        let kept: Option<Self> = serde_json::from_str(text).ok();
+        kept.unwrap_or_else(|| {
+            let mark = Mark { seq: 0, agent: agent.to_owned(), depth: 0, request: None, above: None };
+            Self(BTreeMap::from([(run.as_str().to_owned(), mark)]))
+        })
+    }
+
+    /// As it is kept.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    pub fn of(&self, engagement: &EngagementId) -> Option<&Mark> {
+        self.0.get(engagement.as_str())
+    }
+
+    pub fn put(&mut self, engagement: EngagementId, mark: Mark) {
+        self.0.insert(engagement.as_str().to_owned(), mark);
+    }
+
+    pub fn move_to(&mut self, engagement: &EngagementId, seq: i64) {
+        if let Some(mark) = self.0.get_mut(engagement.as_str()) {
+            mark.seq = seq;
+        }
+    }
+
+    pub fn forget(&mut self, engagement: &EngagementId) {
+        self.0.remove(engagement.as_str());
+    }
+
+    /// Those that work for this one.
+    pub fn below(&self, engagement: &EngagementId) -> Vec<EngagementId> {
+        let below = self.0.iter().filter(|(_, mark)| mark.above.as_ref() == Some(engagement));
+        below.map(|(id, _)| EngagementId::from(id.as_str())).collect()
+    }
+
+    /// Everybody whose bell rings for this run.
+    pub fn all(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+}

@@ -1,0 +1,252 @@
+//! Tells a run: reads what is new in an engagement and in those that work for it, and writes it down with the numbers that
+//! every reader of the Agent Protocol sees.
+//!
+//! What an agent does that works for another comes after the event that set it to work and before the one that tells of its
+//! end, whatever the clocks of their workers say.
+
+mod marks;
+mod render;
+
+use crate::api::App;
+use marks::{Mark, Marks};
+use render::{Beside, Draft, Part};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use turnstone_domain::engagement::Engagement;
+use turnstone_domain::event::Event;
+use turnstone_domain::message::Role;
+use turnstone_domain::tool_call::ToolOutcome;
+use turnstone_domain::{EngagementId, EventName, JobId};
+use turnstone_store::{EventFilter, News, StoreError};
+
+/// Events of ours that are read at once.
+const PAGE: u32 = 200;
+/// Events that are told at once; a long run takes several rounds.
+const ROUND: usize = 500;
+/// Messages of a turn that are looked through for the model's answer.
+const MESSAGES: u32 = 200;
+
+/// Up to where a run is told.
+pub(super) struct Heard {
+    /// The number of its last event.
+    pub last: i64,
+    /// The engagements whose bells ring when there is more.
+    pub bells: Vec<String>,
+}
+
+/// Brings a run up to date and says up to where it is told.
+///
+/// # Errors
+/// The store's.
+pub(super) async fn catch_up(app: &App, run: &Engagement) -> Result<Heard, StoreError> {
+    let (agent, run) = (&run.agent, &run.id);
+    let runs = &app.api.store.runs;
+    loop {
+        let told = runs.told(run).await?;
+        let marks = Marks::read(&told.marks, run, agent);
+        let mut round = Round::begin(app, run, told.last, &marks).await?;
+        let complete = round.walk(run.clone(), true).await?;
+        let last = told.last + i64::try_from(round.events.len()).unwrap_or(i64::MAX);
+        if round.events.is_empty() && round.marks == marks {
+            return Ok(Heard { last, bells: marks.all() });
+        }
+        let (news, bells) = (round.news(), round.marks.all());
+        if runs.tell(run, told.last, news).await? && complete {
+            return Ok(Heard { last, bells });
+        }
+    }
+}
+
+/// What one look finds.
+struct Round<'a> {
+    app: &'a App,
+    run: EngagementId,
+    last: i64,
+    marks: Marks,
+    /// Requests that have begun, and whether they have ended.
+    begun: BTreeMap<JobId, bool>,
+    /// What the client calls its requests, and which model they ask for.
+    jobs: BTreeMap<JobId, Asked>,
+    events: Vec<(JobId, Draft)>,
+    requests: BTreeMap<JobId, (i64, Option<i64>)>,
+}
+
+/// What is known of the job of a request.
+#[derive(Clone, Default)]
+struct Asked {
+    name: String,
+    input: String,
+    model: Option<String>,
+    result: Option<Value>,
+}
+
+impl<'a> Round<'a> {
+    async fn begin(app: &'a App, run: &EngagementId, last: i64, marks: &Marks) -> Result<Self, StoreError> {
+        let begun = app.api.store.runs.run_requests(run).await?;
+        let begun = begun.into_iter().map(|request| (request.job, request.ended.is_some())).collect();
+        Ok(Self {
+            app,
+            run: run.clone(),
+            last,
+            marks: marks.clone(),
+            begun,
+            jobs: BTreeMap::new(),
+            events: Vec::new(),
+            requests: BTreeMap::new(),
+        })
+    }
+
+    fn news(&self) -> News {
+        let body = |((job, draft), id): (&(JobId, Draft), i64)| {
+            let mut body = Draft::new();
+            body.insert("id".to_owned(), id.into());
+            body.insert("run_id".to_owned(), self.run.as_str().into());
+            body.extend(draft.clone());
+            (job.clone(), Value::Object(body).to_string())
+        };
+        let requests = self.requests.iter().map(|(job, (began, ended))| (job.clone(), *began, *ended));
+        News {
+            events: self.events.iter().zip(self.last + 1..).map(body).collect(),
+            requests: requests.collect(),
+            marks: self.marks.to_text(),
+        }
+    }
+
+    /// Reads on in one engagement, and, with `below`, in those that work for it. False when the round is full before
+    /// everything was read.
+    async fn walk(&mut self, engagement: EngagementId, below: bool) -> Result<bool, StoreError> {
+        loop {
+            let Some(mark) = self.marks.of(&engagement).cloned() else { return Ok(true) };
+            let filter = EventFilter::Engagement(engagement.clone());
+            let page = self.app.api.store.views.events_after(&filter, mark.seq, PAGE).await?;
+            let read_all = page.len() < PAGE as usize;
+            for event in page {
+                if self.events.len() >= ROUND || !self.step(&engagement, &event).await? {
+                    return Ok(false);
+                }
+                self.marks.move_to(&engagement, event.seq);
+            }
+            if read_all {
+                return if below { self.walk_below(&engagement).await } else { Ok(true) };
+            }
+        }
+    }
+
+    async fn walk_below(&mut self, engagement: &EngagementId) -> Result<bool, StoreError> {
+        for child in self.marks.below(engagement) {
+            if !Box::pin(self.walk(child, true)).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// One event of ours. False when the round is full before what has to come first was told.
+    async fn step(&mut self, engagement: &EngagementId, event: &Event) -> Result<bool, StoreError> {
+        let Some(mark) = self.marks.of(engagement).cloned() else { return Ok(true) };
+        let other = || event.data["engagement_id"].as_str().map(EngagementId::from);
+        let of_parent = event.data["role"] == "parent";
+        match (event.name, other().filter(|_| of_parent)) {
+            (EventName::DelegationStarted, Some(child)) => {
+                let request = mark.request.clone().unwrap_or_else(|| event.job_id.clone());
+                let agent = event.data["agent_id"].as_str().unwrap_or_default().to_owned();
+                let below = Mark {
+                    seq: 0,
+                    agent,
+                    depth: mark.depth + 1,
+                    request: Some(request),
+                    above: Some(engagement.clone()),
+                };
+                self.marks.put(child, below);
+                return Ok(true);
+            }
+            (EventName::DelegationCompleted, Some(child)) => {
+                if !Box::pin(self.walk(child.clone(), true)).await? {
+                    return Ok(false);
+                }
+                self.marks.forget(&child);
+                return Ok(true);
+            }
+            _ => {}
+        }
+        self.tell(engagement, &mark, event).await.map(|()| true)
+    }
+
+    async fn tell(
+        &mut self,
+        engagement: &EngagementId,
+        mark: &Mark,
+        event: &Event,
+    ) -> Result<(), StoreError> {
+        let job = mark.request.clone().unwrap_or_else(|| event.job_id.clone());
+        let begins = mark.depth == 0 && (event.name == EventName::JobStarted || event.name.ends_job());
+        let state = self.begun.get(&job).copied();
+        // After its end nothing is told of a request, also when somebody revives the job.
+        if state == Some(true) || (state.is_none() && !begins) {
+            return Ok(());
+        }
+        let asked = self.asked(&job, event.name.ends_job() && mark.depth == 0).await?;
+        let part = Part { agent: mark.agent.clone(), depth: mark.depth, request: asked.name.clone() };
+        if state.is_none() {
+            let drafts = render::beginning(&part, event.at, Some(&asked.input));
+            self.requests.insert(job.clone(), (self.next(), None));
+            self.begun.insert(job.clone(), false);
+            self.events.extend(drafts.map(|draft| (job.clone(), draft)));
+        }
+        let beside = self.beside(engagement, event, &asked).await?;
+        let drafts = render::drafts(&part, event, &beside);
+        self.events.extend(drafts.into_iter().map(|draft| (job.clone(), draft)));
+        if mark.depth == 0 && event.name.ends_job() {
+            let last = self.next() - 1;
+            let began = self.requests.get(&job).map_or(0, |(began, _)| *began);
+            self.requests.insert(job.clone(), (began, Some(last)));
+            self.begun.insert(job, true);
+        }
+        Ok(())
+    }
+
+    /// The number of the next event.
+    fn next(&self) -> i64 {
+        self.last + 1 + i64::try_from(self.events.len()).unwrap_or(i64::MAX - 1)
+    }
+
+    /// The job of a request; with its result when it has ended.
+    async fn asked(&mut self, job: &JobId, ended: bool) -> Result<Asked, StoreError> {
+        if let Some(known) = self.jobs.get(job).filter(|_| !ended) {
+            return Ok(known.clone());
+        }
+        let found = self.app.api.store.views.job(job).await?;
+        let asked = found.map_or_else(
+            || Asked { name: job.0.clone(), ..Asked::default() },
+            |job| Asked {
+                name: super::name::of(&job),
+                input: super::name::input(&job),
+                model: job.envelope.extra.given("ext_agent_model").and_then(|model| model.parse().ok()),
+                result: job.result.as_ref().and_then(|result| result.parse().ok()),
+            },
+        );
+        self.jobs.insert(job.clone(), asked.clone());
+        Ok(asked)
+    }
+
+    /// What the event does not carry itself.
+    async fn beside(&self, id: &EngagementId, event: &Event, asked: &Asked) -> Result<Beside, StoreError> {
+        let mut beside =
+            Beside { model: asked.model.clone(), result: asked.result.clone(), ..Beside::default() };
+        let store = &self.app.api.store;
+        if event.name == EventName::PhaseCompleted && event.data["phase"] == "infer" {
+            let said = store.runs.said(id, event.turn, MESSAGES).await?;
+            let answer = said.into_iter().rev().find(|said| said.message.role == Role::Assistant);
+            beside.text = answer.map(|said| said.message.content);
+        }
+        if event.name == EventName::ToolCompleted && event.data.get("output_bytes").is_some() {
+            let calls = store.views.tool_calls(id).await?;
+            let call = calls.into_iter().find(|call| event.data["call_id"] == call.call_id.as_str());
+            beside.output = call.and_then(|call| match call.outcome {
+                Some(ToolOutcome::Success { output }) if !call.withheld => Some(output),
+                _ => None,
+            });
+        }
+        Ok(beside)
+    }
+}

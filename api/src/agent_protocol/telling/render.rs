@@ -1,0 +1,200 @@
+//! What an event of ours is in the Agent Protocol: none, one or several events. Pure: what it needs is read before.
+
+use serde_json::{Map, Value, json};
+use turnstone_domain::event::Event;
+use turnstone_domain::{EventName, Timestamp};
+
+/// The part of a run that an agent plays.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    /// The agent's name.
+    pub agent: String,
+    /// How many agents stand between it and the caller.
+    pub depth: i64,
+    /// The request it works for, as the caller knows it.
+    pub request: String,
+}
+
+/// What is read beside an event, because the event does not carry it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Beside {
+    /// What the model said in this turn.
+    pub text: Option<String>,
+    /// The model that is asked.
+    pub model: Option<String>,
+    /// The whole result of the job that ended.
+    pub result: Option<Value>,
+    /// The whole output of the call that ended.
+    pub output: Option<Value>,
+}
+
+/// An event without its number and its run: those are given when it is told.
+pub(super) type Draft = Map<String, Value>;
+
+/// What this event is to the readers of a run. Requests begin and end only where the caller's own agent does: the ends
+/// of those who work for it are results of calls.
+pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> {
+    let own = part.depth == 0;
+    let say = |kind: &str, role: &str, fields: Value| draft(part, event.at, kind, role, fields);
+    match event.name {
+        EventName::PhaseCompleted => match event.data["phase"].as_str() {
+            Some("resol") => vec![say("completion_call", "system", json!({"model": beside.model}))],
+            Some("infer") => answered(part, event, beside),
+            _ => Vec::new(),
+        },
+        EventName::ToolCalled => {
+            let fields = json!({"call_id": event.data["call_id"], "function_name": event.data["name"],
+                                "args": arguments(&event.data["input"])});
+            vec![say("tool_call", "assistant", fields)]
+        }
+        EventName::ToolCompleted => {
+            let output = beside.output.as_ref().unwrap_or(&event.data["output"]);
+            let fields = json!({"call_id": event.data["call_id"], "function_name": event.data["name"],
+                                "text_result": as_text(output)});
+            vec![say("tool_result", "tool", fields)]
+        }
+        EventName::ToolFailed => {
+            let fields = json!({"call_id": event.data["call_id"], "function_name": event.data["name"],
+                                "code": event.data["code"], "content": as_text(&event.data["message"])});
+            vec![say("tool_error", "tool", fields)]
+        }
+        EventName::JobCompleted if own => vec![completed(part, event, beside)],
+        EventName::JobDiscarded | EventName::JobExpired if own => {
+            let code = event.data["code"].as_str().unwrap_or("JOB_EXPIRED");
+            let message = event.data["message"].as_str().unwrap_or("the request expired before it ended");
+            let error = json!({"code": code, "message": message});
+            vec![say("request_completed", "system", ending("error", &Value::Null, error, json!({})))]
+        }
+        EventName::JobCancelled if own => {
+            vec![say("request_completed", "system", ending("canceled", &Value::Null, Value::Null, json!({})))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The two events that a request begins with.
+pub(super) fn beginning(part: &Part, at: Timestamp, input: Option<&str>) -> [Draft; 2] {
+    [
+        draft(part, at, "request_started", "system", json!({})),
+        draft(part, at, "chat_request", "user", json!({"input": input.unwrap_or_default()})),
+    ]
+}
+
+fn draft(part: &Part, at: Timestamp, kind: &str, role: &str, fields: Value) -> Draft {
+    let mut draft = Map::new();
+    draft.insert("type".to_owned(), kind.into());
+    draft.insert("agent".to_owned(), part.agent.as_str().into());
+    draft.insert("role".to_owned(), role.into());
+    draft.insert("depth".to_owned(), part.depth.into());
+    draft.insert("timestamp".to_owned(), at.to_rfc3339().into());
+    draft.insert("request_id".to_owned(), part.request.as_str().into());
+    if let Value::Object(fields) = fields {
+        draft.extend(fields);
+    }
+    draft
+}
+
+fn answered(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> {
+    let data = &event.data;
+    let usage =
+        json!({"input": data["tokens_in"], "output": data["tokens_out"], "cached": data["tokens_cached"]});
+    let fields = json!({"model": data["model"], "finish_reason": data["finish_reason"], "usage": usage});
+    let mut drafts = vec![draft(part, event.at, "completion_result", "assistant", fields)];
+    if let Some(text) = beside.text.as_deref().filter(|text| !text.is_empty()) {
+        drafts.push(draft(part, event.at, "text_output", "assistant", json!({"content": text})));
+    }
+    drafts
+}
+
+/// Arguments are an object; what the model wrote instead of one stands in `input`.
+fn arguments(input: &Value) -> Value {
+    match input {
+        Value::Object(_) => input.clone(),
+        Value::Null => json!({}),
+        other => json!({"input": other}),
+    }
+}
+
+fn as_text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A result is a text, and beside it what the agent exposes (OAS-47); any other JSON is text and nothing beside it.
+fn completed(part: &Part, event: &Event, beside: &Beside) -> Draft {
+    let result = beside.result.as_ref().unwrap_or(&event.data["result"]);
+    let (text, exposes) = match result {
+        Value::Object(fields) if fields.get("text").is_some_and(Value::is_string) => {
+            let mut exposes = fields.clone();
+            let text = exposes.shift_remove("text").unwrap_or_default();
+            (text, Value::Object(exposes))
+        }
+        other => (as_text(other).into(), json!({})),
+    };
+    let fields = ending("success", &text, Value::Null, exposes);
+    draft(part, event.at, "request_completed", "system", fields)
+}
+
+fn ending(reason: &str, result: &Value, error: Value, exposes: Value) -> Value {
+    json!({"finish_reason": reason, "result": result, "error": error, "exposes": exposes})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnstone_domain::JobId;
+
+    fn part(depth: i64) -> Part {
+        Part { agent: "desk".into(), depth, request: "req-1".into() }
+    }
+
+    fn event(name: EventName, data: Value) -> Event {
+        let job_id = JobId("j".into());
+        Event { seq: 7, name, job_id, engagement_id: None, turn: 1, data, at: Timestamp(1_000) }
+    }
+
+    fn kinds(depth: i64, name: EventName, data: Value, beside: &Beside) -> Vec<String> {
+        let drafts = drafts(&part(depth), &event(name, data), beside);
+        drafts.iter().map(|draft| draft["type"].as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn an_answer_is_its_result_and_its_text() {
+        let data = json!({"phase": "infer", "model": "m", "tokens_in": 3, "finish_reason": "stop"});
+        let said = Beside { text: Some("hello".into()), ..Beside::default() };
+        assert_eq!(
+            kinds(0, EventName::PhaseCompleted, data.clone(), &said),
+            ["completion_result", "text_output"]
+        );
+        let silent = Beside { text: Some(String::new()), ..Beside::default() };
+        assert_eq!(kinds(0, EventName::PhaseCompleted, data, &silent), ["completion_result"]);
+        assert!(kinds(0, EventName::PhaseCompleted, json!({"phase": "norm"}), &silent).is_empty());
+    }
+
+    #[test]
+    fn exposed_values_stand_beside_the_text() {
+        let data = json!({"result": {"text": "done", "ticket": 7}});
+        let drafts = drafts(&part(0), &event(EventName::JobCompleted, data), &Beside::default());
+        assert_eq!(
+            (&drafts[0]["finish_reason"], &drafts[0]["result"], &drafts[0]["exposes"]),
+            (&json!("success"), &json!("done"), &json!({"ticket": 7}))
+        );
+    }
+
+    #[test]
+    fn only_the_callers_own_agent_ends_a_request() {
+        let none = Beside::default();
+        assert!(kinds(1, EventName::JobCompleted, json!({"result": "x"}), &none).is_empty());
+        assert_eq!(kinds(0, EventName::JobCancelled, json!({}), &none), ["request_completed"]);
+        assert_eq!(kinds(1, EventName::ToolFailed, json!({"message": "no"}), &none), ["tool_error"]);
+    }
+
+    #[test]
+    fn arguments_are_always_an_object() {
+        assert_eq!(arguments(&json!("{broken")), json!({"input": "{broken"}));
+        assert_eq!(arguments(&json!({"a": 1})), json!({"a": 1}));
+    }
+}

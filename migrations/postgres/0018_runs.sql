@@ -1,0 +1,27 @@
+-- Runs as the Agent Protocol tells them: what happened in an engagement and in those that work for it, numbered without
+-- gaps. Numbers are given when somebody asks, so that a run nobody follows costs nothing.
+
+CREATE TABLE runs (
+    engagement_seq BIGINT PRIMARY KEY,
+    told           BIGINT NOT NULL CHECK (told >= 0), -- the number of its last event
+    marks          TEXT NOT NULL                      -- JSON: up to where each engagement was told
+);
+
+CREATE TABLE run_events (
+    engagement_seq BIGINT NOT NULL,
+    id             BIGINT NOT NULL CHECK (id > 0),
+    job_seq        BIGINT NOT NULL,                 -- the request that it belongs to
+    body           TEXT NOT NULL,                   -- JSON: the event as it is sent
+    PRIMARY KEY (engagement_seq, id)
+);
+CREATE INDEX run_events_job ON run_events (job_seq, id);
+
+CREATE TABLE run_requests (
+    job_seq        BIGINT PRIMARY KEY,
+    engagement_seq BIGINT NOT NULL,
+    began          BIGINT NOT NULL,                 -- the number of request_started
+    ended          BIGINT,                          -- the number of request_completed
+    seen           BIGINT NOT NULL DEFAULT 0        -- up to where it was polled without `since`
+);
+CREATE INDEX run_requests_run ON run_requests (engagement_seq);
+CREATE INDEX engagements_agent ON engagements (agent_name, seq);

@@ -1,0 +1,9 @@
+-- Runs of agent $1, the newest first: engagements that have a job of tenant $2 (NULL: anybody's). $3 at most, after $4.
+SELECT e.id, e.started_at, coalesce(r.told, 0) AS told,
+       coalesce((SELECT v.at FROM events AS v WHERE v.stream = e.seq ORDER BY v.seq DESC LIMIT 1), e.started_at) AS changed_at
+FROM engagements AS e
+LEFT JOIN runs AS r ON r.engagement_seq = e.seq
+WHERE e.agent_name = $1
+  AND ($2 IS NULL OR EXISTS (SELECT 1 FROM jobs AS t WHERE t.engagement_seq = e.seq AND t.tenant = $2))
+ORDER BY e.seq DESC
+LIMIT $3 OFFSET $4

@@ -1,0 +1,58 @@
+//! Runs: the writes.
+
+use super::super::session::{Args, Session};
+use super::super::statement::Writes;
+use super::super::unit::Unit;
+use crate::runs::News;
+use crate::{StoreError, sql};
+use turnstone_domain::{EngagementId, Ids, JobId};
+
+/// What is asked.
+pub(in super::super) enum Request {
+    Tell { run: EngagementId, last: i64, news: News },
+    Polled { request: JobId, from: i64, to: i64 },
+}
+
+/// Whether it was written, or somebody else was there before.
+pub(in super::super) type Answer = bool;
+
+/// Does what is asked.
+pub(in super::super) async fn apply<S: Session>(
+    session: &mut S,
+    _unit: &mut Unit,
+    request: &Request,
+    _ids: &dyn Ids,
+) -> Result<Answer, StoreError> {
+    match request {
+        Request::Tell { run, last, news } => tell(session, run, *last, news).await,
+        Request::Polled { request, from, to } => {
+            let values = [request.as_str().into(), (*from).into(), (*to).into()];
+            let written = session.execute("note a poll", &sql::RUN_SEEN, Args::Values(&values)).await?;
+            Ok(written > 0)
+        }
+    }
+}
+
+/// The row of the run is moved first: it is what two who tell the same run meet at.
+async fn tell<S: Session>(
+    session: &mut S,
+    run: &EngagementId,
+    last: i64,
+    news: &News,
+) -> Result<bool, StoreError> {
+    let until = last.saturating_add(i64::try_from(news.events.len()).unwrap_or(i64::MAX));
+    let values = [run.as_str().into(), last.into(), until.into(), news.marks.as_str().into()];
+    if session.execute("move a run", &sql::RUN_MOVE, Args::Values(&values)).await? == 0 {
+        return Ok(false);
+    }
+    let of_run = || run.as_str().to_owned();
+    let events = news.events.iter().zip(last + 1..);
+    let events = events.map(|((job, body), id)| (of_run(), id, job.clone(), body.clone())).collect();
+    let requests = news.requests.iter();
+    let requests = requests.map(|(job, began, ended)| (of_run(), job.clone(), *began, *ended)).collect();
+    let mut writes = Writes::default();
+    writes.all("write events of a run", &sql::RUN_EVENTS_INSERT, events);
+    writes.if_new("write requests of a run", &sql::RUN_REQUESTS_PUT, requests);
+    writes.run(session).await?;
+    Ok(true)
+}

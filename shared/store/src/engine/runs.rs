@@ -1,0 +1,103 @@
+//! Runs: the calls.
+
+use super::Engine;
+use super::ops::runs::Request as Asked;
+use super::rows::{get, json, maybe, time};
+use super::session::{Args, Reader};
+use super::statement::decode_all;
+use super::writer::{Answer, Request};
+use crate::runs::{News, RunEvent, RunRequest, RunRow, Runs, Told};
+use crate::{Page, StoreError, sql};
+use async_trait::async_trait;
+use turnstone_domain::message::StoredMessage;
+use turnstone_domain::{EngagementId, JobId};
+
+/// Requests of a run that a list shows.
+const REQUESTS: u32 = 100;
+
+impl<R: Reader> Engine<R> {
+    async fn of_runs(&self, asked: Asked) -> Result<bool, StoreError> {
+        match self.request(Request::Runs(asked)).await? {
+            Answer::Runs(written) => Ok(written),
+            _ => Err(StoreError::Closed),
+        }
+    }
+}
+
+#[async_trait]
+impl<R: Reader> Runs for Engine<R> {
+    async fn told(&self, run: &EngagementId) -> Result<Told, StoreError> {
+        let values = [run.as_str().into()];
+        let rows = self.readers.read("read a run", &sql::RUN_STATE, Args::Values(&values)).await?;
+        let told = decode_all(&rows, |row| Ok(Told { last: get(row, "told")?, marks: get(row, "marks")? }))?;
+        Ok(told.into_iter().next().unwrap_or_default())
+    }
+
+    async fn tell(&self, run: &EngagementId, last: i64, news: News) -> Result<bool, StoreError> {
+        self.of_runs(Asked::Tell { run: run.clone(), last, news }).await
+    }
+
+    async fn run_events(
+        &self,
+        run: &EngagementId,
+        after: i64,
+        request: Option<&JobId>,
+        limit: u32,
+    ) -> Result<Vec<RunEvent>, StoreError> {
+        let request = request.map(JobId::as_str);
+        let values = [run.as_str().into(), after.into(), request.into(), limit.into()];
+        let rows =
+            self.readers.read("read events of a run", &sql::RUN_EVENTS_AFTER, Args::Values(&values)).await?;
+        decode_all(&rows, |row| Ok(RunEvent { id: get(row, "id")?, body: get(row, "body")? }))
+    }
+
+    async fn said(&self, id: &EngagementId, turn: i64, limit: u32) -> Result<Vec<StoredMessage>, StoreError> {
+        let values = [id.as_str().into(), turn.into(), limit.into()];
+        let rows = self.readers.read("read messages", &sql::MESSAGES_OF_TURN, Args::Values(&values)).await?;
+        decode_all(&rows, super::rows::message)
+    }
+
+    async fn run_requests(&self, run: &EngagementId) -> Result<Vec<RunRequest>, StoreError> {
+        let values = [run.as_str().into()];
+        let (action, text) = ("read requests of a run", &sql::RUN_REQUESTS_LISTED);
+        let rows = self.readers.read(action, text, Args::Values(&values)).await?;
+        decode_all(&rows, |row| {
+            Ok(RunRequest {
+                job: JobId(get(row, "job_id")?),
+                began: get(row, "began")?,
+                ended: maybe(row, "ended")?,
+                seen: get(row, "seen")?,
+            })
+        })
+    }
+
+    async fn runs_of(
+        &self,
+        agent: &str,
+        tenant: Option<&str>,
+        page: Page,
+    ) -> Result<Vec<RunRow>, StoreError> {
+        let values = [agent.into(), tenant.into(), page.limit.into(), page.offset.into()];
+        let rows = self.readers.read("list runs", &sql::RUNS_OF_AGENT, Args::Values(&values)).await?;
+        let mut runs = decode_all(&rows, |row| {
+            Ok(RunRow {
+                id: EngagementId(get(row, "id")?),
+                started_at: time(row, "started_at")?,
+                changed_at: time(row, "changed_at")?,
+                last: get(row, "told")?,
+                requests: Vec::new(),
+            })
+        })?;
+        for run in &mut runs {
+            let values = [run.id.as_str().into(), REQUESTS.into()];
+            let (action, text) = ("list the jobs of a run", &sql::RUN_JOBS);
+            let rows = self.readers.read(action, text, Args::Values(&values)).await?;
+            run.requests = decode_all(&rows, |row| Ok((JobId(get(row, "job_id")?), json(row, "meta")?)))?;
+        }
+        Ok(runs)
+    }
+
+    async fn polled(&self, request: &JobId, from: i64, to: i64) -> Result<bool, StoreError> {
+        self.of_runs(Asked::Polled { request: request.clone(), from, to }).await
+    }
+}

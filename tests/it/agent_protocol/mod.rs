@@ -1,0 +1,64 @@
+//! The Agent Protocol (draft, 2025 edition), as clients see it: over real HTTP, on both databases.
+
+mod reading;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use turnstone_tests::{Backend, Fleet, Reply, model_server};
+
+/// An agent that may call a tool and another agent.
+const LEAD: &str = r#"
+kind: "openagentspec:v1/agent"
+name: lead
+description: An agent that leads.
+intent: You are lead.
+owner: tests
+capabilities:
+  book: {user_identity: false}
+  oagent://scout: {}
+exposes:
+  price: recent["book"].inputs.price
+"#;
+const SCOUT: &str = r#"
+kind: "openagentspec:v1/agent"
+name: scout
+description: An agent that looks around.
+intent: You are scout.
+owner: tests
+capabilities:
+  book: {user_identity: false}
+"#;
+
+/// The lead books, asks the scout, and answers; the scout books too.
+fn script(request: &Value) -> Reply {
+    let system = request["messages"][0]["content"].as_str().unwrap_or_default();
+    match (system.contains("You are scout"), model_server::outcomes(request)) {
+        (true, 0) => Reply::call("book", json!({"price": 2})),
+        (true, _) => Reply::text("all quiet"),
+        (false, 0) => Reply::call("book", json!({"price": 1})),
+        (false, 1) => Reply::call("scout", json!({"input": "look"})),
+        (false, _) => Reply::text("done"),
+    }
+}
+
+async fn fleet(backend: Backend) -> Fleet {
+    let fleet = Fleet::builder().on(backend).workers(1).model(script).start().await;
+    for document in [SCOUT, LEAD] {
+        let (status, body) = fleet.send(Method::POST, "/agents", document).await;
+        assert!(status.is_success(), "{body:#}");
+    }
+    fleet
+}
+
+/// A job of the lead, run to its end: its id and its run's.
+async fn led(fleet: &Fleet) -> (String, String) {
+    let job = json!({"type": "agent.lead", "args": ["go"], "meta": {"agent": "lead"}});
+    let id = fleet.push(&job).await;
+    fleet.settled(&id).await;
+    let run = fleet.engagement_of(&id).await;
+    (id, run)
+}
+
+fn kinds(events: &[Value]) -> Vec<(&str, i64)> {
+    events.iter().map(|event| (event["type"].as_str().unwrap(), event["depth"].as_i64().unwrap())).collect()
+}
