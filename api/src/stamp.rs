@@ -30,7 +30,9 @@ pub(crate) async fn stamp(State(app): State<Shared>, request: Request, next: Nex
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
     }
     headers.insert(OJS_VERSION, HeaderValue::from_static(SPEC_VERSION));
-    if let Ok(value) = HeaderValue::from_str(&request_id) {
+    // A request of the Agent Protocol has a name of its own, which its answer carries.
+    if let Some(value) = HeaderValue::from_str(&request_id).ok().filter(|_| !headers.contains_key(REQUEST_ID))
+    {
         headers.insert(REQUEST_ID, value);
     }
     let status = response.status().as_u16();

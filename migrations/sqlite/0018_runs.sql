@@ -25,3 +25,13 @@ CREATE TABLE run_requests (
 );
 CREATE INDEX run_requests_run ON run_requests (engagement_seq);
 CREATE INDEX engagements_agent ON engagements (agent_name, seq);
+
+-- What clients have configured for later requests, of all runs of an agent ('' is no run and no tenant) or of one run.
+CREATE TABLE run_settings (
+    agent_name TEXT NOT NULL,
+    tenant     TEXT NOT NULL,
+    run        TEXT NOT NULL,
+    version    INTEGER NOT NULL CHECK (version > 0),
+    args       TEXT NOT NULL,                        -- JSON: an object
+    PRIMARY KEY (agent_name, tenant, run)
+);

@@ -1,6 +1,6 @@
 //! `GET /`: the agents of this server, by name and path.
 
-use crate::api::Shared;
+use crate::api::{App, Shared};
 use crate::reply::{self, Answer};
 use axum::extract::State;
 use serde_json::{Value, json};
@@ -20,6 +20,19 @@ struct Place {
     responses((status = 200, description = "Name and path of each agent.", body = Vec<Place>, content_type = "application/json")),
 )]
 pub(crate) async fn discover(State(app): State<Shared>) -> Answer {
+    places(&app).await
+}
+
+/// The same, for clients that look below a path of their own.
+#[utoipa::path(
+    get, path = "/ap/", tag = "agent protocol",
+    responses((status = 200, description = "Name and path of each agent.", body = Vec<Place>, content_type = "application/json")),
+)]
+pub(crate) async fn discover_here(State(app): State<Shared>) -> Answer {
+    places(&app).await
+}
+
+async fn places(app: &App) -> Answer {
     let agents = app.api.store.views.agents().await?;
     let place = |name: &str| json!({"name": name, "path": format!("/agents/{name}")});
     let places: Vec<Value> = agents.iter().map(|agent| place(&agent.definition.name)).collect();

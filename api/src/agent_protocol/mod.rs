@@ -3,11 +3,16 @@
 //! A run is an engagement, a request is a job that carries one input into it. What happened is told by [`telling`]; the
 //! endpoints read what it wrote down.
 
+mod asked;
+mod begin;
+mod cancel;
+mod configure;
 mod describe;
 mod discover;
 mod find;
 mod getevents;
 mod name;
+mod process;
 mod request_id;
 mod runs;
 mod status;
@@ -21,7 +26,10 @@ use utoipa_axum::routes;
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
         .routes(routes!(discover::discover))
+        .routes(routes!(discover::discover_here))
         .routes(routes!(describe::describe))
+        .routes(routes!(process::process))
+        .routes(routes!(process::stream_request))
         .routes(routes!(getevents::of_subject))
         .routes(routes!(getevents::of_parameter))
         .routes(routes!(getevents::of_run))

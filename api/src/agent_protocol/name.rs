@@ -13,8 +13,16 @@ pub(super) fn of(job: &Job) -> String {
 
 /// The same, of a job of which only this is known.
 pub(super) fn within(meta: &RawObject, job: &JobId) -> String {
-    let own = meta.given(MEMBER).and_then(|own| own.parse::<Value>().ok()).unwrap_or_default();
-    own["request_id"].as_str().unwrap_or(job.as_str()).to_owned()
+    own(meta)["request_id"].as_str().unwrap_or(job.as_str()).to_owned()
+}
+
+/// What its client said beside the input, and `digest`, which tells other requests from it; null for other jobs.
+pub(super) fn kept(job: &Job) -> Value {
+    own(&job.envelope.meta)
+}
+
+fn own(meta: &RawObject) -> Value {
+    meta.given(MEMBER).and_then(|own| own.parse::<Value>().ok()).unwrap_or_default()
 }
 
 /// The text that the user sent: the job's only argument, or all of them as JSON.

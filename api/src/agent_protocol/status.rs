@@ -29,6 +29,12 @@ struct RequestStatus {
     completed_at: Option<String>,
     /// The number of the run's newest event.
     last_event_id: i64,
+    /// As the client sent it.
+    request_metadata: Option<Value>,
+    /// As the client sent it.
+    run_context: Option<Value>,
+    /// As the client sent it.
+    logging_level: Option<String>,
 }
 
 /// Where a request stands (Agent Protocol, optional endpoint).
@@ -53,6 +59,7 @@ pub(crate) async fn status(
         ..ReviewFilter::default()
     };
     let reviews = app.api.store.views.reviews(&open, Page { limit: 1, offset: 0 }).await?;
+    let kept = name::kept(&job);
     let told =
         job.errors.last().filter(|_| job.state == JobState::Discarded).map(|failed| failed.error.told());
     Ok(reply::ok(&json!({
@@ -67,6 +74,9 @@ pub(crate) async fn status(
         "started_at": job.started_at.map(|at| at.to_rfc3339()),
         "completed_at": job.ended_at.map(|at| at.to_rfc3339()),
         "last_event_id": last,
+        "request_metadata": kept["request_metadata"],
+        "run_context": kept["run_context"],
+        "logging_level": kept["logging_level"],
     })))
 }
 

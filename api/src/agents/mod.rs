@@ -30,6 +30,8 @@ struct ListedAgent {
     description: String,
     /// Where its document is.
     url: String,
+    /// What the paths of its Agent Protocol endpoints begin with.
+    path: String,
     /// openagentspec or ossa.
     format: String,
     updated_at: String,
@@ -42,6 +44,7 @@ struct RegisteredAgent {
     name: String,
     description: String,
     url: String,
+    path: String,
     format: String,
     /// Whether anything changed.
     changed: bool,
@@ -66,6 +69,7 @@ fn summary(agent: &AgentDefinition) -> Value {
         "name": agent.name,
         "description": agent.description,
         "url": format!("/agents/{}", agent.name),
+        "path": format!("/agents/{}", agent.name),
         "format": agent.format,
     })
 }

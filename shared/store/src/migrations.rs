@@ -23,6 +23,7 @@ pub(crate) const SQLITE: &[File] = &[
     (14, "terms of engagements", include_str!("../../../migrations/sqlite/0014_terms_of_engagements.sql")),
     (15, "credentials", include_str!("../../../migrations/sqlite/0015_credentials.sql")),
     (17, "inputs", include_str!("../../../migrations/sqlite/0017_inputs.sql")),
+    (18, "runs", include_str!("../../../migrations/sqlite/0018_runs.sql")),
 ];
 /// For PostgreSQL.
 pub(crate) const POSTGRES: &[File] = &[
@@ -39,6 +40,7 @@ pub(crate) const POSTGRES: &[File] = &[
     (14, "terms of engagements", include_str!("../../../migrations/postgres/0014_terms_of_engagements.sql")),
     (15, "credentials", include_str!("../../../migrations/postgres/0015_credentials.sql")),
     (17, "inputs", include_str!("../../../migrations/postgres/0017_inputs.sql")),
+    (18, "runs", include_str!("../../../migrations/postgres/0018_runs.sql")),
 ];
 
 /// The number of the newest migration.

@@ -6,6 +6,7 @@
 
 use crate::{Page, StoreError};
 use async_trait::async_trait;
+use serde_json::{Map, Value};
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::{EngagementId, JobId, RawObject, Timestamp};
 
@@ -66,6 +67,26 @@ pub struct News {
     pub marks: String,
 }
 
+/// What clients have configured for later requests: members of an object.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct RunSettings {
+    /// How often that was changed; 0 when it never was.
+    pub version: i64,
+    /// Setting and value.
+    pub args: Map<String, Value>,
+}
+
+/// What settings are for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Configured {
+    /// The agent.
+    pub agent: String,
+    /// Whose runs.
+    pub tenant: Option<String>,
+    /// One run of them, or all.
+    pub run: Option<EngagementId>,
+}
+
 /// Keeps runs.
 #[async_trait]
 pub trait Runs: Send + Sync + 'static {
@@ -96,4 +117,15 @@ pub trait Runs: Send + Sync + 'static {
 
     /// Notes that a request was polled from number `from` up to `to`; false when somebody else has polled meanwhile.
     async fn polled(&self, request: &JobId, from: i64, to: i64) -> Result<bool, StoreError>;
+
+    /// What was configured for exactly this.
+    async fn settings(&self, of: &Configured) -> Result<RunSettings, StoreError>;
+
+    /// Configures it when it was at `version` before; false when somebody else has done so meanwhile.
+    async fn configure(
+        &self,
+        of: &Configured,
+        version: i64,
+        args: Map<String, Value>,
+    ) -> Result<bool, StoreError>;
 }

@@ -69,6 +69,8 @@ struct Round<'a> {
     jobs: BTreeMap<JobId, Asked>,
     events: Vec<(JobId, Draft)>,
     requests: BTreeMap<JobId, (i64, Option<i64>)>,
+    /// Whether what an agent says may be told before its whole answer counts (AP-A17).
+    live: BTreeMap<EngagementId, bool>,
 }
 
 /// What is known of the job of a request.
@@ -77,7 +79,6 @@ struct Asked {
     name: String,
     input: String,
     model: Option<String>,
-    result: Option<Value>,
 }
 
 impl<'a> Round<'a> {
@@ -93,6 +94,7 @@ impl<'a> Round<'a> {
             jobs: BTreeMap::new(),
             events: Vec::new(),
             requests: BTreeMap::new(),
+            live: BTreeMap::new(),
         })
     }
 
@@ -185,7 +187,7 @@ impl<'a> Round<'a> {
         if state == Some(true) || (state.is_none() && !begins) {
             return Ok(());
         }
-        let asked = self.asked(&job, event.name.ends_job() && mark.depth == 0).await?;
+        let asked = self.asked(&job).await?;
         let part = Part { agent: mark.agent.clone(), depth: mark.depth, request: asked.name.clone() };
         if state.is_none() {
             let drafts = render::beginning(&part, event.at, Some(&asked.input));
@@ -210,9 +212,9 @@ impl<'a> Round<'a> {
         self.last + 1 + i64::try_from(self.events.len()).unwrap_or(i64::MAX - 1)
     }
 
-    /// The job of a request; with its result when it has ended.
-    async fn asked(&mut self, job: &JobId, ended: bool) -> Result<Asked, StoreError> {
-        if let Some(known) = self.jobs.get(job).filter(|_| !ended) {
+    /// The job of a request.
+    async fn asked(&mut self, job: &JobId) -> Result<Asked, StoreError> {
+        if let Some(known) = self.jobs.get(job) {
             return Ok(known.clone());
         }
         let found = self.app.api.store.views.job(job).await?;
@@ -222,7 +224,6 @@ impl<'a> Round<'a> {
                 name: super::name::of(&job),
                 input: super::name::input(&job),
                 model: job.envelope.extra.given("ext_agent_model").and_then(|model| model.parse().ok()),
-                result: job.result.as_ref().and_then(|result| result.parse().ok()),
             },
         );
         self.jobs.insert(job.clone(), asked.clone());
@@ -230,11 +231,16 @@ impl<'a> Round<'a> {
     }
 
     /// What the event does not carry itself.
-    async fn beside(&self, id: &EngagementId, event: &Event, asked: &Asked) -> Result<Beside, StoreError> {
-        let mut beside =
-            Beside { model: asked.model.clone(), result: asked.result.clone(), ..Beside::default() };
+    async fn beside(
+        &mut self,
+        id: &EngagementId,
+        event: &Event,
+        asked: &Asked,
+    ) -> Result<Beside, StoreError> {
+        let mut beside = Beside { model: asked.model.clone(), ..Beside::default() };
         let store = &self.app.api.store;
-        if event.name == EventName::PhaseCompleted && event.data["phase"] == "infer" {
+        let answered = event.name == EventName::PhaseCompleted && event.data["phase"] == "infer";
+        if answered && self.speaks_live(id).await? {
             let said = store.runs.said(id, event.turn, MESSAGES).await?;
             let answer = said.into_iter().rev().find(|said| said.message.role == Role::Assistant);
             beside.text = answer.map(|said| said.message.content);
@@ -247,6 +253,22 @@ impl<'a> Round<'a> {
                 _ => None,
             });
         }
+        if event.name == EventName::JobCompleted {
+            let job = store.views.job(&event.job_id).await?;
+            beside.result = job.and_then(|job| job.result?.parse().ok());
+            beside.held_back = !self.speaks_live(id).await?;
+        }
         Ok(beside)
+    }
+
+    /// Whether what this one's agent says may be told before its whole answer has passed every check.
+    async fn speaks_live(&mut self, id: &EngagementId) -> Result<bool, StoreError> {
+        if let Some(live) = self.live.get(id) {
+            return Ok(*live);
+        }
+        let found = self.app.api.store.views.engagement(id).await?;
+        let live = found.is_some_and(|(_, agent, _)| agent.speaks_live());
+        self.live.insert(id.clone(), live);
+        Ok(live)
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Beside {
     pub model: Option<String>,
     /// The whole result of the job that ended.
     pub result: Option<Value>,
+    /// Whether nothing of the answer was told before the job ended, because it had to pass a check first (AP-A17).
+    pub held_back: bool,
     /// The whole output of the call that ended.
     pub output: Option<Value>,
 }
@@ -43,22 +45,34 @@ pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> 
             _ => Vec::new(),
         },
         EventName::ToolCalled => {
-            let fields = json!({"call_id": event.data["call_id"], "function_name": event.data["name"],
+            let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
                                 "args": arguments(&event.data["input"])});
             vec![say("tool_call", "assistant", fields)]
         }
         EventName::ToolCompleted => {
             let output = beside.output.as_ref().unwrap_or(&event.data["output"]);
-            let fields = json!({"call_id": event.data["call_id"], "function_name": event.data["name"],
+            let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
                                 "text_result": as_text(output)});
             vec![say("tool_result", "tool", fields)]
         }
         EventName::ToolFailed => {
-            let fields = json!({"call_id": event.data["call_id"], "function_name": event.data["name"],
+            let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
                                 "code": event.data["code"], "content": as_text(&event.data["message"])});
             vec![say("tool_error", "tool", fields)]
         }
-        EventName::JobCompleted if own => vec![completed(part, event, beside)],
+        EventName::JobCompleted => {
+            let (text, exposes) = result(event, beside);
+            let held = Some(&text).filter(|_| beside.held_back).map(as_text).filter(|text| !text.is_empty());
+            let mut drafts: Vec<Draft> = held
+                .map(|text| say("text_output", "assistant", json!({"content": text})))
+                .into_iter()
+                .collect();
+            if own {
+                let fields = ending("success", &text, Value::Null, exposes);
+                drafts.push(say("request_completed", "system", fields));
+            }
+            drafts
+        }
         EventName::JobDiscarded | EventName::JobExpired if own => {
             let code = event.data["code"].as_str().unwrap_or("JOB_EXPIRED");
             let message = event.data["message"].as_str().unwrap_or("the request expired before it ended");
@@ -124,18 +138,15 @@ fn as_text(value: &Value) -> String {
 }
 
 /// A result is a text, and beside it what the agent exposes (OAS-47); any other JSON is text and nothing beside it.
-fn completed(part: &Part, event: &Event, beside: &Beside) -> Draft {
-    let result = beside.result.as_ref().unwrap_or(&event.data["result"]);
-    let (text, exposes) = match result {
+fn result(event: &Event, beside: &Beside) -> (Value, Value) {
+    match beside.result.as_ref().unwrap_or(&event.data["result"]) {
         Value::Object(fields) if fields.get("text").is_some_and(Value::is_string) => {
             let mut exposes = fields.clone();
             let text = exposes.shift_remove("text").unwrap_or_default();
             (text, Value::Object(exposes))
         }
         other => (as_text(other).into(), json!({})),
-    };
-    let fields = ending("success", &text, Value::Null, exposes);
-    draft(part, event.at, "request_completed", "system", fields)
+    }
 }
 
 fn ending(reason: &str, result: &Value, error: Value, exposes: Value) -> Value {
@@ -187,7 +198,11 @@ mod tests {
     #[test]
     fn only_the_callers_own_agent_ends_a_request() {
         let none = Beside::default();
-        assert!(kinds(1, EventName::JobCompleted, json!({"result": "x"}), &none).is_empty());
+        let done = || json!({"result": "x"});
+        assert!(kinds(1, EventName::JobCompleted, done(), &none).is_empty());
+        let held = Beside { held_back: true, ..Beside::default() };
+        assert_eq!(kinds(1, EventName::JobCompleted, done(), &held), ["text_output"]);
+        assert_eq!(kinds(0, EventName::JobCompleted, done(), &held), ["text_output", "request_completed"]);
         assert_eq!(kinds(0, EventName::JobCancelled, json!({}), &none), ["request_completed"]);
         assert_eq!(kinds(1, EventName::ToolFailed, json!({"message": "no"}), &none), ["tool_error"]);
     }

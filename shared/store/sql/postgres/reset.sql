@@ -16,6 +16,7 @@ WITH
     of_runs AS (DELETE FROM runs),
     of_run_events AS (DELETE FROM run_events),
     of_run_requests AS (DELETE FROM run_requests),
+    of_run_settings AS (DELETE FROM run_settings),
     of_reviews AS (DELETE FROM reviews),
     of_events AS (DELETE FROM events),
     of_saved_states AS (DELETE FROM saved_states),

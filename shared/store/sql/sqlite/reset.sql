@@ -14,6 +14,7 @@ DELETE FROM tool_calls;
 DELETE FROM runs;
 DELETE FROM run_events;
 DELETE FROM run_requests;
+DELETE FROM run_settings;
 DELETE FROM reviews;
 DELETE FROM events;
 DELETE FROM saved_states;

@@ -43,6 +43,7 @@ const CLEAR: &[(&str, &str)] = &[
     ("rate_limits", "*"),
     ("reservations", "*"),
     ("reviews", "id call_id kind reviewer arguments_hash state decided_by"),
+    ("run_settings", "agent_name tenant run"),
     ("runs", "marks"),
     ("server_keys", "name"),
     ("state_keys", "scope name"),

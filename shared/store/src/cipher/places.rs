@@ -69,6 +69,7 @@ written! {
     REVIEW_DECIDE: "reviews"[0] { 3 reason }
     REVIEWS_INSERT: "reviews"[0] { 7 question }
     RUN_EVENTS_INSERT: "run_events"[0, 1] { 3 body }
+    RUN_SETTINGS_PUT: "run_settings"[0, 1, 2] { 3 args }
     SAVED_STATE_PUT: "saved_states"[0] { 1 state }
     SERVER_KEY_KEEP: "server_keys"[0] { 1 body }
     STATE_KEYS_PUT: "state_keys"[0, 1] { 2 content }
@@ -118,6 +119,7 @@ found! {
     REVIEWS_LISTED: "reviews"[Text id] { question, reason }
     REVIEWS_OF_TURN: "reviews"[Text id] { question, reason }
     REVIEWS_OVERDUE: "reviews"[Text id] { question, reason }
+    RUN_SETTINGS_OF: "run_settings"[Text agent_name, Text tenant, Text run] { args }
     RUN_JOBS: "job_envelopes"[Int job_seq] { meta }
     RUN_EVENTS_AFTER: "run_events"[Text run_id, Int id] { body }
     SAVED_BY_JOB: "saved_states"[Int job_seq] { state }

@@ -6,9 +6,10 @@ use super::rows::{get, json, maybe, time};
 use super::session::{Args, Reader};
 use super::statement::decode_all;
 use super::writer::{Answer, Request};
-use crate::runs::{News, RunEvent, RunRequest, RunRow, Runs, Told};
+use crate::runs::{Configured, News, RunEvent, RunRequest, RunRow, RunSettings, Runs, Told};
 use crate::{Page, StoreError, sql};
 use async_trait::async_trait;
+use serde_json::{Map, Value};
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::{EngagementId, JobId};
 
@@ -99,5 +100,26 @@ impl<R: Reader> Runs for Engine<R> {
 
     async fn polled(&self, request: &JobId, from: i64, to: i64) -> Result<bool, StoreError> {
         self.of_runs(Asked::Polled { request: request.clone(), from, to }).await
+    }
+
+    async fn settings(&self, of: &Configured) -> Result<RunSettings, StoreError> {
+        let run = of.run.as_ref().map_or("", EngagementId::as_str);
+        let values = [of.agent.as_str().into(), of.tenant.as_deref().unwrap_or("").into(), run.into()];
+        let (action, text) = ("read settings of runs", &sql::RUN_SETTINGS_OF);
+        let rows = self.readers.read(action, text, Args::Values(&values)).await?;
+        let settings = decode_all(&rows, |row| {
+            let settings = RunSettings { version: get(row, "version")?, args: json(row, "args")? };
+            Ok((get::<String>(row, "run")?, settings))
+        })?;
+        Ok(settings.into_iter().find(|(of, _)| of == run).map(|(_, settings)| settings).unwrap_or_default())
+    }
+
+    async fn configure(
+        &self,
+        of: &Configured,
+        version: i64,
+        args: Map<String, Value>,
+    ) -> Result<bool, StoreError> {
+        self.of_runs(Asked::Configure { of: of.clone(), version, args }).await
     }
 }

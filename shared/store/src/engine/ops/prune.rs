@@ -37,6 +37,7 @@ const OF_STREAMS: &[&Text] = &[
     &sql::PRUNE_RUN_EVENTS,
     &sql::PRUNE_RUN_REQUESTS,
     &sql::PRUNE_RUNS,
+    &sql::PRUNE_RUN_SETTINGS,
     &sql::PRUNE_STATE_SCOPES,
     &sql::PRUNE_ENGAGEMENTS,
 ];

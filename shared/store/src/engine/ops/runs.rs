@@ -3,14 +3,16 @@
 use super::super::session::{Args, Session};
 use super::super::statement::Writes;
 use super::super::unit::Unit;
-use crate::runs::News;
+use crate::runs::{Configured, News};
 use crate::{StoreError, sql};
+use serde_json::{Map, Value};
 use turnstone_domain::{EngagementId, Ids, JobId};
 
 /// What is asked.
 pub(in super::super) enum Request {
     Tell { run: EngagementId, last: i64, news: News },
     Polled { request: JobId, from: i64, to: i64 },
+    Configure { of: Configured, version: i64, args: Map<String, Value> },
 }
 
 /// Whether it was written, or somebody else was there before.
@@ -29,6 +31,18 @@ pub(in super::super) async fn apply<S: Session>(
             let values = [request.as_str().into(), (*from).into(), (*to).into()];
             let written = session.execute("note a poll", &sql::RUN_SEEN, Args::Values(&values)).await?;
             Ok(written > 0)
+        }
+        Request::Configure { of, version, args } => {
+            let args = Value::Object(args.clone()).to_string();
+            let values = [
+                of.agent.as_str().into(),
+                of.tenant.as_deref().unwrap_or("").into(),
+                of.run.as_ref().map_or("", EngagementId::as_str).into(),
+                args.as_str().into(),
+                (*version).into(),
+            ];
+            let (action, text) = ("configure runs", &sql::RUN_SETTINGS_PUT);
+            Ok(session.execute(action, text, Args::Values(&values)).await? > 0)
         }
     }
 }

@@ -1,0 +1,268 @@
+//! What a client asks of an agent: one of the protocol's request types, read from a body (AP §3.3).
+
+use crate::reply::Failure;
+use serde_json::{Map, Value, json};
+use turnstone_domain::{RawJson, RawObject, digest};
+use turnstone_ojs::{OjsError, body};
+
+/// A request's name has at most this many characters.
+const NAME_CHARACTERS: usize = 200;
+/// The members by which a request without `type` is told from others.
+const TELLING: [&str; 3] = ["input", "args", "request_keys"];
+/// The members that every request may have.
+const BASE: [&str; 6] = ["type", "request_id", "run_id", "run_context", "logging_level", "request_metadata"];
+
+/// What is asked.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Wish {
+    /// One text to the agent.
+    Chat(String),
+    /// Settings for later requests.
+    Configure(Map<String, Value>),
+    /// The end of a request.
+    Cancel,
+    /// What a request waits for.
+    Resume(Map<String, Value>),
+}
+
+impl Wish {
+    /// The protocol's name of the type.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Chat(_) => "ChatRequest",
+            Self::Configure(_) => "ConfigureRequest",
+            Self::Cancel => "CancelRequest",
+            Self::Resume(_) => "ResumeWithInput",
+        }
+    }
+}
+
+/// A request.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub wish: Wish,
+    /// What the client calls it, or which request it is about.
+    pub request_id: Option<String>,
+    /// The run that it continues or configures.
+    pub run_id: Option<String>,
+    /// Kept as they are, and given back in the status.
+    pub kept: Map<String, Value>,
+    /// The same for bodies that mean the same.
+    pub digest: String,
+}
+
+impl Asked {
+    /// Reads a body; `run` is the run of the query, which says the same as `run_id`.
+    ///
+    /// # Errors
+    /// 400 for what is no JSON object, 422 for an object that is no request.
+    pub fn read(bytes: &[u8], run: Option<&str>) -> Result<Self, Failure> {
+        let mut fields = body::read_object(bytes)?;
+        if let Some(run) = run {
+            let said = text(&fields, "run_id")?;
+            if said.as_deref().is_some_and(|said| said != run) {
+                return Err(wrong("run_id", "says another run than the query"));
+            }
+            fields.insert("run_id", run);
+        }
+        let kind = kind(&fields)?;
+        let known = |name: &str| BASE.contains(&name) || Some(name) == kind.member();
+        if let Some(name) = fields.names().find(|name| !known(name)) {
+            return Err(wrong(name, &format!("is no member of a {}", kind.name())));
+        }
+        let request_id = text(&fields, "request_id")?;
+        if let Some(id) = &request_id {
+            check_name(id)?;
+        }
+        text(&fields, "logging_level")?;
+        let wish = kind.read(&fields)?;
+        let mut kept = Map::new();
+        for name in ["logging_level", "request_metadata", "run_context"] {
+            if let Some(value) = fields.given(name) {
+                kept.insert(name.to_owned(), parsed(name, value)?);
+            }
+        }
+        if ["request_metadata", "run_context"]
+            .iter()
+            .any(|name| kept.get(*name).is_some_and(|v| !v.is_object()))
+        {
+            return Err(wrong("request_metadata and run_context", "must be objects"));
+        }
+        let run_id = text(&fields, "run_id")?;
+        let meant = json!([wish.name(), run_id, kept, members(&wish)]);
+        Ok(Self { wish, request_id, run_id, kept, digest: digest::of_json(&meant) })
+    }
+}
+
+fn members(wish: &Wish) -> Value {
+    match wish {
+        Wish::Chat(input) => input.as_str().into(),
+        Wish::Configure(args) | Wish::Resume(args) => args.clone().into(),
+        Wish::Cancel => Value::Null,
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Chat,
+    Configure,
+    Cancel,
+    Resume,
+}
+
+impl Kind {
+    fn of_type(name: &str) -> Option<Self> {
+        match name {
+            "ChatRequest" | "chat_request" | "chat" => Some(Self::Chat),
+            "ConfigureRequest" | "configure_request" | "configure" => Some(Self::Configure),
+            "CancelRequest" | "cancel_request" | "cancel" => Some(Self::Cancel),
+            "ResumeWithInput" | "resume_with_input" | "resume" => Some(Self::Resume),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "ChatRequest",
+            Self::Configure => "ConfigureRequest",
+            Self::Cancel => "CancelRequest",
+            Self::Resume => "ResumeWithInput",
+        }
+    }
+
+    fn member(self) -> Option<&'static str> {
+        match self {
+            Self::Chat => Some("input"),
+            Self::Configure => Some("args"),
+            Self::Cancel => None,
+            Self::Resume => Some("request_keys"),
+        }
+    }
+
+    fn read(self, fields: &RawObject) -> Result<Wish, Failure> {
+        let object = |name: &str| match fields.given(name) {
+            Some(value) => parsed::<Map<String, Value>>(name, value),
+            None => Err(wrong(name, &format!("is missing in this {}", self.name()))),
+        };
+        let id = || match fields.given("request_id") {
+            Some(_) => Ok(()),
+            None => Err(wrong("request_id", &format!("must say which request the {} is about", self.name()))),
+        };
+        match self {
+            Self::Chat => {
+                let input = text(fields, "input")?;
+                input.map(Wish::Chat).ok_or_else(|| wrong("input", "is missing in this ChatRequest"))
+            }
+            Self::Configure => object("args").map(Wish::Configure),
+            Self::Cancel => id().map(|()| Wish::Cancel),
+            Self::Resume => id().and_then(|()| object("request_keys")).map(Wish::Resume),
+        }
+    }
+}
+
+/// The type that is said, or the one that the members tell (AP-A8).
+fn kind(fields: &RawObject) -> Result<Kind, Failure> {
+    let telling: Vec<&str> = TELLING.into_iter().filter(|name| fields.contains(name)).collect();
+    if let [one, other, ..] = telling.as_slice() {
+        return Err(wrong(one, &format!("and `{other}` do not belong into one request")));
+    }
+    if let Some(name) = text(fields, "type")? {
+        let known = Kind::of_type(&name);
+        return known.ok_or_else(|| {
+            let shown: String = name.chars().take(60).collect();
+            let types = "ChatRequest, ConfigureRequest, CancelRequest and ResumeWithInput";
+            wrong("type", &format!("`{shown}` is unknown to this agent; it understands {types}"))
+        });
+    }
+    match telling.first() {
+        Some(&"input") => Ok(Kind::Chat),
+        Some(&"args") => Ok(Kind::Configure),
+        Some(_) => Ok(Kind::Resume),
+        None if fields.given("request_id").is_some() => Ok(Kind::Cancel),
+        None => Err(wrong(
+            "input",
+            "is missing: without `type`, `input` makes a ChatRequest, `args` a \
+                          ConfigureRequest, `request_keys` a ResumeWithInput, and `request_id` alone a CancelRequest",
+        )),
+    }
+}
+
+/// Names of requests are short, visible, and none that a run may have (AP-A3).
+fn check_name(id: &str) -> Result<(), Failure> {
+    let fits = (1..=NAME_CHARACTERS).contains(&id.len())
+        && id.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'/' | b'?' | b'#' | b'%'));
+    if !fits {
+        let why = format!("must have 1 to {NAME_CHARACTERS} visible ASCII characters, none of them / ? # %");
+        return Err(wrong("request_id", &why));
+    }
+    if id.starts_with("run_") {
+        return Err(wrong("request_id", "must not begin with run_, as ids of runs may"));
+    }
+    Ok(())
+}
+
+fn text(fields: &RawObject, name: &str) -> Result<Option<String>, Failure> {
+    let Some(value) = fields.given(name) else { return Ok(None) };
+    value.parse().map(Some).map_err(|_| wrong(name, "must be a text"))
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(name: &str, value: &RawJson) -> Result<T, Failure> {
+    value.parse().map_err(|error| wrong(name, &format!("cannot be read: {error}")))
+}
+
+fn wrong(name: &str, why: &str) -> Failure {
+    OjsError::validation(name, format!("{name} {why}.")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &Value) -> Result<Wish, u16> {
+        Asked::read(body.to_string().as_bytes(), None)
+            .map(|asked| asked.wish)
+            .map_err(|failure| failure.0.status)
+    }
+
+    /// AP-A8: with `type` in either spelling, or told by what is there.
+    #[test]
+    fn a_request_is_told_by_its_type_or_by_its_members() {
+        let chat = Wish::Chat("hi".into());
+        for kind in ["ChatRequest", "chat_request", "chat"] {
+            assert_eq!(read(&json!({"type": kind, "input": "hi"})), Ok(chat.clone()));
+        }
+        assert_eq!(read(&json!({"input": "hi"})), Ok(chat));
+        assert_eq!(read(&json!({"args": {}})), Ok(Wish::Configure(Map::new())));
+        assert_eq!(read(&json!({"request_id": "r", "request_keys": {}})), Ok(Wish::Resume(Map::new())));
+        assert_eq!(read(&json!({"request_id": "r", "request_metadata": {}})), Ok(Wish::Cancel));
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        for (body, status) in [
+            (json!({}), 422),
+            (json!({"input": "a", "args": {}}), 422),
+            (json!({"type": "Dance"}), 422),
+            (json!({"type": "CancelRequest"}), 422),
+            (json!({"request_keys": {}}), 422),
+            (json!({"input": 5}), 422),
+            (json!({"input": "a", "inputs": "b"}), 422),
+            (json!({"input": "a", "request_id": "run_1"}), 422),
+            (json!({"input": "a", "request_id": "a b"}), 422),
+            (json!({"input": "a", "request_metadata": []}), 422),
+            (json!([]), 400),
+        ] {
+            assert_eq!(read(&body), Err(status), "{body}");
+        }
+        let other = Asked::read(br#"{"input":"a","run_id":"x"}"#, Some("y"));
+        assert_eq!(other.map(|_| ()).map_err(|failure| failure.0.status), Err(422));
+    }
+
+    #[test]
+    fn equal_requests_have_one_digest() {
+        let digest = |body: &str| Asked::read(body.as_bytes(), None).unwrap().digest;
+        assert_eq!(digest(r#"{"input":"a"}"#), digest(r#"{ "type":"chat", "input":"a", "run_id":null}"#));
+        assert_ne!(digest(r#"{"input":"a"}"#), digest(r#"{"input":"b"}"#));
+        assert_ne!(digest(r#"{"input":"a"}"#), digest(r#"{"input":"a","request_metadata":{"x":1}}"#));
+    }
+}

@@ -1,0 +1,48 @@
+//! CancelRequest: ends a request, wherever it stands.
+
+use super::{find, telling};
+use crate::api::App;
+use crate::reply::Failure;
+use crate::request::Tenant;
+use serde_json::value::RawValue;
+use turnstone_domain::engagement::Engagement;
+use turnstone_domain::{Job, JobId};
+use turnstone_ojs::OjsError;
+use turnstone_store::{CancelOutcome, StoreError};
+
+/// Ends a request; one that has ended already stays as it ended.
+///
+/// # Errors
+/// 404 for an unknown request, and the store's.
+pub(super) async fn cancel(
+    app: &App,
+    agent: &str,
+    id: &str,
+    tenant: &Tenant,
+) -> Result<(Box<Job>, Engagement), Failure> {
+    let (job, run) = find::request(app, agent, id, tenant).await?;
+    match app.api.store.intake.cancel_of(&job.id, tenant.name(), app.api.clock.now()).await? {
+        CancelOutcome::Cancelled { .. } | CancelOutcome::AlreadyEnded(_) => Ok((Box::new(job), run)),
+        CancelOutcome::NotFound => Err(OjsError::not_found("request", id).into()),
+    }
+}
+
+/// The first or the last event of a request, once it is told.
+///
+/// # Errors
+/// The store's.
+pub(super) async fn edge(
+    app: &App,
+    run: &Engagement,
+    job: &JobId,
+    last: bool,
+) -> Result<Option<Box<RawValue>>, StoreError> {
+    telling::catch_up(app, run).await?;
+    let runs = &app.api.store.runs;
+    let told = runs.run_requests(&run.id).await?.into_iter().find(|request| request.job == *job);
+    let Some(number) = told.and_then(|told| if last { told.ended } else { Some(told.began) }) else {
+        return Ok(None);
+    };
+    let event = runs.run_events(&run.id, number - 1, Some(job), 1).await?.pop();
+    Ok(event.and_then(|event| RawValue::from_string(event.body).ok()))
+}

@@ -1,0 +1,148 @@
+//! ConfigureRequest: settings for later requests, of all runs of an agent or of one (AP-A13).
+//!
+//! A setting is what a job may say about its agent, without the prefix: `temperature` is `ext_agent_temperature`. They are
+//! checked as a job with them would be.
+
+use super::asked::Asked;
+use super::find;
+use crate::api::App;
+use crate::ojs::jobs::accept::accept;
+use crate::reply::Failure;
+use crate::request::Tenant;
+use serde_json::{Map, Value, json};
+use turnstone_domain::engagement::Engagement;
+use turnstone_domain::{RawJson, RawObject};
+use turnstone_store::Configured;
+
+/// What can be configured, in the words of the protocol's clients.
+const SETTINGS: [&str; 9] = [
+    "model",
+    "fallback_models",
+    "provider",
+    "temperature",
+    "max_tokens",
+    "token_budget",
+    "cost_budget",
+    "tool_choice",
+    "output_format",
+];
+
+/// Merges settings into those that are there; `null` takes one away. Answers the `request_completed` that says how it went.
+///
+/// # Errors
+/// 404 for an unknown run, and the store's.
+pub(super) async fn configure(
+    app: &App,
+    agent: &str,
+    asked: &Asked,
+    args: &Map<String, Value>,
+    tenant: &Tenant,
+) -> Result<Value, Failure> {
+    let run = match &asked.run_id {
+        Some(id) => Some(find::run(app, agent, id, tenant).await?),
+        None => None,
+    };
+    let error = match refusal(app, agent, args, tenant).await? {
+        Some(error) => error,
+        None => {
+            merge(app, agent, run.as_ref(), args, tenant).await?;
+            Value::Null
+        }
+    };
+    let reason = if error.is_null() { "success" } else { "error" };
+    Ok(json!({
+        "id": 0,
+        "run_id": run.as_ref().map_or("", |run| run.id.as_str()),
+        "type": "request_completed",
+        "agent": agent,
+        "role": "system",
+        "depth": 0,
+        "timestamp": app.api.clock.now().to_rfc3339(),
+        "request_id": asked.request_id,
+        "finish_reason": reason,
+        "result": null,
+        "error": error,
+        "exposes": {},
+    }))
+}
+
+/// Why these settings cannot be, if that is so: `{code, message}`.
+async fn refusal(
+    app: &App,
+    agent: &str,
+    args: &Map<String, Value>,
+    tenant: &Tenant,
+) -> Result<Option<Value>, Failure> {
+    if let Some(name) = args.keys().find(|name| !SETTINGS.contains(&name.as_str())) {
+        let shown: String = name.chars().take(60).collect();
+        let message = format!("`{shown}` is no setting of this agent; it has {}.", SETTINGS.join(", "));
+        return Ok(Some(json!({"code": "unknown_setting", "message": message})));
+    }
+    let mut fields = RawObject::new();
+    fields.insert("type", "agent.engagement");
+    fields.insert("args", json!([""]));
+    fields.insert("meta", json!({"agent": agent}));
+    set(&mut fields, args);
+    match accept(app, fields, tenant.name(), app.api.clock.now()).await {
+        Ok(_) => Ok(None),
+        Err(Failure(error)) if error.status < 500 => {
+            Ok(Some(json!({"code": error.code, "message": error.message.replace("ext_agent_", "")})))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn merge(
+    app: &App,
+    agent: &str,
+    run: Option<&Engagement>,
+    args: &Map<String, Value>,
+    tenant: &Tenant,
+) -> Result<(), Failure> {
+    let of = of(agent, run, tenant);
+    let runs = &app.api.store.runs;
+    loop {
+        let before = runs.settings(&of).await?;
+        let mut merged = before.args;
+        for (name, value) in args {
+            if value.is_null() {
+                merged.shift_remove(name);
+            } else {
+                merged.insert(name.clone(), value.clone());
+            }
+        }
+        // Somebody else may configure at the same time: then what both said counts, the later after the earlier.
+        if runs.configure(&of, before.version, merged).await? {
+            return Ok(());
+        }
+    }
+}
+
+fn of(agent: &str, run: Option<&Engagement>, tenant: &Tenant) -> Configured {
+    Configured { agent: agent.to_owned(), tenant: tenant.0.clone(), run: run.map(|run| run.id.clone()) }
+}
+
+/// Gives a request what was configured for it: of the agent, then of its run.
+///
+/// # Errors
+/// The store's.
+pub(super) async fn apply(
+    app: &App,
+    agent: &str,
+    tenant: &Tenant,
+    run: Option<&Engagement>,
+    fields: &mut RawObject,
+) -> Result<(), Failure> {
+    let runs = &app.api.store.runs;
+    set(fields, &runs.settings(&of(agent, None, tenant)).await?.args);
+    if run.is_some() {
+        set(fields, &runs.settings(&of(agent, run, tenant)).await?.args);
+    }
+    Ok(())
+}
+
+fn set(fields: &mut RawObject, settings: &Map<String, Value>) {
+    for (name, value) in settings {
+        fields.insert(format!("ext_agent_{name}"), RawJson::of(value));
+    }
+}

@@ -1,0 +1,212 @@
+//! `POST /agents/{name}/process`: a request to an agent. `POST /agents/{name}/stream_request`: the same, and its events at once.
+
+use super::asked::{Asked, Wish};
+use super::begin::{Begun, begin};
+use super::{cancel, configure, find, stream};
+use crate::agents::input::check_json;
+use crate::api::{App, Shared};
+use crate::reply::{self, Answer, Failure};
+use crate::request::{JsonBytes, Params, RequestId, Segment, Tenant};
+use axum::extract::State;
+use axum::http::header::LOCATION;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value};
+use std::time::Duration;
+use turnstone_domain::JobId;
+use turnstone_domain::engagement::Engagement;
+use turnstone_ojs::OjsError;
+use turnstone_store::Ring;
+use utoipa::ToSchema;
+
+/// A client that waits is answered after this time at the latest.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The doorbell may lose a ring; then it is looked without one.
+const POLL: Duration = Duration::from_millis(500);
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const RUN_ID: HeaderName = HeaderName::from_static("x-run-id");
+
+/// A request to an agent. `type` says which; without it `input` makes a ChatRequest, `args` a ConfigureRequest, `request_keys`
+/// a ResumeWithInput, and `request_id` alone a CancelRequest.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(super) struct AgentRequest {
+    /// ChatRequest, ConfigureRequest, CancelRequest or ResumeWithInput.
+    r#type: Option<String>,
+    /// What the client calls the request, or, to cancel and to resume, which request is meant. The same name with the same
+    /// body is the same request.
+    request_id: Option<String>,
+    /// The run that is continued or configured; without it a new one begins.
+    run_id: Option<String>,
+    /// Kept and shown in the status.
+    run_context: Option<Map<String, Value>>,
+    /// Kept and shown in the status.
+    logging_level: Option<String>,
+    /// Kept and shown in the status; `user` in it says whose request it is: `{"id": …, "email": …}`.
+    request_metadata: Option<Map<String, Value>>,
+    /// ChatRequest: the text.
+    input: Option<String>,
+    /// ConfigureRequest: settings for later requests.
+    args: Option<Map<String, Value>>,
+    /// ResumeWithInput: what the request waits for.
+    request_keys: Option<Map<String, Value>>,
+}
+
+/// Sends a request to an agent (Agent Protocol, process).
+///
+/// Without `wait` the answer is 202 with an empty body; `Location` is where its events are, `X-Request-Id` and `X-Run-Id` its
+/// names. With `wait` a ChatRequest or a ResumeWithInput is answered with its RequestStarted, a ConfigureRequest and a
+/// CancelRequest with RequestCompleted; 202 after five seconds.
+#[utoipa::path(
+    post, path = "/agents/{name}/process", tag = "agent protocol",
+    params(
+        ("name" = String, Path, description = "The agent's name."),
+        ("wait" = Option<bool>, Query, description = "Answer with an event."),
+        ("run_id" = Option<String>, Query, description = "The same as `run_id` in the body."),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "Whose run it is."),
+    ),
+    request_body(content = AgentRequest, content_type = "application/json"),
+    responses(
+        (status = 200, description = "An event.", body = serde_json::Value, content_type = "application/json"),
+        (status = 202, description = "The request is accepted."),
+        (status = 404, description = "There is no such agent, run or request."),
+        (status = 409, description = "The name was given to another request, or the request is not in a state for this."),
+        (status = 422, description = "It is no request that this agent understands."),
+    ),
+)]
+pub(crate) async fn process(
+    State(app): State<Shared>,
+    Segment(agent): Segment,
+    tenant: Tenant,
+    params: Params,
+    trace: RequestId,
+    headers: HeaderMap,
+    body: Result<JsonBytes, Failure>,
+) -> Answer {
+    check_json(&headers)?;
+    find::agent(&app, &agent).await?;
+    let wait = params.flag("wait")?.unwrap_or(false);
+    let asked = Asked::read(&body?.0, params.text("run_id"))?;
+    let about = asked.request_id.as_deref().unwrap_or_default();
+    match &asked.wish {
+        Wish::Chat(input) => {
+            let begun = begin(&app, &agent, &asked, input, &tenant, &trace).await?;
+            answer(&app, &agent, &begun, wait, false).await
+        }
+        Wish::Configure(args) => {
+            let completed = configure::configure(&app, &agent, &asked, args, &tenant).await?;
+            configured(&completed, wait)
+        }
+        Wish::Cancel => {
+            let (job, run) = cancel::cancel(&app, &agent, about, &tenant).await?;
+            let begun = Begun { job: job.id, request_id: about.to_owned(), run };
+            answer(&app, &agent, &begun, wait, true).await
+        }
+        Wish::Resume(_) => {
+            find::request(&app, &agent, about, &tenant).await?;
+            Err(OjsError::conflict(format!("Request `{about}` waits for no input.")).into())
+        }
+    }
+}
+
+/// Sends a request to an agent and streams its events (Agent Protocol, stream_request).
+#[utoipa::path(
+    post, path = "/agents/{name}/stream_request", tag = "agent protocol",
+    params(
+        ("name" = String, Path, description = "The agent's name."),
+        ("run_id" = Option<String>, Query, description = "The same as `run_id` in the body."),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "Whose run it is."),
+    ),
+    request_body(content = AgentRequest, content_type = "application/json"),
+    responses(
+        (status = 200, description = "The events of the request, from its first.", body = String, content_type = "text/event-stream"),
+        (status = 404, description = "There is no such agent or run."),
+        (status = 409, description = "The name was given to another request."),
+        (status = 422, description = "It is no ChatRequest."),
+    ),
+)]
+pub(crate) async fn stream_request(
+    State(app): State<Shared>,
+    Segment(agent): Segment,
+    tenant: Tenant,
+    params: Params,
+    trace: RequestId,
+    headers: HeaderMap,
+    body: Result<JsonBytes, Failure>,
+) -> Answer {
+    check_json(&headers)?;
+    find::agent(&app, &agent).await?;
+    let asked = Asked::read(&body?.0, params.text("run_id"))?;
+    let Wish::Chat(input) = &asked.wish else {
+        let message = format!("A {} cannot be streamed; send it to process.", asked.wish.name());
+        return Err(OjsError::validation("type", message).into());
+    };
+    let begun = begin(&app, &agent, &asked, input, &tenant, &trace).await?;
+    let mut response = stream::answer(app, begun.run.clone(), Some(begun.job.clone()), None);
+    name_it(&mut response, &agent, &begun);
+    Ok(response)
+}
+
+fn configured(completed: &Value, wait: bool) -> Answer {
+    if wait {
+        return Ok(reply::ok(completed));
+    }
+    // Nobody could hear of it later: such a request belongs to no run.
+    match completed["error"]["message"].as_str() {
+        Some(why) => Err(OjsError::validation("args", why).into()),
+        None => Ok(StatusCode::ACCEPTED.into_response()),
+    }
+}
+
+/// An event of the request when the client waits for it and it comes in time, else 202.
+async fn answer(app: &App, agent: &str, begun: &Begun, wait: bool, last: bool) -> Answer {
+    let event = if wait { within_patience(app, &begun.run, &begun.job, last).await? } else { None };
+    let mut response = match event {
+        Some(event) => reply::ok(&event),
+        None => StatusCode::ACCEPTED.into_response(),
+    };
+    name_it(&mut response, agent, begun);
+    Ok(response)
+}
+
+async fn within_patience(
+    app: &App,
+    run: &Engagement,
+    job: &JobId,
+    last: bool,
+) -> Result<Option<Box<serde_json::value::RawValue>>, Failure> {
+    let mut bell = app.api.store.doorbell.listen();
+    let patience = tokio::time::sleep(PATIENCE);
+    tokio::pin!(patience);
+    loop {
+        if let Some(event) = cancel::edge(app, run, job, last).await? {
+            return Ok(Some(event));
+        }
+        let poll = tokio::time::sleep(POLL);
+        tokio::pin!(poll);
+        loop {
+            tokio::select! {
+                biased;
+                () = app.api.shutdown.cancelled() => return Ok(None),
+                () = &mut patience => return Ok(None),
+                () = &mut poll => break,
+                ring = bell.recv() => match ring {
+                    Ok(Ring::Events(name)) if name != run.id.as_str() => {}
+                    Ok(Ring::Events(_)) | Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => break,
+                    Ok(_) => {}
+                    Err(tokio::sync::broadcast::error::RecvError::Closed) => return Ok(None),
+                },
+            }
+        }
+    }
+}
+
+fn name_it(response: &mut Response, agent: &str, begun: &Begun) {
+    let place = format!("/agents/{agent}/getevents/{}", begun.request_id);
+    let named =
+        [(LOCATION, place.as_str()), (REQUEST_ID, &begun.request_id), (RUN_ID, begun.run.id.as_str())];
+    for (name, value) in named {
+        response.headers_mut().extend(HeaderValue::from_str(value).ok().map(|value| (name, value)));
+    }
+}
