@@ -1,9 +1,12 @@
 //! The Agent Protocol (draft, 2025 edition), as clients see it: over real HTTP, on both databases.
 
+mod asking;
+mod ending;
 mod reading;
 
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
 /// An agent that may call a tool and another agent.
@@ -43,22 +46,40 @@ fn script(request: &Value) -> Reply {
 
 async fn fleet(backend: Backend) -> Fleet {
     let fleet = Fleet::builder().on(backend).workers(1).model(script).start().await;
+    register(&fleet).await;
+    fleet
+}
+
+async fn register(fleet: &Fleet) {
     for document in [SCOUT, LEAD] {
         let (status, body) = fleet.send(Method::POST, "/agents", document).await;
         assert!(status.is_success(), "{body:#}");
     }
-    fleet
 }
 
 /// A job of the lead, run to its end: its id and its run's.
 async fn led(fleet: &Fleet) -> (String, String) {
     let job = json!({"type": "agent.lead", "args": ["go"], "meta": {"agent": "lead"}});
     let id = fleet.push(&job).await;
-    fleet.settled(&id).await;
+    fleet.wait_for(&id, &[JobState::Completed]).await;
     let run = fleet.engagement_of(&id).await;
     (id, run)
 }
 
 fn kinds(events: &[Value]) -> Vec<(&str, i64)> {
     events.iter().map(|event| (event["type"].as_str().unwrap(), event["depth"].as_i64().unwrap())).collect()
+}
+
+/// Sends a request to the lead and waits for an event.
+async fn ask(fleet: &Fleet, request: &Value) -> Value {
+    let (status, event) = fleet.post("/agents/lead/process?wait=True", request).await;
+    assert_eq!(status, StatusCode::OK, "{event}");
+    event
+}
+
+/// All events of a request, once it has ended.
+async fn told(fleet: &Fleet, request: &str) -> Vec<Value> {
+    let url = format!("{}/agents/lead/getevents/{request}?stream=true", fleet.url);
+    let frames = turnstone_tests::sse::read(&url, None, |_| false).await;
+    frames.iter().map(|frame| serde_json::from_str(&frame.data).unwrap()).collect()
 }

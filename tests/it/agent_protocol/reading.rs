@@ -20,7 +20,10 @@ async fn agents_are_found_and_describe_themselves() {
     let fleet = fleet(Backend::Sqlite).await;
     let places =
         json!([{"name": "lead", "path": "/agents/lead"}, {"name": "scout", "path": "/agents/scout"}]);
-    assert_eq!(fleet.get("/").await, places);
+    for path in ["/", "/ap/"] {
+        assert_eq!(fleet.get(path).await, places);
+    }
+    assert_eq!(fleet.get("/agents").await[0]["path"], "/agents/lead");
     let lead = fleet.get("/agents/lead/describe").await;
     assert_eq!((&lead["name"], &lead["purpose"]), (&json!("lead"), &json!("An agent that leads.")));
     assert_eq!(lead["tools"], json!(["book", "scout"]));
@@ -37,10 +40,10 @@ async fn agents_are_found_and_describe_themselves() {
 /// which nothing stands before its cause.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_tells_everything_once_and_in_order() {
-    join_all(Backend::ALL.map(told)).await;
+    join_all(Backend::ALL.map(told_on)).await;
 }
 
-async fn told(backend: Backend) {
+async fn told_on(backend: Backend) {
     let fleet = fleet(backend).await;
     let (request, run) = led(&fleet).await;
     let events = list(&fleet, &format!("/agents/lead/getevents/{run}")).await;
@@ -55,6 +58,7 @@ async fn told(backend: Backend) {
             ("tool_result", 0),
             ("completion_call", 0),
             ("completion_result", 0),
+            ("tool_call", 0),
             ("completion_call", 1),
             ("completion_result", 1),
             ("tool_call", 1),
@@ -70,7 +74,7 @@ async fn told(backend: Backend) {
         ],
         "{events:#?}"
     );
-    assert_eq!(ids(&events), (1..=20).collect::<Vec<_>>());
+    assert_eq!(ids(&events), (1..=21).collect::<Vec<_>>());
     for event in &events {
         assert_eq!((&event["run_id"], &event["request_id"]), (&json!(run), &json!(request)), "{event}");
         assert_eq!(event["agent"], if event["depth"] == 1 { "scout" } else { "lead" }, "{event}");
@@ -79,8 +83,8 @@ async fn told(backend: Backend) {
     assert_eq!((&events[1]["input"], &events[1]["role"]), (&json!("go"), &json!("user")));
     assert_eq!((&events[4]["function_name"], &events[4]["args"]), (&json!("book"), &json!({"price": 1})));
     assert_eq!(events[5]["call_id"], events[4]["call_id"]);
-    assert_eq!(events[14]["content"], "all quiet");
-    let last = &events[19];
+    assert_eq!(events[15]["content"], "all quiet");
+    let last = &events[20];
     assert_eq!(
         (&last["finish_reason"], &last["result"], &last["exposes"]),
         (&json!("success"), &json!("done"), &json!({"price": 1}))
@@ -90,8 +94,8 @@ async fn told(backend: Backend) {
 
     let child = fleet.get(&format!("/engagements/{run}")).await["children"][0]["engagement_id"].clone();
     let own = list(&fleet, &format!("/agents/scout/getevents/{}", child.as_str().unwrap())).await;
-    assert_eq!(ids(&own), (1..=9).collect::<Vec<_>>(), "the scout's run is its own, with an end of its own");
-    assert_eq!((&own[0]["type"], &own[8]["type"]), (&json!("request_started"), &json!("request_completed")));
+    assert_eq!(ids(&own), (1..=10).collect::<Vec<_>>(), "the scout's run is its own, with an end of its own");
+    assert_eq!((&own[0]["type"], &own[9]["type"]), (&json!("request_started"), &json!("request_completed")));
     fleet.end().await;
 }
 
@@ -101,13 +105,13 @@ async fn polling_moves_on_and_since_does_not() {
     let fleet = fleet(Backend::Sqlite).await;
     let (request, run) = led(&fleet).await;
     let poll = format!("/agents/lead/getevents/{request}");
-    let later = list(&fleet, &format!("{poll}?since=18")).await;
-    assert_eq!(ids(&later), [19, 20]);
+    let later = list(&fleet, &format!("{poll}?since=19")).await;
+    assert_eq!(ids(&later), [20, 21]);
     let all = list(&fleet, &format!("/agents/lead/getevents?request_id={request}")).await;
-    assert_eq!(ids(&all).len(), 20);
+    assert_eq!(ids(&all).len(), 21);
     assert!(list(&fleet, &poll).await.is_empty());
     assert!(list(&fleet, &format!("{poll}?since=99")).await.is_empty());
-    assert_eq!(list(&fleet, &format!("{poll}?since=0")).await.len(), 20);
+    assert_eq!(list(&fleet, &format!("{poll}?since=0")).await.len(), 21);
     let (status, _) = fleet.send(Method::GET, &format!("{poll}?since=x"), "").await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
     for path in [format!("/agents/scout/getevents/{request}"), "/agents/lead/getevents/none".to_owned()] {
@@ -115,7 +119,7 @@ async fn polling_moves_on_and_since_does_not() {
     }
     let status = fleet.get(&format!("/agents/lead/request/{request}")).await;
     assert_eq!((&status["status"], &status["finish_reason"]), (&json!("completed"), &json!("success")));
-    assert_eq!((&status["result"], &status["last_event_id"]), (&json!("done"), &json!(20)));
+    assert_eq!((&status["result"], &status["last_event_id"]), (&json!("done"), &json!(21)));
     let runs = fleet.get("/agents/lead/runs").await;
     assert_eq!((&runs[0]["run_id"], &runs[0]["requests"]), (&json!(run), &json!([request])));
     fleet.end().await;
@@ -132,10 +136,10 @@ async fn a_stream_resumes_where_its_client_stopped() {
     let rest = turnstone_tests::sse::read(&url, Some(&first[4].id), |_| false).await;
     let seen: Vec<Value> =
         first.iter().chain(&rest).map(|event| serde_json::from_str(&event.data).unwrap()).collect();
-    assert_eq!(ids(&seen), (1..=20).collect::<Vec<_>>());
-    assert_eq!(seen[19]["type"], "request_completed");
+    assert_eq!(ids(&seen), (1..=21).collect::<Vec<_>>());
+    assert_eq!(seen[20]["type"], "request_completed");
     assert!(first.iter().all(|event| event.event == "message"), "frames have no name of their own");
     let whole = turnstone_tests::sse::read(&url, None, |_| false).await;
-    assert_eq!(whole.len(), 20, "who comes after the end gets everything and the end");
+    assert_eq!(whole.len(), 21, "who comes after the end gets everything and the end");
     fleet.end().await;
 }

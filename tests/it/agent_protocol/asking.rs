@@ -1,0 +1,220 @@
+//! Requests: sent, named, configured, streamed, and refused.
+
+use super::{ask, fleet, kinds, told};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use turnstone_tests::{Backend, Fleet, Gate, Reply};
+
+async fn send(fleet: &Fleet, path: &str, body: &Value, tenant: &str) -> reqwest::Response {
+    let request = reqwest::Client::builder().no_proxy().build().unwrap().post(format!("{}{path}", fleet.url));
+    let request = request.header("content-type", "application/json").header("x-ojs-tenant", tenant);
+    request.body(body.to_string()).send().await.unwrap()
+}
+
+/// AP §3.3, AP-A2: who waits gets request_started while the agent works; who does not gets 202, nothing, and the names.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_is_accepted_and_answered_with_its_beginning() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let fleet = Fleet::builder().model(move |_| Reply::text("hello").behind(&held)).start().await;
+    super::register(&fleet).await;
+    let started = ask(&fleet, &json!({"type": "ChatRequest", "input": "hi", "request_id": "r-1"})).await;
+    assert_eq!((&started["type"], &started["id"]), (&json!("request_started"), &json!(1)));
+    assert_eq!((&started["request_id"], &started["role"]), (&json!("r-1"), &json!("system")));
+    let body = json!({"input": "hi", "request_metadata": {"user_id": "u"}, "run_context": {"a": 1}});
+    let answer = send(&fleet, "/agents/lead/process", &body, "acme").await;
+    assert_eq!(answer.status(), StatusCode::ACCEPTED);
+    let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+    let (request, run) = (header("x-request-id"), header("x-run-id"));
+    assert_eq!(header("location"), format!("/agents/lead/getevents/{request}"));
+    assert!(answer.text().await.unwrap().is_empty());
+    gate.open();
+    let events = told(&fleet, &request).await;
+    assert_eq!((&events[0]["run_id"], &events[1]["input"]), (&json!(run), &json!("hi")));
+    assert_eq!(
+        kinds(&events).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>(),
+        [
+            "request_started",
+            "chat_request",
+            "completion_call",
+            "completion_result",
+            "text_output",
+            "request_completed"
+        ]
+    );
+    assert_eq!((&events[5]["finish_reason"], &events[5]["result"]), (&json!("success"), &json!("hello")));
+    let status = fleet.get(&format!("/agents/lead/request/{request}")).await;
+    assert_eq!(
+        (&status["request_metadata"]["user_id"], &status["run_context"]["a"]),
+        (&json!("u"), &json!(1))
+    );
+    told(&fleet, "r-1").await;
+    fleet.end().await;
+}
+
+/// AP-A5, §6.3.9: the same name with the same body is one request; with another body it is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_stands_for_one_request() {
+    let fleet = fleet(Backend::Sqlite).await;
+    let body = json!({"input": "go", "request_id": "mine"});
+    let first = ask(&fleet, &body).await;
+    let again = ask(&fleet, &json!({"request_id": "mine", "type": "chat", "input": "go"})).await;
+    assert_eq!(first, again);
+    let (status, error) =
+        fleet.post("/agents/lead/process", &json!({"input": "other", "request_id": "mine"})).await;
+    assert_eq!((status, &error["error"]["code"]), (StatusCode::CONFLICT, &json!("conflict")));
+    told(&fleet, "mine").await;
+    assert_eq!(fleet.get("/agents/lead/runs").await.as_array().unwrap().len(), 1, "one run, one request");
+    let run = first["run_id"].as_str().unwrap();
+    let (status, _) = fleet.post("/agents/lead/process", &json!({"input": "go", "request_id": run})).await;
+    assert_eq!(status, StatusCode::CONFLICT, "a run has this id");
+    fleet.end().await;
+}
+
+/// Issue 7, "Bad input": what is unknown, of another, or not in the state for it is refused and has no effect.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_done_is_refused() {
+    let fleet = fleet(Backend::Sqlite).await;
+    let body = json!({"input": "go", "request_id": "theirs"});
+    let run = send(&fleet, "/agents/lead/process", &body, "acme").await.headers()["x-run-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let none = "01890000-0000-7000-8000-000000000000";
+    for (request, status) in [
+        (json!({"type": "DanceRequest", "input": "x"}), 422),
+        (json!({"input": "x", "args": {}}), 422),
+        (json!({"type": "ResumeWithInput", "request_id": "nobody", "request_keys": {}}), 404),
+        (json!({"type": "CancelRequest", "request_id": "nobody"}), 404),
+        (json!({"request_id": none}), 404),
+        (json!({"input": "x", "run_id": none}), 404),
+        (json!({"args": {}, "run_id": none}), 404),
+        (json!([1]), 400),
+    ] {
+        let answer = send(&fleet, "/agents/lead/process", &request, "other").await;
+        assert_eq!(answer.status().as_u16(), status, "{request}");
+    }
+    // Another tenant sees neither the request nor the run, and cannot end it or go on with it.
+    for request in [
+        json!({"type": "CancelRequest", "request_id": "theirs"}),
+        json!({"input": "x", "run_id": run}),
+        json!({"args": {"temperature": 0}, "run_id": run}),
+    ] {
+        assert_eq!(send(&fleet, "/agents/lead/process", &request, "other").await.status(), 404, "{request}");
+    }
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    for path in [format!("getevents/{run}"), "getevents/theirs".into(), "request/theirs".into()] {
+        let url = format!("{}/agents/lead/{path}", fleet.url);
+        let answer = client.get(url).header("x-ojs-tenant", "other").send().await.unwrap();
+        assert_eq!(answer.status(), 404, "{path}");
+    }
+    for path in ["/agents/lead/process", "/agents/lead/stream_request"] {
+        assert_eq!(fleet.send(Method::GET, path, "").await.0, StatusCode::METHOD_NOT_ALLOWED, "AP-A14");
+    }
+    assert_eq!(fleet.post("/agents/nobody/process", &json!({"input": "x"})).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(
+        fleet.post("/agents/lead/process?wait=maybe", &json!({"input": "x"})).await.0,
+        StatusCode::BAD_REQUEST
+    );
+    // It went on undisturbed.
+    let url = format!("{}/agents/lead/getevents/theirs?stream=1", fleet.url);
+    let answer = client.get(url).header("x-ojs-tenant", "acme").send().await.unwrap();
+    assert!(answer.text().await.unwrap().contains("\"finish_reason\":\"success\""));
+    assert_eq!(fleet.get("/agents/lead/runs").await.as_array().unwrap().len(), 1);
+    let resume = json!({"type": "resume", "request_id": "theirs", "request_keys": {"a": 1}});
+    assert_eq!(send(&fleet, "/agents/lead/process", &resume, "acme").await.status(), 409, "it does not wait");
+    fleet.end().await;
+}
+
+/// AP §3.5, AP-A13: settings hold for later requests; what is none, or has a value that it cannot have, is an error and
+/// changes nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_hold_for_later_requests() {
+    for backend in Backend::ALL {
+        let fleet = Fleet::builder().on(backend).model(|_| Reply::text("ok")).start().await;
+        super::register(&fleet).await;
+        let configure =
+            async |args: Value| ask(&fleet, &json!({"type": "ConfigureRequest", "args": args})).await;
+        let done = configure(json!({"temperature": 0.25, "max_tokens": 77})).await;
+        assert_eq!((&done["type"], &done["finish_reason"]), (&json!("request_completed"), &json!("success")));
+        for wrong in
+            [json!({"temperatur": 1}), json!({"temperature": 9}), json!({"max_tokens": 5, "nonsense": 1})]
+        {
+            let failed = configure(wrong.clone()).await;
+            assert_eq!(failed["finish_reason"], "error", "{wrong}");
+            assert!(failed["error"]["message"].is_string(), "{failed}");
+        }
+        let (status, _) = fleet.post("/agents/lead/process", &json!({"args": {"nonsense": 1}})).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "nobody could hear of it later");
+        configure(json!({"temperature": null})).await;
+        let started = ask(&fleet, &json!({"input": "go"})).await;
+        told(&fleet, started["request_id"].as_str().unwrap()).await;
+        let asked = fleet.models.calls().pop().unwrap().request;
+        assert_eq!((asked["max_tokens"].as_i64(), asked.get("temperature")), (Some(77), None), "{asked}");
+        fleet.end().await;
+    }
+}
+
+/// AP §3.4: the request and its events in one call; only what is chatted can be streamed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_is_streamed_as_it_is_sent() {
+    let fleet = fleet(Backend::Sqlite).await;
+    let answer =
+        send(&fleet, "/agents/lead/stream_request", &json!({"input": "go", "request_id": "s"}), "acme").await;
+    assert_eq!(answer.headers()["content-type"], "text/event-stream");
+    assert_eq!(answer.headers()["x-request-id"], "s");
+    let text = answer.text().await.unwrap();
+    let events: Vec<Value> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: ").or_else(|| line.strip_prefix("data:")))
+        .map(|data| serde_json::from_str(data).unwrap())
+        .collect();
+    assert_eq!(events[0]["type"], "request_started");
+    assert_eq!(events.last().unwrap()["type"], "request_completed");
+    assert!(!text.lines().any(|line| line.starts_with("event:")), "frames have no names");
+    for body in
+        [json!({"args": {}}), json!({"request_id": "s"}), json!({"request_id": "s", "request_keys": {}})]
+    {
+        assert_eq!(
+            fleet.post("/agents/lead/stream_request", &body).await.0,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "{body}"
+        );
+    }
+    fleet.end().await;
+}
+
+/// AP-A17: what has to pass a check first is told when it has passed, and not before. AP §6.3.10: line ends, signs of any
+/// kind and U+2028 stay one line of data.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_checked_is_told_when_it_has_passed() {
+    const GUARDED: &str = r#"
+kind: "openagentspec:v1/agent"
+name: lead
+description: An agent whose answers are checked.
+intent: You are lead.
+owner: tests
+capabilities:
+  book: {user_identity: false}
+guardrails:
+  output: {tool_name: search, assertion: "tool == 'search'"}
+"#;
+    const SAID: &str = "one\ntwo 🐦 \u{2028}three";
+    let fleet = Fleet::builder()
+        .model(|request| match turnstone_tests::model_server::outcomes(request) {
+            0 => Reply::call("book", json!({"price": 1})),
+            _ => Reply::text(SAID),
+        })
+        .start()
+        .await;
+    let (status, body) = fleet.send(Method::POST, "/agents", GUARDED).await;
+    assert!(status.is_success(), "{body:#}");
+    let started = ask(&fleet, &json!({"input": "go"})).await;
+    let events = told(&fleet, started["request_id"].as_str().unwrap()).await;
+    let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds[kinds.len() - 2..], ["text_output", "request_completed"], "{kinds:?}");
+    let last = events.last().unwrap();
+    assert_eq!((&last["finish_reason"], &last["result"]), (&json!("success"), &json!(SAID)), "{last}");
+    assert_eq!(events[events.len() - 2]["content"], SAID);
+    fleet.end().await;
+}
