@@ -4,7 +4,7 @@ use crate::caller::Peer;
 use crate::metrics::Metrics;
 use crate::ojs::schemas::SchemaBook;
 use crate::{
-    agent_protocol, agents, auth, budgets, credentials, docs, engagements, fleet, ojs, probes, reply,
+    a2a, agent_protocol, agents, auth, budgets, credentials, docs, engagements, fleet, ojs, probes, reply,
     reviews, stamp,
 };
 use axum::Router;
@@ -34,6 +34,8 @@ pub struct ApiOptions {
     pub api_keys: Vec<Secret>,
     /// What receipts are signed with; without it the fleet makes a key of its own and keeps it in the store.
     pub attest_key: Option<Signer>,
+    /// Whether it is served over TLS.
+    pub tls: bool,
     /// Larger bodies are refused with 413.
     pub max_body_bytes: usize,
     /// Whether `POST /ojs/v1/admin/reset` exists, which forgets everything.
@@ -54,6 +56,7 @@ impl Default for ApiOptions {
             bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             api_keys: Vec::new(),
             attest_key: None,
+            tls: false,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             enable_reset: false,
             private_webhooks: false,
@@ -112,6 +115,7 @@ impl Api {
         });
         let (routes, document) = OpenApiRouter::with_openapi(docs::frame())
             .merge(ojs::routes())
+            .merge(a2a::routes())
             .merge(agents::routes())
             .merge(agent_protocol::routes())
             .merge(engagements::routes())

@@ -5,6 +5,7 @@
 //!
 //! One endpoint is one file; the routes stand in the `mod.rs` beside it.
 
+mod a2a;
 mod agent_protocol;
 mod agents;
 mod api;

@@ -64,24 +64,11 @@ pub(crate) async fn answer(app: Shared, source: Source, headers: &HeaderMap, par
     if !wants_stream(headers, params) {
         return page(&app, &source.filter, since, params.number("limit", PAGE, 1, MOST)?).await;
     }
-    let bell = app.api.store.doorbell.listen();
-    let ear = source.live.as_ref().map(|id| app.api.store.doorbell.live().listen(id));
-    let first = app.api.store.views.events_after(&source.filter, since, PAGE).await?;
-    if source.ended && first.is_empty() && resumed.is_some() {
+    let feed = Feed::open(app, source, since).await?;
+    if feed.source.ended && feed.read.is_empty() && resumed.is_some() {
         // What tells an EventSource that it need not come back.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let feed = Feed {
-        app,
-        source,
-        bell,
-        ear,
-        answered: None,
-        cursor: since,
-        exhausted: first.len() < PAGE as usize,
-        read: first.into(),
-        over: false,
-    };
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE).text("keep-alive");
     Ok(Sse::new(frames(feed)).keep_alive(keep_alive).into_response())
 }
@@ -101,7 +88,7 @@ async fn page(app: &Shared, filter: &EventFilter, since: i64, limit: u32) -> Ans
 }
 
 /// One client's stream.
-struct Feed {
+pub(crate) struct Feed {
     app: Shared,
     source: Source,
     bell: Receiver<Ring>,
@@ -124,8 +111,10 @@ fn frames(feed: Feed) -> impl Stream<Item = Result<Frame, Infallible>> + Send {
 }
 
 /// What is sent.
-enum Said {
+pub(crate) enum Said {
+    /// Something that happened.
     Event(Event),
+    /// A piece of what a model is saying.
     Delta(Piece),
 }
 
@@ -153,8 +142,18 @@ enum Woken {
 }
 
 impl Feed {
+    /// Listens, and reads what there is after `since`.
+    pub(crate) async fn open(app: Shared, source: Source, since: i64) -> Result<Self, StoreError> {
+        let bell = app.api.store.doorbell.listen();
+        let ear = source.live.as_ref().map(|id| app.api.store.doorbell.live().listen(id));
+        let first = app.api.store.views.events_after(&source.filter, since, PAGE).await?;
+        let exhausted = first.len() < PAGE as usize;
+        let (answered, over) = (None, false);
+        Ok(Self { app, source, bell, ear, answered, cursor: since, exhausted, read: first.into(), over })
+    }
+
     /// The next event or piece of an answer; waits for it. `None` when the job has ended and everything was sent, or when the server drains.
-    async fn next(&mut self) -> Option<Said> {
+    pub(crate) async fn next(&mut self) -> Option<Said> {
         loop {
             if let Some(event) = self.read.pop_front() {
                 self.cursor = event.seq;

@@ -18,7 +18,7 @@ use turnstone_store::StoreError;
 use utoipa::ToSchema;
 
 /// The type of the jobs that carry such inputs.
-const JOB_TYPE: &str = "agent.engagement";
+pub(crate) const JOB_TYPE: &str = "agent.engagement";
 /// The longest idempotency key.
 const KEY_CHARACTERS: usize = 255;
 
@@ -83,11 +83,11 @@ pub(crate) async fn engage(
         place(&mut job, errand)?;
     }
     let (id, began) = (job.id.clone(), job.engagement.as_ref().map(|new| new.id.clone()));
-    let args = job.envelope.args.clone();
+    let (args, meta) = (job.envelope.args.clone(), said(&job.envelope.meta));
     match app.api.store.intake.push(vec![job]).await {
         Ok(_) => {}
         // The same request again: what it began goes on.
-        Err(StoreError::DuplicateJob(_)) if key.is_some() => return again(&app, &id, &args).await,
+        Err(StoreError::DuplicateJob(_)) if key.is_some() => return again(&app, &id, &args, Some(&meta)).await,
         Err(error) => return Err(error.into()),
     }
     let began = began.ok_or_else(|| OjsError::internal("The job has no engagement."))?;
@@ -146,11 +146,19 @@ pub(crate) fn named_id(parts: &[&str]) -> String {
     format!("{}-{}-7{}-8{}-{}", &hex[..8], &hex[8..12], &hex[12..15], &hex[15..18], &hex[18..30])
 }
 
-/// What the first of several equal requests began.
-pub(crate) async fn again(app: &App, id: &JobId, args: &RawJson) -> Answer {
+/// What the client says in `meta`: the id of the request is another each time.
+fn said(meta: &RawObject) -> RawObject {
+    let mut said = meta.clone();
+    said.remove("request_id");
+    said
+}
+
+/// What the first of several equal requests began. A request that begins an engagement is not equal to one with other
+/// metadata: the user stands there, for whom the engagement acts.
+pub(crate) async fn again(app: &App, id: &JobId, args: &RawJson, meta: Option<&RawObject>) -> Answer {
     let job = app.api.store.views.job(id).await?.ok_or_else(|| OjsError::not_found("job", id.as_str()))?;
-    if job.envelope.args != *args {
-        let message = "This Idempotency-Key was used for another input.";
+    if job.envelope.args != *args || meta.is_some_and(|meta| said(&job.envelope.meta) != *meta) {
+        let message = "This Idempotency-Key was used for another input, or with other metadata.";
         return Err(OjsError::conflict(message).into());
     }
     let agent = job.agent.ok_or_else(|| OjsError::internal("The job has no engagement."))?;

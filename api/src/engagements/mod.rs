@@ -17,6 +17,9 @@ mod show;
 mod state;
 mod tool_calls;
 
+pub(crate) use show::open_review;
+pub(crate) use state::{prompt, results};
+
 use crate::api::{App, Shared};
 use crate::reply::Failure;
 use crate::request::Tenant;

@@ -70,7 +70,7 @@ pub(crate) async fn send(
         && app.api.store.views.job(job).await?.is_some()
     {
         // The same request again: what it said is said.
-        return again(&app, job, &args).await;
+        return again(&app, job, &args, None).await;
     }
     let mut sent = RawObject::new();
     sent.insert("meta", input.metadata);

@@ -68,7 +68,7 @@ async fn unexposed(
 }
 
 /// The review that the job waits for, whether it is about a call or about the engagement itself.
-async fn open_review(app: &App, id: &EngagementId) -> Result<Option<Review>, Failure> {
+pub(crate) async fn open_review(app: &App, id: &EngagementId) -> Result<Option<Review>, Failure> {
     let filter = ReviewFilter {
         state: Some(ReviewState::Open),
         engagement: Some(id.clone()),

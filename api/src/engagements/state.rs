@@ -185,7 +185,7 @@ pub(crate) fn awaiting_input(asked: &AskedUser) -> Value {
 }
 
 /// What a review asks, without what only its reviewer may see: arguments, outputs and the Engagement object.
-fn prompt(review: &Review) -> String {
+pub(crate) fn prompt(review: &Review) -> String {
     let about = match review.question.get("name").and_then(Value::as_str) {
         Some(name) => format!("the call of `{name}`"),
         None => "the engagement".to_owned(),
@@ -229,7 +229,7 @@ fn last_known_change(job: &Job, review: Option<&Review>) -> Timestamp {
 }
 
 /// The answer as `text`, beside it what the agent exposes (OAS-47). A demanded JSON answer stands in `output` too.
-fn results(result: &Value) -> Value {
+pub(crate) fn results(result: &Value) -> Value {
     match result {
         Value::String(text) => json!({"text": text}),
         Value::Object(fields) if fields.get("text").is_some_and(Value::is_string) => result.clone(),

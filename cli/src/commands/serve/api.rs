@@ -78,6 +78,7 @@ pub fn part(listening: Listening, materials: Materials) -> Part {
             peers,
             remote_hosts,
             mcp_servers,
+            tls: tls.is_some(),
             ..ApiOptions::default()
         };
         let backend = backend.to_owned();

@@ -1,0 +1,138 @@
+//! What may be called, and who does it.
+
+use super::rpc::{self, Call, Refusal};
+use super::{send, task, watch};
+use crate::api::Shared;
+use crate::request::Tenant;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde_json::{Map, Value};
+use turnstone_domain::{Job, JobId};
+use turnstone_store::{AgentRecord, CancelOutcome};
+
+const VERSION: &str = "a2a-version";
+
+pub(super) async fn answer(
+    app: &Shared,
+    agent: &AgentRecord,
+    tenant: &Tenant,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Response {
+    let call = match Call::read(body) {
+        Ok(call) => call,
+        Err((id, refusal)) => return rpc::answer(&id, Err(refusal)),
+    };
+    match reach(app, agent, tenant, headers, &call).await {
+        Ok(Outcome::Told(result)) => rpc::answer(&call.id, Ok(result)),
+        Ok(Outcome::Stream(watched)) => watch::stream(app.clone(), call.id, *watched).await,
+        Err(refusal) => rpc::answer(&call.id, Err(refusal)),
+    }
+}
+
+/// What a call comes to.
+enum Outcome {
+    Told(Value),
+    Stream(Box<Job>),
+}
+
+async fn reach(
+    app: &Shared,
+    agent: &AgentRecord,
+    tenant: &Tenant,
+    headers: &HeaderMap,
+    call: &Call,
+) -> Result<Outcome, Refusal> {
+    check_version(headers)?;
+    let params = &call.params;
+    let id =
+        || params.get("id").and_then(Value::as_str).ok_or_else(|| Refusal::parameter("id", "must be a text"));
+    match call.method.as_str() {
+        "SendMessage" => {
+            let sent = send::Sending::read(params)?;
+            let job = send::send(app, agent, tenant, &sent).await?;
+            let job = if sent.at_once { job } else { watch::until_it_rests(app, job).await? };
+            Ok(Outcome::Told(serde_json::json!({"task": task::shown(app, &job, sent.history).await?})))
+        }
+        "SendStreamingMessage" => {
+            let sent = send::Sending::read(params)?;
+            Ok(Outcome::Stream(Box::new(send::send(app, agent, tenant, &sent).await?)))
+        }
+        "GetTask" => {
+            let job = find(app, agent, tenant, id()?).await?;
+            Ok(Outcome::Told(task::shown(app, &job, history(params)?).await?))
+        }
+        "CancelTask" => cancel(app, agent, tenant, id()?).await.map(Outcome::Told),
+        "SubscribeToTask" => {
+            let job = find(app, agent, tenant, id()?).await?;
+            if job.state.is_terminal() {
+                return Err(Refusal::unsupported(format!(
+                    "Task {} has ended; ask for it with GetTask.",
+                    job.id
+                )));
+            }
+            Ok(Outcome::Stream(Box::new(job)))
+        }
+        "CreateTaskPushNotificationConfig"
+        | "GetTaskPushNotificationConfig"
+        | "ListTaskPushNotificationConfigs"
+        | "DeleteTaskPushNotificationConfig" => Err(Refusal::no_push()),
+        "GetExtendedAgentCard" => Err(Refusal::no_extended_card()),
+        unknown => Err(Refusal::no_method(unknown)),
+    }
+}
+
+/// A client that names no version speaks 0.3 (A2A 1.0 §3.6).
+fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
+    let sent = headers.get(VERSION).and_then(|value| value.to_str().ok()).map_or("", str::trim);
+    let spoken = if sent.is_empty() { "0.3" } else { sent };
+    match spoken.split('.').next() {
+        Some("1") => Ok(()),
+        _ => Err(Refusal::version(&spoken.chars().take(20).collect::<String>())),
+    }
+}
+
+/// How much of the conversation is wanted; `None` is all.
+pub(super) fn history(params: &Map<String, Value>) -> Result<Option<u64>, Refusal> {
+    match params.get("historyLength") {
+        None | Some(Value::Null) => Ok(None),
+        Some(length) => {
+            let length = length.as_u64();
+            length
+                .map(Some)
+                .ok_or_else(|| Refusal::parameter("historyLength", "must be a whole number of at least 0"))
+        }
+    }
+}
+
+/// The task of this agent, if the caller may see it.
+pub(super) async fn find(
+    app: &Shared,
+    agent: &AgentRecord,
+    tenant: &Tenant,
+    id: &str,
+) -> Result<Job, Refusal> {
+    let views = &app.api.store.views;
+    let job = views.job_of(&JobId::from(id), tenant.name()).await?;
+    let job = job.ok_or_else(|| Refusal::no_task(id))?;
+    let Some(side) = &job.agent else { return Err(Refusal::no_task(id)) };
+    match views.engagement(&side.engagement_id).await? {
+        Some((engagement, _, _)) if engagement.agent == agent.definition.name => Ok(job),
+        _ => Err(Refusal::no_task(id)),
+    }
+}
+
+async fn cancel(app: &Shared, agent: &AgentRecord, tenant: &Tenant, id: &str) -> Result<Value, Refusal> {
+    let job = find(app, agent, tenant, id).await?;
+    match app.api.store.intake.cancel_of(&job.id, tenant.name(), app.api.clock.now()).await? {
+        CancelOutcome::Cancelled { .. } => {
+            let job = find(app, agent, tenant, id).await?;
+            task::shown(app, &job, None).await
+        }
+        CancelOutcome::AlreadyEnded(state) => Err(Refusal::not_cancelable(format!(
+            "Task {id} cannot be canceled: it is {} already.",
+            state.as_str()
+        ))),
+        CancelOutcome::NotFound => Err(Refusal::no_task(id)),
+    }
+}

@@ -1,0 +1,157 @@
+//! JSON-RPC 2.0 as A2A uses it: one call, one answer or a stream of them, and errors with a reason.
+
+use crate::reply::{self, Failure};
+use axum::response::Response;
+use serde_json::{Map, Value, json};
+use turnstone_ojs::OjsError;
+
+/// What a client sent.
+pub(super) struct Call {
+    /// Comes back in every answer.
+    pub(super) id: Value,
+    /// What is to be done.
+    pub(super) method: String,
+    /// With what.
+    pub(super) params: Map<String, Value>,
+}
+
+/// Why a call failed.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    code: i64,
+    reason: &'static str,
+    message: String,
+}
+
+impl Refusal {
+    /// The task is not there, or is somebody else's.
+    pub(super) fn no_task(id: &str) -> Self {
+        Self::new(-32001, "TASK_NOT_FOUND", format!("There is no task {id} of this agent."))
+    }
+
+    /// The task has ended.
+    pub(super) fn not_cancelable(message: String) -> Self {
+        Self::new(-32002, "TASK_NOT_CANCELABLE", message)
+    }
+
+    /// This server calls nobody back.
+    pub(super) fn no_push() -> Self {
+        let message = "This server sends no push notifications; subscribe to the task, or register a webhook of the server.";
+        Self::new(-32003, "PUSH_NOTIFICATION_NOT_SUPPORTED", message.to_owned())
+    }
+
+    /// It is not done here, or not now.
+    pub(super) fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(-32004, "UNSUPPORTED_OPERATION", message.into())
+    }
+
+    /// The client takes, or sends, what the agent does not.
+    pub(super) fn content_type(message: String) -> Self {
+        Self::new(-32005, "CONTENT_TYPE_NOT_SUPPORTED", message)
+    }
+
+    /// There is one card, and everybody sees it.
+    pub(super) fn no_extended_card() -> Self {
+        let message = "There is no extended card; the card says all.".to_owned();
+        Self::new(-32007, "EXTENDED_AGENT_CARD_NOT_CONFIGURED", message)
+    }
+
+    /// Another version.
+    pub(super) fn version(spoken: &str) -> Self {
+        let message = format!("A2A {spoken} is not spoken here; send the header `A2A-Version: 1.0`.");
+        Self::new(-32009, "VERSION_NOT_SUPPORTED", message)
+    }
+
+    /// The body is no JSON.
+    pub(super) fn unreadable(why: &str) -> Self {
+        Self::new(-32700, "PARSE_ERROR", format!("The body is not JSON: {why}."))
+    }
+
+    /// The body is no call.
+    pub(super) fn malformed(message: impl Into<String>) -> Self {
+        Self::new(-32600, "INVALID_REQUEST", message.into())
+    }
+
+    /// There is no such method.
+    pub(super) fn no_method(name: &str) -> Self {
+        let name: String = name.chars().take(80).collect();
+        Self::new(-32601, "METHOD_NOT_FOUND", format!("There is no method `{name}` in A2A 1.0."))
+    }
+
+    /// A parameter is wrong.
+    pub(super) fn parameter(name: &str, why: &str) -> Self {
+        Self::new(-32602, "INVALID_PARAMS", format!("`{name}` {why}."))
+    }
+
+    fn new(code: i64, reason: &'static str, message: String) -> Self {
+        Self { code, reason, message }
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(Failure(error): Failure) -> Self {
+        error.into()
+    }
+}
+
+impl From<turnstone_store::StoreError> for Refusal {
+    fn from(error: turnstone_store::StoreError) -> Self {
+        Failure::from(error).into()
+    }
+}
+
+impl From<OjsError> for Refusal {
+    fn from(error: OjsError) -> Self {
+        let message = format!("{} {}", error.message, error.hint);
+        match error.status {
+            500.. => Self::new(-32603, "INTERNAL_ERROR", message),
+            _ => Self::new(-32602, "INVALID_PARAMS", message),
+        }
+    }
+}
+
+impl Call {
+    /// Reads a call. The id comes back with a refusal as far as it could be read.
+    pub(super) fn read(body: &[u8]) -> Result<Self, (Value, Refusal)> {
+        // Depth and doubled names are checked as in any other body.
+        let fields = turnstone_ojs::body::read_object(body)
+            .map_err(|error| (Value::Null, Refusal::unreadable(error.message.trim_end_matches('.'))))?;
+        let id = fields.get("id").and_then(|id| id.parse::<Value>().ok()).unwrap_or_default();
+        if !(id.is_string() || id.is_number()) {
+            let why = "`id` must be there, a text or a number: every call of A2A has an answer.";
+            return Err((Value::Null, Refusal::malformed(why)));
+        }
+        let text = |name| fields.get(name).and_then(|value| value.parse::<String>().ok());
+        if text("jsonrpc").as_deref() != Some("2.0") {
+            return Err((id, Refusal::malformed("`jsonrpc` must be \"2.0\".")));
+        }
+        let Some(method) = text("method") else {
+            return Err((id, Refusal::malformed("`method` must be a text.")));
+        };
+        let params = match fields.get("params") {
+            None => Map::new(),
+            Some(params) => match params.parse() {
+                Ok(params) => params,
+                Err(_) => return Err((id, Refusal::parameter("params", "must be an object"))),
+            },
+        };
+        Ok(Self { id, method, params })
+    }
+}
+
+/// The answer to a call.
+pub(super) fn answer(id: &Value, result: Result<Value, Refusal>) -> Response {
+    reply::ok(&told(id, result))
+}
+
+/// The same, as it stands in a body or in a frame of a stream.
+pub(super) fn told(id: &Value, result: Result<Value, Refusal>) -> Value {
+    match result {
+        Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+        Err(Refusal { code, reason, message }) => {
+            let info = json!({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason,
+                              "domain": "a2a-protocol.org", "metadata": {}});
+            json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message, "data": [info]}})
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! `SendMessage` and `SendStreamingMessage`: an input that begins a task, continues a context, or answers a task that asks.
+
+use super::message::{Message, OUTPUT_MODES};
+use super::method::{find, history};
+use super::rpc::Refusal;
+use crate::agents::engage::{JOB_TYPE, named_id};
+use crate::api::Shared;
+use crate::engagements::further::{Further, say};
+use crate::ojs::jobs::accept::accept;
+use crate::reply::Failure;
+use crate::request::Tenant;
+use serde_json::{Map, Value, json};
+use turnstone_domain::terms::Continues;
+use turnstone_domain::{EngagementId, Job, JobId, RawJson, RawObject};
+use turnstone_store::AgentRecord;
+
+/// What is to be sent, and how the answer is wanted.
+pub(super) struct Sending {
+    message: Message,
+    /// `params.metadata`, kept with the job.
+    metadata: Option<Value>,
+    /// Whether the answer is wanted before the task rests.
+    pub(super) at_once: bool,
+    /// How much of the conversation is wanted.
+    pub(super) history: Option<u64>,
+}
+
+impl Sending {
+    /// Reads the parameters.
+    pub(super) fn read(params: &Map<String, Value>) -> Result<Self, Refusal> {
+        let nothing = Map::new();
+        let configuration = match params.get("configuration") {
+            None | Some(Value::Null) => &nothing,
+            Some(sent) => {
+                sent.as_object().ok_or_else(|| Refusal::parameter("configuration", "must be an object"))?
+            }
+        };
+        if configuration.get("taskPushNotificationConfig").is_some_and(|config| !config.is_null()) {
+            return Err(Refusal::no_push());
+        }
+        check_modes(configuration.get("acceptedOutputModes"))?;
+        let metadata = params.get("metadata").filter(|metadata| !metadata.is_null());
+        if metadata.is_some_and(|metadata| !metadata.is_object()) {
+            return Err(Refusal::parameter("metadata", "must be an object"));
+        }
+        Ok(Self {
+            message: Message::read(params.get("message"))?,
+            metadata: metadata.cloned(),
+            at_once: configuration.get("returnImmediately").and_then(Value::as_bool).unwrap_or(false),
+            history: history(configuration)?,
+        })
+    }
+}
+
+fn check_modes(accepted: Option<&Value>) -> Result<(), Refusal> {
+    let Some(accepted) = accepted.and_then(Value::as_array).filter(|modes| !modes.is_empty()) else {
+        return Ok(());
+    };
+    let fits = |mode: &str| mode == "*/*" || mode == "text" || OUTPUT_MODES.contains(&mode);
+    if accepted.iter().filter_map(Value::as_str).any(fits) {
+        return Ok(());
+    }
+    Err(Refusal::content_type(format!("Agents answer with {}.", OUTPUT_MODES.join(" or "))))
+}
+
+/// Does what the message asks, and returns the task.
+pub(super) async fn send(
+    app: &Shared,
+    agent: &AgentRecord,
+    tenant: &Tenant,
+    sent: &Sending,
+) -> Result<Job, Refusal> {
+    match &sent.message.task {
+        Some(task) => {
+            let job = find(app, agent, tenant, task).await?;
+            let context = job.agent.as_ref().map(|side| side.engagement_id.as_str());
+            if sent.message.context.as_deref().is_some_and(|named| Some(named) != context) {
+                return Err(Refusal::parameter("message.contextId", "is not the context of the task"));
+            }
+            reply_to(app, job, tenant, sent).await
+        }
+        None => begin(app, agent, tenant, sent).await,
+    }
+}
+
+/// Begins a task: in a context of its own, or after what is said in the one that the message names.
+async fn begin(app: &Shared, agent: &AgentRecord, tenant: &Tenant, sent: &Sending) -> Result<Job, Refusal> {
+    let (name, message) = (&agent.definition.name, &sent.message);
+    let context = message.context.as_deref();
+    let parts = ["a2a", name, tenant.name().unwrap_or_default(), context.unwrap_or_default(), &message.id];
+    let id = JobId(named_id(&parts));
+    let args = RawJson::of(&json!(message.args));
+    if app.api.store.views.job(&id).await?.is_none() {
+        let mut meta = RawObject::new();
+        meta.insert("a2a", json!({"message_id": message.id, "metadata": sent.metadata}));
+        let began = match context {
+            Some(context) => {
+                check_context(app, name, tenant, context).await?;
+                let continues = Continues::Always;
+                let further = Further { job: Some(id.clone()), args: args.clone(), metadata: meta, continues };
+                say(app, context, tenant, further).await.map(|_| ())
+            }
+            None => engage(app, name, tenant, &id, args.clone(), meta).await,
+        };
+        match began {
+            // Somebody sent the same at the same time.
+            Err(Failure(error)) if error.code == "duplicate" => {}
+            began => began?,
+        }
+    }
+    // The same message again: the task that it began goes on.
+    let job = find(app, agent, tenant, id.as_str()).await?;
+    if job.envelope.args != args {
+        return Err(Refusal::parameter("message.messageId", "was used for another message"));
+    }
+    Ok(job)
+}
+
+async fn engage(
+    app: &Shared,
+    agent: &str,
+    tenant: &Tenant,
+    id: &JobId,
+    args: RawJson,
+    mut meta: RawObject,
+) -> Result<(), Failure> {
+    meta.insert("agent", agent);
+    let mut fields = RawObject::new();
+    fields.insert("id", id.as_str());
+    fields.insert("type", JOB_TYPE);
+    fields.insert("args", args);
+    fields.insert("meta", meta);
+    let job = accept(app, fields, tenant.name(), app.api.clock.now()).await?;
+    app.api.store.intake.push(vec![job]).await?;
+    Ok(())
+}
+
+/// Contexts are made here: a client may continue one, and not name one.
+async fn check_context(app: &Shared, agent: &str, tenant: &Tenant, id: &str) -> Result<(), Refusal> {
+    let found = app.api.store.views.engagement_of(&EngagementId::from(id), tenant.name()).await?;
+    match found {
+        Some((engagement, _, _)) if engagement.agent == agent => Ok(()),
+        _ => Err(Refusal::parameter(
+            "message.contextId",
+            "is no context of this agent; leave it out to begin one",
+        )),
+    }
+}
+
+/// Answers a task that asks.
+async fn reply_to(app: &Shared, job: Job, tenant: &Tenant, sent: &Sending) -> Result<Job, Refusal> {
+    let (id, context) = (&job.id, super::task::context(&job));
+    if job.state.is_terminal() {
+        let next = format!("send the message with the contextId {context}, without a taskId, to go on");
+        return Err(Refusal::unsupported(format!("Task {id} has ended; {next}.")));
+    }
+    let _ = (app, tenant, sent);
+    Err(Refusal::unsupported(format!(
+        "Task {id} asks nothing; send the message with the contextId {context}, without a taskId, and it follows."
+    )))
+}

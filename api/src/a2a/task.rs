@@ -1,0 +1,117 @@
+//! A task as A2A shows it: a job of an agent, its state, what was asked and what came of it.
+
+use super::message::parts_of;
+use super::rpc::Refusal;
+use crate::api::App;
+use crate::engagements::{open_review, prompt, results};
+use serde_json::{Value, json};
+use turnstone_domain::review::{Review, ReviewKind};
+use turnstone_domain::{Job, JobState};
+
+/// The id of the artifact that is the agent's answer.
+pub(super) const ANSWER: &str = "answer";
+
+/// A task, and whether it waits for the client.
+pub(super) async fn shown(app: &App, job: &Job, history: Option<u64>) -> Result<Value, Refusal> {
+    let status = status(app, job).await?;
+    let mut task = json!({"id": job.id, "contextId": context(job), "status": status});
+    if let Some(artifact) = artifact(job) {
+        task["artifacts"] = json!([artifact]);
+    }
+    if history != Some(0) {
+        task["history"] = json!([asked(job)]);
+    }
+    Ok(task)
+}
+
+/// The status of a task: its state, since when, and why.
+pub(super) async fn status(app: &App, job: &Job) -> Result<Value, Refusal> {
+    let review = match (&job.agent, job.state) {
+        (Some(side), JobState::Pending) => open_review(app, &side.engagement_id).await?,
+        _ => None,
+    };
+    let review = review.filter(|review| review.job_id == job.id);
+    let mut status =
+        json!({"state": state(job, review.as_ref()), "timestamp": changed_at(job, review.as_ref())});
+    if let Some(words) = words(job, review.as_ref()) {
+        let id = review.as_ref().map_or_else(|| format!("{}-end", job.id), |review| review.id.to_string());
+        status["message"] = json!({"messageId": id, "contextId": context(job), "taskId": job.id,
+                                   "role": "ROLE_AGENT", "parts": [{"text": words}]});
+    }
+    Ok(status)
+}
+
+/// Whether nothing happens to a task in this state before its client does something.
+pub(super) fn rests(status: &Value) -> bool {
+    let working = ["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"];
+    !working.iter().any(|state| status["state"] == *state)
+}
+
+/// The engagement, which is the context of the task.
+pub(super) fn context(job: &Job) -> &str {
+    job.agent.as_ref().map_or("", |side| side.engagement_id.as_str())
+}
+
+/// What the agent answered.
+pub(super) fn artifact(job: &Job) -> Option<Value> {
+    let told = results(&job.result.as_ref()?.parse().unwrap_or_default());
+    let mut fields = told.as_object()?.clone();
+    let text = fields.remove("text");
+    let parts: Vec<Value> = match fields.remove("output") {
+        Some(output) if fields.is_empty() => vec![json!({"data": output, "mediaType": "application/json"})],
+        output => {
+            fields.extend(output.map(|output| ("output".to_owned(), output)));
+            let exposed =
+                (!fields.is_empty()).then(|| json!({"data": fields, "mediaType": "application/json"}));
+            text.map(|text| json!({"text": text})).into_iter().chain(exposed).collect()
+        }
+    };
+    Some(json!({"artifactId": ANSWER, "name": ANSWER, "parts": parts}))
+}
+
+/// What the client asked.
+fn asked(job: &Job) -> Value {
+    let a2a = job.envelope.meta.get("a2a").and_then(|sent| sent.parse::<Value>().ok()).unwrap_or_default();
+    let id = a2a["message_id"].as_str().unwrap_or(job.id.as_str());
+    let args = job.envelope.args.parse().unwrap_or_default();
+    json!({"messageId": id, "contextId": context(job), "taskId": job.id, "role": "ROLE_USER",
+           "parts": parts_of(&args)})
+}
+
+fn state(job: &Job, review: Option<&Review>) -> &'static str {
+    match job.state {
+        JobState::Scheduled | JobState::Available if job.started_at.is_none() => "TASK_STATE_SUBMITTED",
+        JobState::Pending if review.is_some_and(|review| review.kind == ReviewKind::Confirmation) => {
+            "TASK_STATE_INPUT_REQUIRED"
+        }
+        JobState::Pending if job.started_at.is_none() => "TASK_STATE_SUBMITTED",
+        // A review is somebody else's to answer: for the client the agent works.
+        JobState::Scheduled
+        | JobState::Available
+        | JobState::Retryable
+        | JobState::Pending
+        | JobState::Active => "TASK_STATE_WORKING",
+        JobState::Completed => "TASK_STATE_COMPLETED",
+        JobState::Discarded => "TASK_STATE_FAILED",
+        JobState::Cancelled => "TASK_STATE_CANCELED",
+    }
+}
+
+/// What there is to say about the state.
+fn words(job: &Job, review: Option<&Review>) -> Option<String> {
+    match job.state {
+        JobState::Discarded | JobState::Retryable => {
+            let told = job.errors.last()?.error.told();
+            Some(format!("{}: {}", told["code"].as_str()?, told["message"].as_str()?))
+        }
+        JobState::Pending => review.map(prompt),
+        _ => None,
+    }
+}
+
+fn changed_at(job: &Job, review: Option<&Review>) -> String {
+    let failed = job.errors.last().map(|failed| failed.at);
+    let times =
+        [Some(job.created_at), job.started_at, failed, review.map(|review| review.created_at), job.ended_at];
+    times.into_iter().flatten().max().unwrap_or(job.created_at).to_rfc3339()
+}

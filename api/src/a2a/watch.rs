@@ -1,0 +1,161 @@
+//! Waiting for a task, and telling what becomes of it as server-sent events (A2A 1.0 §3.1.2, §3.1.6).
+
+use super::rpc::{self, Refusal};
+use super::task::{self, ANSWER};
+use crate::api::Shared;
+use crate::stream::{Feed, Said, Source};
+use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use turnstone_domain::{EventName, Job};
+use turnstone_store::{EventFilter, Piece};
+
+/// Waits until the task has ended or asks its client. A client that goes away ends the waiting, and not the task.
+pub(super) async fn until_it_rests(app: &Shared, mut job: Job) -> Result<Job, Refusal> {
+    let mut feed = open(app, &job, false).await?;
+    loop {
+        if task::rests(&task::status(app, &job).await?) {
+            return Ok(job);
+        }
+        loop {
+            match feed.next().await {
+                Some(Said::Event(event)) if !moves(event.name) => {}
+                Some(_) => break,
+                // The server drains: what is known is told, and the client asks again.
+                None => return Ok(latest(app, &job).await?.unwrap_or(job)),
+            }
+        }
+        job = latest(app, &job).await?.ok_or_else(|| Refusal::no_task(job.id.as_str()))?;
+    }
+}
+
+/// The task and what becomes of it, until it has ended or asks its client.
+pub(super) async fn stream(app: Shared, id: Value, job: Job) -> Response {
+    let begun = begin(&app, &job).await;
+    let (feed, task) = match begun {
+        Ok(begun) => begun,
+        Err(refusal) => return rpc::answer(&id, Err(refusal)),
+    };
+    let over = task::rests(&task["status"]);
+    let state = task["status"].clone();
+    let watched = Watched {
+        app,
+        id,
+        job,
+        feed,
+        state,
+        spoken: false,
+        told: VecDeque::from([json!({"task": task})]),
+        over,
+    };
+    let frames = futures::stream::unfold(watched, |mut watched| async move {
+        let told = watched.next().await?;
+        let answer = rpc::told(&watched.id, told);
+        Some((Ok::<_, Infallible>(Frame::default().data(answer.to_string())), watched))
+    });
+    Sse::new(frames).keep_alive(KeepAlive::default()).into_response()
+}
+
+async fn begin(app: &Shared, job: &Job) -> Result<(Feed, Value), Refusal> {
+    let feed = open(app, job, true).await?;
+    // Read after the feed is open, so that nothing falls between the two.
+    let job = latest(app, job).await?.ok_or_else(|| Refusal::no_task(job.id.as_str()))?;
+    Ok((feed, task::shown(app, &job, None).await?))
+}
+
+async fn open(app: &Shared, job: &Job, live: bool) -> Result<Feed, Refusal> {
+    let engagement = job.agent.as_ref().map(|side| side.engagement_id.clone());
+    let source = Source {
+        filter: EventFilter::Job(job.id.clone()),
+        bell_name: engagement.as_ref().map_or_else(|| job.id.to_string(), ToString::to_string),
+        ended: false,
+        live: engagement.filter(|_| live),
+    };
+    Ok(Feed::open(app.clone(), source, 0).await?)
+}
+
+async fn latest(app: &Shared, job: &Job) -> Result<Option<Job>, Refusal> {
+    Ok(app.api.store.views.job(&job.id).await?)
+}
+
+/// Whether an event may have changed the state of its task.
+fn moves(name: EventName) -> bool {
+    ["job.", "review.", "lease."].iter().any(|area| name.as_str().starts_with(area))
+}
+
+/// One client's stream.
+struct Watched {
+    app: Shared,
+    id: Value,
+    job: Job,
+    feed: Feed,
+    /// What the client was told last.
+    state: Value,
+    /// Whether a part of the answer was sent.
+    spoken: bool,
+    told: VecDeque<Value>,
+    over: bool,
+}
+
+impl Watched {
+    /// What is to be told next; `None` when there is nothing more.
+    async fn next(&mut self) -> Option<Result<Value, Refusal>> {
+        loop {
+            if let Some(told) = self.told.pop_front() {
+                return Some(Ok(told));
+            }
+            if self.over {
+                return None;
+            }
+            let looked = match self.feed.next().await? {
+                Said::Delta(piece) => {
+                    self.hear(&piece);
+                    Ok(())
+                }
+                Said::Event(event) if moves(event.name) => self.look().await,
+                Said::Event(_) => Ok(()),
+            };
+            if let Err(refusal) = looked {
+                self.over = true;
+                return Some(Err(refusal));
+            }
+        }
+    }
+
+    /// A piece of the answer. What begins anew replaces what was said before it.
+    fn hear(&mut self, piece: &Piece) {
+        if piece.job != self.job.id || (!self.spoken && piece.offset != 0) {
+            return;
+        }
+        let append = piece.offset != 0;
+        self.spoken = true;
+        self.told.push_back(self.answer(json!([{"text": piece.text}]), append, false));
+    }
+
+    /// Tells what changed.
+    async fn look(&mut self) -> Result<(), Refusal> {
+        self.job =
+            latest(&self.app, &self.job).await?.ok_or_else(|| Refusal::no_task(self.job.id.as_str()))?;
+        let state = task::status(&self.app, &self.job).await?;
+        if state["state"] == self.state["state"] && state["message"] == self.state["message"] {
+            return Ok(());
+        }
+        if let Some(artifact) = task::artifact(&self.job) {
+            self.told.push_back(self.answer(artifact["parts"].clone(), false, true));
+        }
+        let (task, context) = (&self.job.id, task::context(&self.job));
+        self.told.push_back(json!({"statusUpdate": {"taskId": task, "contextId": context, "status": state}}));
+        self.over = task::rests(&state);
+        self.state = state;
+        Ok(())
+    }
+
+    fn answer(&self, parts: Value, append: bool, last: bool) -> Value {
+        let artifact = json!({"artifactId": ANSWER, "name": ANSWER, "parts": parts});
+        let (task, context) = (&self.job.id, task::context(&self.job));
+        json!({"artifactUpdate": {"taskId": task, "contextId": context, "artifact": artifact,
+                                  "append": append, "lastChunk": last}})
+    }
+}
