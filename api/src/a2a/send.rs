@@ -5,6 +5,7 @@ use super::method::{find, history};
 use super::rpc::Refusal;
 use crate::agents::engage::{JOB_TYPE, named_id};
 use crate::api::Shared;
+use crate::engagements::answer::{AnswerTo, Given, answer, asked};
 use crate::engagements::further::{Further, say};
 use crate::ojs::jobs::accept::accept;
 use crate::reply::Failure;
@@ -97,7 +98,8 @@ async fn begin(app: &Shared, agent: &AgentRecord, tenant: &Tenant, sent: &Sendin
             Some(context) => {
                 check_context(app, name, tenant, context).await?;
                 let continues = Continues::Always;
-                let further = Further { job: Some(id.clone()), args: args.clone(), metadata: meta, continues };
+                let further =
+                    Further { job: Some(id.clone()), args: args.clone(), metadata: meta, continues };
                 say(app, context, tenant, further).await.map(|_| ())
             }
             None => engage(app, name, tenant, &id, args.clone(), meta).await,
@@ -154,8 +156,22 @@ async fn reply_to(app: &Shared, job: Job, tenant: &Tenant, sent: &Sending) -> Re
         let next = format!("send the message with the contextId {context}, without a taskId, to go on");
         return Err(Refusal::unsupported(format!("Task {id} has ended; {next}.")));
     }
-    let _ = (app, tenant, sent);
-    Err(Refusal::unsupported(format!(
-        "Task {id} asks nothing; send the message with the contextId {context}, without a taskId, and it follows."
-    )))
+    let Some(side) = &job.agent else { return Err(Refusal::no_task(id.as_str())) };
+    let Some(question) = asked(app, &side.engagement_id, &job).await? else {
+        return Err(Refusal::unsupported(format!(
+            "Task {id} asks nothing; send the message with the contextId {context}, without a taskId, and it follows."
+        )));
+    };
+    let values = match (sent.message.data(), question.question.only_key()) {
+        (Some(data), _) => data.clone(),
+        (None, Some(key)) => Map::from_iter([(key.to_owned(), sent.message.as_text().into())]),
+        (None, None) => {
+            let why =
+                "must have one part `data`, with a member for each of the `request_keys` that were asked for";
+            return Err(Refusal::parameter("message.parts", why));
+        }
+    };
+    let given = Given { values, call: Some(question.call_id), by: None };
+    answer(app, AnswerTo::Job(id), tenant, given).await?;
+    app.api.store.views.job(id).await?.ok_or_else(|| Refusal::no_task(id.as_str()))
 }

@@ -3,9 +3,10 @@
 use super::message::parts_of;
 use super::rpc::Refusal;
 use crate::api::App;
+use crate::engagements::answer::asked;
 use crate::engagements::{open_review, prompt, results};
 use serde_json::{Value, json};
-use turnstone_domain::review::{Review, ReviewKind};
+use turnstone_domain::review::Review;
 use turnstone_domain::{Job, JobState};
 
 /// The id of the artifact that is the agent's answer.
@@ -19,7 +20,7 @@ pub(super) async fn shown(app: &App, job: &Job, history: Option<u64>) -> Result<
         task["artifacts"] = json!([artifact]);
     }
     if history != Some(0) {
-        task["history"] = json!([asked(job)]);
+        task["history"] = json!([message(job)]);
     }
     Ok(task)
 }
@@ -31,9 +32,15 @@ pub(super) async fn status(app: &App, job: &Job) -> Result<Value, Refusal> {
         _ => None,
     };
     let review = review.filter(|review| review.job_id == job.id);
-    let mut status =
-        json!({"state": state(job, review.as_ref()), "timestamp": changed_at(job, review.as_ref())});
-    if let Some(words) = words(job, review.as_ref()) {
+    let mut status = json!({"state": state(job), "timestamp": changed_at(job, review.as_ref())});
+    if let Some(side) = &job.agent
+        && let Some(asked) = asked(app, &side.engagement_id, job).await?
+    {
+        status["state"] = json!("TASK_STATE_INPUT_REQUIRED");
+        let keys = json!({"request_keys": asked.question.request_keys()});
+        status["message"] = json!({"messageId": asked.call_id, "contextId": context(job), "taskId": job.id,
+                                   "role": "ROLE_AGENT", "parts": [{"text": asked.question.prompt()}, {"data": keys}]});
+    } else if let Some(words) = words(job, review.as_ref()) {
         let id = review.as_ref().map_or_else(|| format!("{}-end", job.id), |review| review.id.to_string());
         status["message"] = json!({"messageId": id, "contextId": context(job), "taskId": job.id,
                                    "role": "ROLE_AGENT", "parts": [{"text": words}]});
@@ -70,7 +77,7 @@ pub(super) fn artifact(job: &Job) -> Option<Value> {
 }
 
 /// What the client asked.
-fn asked(job: &Job) -> Value {
+fn message(job: &Job) -> Value {
     let a2a = job.envelope.meta.get("a2a").and_then(|sent| sent.parse::<Value>().ok()).unwrap_or_default();
     let id = a2a["message_id"].as_str().unwrap_or(job.id.as_str());
     let args = job.envelope.args.parse().unwrap_or_default();
@@ -78,12 +85,9 @@ fn asked(job: &Job) -> Value {
            "parts": parts_of(&args)})
 }
 
-fn state(job: &Job, review: Option<&Review>) -> &'static str {
+fn state(job: &Job) -> &'static str {
     match job.state {
         JobState::Scheduled | JobState::Available if job.started_at.is_none() => "TASK_STATE_SUBMITTED",
-        JobState::Pending if review.is_some_and(|review| review.kind == ReviewKind::Confirmation) => {
-            "TASK_STATE_INPUT_REQUIRED"
-        }
         JobState::Pending if job.started_at.is_none() => "TASK_STATE_SUBMITTED",
         // A review is somebody else's to answer: for the client the agent works.
         JobState::Scheduled

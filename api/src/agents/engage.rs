@@ -87,7 +87,9 @@ pub(crate) async fn engage(
     match app.api.store.intake.push(vec![job]).await {
         Ok(_) => {}
         // The same request again: what it began goes on.
-        Err(StoreError::DuplicateJob(_)) if key.is_some() => return again(&app, &id, &args, Some(&meta)).await,
+        Err(StoreError::DuplicateJob(_)) if key.is_some() => {
+            return again(&app, &id, &args, Some(&meta)).await;
+        }
         Err(error) => return Err(error.into()),
     }
     let began = began.ok_or_else(|| OjsError::internal("The job has no engagement."))?;

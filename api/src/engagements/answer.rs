@@ -20,7 +20,6 @@ pub(crate) enum AnswerTo<'a> {
     /// That of the input which an engagement works on.
     Engagement(&'a str),
     /// That of one job.
-    #[expect(dead_code, reason = "the Agent Protocol answers requests, which are jobs")]
     Job(&'a JobId),
 }
 

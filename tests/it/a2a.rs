@@ -1,0 +1,251 @@
+//! A2A 1.0: agents over JSON-RPC and server-sent events.
+
+use futures::StreamExt;
+use serde_json::{Value, json};
+use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
+
+fn document(name: &str, rest: &str) -> String {
+    format!(
+        "kind: \"openagentspec:v1/agent\"\nname: {name}\ndescription: An agent.\nintent: You are {name}.\nowner: tests\n{rest}"
+    )
+}
+
+async fn fleet(backend: Backend, script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Fleet {
+    let fleet = Fleet::builder().on(backend).workers(1).model(script).start().await;
+    for (name, rest) in [("clerk", ""), ("other", ""), ("asker", "capabilities: {ask_user: {}}\n")] {
+        let (status, body) = fleet.send(reqwest::Method::POST, "/agents", document(name, rest)).await;
+        assert_eq!(status, 201, "{body}");
+    }
+    fleet
+}
+
+fn request(fleet: &Fleet, agent: &str, call: &Value) -> reqwest::RequestBuilder {
+    reqwest::Client::new().post(format!("{}/a2a/{agent}", fleet.url)).header("a2a-version", "1.0").json(call)
+}
+
+async fn rpc(fleet: &Fleet, agent: &str, method: &str, params: Value) -> Value {
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+    let answer = request(fleet, agent, &call).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let answer: Value = answer.json().await.unwrap();
+    assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &json!(7)), "{answer:#}");
+    answer
+}
+
+fn said(id: &str, parts: Value, more: &Value) -> Value {
+    let mut message = json!({"messageId": id, "role": "ROLE_USER", "parts": parts});
+    message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    json!({"message": message})
+}
+
+fn text(id: &str, text: &str) -> Value {
+    said(id, json!([{"text": text}]), &json!({}))
+}
+
+fn code(answer: &Value) -> (i64, &str) {
+    let error = &answer["error"];
+    (error["code"].as_i64().unwrap_or_default(), error["data"][0]["reason"].as_str().unwrap_or_default())
+}
+
+/// Issue 7, "A2A": the card says what the agent is and where it is reached.
+#[tokio::test]
+async fn every_agent_has_a_card() {
+    let fleet = fleet(Backend::Sqlite, |_| Reply::text("done")).await;
+    let listed = fleet.get("/a2a").await;
+    assert_eq!(listed.as_array().unwrap().len(), 3, "{listed:#}");
+    let card = fleet.get(listed[0]["card"].as_str().unwrap()).await;
+    assert_eq!(card["supportedInterfaces"][0]["protocolVersion"], "1.0", "{card:#}");
+    let url = card["supportedInterfaces"][0]["url"].as_str().unwrap();
+    assert_eq!(url, format!("{}/a2a/{}", fleet.url, card["name"].as_str().unwrap()));
+    assert!(card["skills"][0]["tags"][0].is_string() && card["description"].is_string(), "{card:#}");
+    let (status, _) = fleet.send(reqwest::Method::GET, "/a2a/nobody/.well-known/agent-card.json", "").await;
+    assert_eq!(status, 404);
+    fleet.end().await;
+}
+
+/// Issue 7, "A2A": a message is a task; the same message is the same task; the next one of its context continues it.
+#[tokio::test]
+async fn messages_are_tasks_and_contexts_are_engagements() {
+    for backend in Backend::ALL {
+        let fleet = fleet(backend, |request| {
+            let users = request["messages"].as_array().unwrap().iter().filter(|m| m["role"] == "user");
+            Reply::text(format!("heard {}", users.count()))
+        })
+        .await;
+        let first = rpc(&fleet, "clerk", "SendMessage", text("m-1", "hello")).await["result"]["task"].clone();
+        assert_eq!(first["status"]["state"], "TASK_STATE_COMPLETED", "{first:#}");
+        assert_eq!(first["artifacts"][0]["parts"], json!([{"text": "heard 1"}]));
+        assert_eq!(first["history"][0]["messageId"], "m-1");
+        let again = rpc(&fleet, "clerk", "SendMessage", text("m-1", "hello")).await;
+        assert_eq!(again["result"]["task"]["id"], first["id"], "{again:#}");
+        let other = rpc(&fleet, "clerk", "SendMessage", text("m-1", "something else")).await;
+        assert_eq!(code(&other), (-32602, "INVALID_PARAMS"), "{other:#}");
+
+        let context = json!({"contextId": first["contextId"]});
+        let next = said("m-2", json!([{"text": "and?"}, {"data": {"n": 1}}]), &context);
+        let next = rpc(&fleet, "clerk", "SendMessage", next).await["result"]["task"].clone();
+        assert_eq!(next["artifacts"][0]["parts"], json!([{"text": "heard 2"}]), "{next:#}");
+        assert_eq!(next["contextId"], first["contextId"]);
+        assert_ne!(next["id"], first["id"]);
+        let foreign =
+            rpc(&fleet, "other", "SendMessage", said("m-3", json!([{"text": "?"}]), &context)).await;
+        assert_eq!(code(&foreign), (-32602, "INVALID_PARAMS"), "{foreign:#}");
+
+        let got = rpc(&fleet, "clerk", "GetTask", json!({"id": next["id"], "historyLength": 0})).await;
+        assert_eq!(got["result"]["artifacts"], next["artifacts"]);
+        assert!(got["result"]["history"].is_null(), "{got:#}");
+        fleet.end().await;
+    }
+}
+
+/// Issue 7, "A2A": what an agent asks its user is answered by a message of the task, as text or as data.
+#[tokio::test]
+async fn a_task_that_asks_is_answered_once() {
+    for backend in Backend::ALL {
+        let fleet = fleet(backend, |request| match model_server::outcomes(request) {
+            0 => Reply::call("ask_user", json!({"request_keys": {"city": "Which city?"}})),
+            _ => Reply::text(request["messages"].as_array().unwrap().last().unwrap()["content"].to_string()),
+        })
+        .await;
+        let task = rpc(&fleet, "asker", "SendMessage", text("m-1", "go")).await["result"]["task"].clone();
+        assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{task:#}");
+        let keys = &task["status"]["message"]["parts"][1]["data"]["request_keys"];
+        assert_eq!(*keys, json!({"city": "Which city?"}));
+        let named = json!({"taskId": task["id"], "contextId": task["contextId"]});
+        let wrong = said("m-2", json!([{"data": {"town": "Oslo"}}]), &named);
+        assert_eq!(code(&rpc(&fleet, "asker", "SendMessage", wrong).await).0, -32602);
+        let answered =
+            rpc(&fleet, "asker", "SendMessage", said("m-3", json!([{"text": "Oslo"}]), &named)).await;
+        let done = &answered["result"]["task"];
+        assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED", "{answered:#}");
+        assert!(done["artifacts"][0]["parts"][0]["text"].as_str().unwrap().contains("Oslo"), "{done:#}");
+        let late = rpc(&fleet, "asker", "SendMessage", said("m-4", json!([{"text": "Rome"}]), &named)).await;
+        assert_eq!(code(&late), (-32004, "UNSUPPORTED_OPERATION"), "{late:#}");
+        fleet.end().await;
+    }
+}
+
+/// Issue 7, "A2A" and "Cancel": a task is canceled once, and only by whoever may see it.
+#[tokio::test]
+async fn a_task_is_canceled_once() {
+    for backend in Backend::ALL {
+        let gate = Gate::default();
+        let held = gate.clone();
+        let fleet = fleet(backend, move |_| Reply::text("late").behind(&held)).await;
+        let mut params = text("m-1", "go");
+        params["configuration"] = json!({"returnImmediately": true});
+        let task = rpc(&fleet, "clerk", "SendMessage", params).await["result"]["task"].clone();
+        fleet.models.seen(1).await;
+        let id = json!({"id": task["id"]});
+        assert_eq!(code(&rpc(&fleet, "other", "CancelTask", id.clone()).await), (-32001, "TASK_NOT_FOUND"));
+        let call = json!({"jsonrpc": "2.0", "id": 7, "method": "CancelTask", "params": id});
+        let foreign = request(&fleet, "clerk", &call).header("x-ojs-tenant", "acme").send().await.unwrap();
+        assert_eq!(code(&foreign.json().await.unwrap()), (-32001, "TASK_NOT_FOUND"));
+        let canceled = rpc(&fleet, "clerk", "CancelTask", id.clone()).await;
+        assert_eq!(canceled["result"]["status"]["state"], "TASK_STATE_CANCELED", "{canceled:#}");
+        assert_eq!(
+            code(&rpc(&fleet, "clerk", "CancelTask", id.clone()).await),
+            (-32002, "TASK_NOT_CANCELABLE")
+        );
+        assert_eq!(
+            code(&rpc(&fleet, "clerk", "SubscribeToTask", id).await),
+            (-32004, "UNSUPPORTED_OPERATION")
+        );
+        gate.open();
+        fleet.end().await;
+    }
+}
+
+/// Issue 7, "A2A": a stream is the task, what becomes of it, pieces of the answer, the answer, and the end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_tells_the_answer_while_it_is_made() {
+    for backend in Backend::ALL {
+        let gate = Gate::default();
+        let held = gate.clone();
+        let pieces = vec!["one ".to_owned(), "two".to_owned()];
+        let fleet = fleet(backend, move |_| Reply::Spoken(pieces.clone(), held.clone())).await;
+        let call = json!({"jsonrpc": "2.0", "id": "s", "method": "SendStreamingMessage", "params": text("m-1", "go")});
+        let answer = request(&fleet, "clerk", &call).send().await.unwrap();
+        assert!(answer.headers()["content-type"].to_str().unwrap().starts_with("text/event-stream"));
+        let mut stream = Box::pin(eventsource_stream::Eventsource::eventsource(answer.bytes_stream()));
+        let mut told = Vec::new();
+        while let Some(event) = stream.next().await {
+            let event: Value = serde_json::from_str(&event.unwrap().data).unwrap();
+            assert_eq!(event["id"], "s");
+            if event["result"]["artifactUpdate"].is_object() {
+                gate.open();
+            }
+            told.push(event["result"].clone());
+        }
+        assert!(told[0]["task"]["id"].is_string(), "{told:#?}");
+        let states: Vec<_> =
+            told.iter().filter_map(|t| t["statusUpdate"]["status"]["state"].as_str()).collect();
+        assert_eq!(states.last(), Some(&"TASK_STATE_COMPLETED"), "{told:#?}");
+        assert_eq!(states.iter().filter(|state| **state == "TASK_STATE_COMPLETED").count(), 1);
+        let updates: Vec<_> =
+            told.iter().filter(|t| t["artifactUpdate"].is_object()).map(|t| &t["artifactUpdate"]).collect();
+        assert_eq!(updates[0]["append"], false, "{told:#?}");
+        let last = updates.last().unwrap();
+        assert_eq!(
+            (&last["lastChunk"], &last["artifact"]["parts"][0]["text"]),
+            (&json!(true), &json!("one two"))
+        );
+        assert!(told.last().unwrap()["statusUpdate"].is_object(), "the end is the last");
+        fleet.end().await;
+    }
+}
+
+/// Issue 7, "Bad input", for A2A: the error that the protocol has for it, and nothing is stored.
+#[tokio::test]
+async fn what_is_no_call_has_the_protocols_error() {
+    let fleet = fleet(Backend::Sqlite, |_| Reply::text("done")).await;
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage", "params": text("m-1", "go")});
+    let unversioned =
+        reqwest::Client::new().post(format!("{}/a2a/clerk", fleet.url)).json(&call).send().await.unwrap();
+    assert_eq!(code(&unversioned.json().await.unwrap()), (-32009, "VERSION_NOT_SUPPORTED"));
+    let (_, unread) = fleet.send(reqwest::Method::POST, "/a2a/clerk", "{").await;
+    assert_eq!((code(&unread), &unread["id"]), ((-32700, "PARSE_ERROR"), &Value::Null));
+    for (body, wanted) in [
+        (json!({"jsonrpc": "2.0", "method": "GetTask"}), (-32600, "INVALID_REQUEST")),
+        (json!({"jsonrpc": "1.0", "id": 1, "method": "GetTask"}), (-32600, "INVALID_REQUEST")),
+        (json!({"jsonrpc": "2.0", "id": 1}), (-32600, "INVALID_REQUEST")),
+        (json!({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": []}), (-32602, "INVALID_PARAMS")),
+    ] {
+        let answer: Value = request(&fleet, "clerk", &body).send().await.unwrap().json().await.unwrap();
+        assert_eq!(code(&answer), wanted, "{body}");
+    }
+    let mut push = text("m-1", "go");
+    push["configuration"] = json!({"taskPushNotificationConfig": {"url": "https://example.org"}});
+    let mut modes = text("m-1", "go");
+    modes["configuration"] = json!({"acceptedOutputModes": ["image/png"]});
+    for (method, params, wanted) in [
+        ("message/send", text("m-1", "go"), (-32601, "METHOD_NOT_FOUND")),
+        ("GetTask", json!({}), (-32602, "INVALID_PARAMS")),
+        ("GetTask", json!({"id": "nope"}), (-32001, "TASK_NOT_FOUND")),
+        ("GetTask", json!({"id": "nope", "historyLength": -1}), (-32001, "TASK_NOT_FOUND")),
+        ("SendMessage", json!({}), (-32602, "INVALID_PARAMS")),
+        ("SendMessage", text("", "go"), (-32602, "INVALID_PARAMS")),
+        ("SendMessage", said("m", json!([]), &json!({})), (-32602, "INVALID_PARAMS")),
+        (
+            "SendMessage",
+            said("m", json!([{"text": "a"}]), &json!({"contextId": "mine"})),
+            (-32602, "INVALID_PARAMS"),
+        ),
+        (
+            "SendMessage",
+            said("m", json!([{"text": "a"}]), &json!({"taskId": "mine"})),
+            (-32001, "TASK_NOT_FOUND"),
+        ),
+        ("SendMessage", push, (-32003, "PUSH_NOTIFICATION_NOT_SUPPORTED")),
+        ("SendMessage", modes, (-32005, "CONTENT_TYPE_NOT_SUPPORTED")),
+        ("CreateTaskPushNotificationConfig", json!({}), (-32003, "PUSH_NOTIFICATION_NOT_SUPPORTED")),
+        ("GetExtendedAgentCard", json!({}), (-32007, "EXTENDED_AGENT_CARD_NOT_CONFIGURED")),
+    ] {
+        let answer = rpc(&fleet, "clerk", method, params).await;
+        assert_eq!(code(&answer), wanted, "{method}: {answer:#}");
+    }
+    let (status, _) = fleet.send(reqwest::Method::POST, "/a2a/nobody", call.to_string()).await;
+    assert_eq!(status, 404);
+    assert_eq!(fleet.number("SELECT count(*) FROM jobs").await, 0);
+    fleet.end().await;
+}
