@@ -12,7 +12,7 @@ fn document(name: &str, rest: &str) -> String {
 
 async fn fleet(backend: Backend, script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Fleet {
     let fleet = Fleet::builder().on(backend).workers(1).model(script).start().await;
-    for (name, rest) in [("clerk", ""), ("other", ""), ("asker", "capabilities: {ask_user: {}}\n")] {
+    for (name, rest) in [("clerk", ""), ("other", ""), ("asker", "capabilities: {ask-user: {}}\n")] {
         let (status, body) = fleet.send(reqwest::Method::POST, "/agents", document(name, rest)).await;
         assert_eq!(status, 201, "{body}");
     }
@@ -103,7 +103,7 @@ async fn messages_are_tasks_and_contexts_are_engagements() {
 async fn a_task_that_asks_is_answered_once() {
     for backend in Backend::ALL {
         let fleet = fleet(backend, |request| match model_server::outcomes(request) {
-            0 => Reply::call("ask_user", json!({"request_keys": {"city": "Which city?"}})),
+            0 => Reply::call("ask-user", json!({"request_keys": {"city": "Which city?"}})),
             _ => Reply::text(request["messages"].as_array().unwrap().last().unwrap()["content"].to_string()),
         })
         .await;
