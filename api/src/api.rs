@@ -46,6 +46,8 @@ pub struct ApiOptions {
     pub peers: Vec<Peer>,
     /// The hosts that agents may name as `oagent://host/path/name`: `host` or `host:port`. None unless it is said.
     pub remote_hosts: Vec<String>,
+    /// The users and groups who may be named as reviewers; anybody unless it is said.
+    pub reviewers: Option<Vec<String>>,
     /// The MCP servers of the workers: agents may name their tools as `<server>.<tool>`.
     pub mcp_servers: Vec<String>,
 }
@@ -62,6 +64,7 @@ impl Default for ApiOptions {
             private_webhooks: false,
             peers: Vec::new(),
             remote_hosts: Vec::new(),
+            reviewers: None,
             mcp_servers: Vec::new(),
         }
     }

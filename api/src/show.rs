@@ -53,7 +53,19 @@ pub(crate) fn checkpoint(row: &CheckpointRow, with_body: bool) -> Value {
 }
 
 pub(crate) fn review(review: &Review) -> Value {
-    with_times(review, &["created_at", "deadline_at", "decided_at"])
+    let mut value = with_times(review, &["created_at", "deadline_at", "decided_at", "remind_at"]);
+    for vote in value["votes"].as_array_mut().into_iter().flatten() {
+        time_of(vote, "at");
+    }
+    if let Some(fields) = value.as_object_mut() {
+        fields.shift_remove("plan");
+    }
+    let tally = review.tally();
+    value["members"] = json!(review.members());
+    value["quorum"] = json!({"needed": tally.needed, "of": tally.of, "approvals": tally.approvals,
+                             "rejections": tally.rejections});
+    value["escalates_to"] = json!(review.next_step().map(|step| &step.name));
+    value
 }
 
 /// A call; an output that is withheld is not shown (OAS-24, OAS-35).

@@ -117,6 +117,7 @@ impl Upkeep for Fake {
             Duty::ReapExpired => ("reap_expired", now),
             Duty::ExpireJobs => ("expire_jobs", now),
             Duty::ExpireReviews => ("expire_reviews", now),
+            Duty::RemindReviews => ("remind_reviews", now),
             Duty::TimeOutJobs => ("time_out_jobs", now),
             Duty::Prune { before } => ("prune", before.plus_ms(-1)),
             Duty::FoldStatistics { until } => ("fold_statistics", until.plus_ms(-1)),

@@ -37,6 +37,7 @@ mod redis;
 mod replay;
 mod retry;
 mod review;
+mod reviewers;
 mod scheduler;
 mod sealed;
 mod servers;

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use turnstone_api::{Api, ApiOptions};
 use turnstone_domain::ids::SystemIds;
+use turnstone_domain::review::ReviewRules;
 use turnstone_domain::{Clock, JobState};
 use turnstone_scheduler::{Courier, CourierOptions, Scheduler, SchedulerOptions};
 use turnstone_store::{EncryptionKeys, PostgresOptions, PostgresStore, Store};
@@ -75,9 +76,17 @@ pub struct FleetBuilder {
     keys: Option<EncryptionKeys>,
     real_time: bool,
     private_webhooks: bool,
+    reviews: ReviewRules,
 }
 
 impl FleetBuilder {
+    /// Who may be asked for reviews, as `[reviews]` of the configuration says it.
+    pub fn reviews(mut self, rules: Value) -> Self {
+        self.reviews = serde_json::from_value(rules).expect("rules for reviews");
+        self.reviews.check().expect("rules that work");
+        self
+    }
+
     /// Webhooks may name addresses of the public internet only, as they may unless it is configured.
     pub fn public_webhooks(mut self) -> Self {
         self.private_webhooks = false;
@@ -156,7 +165,11 @@ impl FleetBuilder {
             tools: toolbox.specs(),
             backend: if matches!(ground, Ground::File(_)) { "sqlite" } else { "postgres" }.to_owned(),
             // The receivers of the tests are on this machine.
-            options: ApiOptions { private_webhooks: self.private_webhooks, ..ApiOptions::default() },
+            options: ApiOptions {
+                private_webhooks: self.private_webhooks,
+                reviewers: self.reviews.names(),
+                ..ApiOptions::default()
+            },
             shutdown: shutdown.clone(),
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -169,6 +182,7 @@ impl FleetBuilder {
             clock,
             time,
             private_webhooks: self.private_webhooks,
+            reviews: self.reviews,
             models,
             tools,
             shutdown,
@@ -197,6 +211,7 @@ pub struct Fleet {
     pub clock: ManualClock,
     time: Arc<dyn Clock>,
     private_webhooks: bool,
+    reviews: ReviewRules,
     /// The model server.
     pub models: ModelServer,
     /// The tool server.
@@ -227,6 +242,7 @@ impl Fleet {
             keys: None,
             real_time: false,
             private_webhooks: true,
+            reviews: ReviewRules::default(),
         }
     }
 
@@ -242,7 +258,8 @@ impl Fleet {
         let deps = worker::deps(&id, store, Arc::clone(&self.time), &self.models.url, &self.tools.url, slots);
         let deps = change(
             deps.with_breakers(Arc::clone(&self.store.breakers))
-                .with_credentials(Arc::clone(&self.store.credentials)),
+                .with_credentials(Arc::clone(&self.store.credentials))
+                .with_reviews(self.reviews.clone()),
         );
         let stop = CancellationToken::new();
         let token = stop.clone();

@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use turnstone_domain::policy::Expression;
+use turnstone_domain::review::ReviewRules;
 use turnstone_domain::schema::Schema;
 use turnstone_domain::{AgentDefinition, Clock, Ids};
 use turnstone_store::breakers::Breakers;
@@ -37,6 +38,8 @@ pub struct Deps {
     pub credentials: Option<Arc<dyn Credentials>>,
     /// What models and tools cost.
     pub prices: Prices,
+    /// Who may be asked for reviews, and what silence leads to.
+    pub reviews: ReviewRules,
     /// Tools.
     pub toolbox: Toolbox,
     /// Settings.
@@ -73,6 +76,7 @@ impl Deps {
             breakers,
             credentials: None,
             prices,
+            reviews: ReviewRules::default(),
             toolbox,
             options,
             compiled,
@@ -95,6 +99,12 @@ impl Deps {
     #[must_use]
     pub fn with_credentials(self, keeper: Arc<dyn Credentials>) -> Self {
         Self { credentials: Some(keeper), ..self }
+    }
+
+    /// The same with these reviewers.
+    #[must_use]
+    pub fn with_reviews(self, reviews: ReviewRules) -> Self {
+        Self { reviews, ..self }
     }
 
     /// The same with these prices.

@@ -76,12 +76,22 @@ async fn read(
     let tools: Vec<String> = app.api.tools.iter().map(|tool| tool.name.clone()).collect();
     let servers = app.api.options.mcp_servers.clone();
     let remote = app.api.options.remote_hosts.clone();
+    let reviewers = app.api.options.reviewers.clone();
     let reading = tokio::task::spawn_blocking(move || {
         let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
         let agents: Vec<&str> = agents.iter().map(String::as_str).collect();
         let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
         let remote: Vec<&str> = remote.iter().map(String::as_str).collect();
-        let names = Names { tools: &tools, servers: &servers, agents: &agents, remote: &remote, open };
+        let reviewers: Option<Vec<&str>> =
+            reviewers.as_ref().map(|names| names.iter().map(String::as_str).collect());
+        let names = Names {
+            tools: &tools,
+            servers: &servers,
+            agents: &agents,
+            remote: &remote,
+            reviewers: reviewers.as_deref(),
+            open,
+        };
         (turnstone_specs::read(&source, Some(&names)), source)
     });
     match reading.await {

@@ -192,8 +192,24 @@ pub(crate) struct Review {
     decided_by: Option<String>,
     reason: Option<String>,
     created_at: String,
+    /// When silence is a no, or those whom `escalates_to` names are asked.
     deadline_at: Option<String>,
     decided_at: Option<String>,
+    /// Those who are asked now.
+    members: Vec<String>,
+    /// How their votes stand: `needed`, `of`, `approvals` and `rejections`.
+    quorum: Value,
+    /// Every vote, where more than one is asked: `by`, `approve`, `reason`, `at`, `step`.
+    votes: Vec<Value>,
+    /// How often others were asked instead.
+    step: i64,
+    /// The group or user who is asked after those who are asked now.
+    escalates_to: Option<String>,
+    /// When they are reminded next, and how often they were.
+    remind_at: Option<String>,
+    reminders: i64,
+    /// The engagement in which an agent is asked.
+    asked_engagement_id: Option<String>,
 }
 
 /// Reviews, oldest first.

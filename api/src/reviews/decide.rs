@@ -1,4 +1,5 @@
-//! `POST /reviews/{id}/approve` and `/reject` with `{"by"?, "reason"?}` (OAS-30 … OAS-32): the first answer counts.
+//! `POST /reviews/{id}/approve` and `/reject` with `{"by"?, "reason"?}` (OAS-30 … OAS-32): the first answer counts, and of
+//! several reviewers each has one vote.
 
 use crate::api::Shared;
 use crate::docs::{self, rows};
@@ -6,7 +7,7 @@ use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use crate::show;
 use axum::extract::State;
-use turnstone_domain::review::{Review, ReviewKind, ReviewState};
+use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::{ReviewId, Timestamp};
 use turnstone_ojs::{Fields, OjsError};
 use turnstone_store::{Decision, DecisionOutcome};
@@ -20,9 +21,9 @@ const NOBODY_NAMED: &str = "anonymous";
     params(("id" = String, Path, description = "The review.")),
     request_body(content = Option<rows::ReviewAnswer>, content_type = "application/json"),
     responses(
-        (status = 200, description = "The answer counts; the parked job goes on.", body = rows::Review, content_type = "application/json"),
-        (status = 403, description = "Somebody else is asked.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 409, description = "The review can no longer be answered.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "The answer counts; the parked job goes on, unless others have to agree.", body = rows::Review, content_type = "application/json"),
+        (status = 403, description = "Somebody else is asked, or an agent.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 409, description = "The review can no longer be answered, or this reviewer has voted.", body = docs::ErrorReply, content_type = "application/json"),
     ),
 )]
 pub(crate) async fn approve(
@@ -40,9 +41,9 @@ pub(crate) async fn approve(
     params(("id" = String, Path, description = "The review.")),
     request_body(content = Option<rows::ReviewAnswer>, content_type = "application/json"),
     responses(
-        (status = 200, description = "The answer counts; the parked job goes on.", body = rows::Review, content_type = "application/json"),
-        (status = 403, description = "Somebody else is asked.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 409, description = "The review can no longer be answered.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "The answer counts; the parked job goes on, unless others have to agree.", body = rows::Review, content_type = "application/json"),
+        (status = 403, description = "Somebody else is asked, or an agent.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 409, description = "The review can no longer be answered, or this reviewer has voted.", body = docs::ErrorReply, content_type = "application/json"),
     ),
 )]
 pub(crate) async fn reject(
@@ -56,12 +57,17 @@ pub(crate) async fn reject(
 
 async fn decide(app: &Shared, id: &str, tenant: &Tenant, decision: Decision) -> Answer {
     let review = app.api.store.views.review_of(&ReviewId::from(id), tenant.name()).await?;
-    let review = review.ok_or_else(|| OjsError::not_found("review", id))?;
-    if review.state == ReviewState::Open {
-        may_answer(&review, &decision.by)?;
-    }
+    review.ok_or_else(|| OjsError::not_found("review", id))?;
+    let by = decision.by.clone();
     match app.api.store.intake.decide_review(&ReviewId::from(id), decision).await? {
-        DecisionOutcome::Decided(review) => Ok(reply::ok(&show::review(&review))),
+        DecisionOutcome::Decided(review) | DecisionOutcome::Counted(review) => {
+            Ok(reply::ok(&show::review(&review)))
+        }
+        DecisionOutcome::NotAsked(review) => Err(not_asked(&review, &by).into()),
+        DecisionOutcome::VotedAlready => {
+            let message = format!("{by} has answered review {id} already; each reviewer has one vote.");
+            Err(OjsError::conflict(message).with("state", ReviewState::Open.as_str()).into())
+        }
         DecisionOutcome::TooLate(state) => {
             let message =
                 format!("Review {id} can no longer be answered; its state is `{}`.", state.as_str());
@@ -71,15 +77,22 @@ async fn decide(app: &Shared, id: &str, tenant: &Tenant, decision: Decision) -> 
     }
 }
 
-/// Only the reviewer that the document names may confirm a call or its result (OAS-32). Who holds a key of this server is
-/// believed when it says whose answer it brings.
-fn may_answer(review: &Review, by: &str) -> Result<(), OjsError> {
-    if !matches!(review.kind, ReviewKind::Input | ReviewKind::Output) || by == review.reviewer {
-        return Ok(());
+/// Only those whom the document names may confirm a call or its result (OAS-32). Who holds a key of this server is believed
+/// when it says whose answer it brings, unless that is an agent's: those answer in engagements of their own.
+fn not_asked(review: &Review, by: &str) -> OjsError {
+    if let Some(engagement) = &review.asked {
+        let message = format!(
+            "Review {} is agent {}'s to answer, in engagement {engagement}, and nobody else's.",
+            review.id, review.reviewer
+        );
+        let hint = "Wait for the agent, or cancel the job.";
+        return OjsError::new(403, "forbidden", message, hint);
     }
-    let hint = "Send the answer of that reviewer, with its name as `by` (on the command line: --by NAME).";
-    let message = format!("Review {} is {}'s to answer, and not {by}'s.", review.id, review.reviewer);
-    Err(OjsError::new(403, "forbidden", message, hint))
+    let whose = review.members().join(", ");
+    let message = format!("Review {} is {whose}'s to answer, and not {by}'s.", review.id);
+    let hint =
+        "Send the answer of a reviewer who is asked, with its name as `by` (on the command line: --by NAME).";
+    OjsError::new(403, "forbidden", message, hint)
 }
 
 fn decision(approve: bool, bytes: &[u8], at: Timestamp) -> Result<Decision, OjsError> {

@@ -3,7 +3,7 @@
 use super::server::Server;
 use serde_json::{Value, json};
 use turnstone_domain::message::{Message, Role};
-use turnstone_domain::review::{NewReview, ReviewKind};
+use turnstone_domain::review::{NewReview, ReviewKind, ReviewPlan};
 use turnstone_domain::tool_call::{ToolCallMove, ToolOutcome};
 use turnstone_domain::{Clock, Settlement, TurnWrite, Wait};
 use turnstone_store::{ClaimRequest, JobKind};
@@ -58,6 +58,8 @@ async fn parked(server: &Server) -> String {
         question: json!({"tool": "web_search"}),
         arguments_hash: "h".into(),
         deadline_at: None,
+        plan: ReviewPlan::default(),
+        asked: None,
     };
     let park = Settlement::Park { wait: Wait::Review(review) };
     server.store.ledger.settle(&claim.lease, TurnWrite::default(), park, now).await.unwrap();

@@ -80,6 +80,9 @@ impl Config {
         if let Err(problem) = self.budgets.check() {
             return wrong("budgets", problem);
         }
+        if let Err(problem) = self.reviews.check() {
+            return wrong("reviews", problem);
+        }
         let models = &self.models;
         for (key, value) in
             [("models.timeout_ms", models.timeout_ms), ("models.max_tokens", models.max_tokens.into())]

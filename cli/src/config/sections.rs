@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+use turnstone_domain::review::ReviewRules;
 use turnstone_telemetry::{LogFormat, SecretRef};
 use turnstone_worker::model::{LimitConfig, PriceConfig, ProviderConfig};
 use turnstone_worker::tool::{McpConfig, RemoteConfig, ToolConfig, ToolPolicy};
@@ -52,6 +53,8 @@ pub struct Config {
     pub tools: BTreeMap<String, ToolConfig>,
     /// `[tool_policy]`: what manifests may reach and use beyond the registry.
     pub tool_policy: ToolPolicy,
+    /// `[reviews]`: who may be asked, in which groups, and what silence leads to.
+    pub reviews: ReviewRules,
     /// `[remote]`: which other servers' agents may be asked, and which other servers may ask ours.
     pub remote: RemoteConfig,
     /// `[mcp.<name>]`: the MCP servers whose tools agents may name as `<name>.<tool>`.

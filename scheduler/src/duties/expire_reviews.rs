@@ -1,4 +1,4 @@
-//! `open → expired` for reviews past their deadline; silence counts as no, and the parked job goes on to learn it.
+//! Reviews past their deadline: the next in line are asked, or silence counts as no and the parked job goes on to learn it.
 
 use super::{Entry, Rhythm};
 use turnstone_store::Duty;

@@ -7,6 +7,7 @@ mod fold_statistics;
 mod promote_due;
 mod prune;
 mod reap_expired;
+mod remind_reviews;
 mod time_out_jobs;
 
 pub(crate) use fire_cron::FireCron;
@@ -26,6 +27,7 @@ pub(crate) const BATCHES: usize = 20;
 pub(crate) const DUTIES: &[Entry] = &[
     expire_jobs::ENTRY,
     expire_reviews::ENTRY,
+    remind_reviews::ENTRY,
     time_out_jobs::ENTRY,
     reap_expired::ENTRY,
     promote_due::ENTRY,

@@ -105,6 +105,12 @@ events! {
     InputReceived = "input.received", "call_id, keys, by";
     /// A review was opened.
     ReviewOpened = "review.opened", "review_id, kind, reviewer, name";
+    /// One of several reviewers voted; the review is open still.
+    ReviewVoted = "review.voted", "review_id, approve, by, reason, approvals, rejections, needed";
+    /// Those who are asked have not answered yet.
+    ReviewReminded = "review.reminded", "review_id, kind, reviewer, name, missing, reminders, deadline_at";
+    /// Those who were asked did not answer in time, and others are asked.
+    ReviewEscalated = "review.escalated", "review_id, kind, from, reviewer, members, name, deadline_at";
     /// A review was decided.
     ReviewDecided = "review.decided", "review_id, state, decided_by, reason";
     /// Somebody answered a review that was answered, or over, already: on record, and without effect.

@@ -1,5 +1,13 @@
 //! Reviews: a question to a user or an agent about a parked job (OAS-30 … OAS-32).
 
+mod plan;
+mod rules;
+mod verdict;
+
+pub use plan::{ReviewPlan, ReviewStep, Tally, Vote};
+pub use rules::{ReviewGroup, ReviewRules};
+pub use verdict::{Verdict, call_of_review, is_call_of_review};
+
 use crate::{CallId, EngagementId, JobId, ReviewId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -96,8 +104,12 @@ pub struct NewReview {
     pub question: Value,
     /// SHA-256 of the arguments: an approval is for these arguments and no others.
     pub arguments_hash: String,
-    /// When silence becomes a no; `None` waits for ever.
+    /// When silence becomes a no, or others are asked; `None` waits for ever.
     pub deadline_at: Option<Timestamp>,
+    /// Who is asked, and who after them.
+    pub plan: ReviewPlan,
+    /// The engagement in which an agent is asked; `None` where persons are.
+    pub asked: Option<EngagementId>,
 }
 
 /// A review as stored.
@@ -129,8 +141,68 @@ pub struct Review {
     pub reason: Option<String>,
     /// When it was asked.
     pub created_at: Timestamp,
-    /// When silence becomes a no.
+    /// When silence becomes a no, or others are asked.
     pub deadline_at: Option<Timestamp>,
     /// When it was answered.
     pub decided_at: Option<Timestamp>,
+    /// Who is asked, and who after them.
+    #[serde(default)]
+    pub plan: ReviewPlan,
+    /// The step of the plan that is asked now, from 0.
+    #[serde(default)]
+    pub step: usize,
+    /// What they said, where more than one is asked.
+    #[serde(default)]
+    pub votes: Vec<Vote>,
+    /// When they are reminded next.
+    #[serde(default)]
+    pub remind_at: Option<Timestamp>,
+    /// How often they were reminded.
+    #[serde(default)]
+    pub reminders: i64,
+    /// The engagement in which an agent is asked; `None` where persons are.
+    #[serde(default, rename = "asked_engagement_id")]
+    pub asked: Option<EngagementId>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A question to ann.
+    pub(super) fn review() -> Review {
+        Review {
+            id: ReviewId("r".into()),
+            engagement_id: "e".into(),
+            job_id: JobId("j".into()),
+            turn: 1,
+            call_id: CallId("c".into()),
+            kind: ReviewKind::Input,
+            reviewer: "ann".into(),
+            question: Value::Null,
+            arguments_hash: "h".into(),
+            state: ReviewState::Open,
+            decided_by: None,
+            reason: None,
+            created_at: Timestamp(0),
+            deadline_at: None,
+            decided_at: None,
+            plan: ReviewPlan::default(),
+            step: 0,
+            votes: Vec::new(),
+            remind_at: None,
+            reminders: 0,
+            asked: None,
+        }
+    }
+
+    /// Reviews that were exported before there were groups are read.
+    #[test]
+    fn an_older_review_is_read() {
+        let mut old = serde_json::to_value(review()).unwrap();
+        for field in ["plan", "step", "votes", "remind_at", "reminders", "asked_engagement_id"] {
+            assert!(old.as_object_mut().unwrap().remove(field).is_some(), "{field}");
+        }
+        assert_eq!(serde_json::from_value::<Review>(old).unwrap(), review());
+    }
 }

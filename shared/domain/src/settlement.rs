@@ -75,6 +75,8 @@ pub struct NewChild {
     pub meta: RawObject,
     /// The longest it may take, in milliseconds.
     pub timeout_ms: Option<i64>,
+    /// The review that it is to answer, which stands in the inbox meanwhile.
+    pub review: Option<Box<NewReview>>,
 }
 
 impl Settlement {

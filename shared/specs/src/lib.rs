@@ -41,6 +41,8 @@ pub struct Names<'a> {
     pub agents: &'a [&'a str],
     /// The hosts whose agents may be named as `oagent://host/path/name`: `host` or `host:port`.
     pub remote: &'a [&'a str],
+    /// The users and groups who may be named as reviewers; `None` is anybody (OAS-30).
+    pub reviewers: Option<&'a [&'a str]>,
     /// Whether references may lead to what is not there yet: a warning then, and calls of it fail (OAS-A17).
     pub open: bool,
 }

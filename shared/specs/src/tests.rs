@@ -11,6 +11,7 @@ const NAMES: Names<'static> = Names {
     servers: &["github"],
     agents: &["helper", "both"],
     remote: &["peer.example", "peer.example:8443"],
+    reviewers: None,
     open: false,
 };
 
@@ -512,7 +513,7 @@ fn formats_are_told_apart() {
 fn the_example_agents_read_without_a_problem() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/agents");
     let tools = ["web_search", "search-flights", "book-flight", "search-faqs", "clock", "http_get"];
-    let names = Names { tools: &tools, servers: &[], agents: &[], remote: &[], open: false };
+    let names = Names { tools: &tools, servers: &[], agents: &[], remote: &[], reviewers: None, open: false };
     let mut read_files = 0;
     for file in std::fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();

@@ -72,6 +72,12 @@ pub struct Decision {
 pub enum DecisionOutcome {
     /// It counts; the job is `available` again.
     Decided(Box<Review>),
+    /// It is one vote of several; the review is open still.
+    Counted(Box<Review>),
+    /// Somebody else is asked; nothing changed.
+    NotAsked(Box<Review>),
+    /// This reviewer has voted already; nothing changed.
+    VotedAlready,
     /// Somebody else was first, the deadline passed, or the job has ended; nothing changed.
     TooLate(ReviewState),
     /// There is no such review.
@@ -143,7 +149,7 @@ pub trait Intake: Send + Sync + 'static {
     /// Answers what an agent asks its user, and makes its parked job available: `pending → available`.
     async fn answer_question(&self, answer: NewAnswer) -> Result<AnswerOutcome, StoreError>;
 
-    /// Answers an open review and makes its parked job available: `pending → available`.
+    /// Answers an open review. Once it is decided, its parked job is available: `pending → available`.
     async fn decide_review(
         &self,
         review: &ReviewId,

@@ -22,6 +22,7 @@ pub(crate) const SQLITE: &[File] = &[
     (13, "forks", include_str!("../../../migrations/sqlite/0013_forks.sql")),
     (14, "terms of engagements", include_str!("../../../migrations/sqlite/0014_terms_of_engagements.sql")),
     (15, "credentials", include_str!("../../../migrations/sqlite/0015_credentials.sql")),
+    (16, "reviewers", include_str!("../../../migrations/sqlite/0016_reviewers.sql")),
     (17, "inputs", include_str!("../../../migrations/sqlite/0017_inputs.sql")),
     (18, "runs", include_str!("../../../migrations/sqlite/0018_runs.sql")),
 ];
@@ -39,6 +40,7 @@ pub(crate) const POSTGRES: &[File] = &[
     (13, "forks", include_str!("../../../migrations/postgres/0013_forks.sql")),
     (14, "terms of engagements", include_str!("../../../migrations/postgres/0014_terms_of_engagements.sql")),
     (15, "credentials", include_str!("../../../migrations/postgres/0015_credentials.sql")),
+    (16, "reviewers", include_str!("../../../migrations/postgres/0016_reviewers.sql")),
     (17, "inputs", include_str!("../../../migrations/postgres/0017_inputs.sql")),
     (18, "runs", include_str!("../../../migrations/postgres/0018_runs.sql")),
 ];

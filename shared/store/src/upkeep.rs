@@ -24,8 +24,11 @@ pub enum Duty {
     ReapExpired,
     /// Any non-terminal state `→ discarded` for jobs whose `expires_at` has passed (OJS core §3).
     ExpireJobs,
-    /// `open → expired` for reviews whose deadline has passed; their jobs become available and learn of the no.
+    /// Reviews whose deadline has passed: others are asked where there are any, else `open → expired`, and their jobs
+    /// become available and learn of the no.
     ExpireReviews,
+    /// Reminds of open reviews, once per interval.
+    RemindReviews,
     /// `active → retryable | discarded` for attempts that have taken longer than their timeout, where the worker did
     /// not end them itself (OJS core §4.2.3).
     TimeOutJobs,

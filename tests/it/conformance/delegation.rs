@@ -34,6 +34,7 @@ fn child(timeout_ms: Option<i64>) -> NewChild {
         args: RawJson::of(&json!(["look"])),
         meta: RawObject::new(),
         timeout_ms,
+        review: None,
     }
 }
 

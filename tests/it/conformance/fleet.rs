@@ -63,6 +63,7 @@ async fn a_deposed_leader_changes_nothing(at: &Opened) {
         Duty::ReapExpired,
         Duty::ExpireJobs,
         Duty::ExpireReviews,
+        Duty::RemindReviews,
         Duty::TimeOutJobs,
         Duty::Prune { before: now },
         Duty::FoldStatistics { until: now },

@@ -8,7 +8,7 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::job::Envelope;
 use turnstone_domain::retry::RetryPolicy;
-use turnstone_domain::review::{NewReview, ReviewKind};
+use turnstone_domain::review::{NewReview, ReviewKind, ReviewPlan};
 use turnstone_domain::{
     AgentDefinition, Checkpoint, EngagementId, EventName, Ids, Job, JobError, JobId, JobState, Lease,
     NewEvent, NewJob, Phase, Settlement, Spent, Timestamp, TurnWrite, Wait,
@@ -112,6 +112,8 @@ pub fn question(deadline_at: Option<Timestamp>) -> NewReview {
         question: json!({"name": "pay"}),
         arguments_hash: "h".into(),
         deadline_at,
+        plan: ReviewPlan::default(),
+        asked: None,
     }
 }
 

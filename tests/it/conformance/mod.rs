@@ -26,6 +26,7 @@ mod order;
 mod pools;
 mod queues;
 mod retention;
+mod reviewers;
 mod reviews;
 mod session_state;
 mod shown;

@@ -23,6 +23,7 @@ fn child() -> NewChild {
         args: RawJson::of(&json!(["look"])),
         meta: RawObject::new(),
         timeout_ms: None,
+        review: None,
     }
 }
 

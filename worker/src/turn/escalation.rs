@@ -3,18 +3,16 @@
 //! A question belongs to the turn that the job goes on with, so the answer is recalled with it. It is about an error's code,
 //! which stands in the place of the hash of arguments.
 
+use super::reviewers::{self, OPERATOR};
 use super::state::Turn;
 use super::stop::Stop;
 use serde_json::{Value, json};
 use turnstone_domain::agent::errors::Contact;
 use turnstone_domain::digest;
 use turnstone_domain::error::{Escalation, EscalationType, FailureKind};
-use turnstone_domain::review::{NewReview, ReviewKind, ReviewState};
+use turnstone_domain::review::{NewReview, ReviewKind, ReviewPlan, ReviewState};
 use turnstone_domain::{CallId, JobError, ReviewId, Wait};
 use turnstone_store::ReviewAnswer;
-
-/// Whom a question asks when the document names nobody.
-const OPERATOR: &str = "operator";
 
 /// What a question about an error is about.
 pub fn subject(error: &JobError) -> String {
@@ -34,19 +32,22 @@ pub fn review(
     question: Value,
     contact: &Contact,
 ) -> NewReview {
-    let now = turn.deps.clock.now();
     let wait_ms = contact.timeout_ms.and_then(|ms| i64::try_from(ms).ok());
     let current = turn.position.turn;
-    NewReview {
+    let review = NewReview {
         id: ReviewId(turn.deps.ids.next()),
         turn: turn.pending().position.as_ref().map_or(current, |position| position.turn),
         call_id: about,
         kind,
-        reviewer: if contact.target.is_empty() { OPERATOR.to_owned() } else { contact.target.clone() },
+        reviewer: String::new(),
         question,
         arguments_hash: subject,
-        deadline_at: wait_ms.map(|ms| now.plus_ms(ms)),
-    }
+        deadline_at: None,
+        plan: ReviewPlan::default(),
+        asked: None,
+    };
+    let target = if contact.target.is_empty() { OPERATOR } else { &contact.target };
+    reviewers::assign(turn, review, target, wait_ms)
 }
 
 /// Parks with a question to this contact.

@@ -7,6 +7,7 @@ mod exceeded;
 mod failure;
 pub mod guard;
 pub mod rerun;
+pub mod reviewers;
 mod screen;
 pub mod session_state;
 pub mod state;

@@ -484,6 +484,12 @@ impl Turn {
     pub fn deputy(&self, name: &str) -> Option<&Deputy> {
         self.deputies.as_ref()?.get(name)
     }
+
+    /// Whether the reviewer of this name is an agent; a group of the configuration goes before it.
+    #[must_use]
+    pub fn is_reviewed_by_agent(&self, word: &str) -> bool {
+        self.reviewers.contains_key(word) && !self.deps.reviews.groups.contains_key(word)
+    }
 }
 
 /// Whether this is told as an event of OSSA as well, which names the turn and the instance.

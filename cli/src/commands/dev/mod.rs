@@ -126,7 +126,7 @@ async fn start(
     store.upkeep.release_all(clock.now()).await?;
     budgets::apply(config, &store, clock.now()).await?;
     let unfinished = unfinished(&store).await?;
-    let known = KnownTools::of(&toolbox, &config.remote.host_names());
+    let known = KnownTools::of(&toolbox, &config.remote.host_names(), config.reviews.names());
     let mut agents = Registered::default();
     for (documents, keep) in
         [(demo::agents(tools.is_some()), true), (documents, false)].into_iter().filter(|(d, _)| !d.is_empty())
@@ -165,7 +165,8 @@ async fn start(
     .with_limits(limits)
     .with_breakers(Arc::clone(&store.breakers))
     .with_credentials(Arc::clone(&store.credentials))
-    .with_prices(config.prices()?);
+    .with_prices(config.prices()?)
+    .with_reviews(config.reviews.clone());
     let api = api::part(
         listening,
         api::Materials { store, clock, ids, tools: specs, mcp_servers: known.servers, backend: "sqlite" },

@@ -346,6 +346,32 @@ fn of_decisions(name: EventName, data: &Fields<'_>) -> Words {
                 format!("asks {} about {tool}: review {}", data.text("reviewer"), data.text("review_id"));
             Words::new("review", what, T::Warning, "waits for an answer")
         }
+        E::ReviewVoted => {
+            let word = if data.text("approve") == "true" { "yes" } else { "no" };
+            let (yes, no, needed) = (data.text("approvals"), data.text("rejections"), data.text("needed"));
+            let reason = data.after(": ", "reason");
+            let what = format!(
+                "{} says {word}{reason} ({yes} yes, {no} no; {needed} have to agree)",
+                data.text("by")
+            );
+            Words::new("review", what, T::Plain, "waits for an answer")
+        }
+        E::ReviewReminded => {
+            let what = format!(
+                "still asks {} about {tool}: review {}",
+                data.text("reviewer"),
+                data.text("review_id")
+            );
+            Words::new("review", what, T::Warning, "waits for an answer")
+        }
+        E::ReviewEscalated => {
+            let (from, to) = (data.text("from"), data.text("reviewer"));
+            let what = format!(
+                "{from} did not answer in time; asks {to} about {tool}: review {}",
+                data.text("review_id")
+            );
+            Words::new("review", what, T::Warning, "waits for an answer")
+        }
         E::ReviewDecided => {
             let reason = data.after(": ", "reason");
             let tone = if data.text("state") == "approved" { T::Good } else { T::Warning };

@@ -2,9 +2,10 @@
 
 use crate::client::unwrapped;
 use crate::commands::{Session, several};
+use crate::failure::Failure;
 use crate::output::{Format, text};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// The answer.
@@ -25,9 +26,24 @@ pub struct DecideArgs {
     /// Why; it is kept with the answer
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
-    /// Whose answer it is; the reviewer's who is asked, unless it is said
+    /// Whose answer it is; where only one is asked, that reviewer's unless it is said
     #[arg(long, value_name = "NAME")]
     pub by: Option<String>,
+}
+
+/// Whose answer it is when nobody says: the reviewer's, where only one is asked.
+fn reviewer(review: &Value) -> Result<String, Failure> {
+    let members = review["members"].as_array().map(Vec::as_slice).unwrap_or_default();
+    match members {
+        [one] => Ok(one.as_str().unwrap_or("operator").to_owned()),
+        [] => Ok(review["reviewer"].as_str().unwrap_or("operator").to_owned()),
+        several => {
+            let names: Vec<&str> = several.iter().filter_map(Value::as_str).collect();
+            let asked = names.join(", ");
+            Err(Failure::usage(format!("several are asked: {asked}"))
+                .hint("say whose vote it is with --by NAME"))
+        }
+    }
 }
 
 /// Answers one after the other. One that cannot be answered does not keep the others from it.
@@ -46,9 +62,13 @@ pub async fn run(answer: Answer, args: DecideArgs, session: &Session) -> anyhow:
         let by = match &args.by {
             Some(by) => by.clone(),
             None => match client.get(&["reviews", &id], &[]).await {
-                Ok(review) => {
-                    unwrapped(review, "review")["reviewer"].as_str().unwrap_or("operator").to_owned()
-                }
+                Ok(review) => match reviewer(&unwrapped(review, "review")) {
+                    Ok(by) => by,
+                    Err(failure) => {
+                        outcome.failed(&id, failure)?;
+                        continue;
+                    }
+                },
                 Err(failure) => {
                     outcome.failed(&id, failure)?;
                     continue;
@@ -61,7 +81,12 @@ pub async fn run(answer: Answer, args: DecideArgs, session: &Session) -> anyhow:
                 Format::Json => output.ndjson(&unwrapped(review, "review"))?,
                 Format::Ids => output.line(&text::line(&id))?,
                 Format::Table => {
-                    output.line(&format!("{} {done} by {}", text::line(&id), text::line(&by)))?
+                    let review = unwrapped(review, "review");
+                    let counted = match review["state"] == "open" {
+                        true => format!(": {}", super::show::votes(&review)),
+                        false => String::new(),
+                    };
+                    output.line(&format!("{} {done} by {}{counted}", text::line(&id), text::line(&by)))?;
                 }
             },
             Err(failure) => outcome.failed(&id, failure)?,

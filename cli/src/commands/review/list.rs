@@ -15,10 +15,23 @@ const COLUMNS: &[Column] = &[
     column("KIND", |review| plain(&review["kind"])),
     column("STATE", |review| plain(&review["state"])),
     column("REVIEWER", |review| plain(&review["reviewer"])),
+    column("VOTES", |review| votes(review)),
     column("JOB", |review| plain(&review["job_id"])),
     column("ASKED", |review| time(&review["created_at"])),
+    column("UNTIL", |review| time(&review["deadline_at"])),
     column("QUESTION", |review| text::fit(&text::line(&asked(&review["question"])), QUESTION).into_owned()),
 ];
+
+/// How many of those who have to agree did.
+fn votes(review: &Value) -> String {
+    match (review["asked_engagement_id"].as_str(), review["quorum"]["of"].as_u64()) {
+        (Some(_), _) => "agent".to_owned(),
+        (None, Some(of)) if of > 1 => {
+            format!("{} of {}", plain(&review["quorum"]["approvals"]), plain(&review["quorum"]["needed"]))
+        }
+        _ => String::new(),
+    }
+}
 
 /// The question in a line: the tool with its inputs, or the error.
 fn asked(question: &Value) -> String {

@@ -33,14 +33,30 @@ pub async fn run(args: &ShowArgs, session: &Session) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
+/// How the votes stand, in words.
+pub(super) fn votes(review: &Value) -> String {
+    let quorum = &review["quorum"];
+    let (yes, no) = (plain(&quorum["approvals"]), plain(&quorum["rejections"]));
+    format!("{yes} yes, {no} no; {} of {} have to agree", plain(&quorum["needed"]), plain(&quorum["of"]))
+}
+
 /// One fact per line, what is asked about below, and how it is answered.
 fn lines(review: &Value) -> String {
     let (question, id) = (&review["question"], text::line(&plain(&review["id"])));
+    let members = review["members"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let members: Vec<&str> = members.iter().filter_map(Value::as_str).collect();
+    let several = members.len() > 1;
     let facts = [
         ("review", id.clone()),
         ("state", plain(&review["state"])),
         ("kind", plain(&review["kind"])),
         ("reviewer", plain(&review["reviewer"])),
+        ("votes", if several { votes(review) } else { String::new() }),
+        ("asked of", if several { members.join(", ") } else { String::new() }),
+        ("agent's", plain(&review["asked_engagement_id"])),
+        ("then", plain(&review["escalates_to"])),
+        ("reminders", Some(plain(&review["reminders"])).filter(|count| count != "0").unwrap_or_default()),
+        ("reminded", time(&review["remind_at"])),
         ("job", plain(&review["job_id"])),
         ("engagement", plain(&review["engagement_id"])),
         ("turn", plain(&review["turn"])),
@@ -57,6 +73,13 @@ fn lines(review: &Value) -> String {
     let facts = facts.into_iter().filter(|(_, value)| !value.is_empty());
     let mut lines: Vec<String> =
         facts.map(|(label, value)| format!("{label:<LABEL$}{}", text::line(&value))).collect();
+    for vote in review["votes"].as_array().into_iter().flatten() {
+        let word = if vote["approve"] == true { "yes" } else { "no" };
+        let (at, by, reason) = (time(&vote["at"]), plain(&vote["by"]), plain(&vote["reason"]));
+        lines.push(
+            text::line(&format!("{:<LABEL$}{at} {by} said {word} {reason}", "vote")).trim_end().to_owned(),
+        );
+    }
     let known = ["inputs", "result", "error"];
     let parts = known.into_iter().filter_map(|part| Some((part, question.get(part)?)));
     let mut parts: Vec<(&str, &Value)> = parts.collect();
@@ -67,8 +90,9 @@ fn lines(review: &Value) -> String {
         let pretty = serde_json::to_string_pretty(value).unwrap_or_default();
         lines.push(format!("{part}:\n{}", text::json(&pretty)));
     }
-    if review["state"] == "open" {
-        lines.push(format!("turnstone review approve {id}\nturnstone review reject {id}"));
+    if review["state"] == "open" && review["asked_engagement_id"].is_null() {
+        let by = if several { " --by NAME" } else { "" };
+        lines.push(format!("turnstone review approve {id}{by}\nturnstone review reject {id}{by}"));
     }
     lines.join("\n")
 }

@@ -26,16 +26,19 @@ pub struct KnownTools {
     pub servers: Vec<String>,
     /// The hosts of agents on other servers.
     pub remote: Vec<String>,
+    /// The users and groups who may review; `None` is anybody.
+    pub reviewers: Option<Vec<String>>,
 }
 
 impl KnownTools {
     /// Those of a worker with this toolbox.
     #[must_use]
-    pub fn of(toolbox: &Toolbox, remote: &[String]) -> Self {
+    pub fn of(toolbox: &Toolbox, remote: &[String], reviewers: Option<Vec<String>>) -> Self {
         Self {
             tools: toolbox.specs().into_iter().map(|tool| tool.name).collect(),
             servers: toolbox.servers().map(|server| server.name().to_owned()).collect(),
             remote: remote.to_vec(),
+            reviewers,
         }
     }
 
@@ -138,7 +141,16 @@ fn read_all(
     let tools: Vec<&str> = known_tools.tools.iter().map(String::as_str).collect();
     let remote: Vec<&str> = known_tools.remote.iter().map(String::as_str).collect();
     let servers: Vec<&str> = known_tools.servers.iter().map(String::as_str).collect();
-    let names = Names { tools: &tools, servers: &servers, agents: &hosted, remote: &remote, open: false };
+    let reviewers: Option<Vec<&str>> =
+        known_tools.reviewers.as_ref().map(|names| names.iter().map(String::as_str).collect());
+    let names = Names {
+        tools: &tools,
+        servers: &servers,
+        agents: &hosted,
+        remote: &remote,
+        reviewers: reviewers.as_deref(),
+        open: false,
+    };
     let (mut found, mut problems) = (Found::new(), Vec::new());
     for (file, source) in documents {
         let reported = match turnstone_specs::read(&source, Some(&names)) {
@@ -193,7 +205,7 @@ mod tests {
         }
         let documents = documents(dir.path()).unwrap();
         assert_eq!(documents.len(), 4);
-        let known = KnownTools { tools: vec!["search".to_owned()], servers: Vec::new(), remote: Vec::new() };
+        let known = KnownTools { tools: vec!["search".to_owned()], ..KnownTools::default() };
         let (found, problems) = read_all(documents, &known, &[]);
         assert_eq!(found.keys().collect::<Vec<_>>(), ["first"]);
         let shown: Vec<String> = problems.iter().map(ToString::to_string).collect();

@@ -67,6 +67,7 @@ pub fn part(listening: Listening, materials: Materials) -> Part {
             tls,
             peers,
             remote_hosts,
+            reviewers,
         } = listening;
         let Materials { store, clock, ids, tools, mcp_servers, backend } = materials;
         let options = ApiOptions {
@@ -77,6 +78,7 @@ pub fn part(listening: Listening, materials: Materials) -> Part {
             private_webhooks,
             peers,
             remote_hosts,
+            reviewers,
             mcp_servers,
             tls: tls.is_some(),
             ..ApiOptions::default()
@@ -114,7 +116,8 @@ async fn start(config: &Config, enable_reset: bool, session: &Session) -> anyhow
     let toolbox = Toolbox::from_config(&config.tools, Arc::clone(&clock))
         .and_then(|toolbox| toolbox.with_mcp(&config.mcp, &clock))
         .map_err(wrong)?;
-    let (known, tools) = (KnownTools::of(&toolbox, &config.remote.host_names()), toolbox.specs());
+    let (known, tools) =
+        (KnownTools::of(&toolbox, &config.remote.host_names(), config.reviews.names()), toolbox.specs());
     budgets::apply(config, &store, clock.now()).await?;
     if !documents.is_empty() {
         let registered: Registered =

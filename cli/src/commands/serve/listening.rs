@@ -31,6 +31,8 @@ pub struct Listening {
     pub peers: Vec<Peer>,
     /// The hosts whose agents may be named.
     pub remote_hosts: Vec<String>,
+    /// The users and groups who may be named as reviewers; `None` is anybody.
+    pub reviewers: Option<Vec<String>>,
 }
 
 impl Listening {
@@ -70,6 +72,7 @@ impl Listening {
             tls,
             peers,
             remote_hosts,
+            reviewers: config.reviews.names(),
         })
     }
 

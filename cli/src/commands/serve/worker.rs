@@ -124,6 +124,7 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     let deps = Deps::new(store, clock, ids, providers, toolbox, options);
     let deps =
         deps.with_limits(limits).with_breakers(breakers).with_credentials(credentials).with_prices(prices);
+    let deps = deps.with_reviews(config.reviews.clone());
     let worker = Worker::new(deps);
     let scraped = scraped(config).await?;
     worker.register().await.map_err(refused)?;

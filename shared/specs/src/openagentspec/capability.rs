@@ -145,8 +145,8 @@ fn restriction(
     }
 }
 
-/// A reviewer is an agent of this server, or a user (OAS-30). Which users there are the server does not know, but what is no
-/// identifier is no user either.
+/// A reviewer is an agent of this server, a user or a group of users (OAS-30). Which users there are the server knows only when
+/// the configuration says so; but what is no identifier is no user either.
 fn check_reviewer(
     node: &Node,
     reviewer: &str,
@@ -169,7 +169,18 @@ fn check_reviewer(
         Reference::Bare(id) if id.chars().any(|c| c.is_whitespace() || c.is_control()) || id.len() > 253 => {
             refuse("a reviewer is the id or the address of a user, or an agent, without spaces".to_owned());
         }
-        Reference::Bare(_) => {}
+        Reference::Bare(id) => {
+            let Some((names, known)) = names.and_then(|names| Some((names, names.reviewers?))) else {
+                return;
+            };
+            if !known.contains(&id) && !names.agents.contains(&id) {
+                let hint = suggest::hint(id, known.iter().chain(names.agents).copied());
+                refuse(format!(
+                    "there is no user, group or agent `{id}` who reviews on this server{hint}; add it to `users` of [reviews], or \
+                     register the agent"
+                ));
+            }
+        }
         _ => {
             refuse(format!("`{reviewer}` is an agent on another server, and those are not asked for reviews"))
         }

@@ -42,7 +42,7 @@ const CLEAR: &[(&str, &str)] = &[
     ("rate_keys", "*"),
     ("rate_limits", "*"),
     ("reservations", "*"),
-    ("reviews", "id call_id kind reviewer arguments_hash state decided_by"),
+    ("reviews", "id call_id kind reviewer arguments_hash state decided_by plan members asked"),
     ("run_settings", "agent_name tenant run"),
     ("runs", "marks"),
     ("server_keys", "name"),

@@ -66,6 +66,7 @@ written! {
     MESSAGES_INSERT: "messages"[0, 1] { 4 message }
     PROGRESS_PUT: "progress"[0] { 2 message, 3 data }
     RESULTS_INSERT: "job_results"[0] { 1 result }
+    REVIEW_CHANGE: "reviews"[0] { 4 votes }
     REVIEW_DECIDE: "reviews"[0] { 3 reason }
     REVIEWS_INSERT: "reviews"[0] { 7 question }
     RUN_EVENTS_INSERT: "run_events"[0, 1] { 3 body }
@@ -115,10 +116,10 @@ found! {
     PARKED_BY_JOB: "events"[Int stream, Int seq] { data }
     PROGRESS_OF_JOB: "progress"[Int job_seq] { message, data }
     RESULTS_BY_JOB: "job_results"[Int job_seq] { result }
-    REVIEW_BY_ID: "reviews"[Text id] { question, reason }
-    REVIEWS_LISTED: "reviews"[Text id] { question, reason }
-    REVIEWS_OF_TURN: "reviews"[Text id] { question, reason }
-    REVIEWS_OVERDUE: "reviews"[Text id] { question, reason }
+    REVIEW_BY_ASKED: "reviews"[Text id] { question, reason, votes }
+    REVIEW_BY_ID: "reviews"[Text id] { question, reason, votes }
+    REVIEWS_LISTED: "reviews"[Text id] { question, reason, votes }
+    REVIEWS_OF_TURN: "reviews"[Text id] { question, reason, votes }
     RUN_SETTINGS_OF: "run_settings"[Text agent_name, Text tenant, Text run] { args }
     RUN_JOBS: "job_envelopes"[Int job_seq] { meta }
     RUN_EVENTS_AFTER: "run_events"[Text run_id, Int id] { body }

@@ -498,6 +498,12 @@ pub(super) fn review(row: &impl Fields) -> Result<Review, Inconsistency> {
         created_at: time(row, "created_at")?,
         deadline_at: time_or_none(row, "deadline_at")?,
         decided_at: time_or_none(row, "decided_at")?,
+        plan: json_or_none(row, "plan")?.unwrap_or_default(),
+        step: usize::try_from(get::<i64>(row, "step")?).map_err(|e| wrong("step", e))?,
+        votes: json_or_none(row, "votes")?.unwrap_or_default(),
+        remind_at: time_or_none(row, "remind_at")?,
+        reminders: get(row, "reminders")?,
+        asked: maybe::<String>(row, "asked")?.map(Into::into),
     })
 }
 

@@ -10,6 +10,7 @@ pub(super) use budgets::{Move, Shared};
 use super::held::{Known, Learnt};
 use super::ops::delegations::{self, Family, Kin};
 use super::ops::inputs::Freed;
+use super::ops::reviews::between_breaks;
 use super::ops::session_state::States;
 use super::ops::workflows::Ended;
 use super::rows::{EngagementRow, JobRow};
@@ -46,8 +47,23 @@ type ToolCallWrite = (
     Option<String>,
     Timestamp,
 );
-type ReviewInsert =
-    (String, i64, i64, i64, String, &'static str, String, String, String, Timestamp, Option<Timestamp>);
+type ReviewInsert = (
+    String,
+    i64,
+    i64,
+    i64,
+    String,
+    &'static str,
+    String,
+    String,
+    String,
+    Timestamp,
+    Option<Timestamp>,
+    Option<String>,
+    String,
+    Option<Timestamp>,
+    Option<String>,
+);
 
 /// What a workflow has to know of a job that has ended.
 fn ended(job: &JobRow) -> Option<Ended> {
@@ -419,8 +435,11 @@ impl Unit {
     }
 
     /// Opens a review.
-    pub(super) fn review(&mut self, job_seq: i64, new: &NewReview, at: Timestamp) {
-        let Some(engagement_seq) = self.engagement_of(job_seq).map(|row| row.seq) else { return };
+    pub(super) fn review(&mut self, job_seq: i64, new: &NewReview, at: Timestamp) -> Result<(), StoreError> {
+        let Some(engagement_seq) = self.engagement_of(job_seq).map(|row| row.seq) else { return Ok(()) };
+        let (remind_at, _) = new.plan.begin(at);
+        let plan = (!new.plan.steps.is_empty()).then(|| as_json(&new.plan)).transpose()?;
+        let first = new.plan.steps.first().map(|step| step.members.as_slice());
         self.reviews.push((
             new.id.0.clone(),
             engagement_seq,
@@ -433,7 +452,12 @@ impl Unit {
             new.arguments_hash.clone(),
             at,
             new.deadline_at,
+            plan,
+            between_breaks(first.unwrap_or_default()),
+            remind_at,
+            new.asked.as_ref().map(|id| id.0.clone()),
         ));
+        Ok(())
     }
 
     /// Writes everything that changed; the rings stay for after the commit.

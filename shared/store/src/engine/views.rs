@@ -2,6 +2,7 @@
 
 use super::columns::Columns;
 use super::ops::claim::ReadyQueue;
+use super::ops::reviews::between_breaks;
 use super::rows::{self, EngagementRow, Inconsistency, JobRow, get, json, time};
 use super::session::{Arg, Args, Reader};
 use super::statement::decode_all;
@@ -228,6 +229,7 @@ impl<R: Reader> Views for Engine<R> {
 
     async fn reviews(&self, filter: &ReviewFilter, page: Page) -> Result<Vec<Review>, StoreError> {
         let state = filter.state.map(|state| state.as_str());
+        let member = filter.reviewer.as_ref().map(|name| between_breaks(std::slice::from_ref(name)));
         let values = [
             state.into(),
             filter.reviewer.as_deref().into(),
@@ -235,6 +237,7 @@ impl<R: Reader> Views for Engine<R> {
             page.limit.into(),
             page.offset.into(),
             filter.engagement.as_ref().map(EngagementId::as_str).into(),
+            member.as_deref().into(),
         ];
         all(&self.readers, "list reviews", &sql::REVIEWS_LISTED, &values, rows::review).await
     }

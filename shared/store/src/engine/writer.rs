@@ -12,8 +12,8 @@ use super::held::{Held, Learnt};
 use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{
-    agents, answer, breakers, budgets, cancel, claim, control, credentials, crons, decide, delegations, fork,
-    import, inputs, leader, leases, operate, prune, push, queues, remote, runs, schemas, statistics, tenants,
+    agents, answer, breakers, budgets, cancel, claim, control, credentials, crons, delegations, fork, import,
+    inputs, leader, leases, operate, prune, push, queues, remote, reviews, runs, schemas, statistics, tenants,
     time_out, turns, upkeep, webhooks, workers, workflows,
 };
 use super::rows::JobRow;
@@ -382,7 +382,7 @@ impl<S: Session> Writer<S> {
                 Answer::Cancel(cancel::apply(session, unit, job, tenant.as_deref(), *at).await?)
             }
             Request::Decide(review, decision) => {
-                Answer::Decision(decide::apply(session, unit, review, decision).await?)
+                Answer::Decision(reviews::apply(session, unit, review, decision).await?)
             }
             Request::Answer(given) => Answer::Answered(answer::apply(session, unit, given).await?),
             Request::Register(agent) => Answer::Changed(agents::register(session, unit, agent).await?),
@@ -462,7 +462,8 @@ async fn perform<S: Session>(
         Duty::PromoteDue => upkeep::promote_due(session, unit, now, limit).await,
         Duty::ReapExpired => upkeep::reap(session, unit, now, limit).await,
         Duty::ExpireJobs => upkeep::expire_jobs(session, unit, now, limit).await,
-        Duty::ExpireReviews => upkeep::expire_reviews(session, unit, now, limit).await,
+        Duty::ExpireReviews => reviews::expire(session, unit, now, limit).await,
+        Duty::RemindReviews => reviews::remind(session, unit, now, limit).await,
         Duty::TimeOutJobs => {
             let late = delegations::time_out(session, unit, now, limit).await?;
             Ok(late + time_out::apply(session, unit, now, limit.saturating_sub(late)).await?)

@@ -272,7 +272,7 @@ fn escalated(turn: &mut Turn, call: &Call, tries: usize, outcome: &ToolOutcome) 
     let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": id,
         "what_happened": outcome.for_model(), "error": outcome.told(), "approve_means": "ask the agent once more",
         "reject_means": "end the job with the error"});
-    Err(restriction::park(turn, call, ReviewKind::Escalation, "operator", question))
+    Err(restriction::ask_operator(turn, call, ReviewKind::Escalation, question))
 }
 
 /// Whoever is asked after a failure without asking anybody first.
@@ -359,5 +359,6 @@ fn begin(turn: &mut Turn, call: &mut Call, agent: &AgentDefinition) -> NewChild 
         args: RawJson::of(&json!([context::input(turn, call)])),
         meta: context::meta(turn, call, &span),
         timeout_ms: turn.deputy(&call.asked.name).and_then(|deputy| deputy.terms.timeout_ms),
+        review: None,
     }
 }

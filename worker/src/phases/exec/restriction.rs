@@ -1,7 +1,8 @@
 //! Restrictions of a capability: the assertion first, then the review; both must pass (OAS-28 … OAS-36).
 
 use super::call::Call;
-use super::reviewer::{self, Said};
+use super::reviewer;
+use crate::turn::reviewers::{self, OPERATOR};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use turnstone_domain::digest;
 use turnstone_domain::engagement::outputs_of;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::policy::View;
-use turnstone_domain::review::{NewReview, ReviewKind, ReviewState};
+use turnstone_domain::review::{NewReview, ReviewKind, ReviewPlan, ReviewState};
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{JobError, ReviewId, Wait};
 use turnstone_store::ReviewAnswer;
@@ -94,45 +95,27 @@ pub fn review_output(
 /// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a no: the flow may not continue without confirmation
 /// (OAS-32).
 fn asked(turn: &mut Turn, call: &Call, kind: ReviewKind, word: &str, question: Value) -> Result<(), Stop> {
-    let said = if turn.reviewers.contains_key(word) {
-        reviewer::said(turn, call, kind, word, &question)?
-    } else {
-        let arguments_hash = digest::of_json(&call.asked.arguments);
-        let answer = turn.reviews.iter().rev().find(|review| {
-            review.call_id == call.asked.call_id
-                && review.kind == kind
-                && review.arguments_hash == arguments_hash
-        });
-        match answer.filter(|review| review.state != ReviewState::Open) {
-            None => {
-                let who = person(turn, word);
-                let mut stop = park(turn, call, kind, &who, question);
-                if let Stop::Park(wait) = &mut stop
-                    && let Wait::Review(review) = wait.as_mut()
-                    && let Some(ms) = turn.deps.options.review_deadline_ms()
-                {
-                    review.deadline_at = Some(turn.deps.clock.now().plus_ms(ms));
-                }
-                return Err(stop);
-            }
-            Some(review) => {
-                let by = review.decided_by.clone().unwrap_or_else(|| "nobody in time".to_owned());
-                Said { state: review.state, by, reason: review.reason.clone() }
-            }
+    let arguments_hash = digest::of_json(&call.asked.arguments);
+    let answer = turn.reviews.iter().rev().find(|review| {
+        review.call_id == call.asked.call_id && review.kind == kind && review.arguments_hash == arguments_hash
+    });
+    match answer.map(|review| review.state) {
+        Some(ReviewState::Approved) => Ok(()),
+        Some(ReviewState::Rejected | ReviewState::Expired) => Err(rejected(call, answer)),
+        None if turn.is_reviewed_by_agent(word) => {
+            let wait = turn.deps.options.review_deadline_ms();
+            let review = NewReview { reviewer: word.to_owned(), ..question_to(turn, call, kind, question) };
+            let deadline_at = wait.map(|ms| turn.deps.clock.now().plus_ms(ms));
+            Err(reviewer::ask(turn, call, NewReview { deadline_at, ..review }))
         }
-    };
-    match said.state {
-        ReviewState::Approved => Ok(()),
-        _ => Err(rejected(call, &said)),
-    }
-}
-
-/// Who is meant: `user` is the engagement's user, `owner` the agent's owner (OAS-A8).
-fn person(turn: &Turn, word: &str) -> String {
-    match word {
-        "user" => turn.engagement.user.id.clone(),
-        "owner" if !turn.agent.owner.is_empty() => turn.agent.owner.clone(),
-        _ => word.to_owned(),
+        Some(ReviewState::Open) if turn.is_reviewed_by_agent(word) => {
+            Err(Stop::Park(Box::new(Wait::Children(Vec::new()))))
+        }
+        None | Some(ReviewState::Open) => {
+            let review = question_to(turn, call, kind, question);
+            let wait = turn.deps.options.review_deadline_ms();
+            Err(Stop::Park(Box::new(Wait::Review(reviewers::assign(turn, review, word, wait)))))
+        }
     }
 }
 
@@ -156,27 +139,37 @@ pub fn may_resend(turn: &mut Turn, call: &Call, sends: i64) -> Result<bool, Stop
     let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": call.asked.call_id,
         "what_happened": "a worker stopped after it sent this call and before it learnt the outcome",
         "approve_means": "call it once more", "reject_means": "tell the model that the outcome is unknown"});
-    Err(park(turn, call, ReviewKind::UnknownOutcome, "operator", question))
+    Err(ask_operator(turn, call, ReviewKind::UnknownOutcome, question))
 }
 
-/// Parks the job until somebody has answered.
-pub fn park(turn: &Turn, call: &Call, kind: ReviewKind, reviewer: &str, question: Value) -> Stop {
-    Stop::Park(Box::new(Wait::Review(NewReview {
+/// Parks the job until an operator has answered.
+pub fn ask_operator(turn: &Turn, call: &Call, kind: ReviewKind, question: Value) -> Stop {
+    let review = question_to(turn, call, kind, question);
+    Stop::Park(Box::new(Wait::Review(reviewers::assign(turn, review, OPERATOR, None))))
+}
+
+/// A question about this call and these arguments, to nobody yet.
+fn question_to(turn: &Turn, call: &Call, kind: ReviewKind, question: Value) -> NewReview {
+    NewReview {
         id: ReviewId(turn.deps.ids.next()),
         turn: turn.position.turn,
         call_id: call.asked.call_id.clone(),
         kind,
-        reviewer: reviewer.to_owned(),
+        reviewer: String::new(),
         question,
         arguments_hash: digest::of_json(&call.asked.arguments),
         deadline_at: None,
-    })))
+        plan: ReviewPlan::default(),
+        asked: None,
+    }
 }
 
 /// A no ends the engagement (OAS-A7).
-fn rejected(call: &Call, said: &Said) -> Stop {
-    let reason = said.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    let message = format!("the call of `{}` was rejected by {}{reason}", call.asked.name, said.by);
+fn rejected(call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
+    let reason =
+        answer.and_then(|said| said.reason.as_ref()).map(|why| format!(": {why}")).unwrap_or_default();
+    let by = answer.and_then(|said| said.decided_by.as_deref()).unwrap_or("nobody in time");
+    let message = format!("the call of `{}` was rejected by {by}{reason}", call.asked.name);
     JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-32").into()
 }
 

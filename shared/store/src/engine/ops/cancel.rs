@@ -4,7 +4,7 @@ use super::super::rows::JobRow;
 use super::super::session::Session;
 use super::super::statement::read_by;
 use super::super::unit::Unit;
-use super::{decide, delegations};
+use super::{delegations, reviews};
 use crate::{CancelOutcome, Ring, StoreError, sql};
 use serde_json::json;
 use turnstone_domain::state::Trigger;
@@ -55,7 +55,7 @@ pub(in super::super) async fn end<S: Session>(
 ) -> Result<(), StoreError> {
     let previous = unit.change_job(seq)?.state;
     if previous == JobState::Pending {
-        decide::close(session, seq, at).await?;
+        reviews::close(session, seq, at).await?;
     }
     unit.give_back(seq)?;
     let token = unit.change_job(seq)?.lease_token.take();

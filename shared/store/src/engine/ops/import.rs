@@ -38,7 +38,7 @@ pub(in super::super) async fn apply<S: Session>(
     let messages = i64::try_from(record.messages.len()).unwrap_or(i64::MAX);
     unit.took_over(seq, turns.max().unwrap_or(0), messages);
     end(unit, seq, record)?;
-    reviews(unit, seq, record);
+    reviews(unit, seq, record)?;
     state(session, unit, seq, record, at).await?;
     for event in &record.events {
         // Those of the enqueueing are there.
@@ -94,7 +94,7 @@ fn end(unit: &mut Unit, seq: i64, record: &EngagementRecord) -> Result<(), Store
     Ok(())
 }
 
-fn reviews(unit: &mut Unit, seq: i64, record: &EngagementRecord) {
+fn reviews(unit: &mut Unit, seq: i64, record: &EngagementRecord) -> Result<(), StoreError> {
     for review in &record.reviews {
         let new = NewReview {
             id: review.id.clone(),
@@ -105,13 +105,19 @@ fn reviews(unit: &mut Unit, seq: i64, record: &EngagementRecord) {
             question: review.question.clone(),
             arguments_hash: review.arguments_hash.clone(),
             deadline_at: review.deadline_at,
+            plan: review.plan.clone(),
+            asked: review.asked.clone(),
         };
-        unit.review(seq, &new, review.created_at);
+        unit.review(seq, &new, review.created_at)?;
     }
+    Ok(())
 }
 
 /// Answers the reviews as they were answered.
 async fn decide<S: Session>(session: &mut S, record: &EngagementRecord) -> Result<(), StoreError> {
+    for review in &record.reviews {
+        super::reviews::write(session, review).await?;
+    }
     for review in record.reviews.iter().filter(|review| review.state != ReviewState::Open) {
         let at = review.decided_at.unwrap_or(review.created_at);
         let values = [

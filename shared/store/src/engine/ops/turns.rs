@@ -7,6 +7,7 @@ use super::super::statement::read_by;
 use super::super::unit::Unit;
 use super::charge;
 use super::delegations;
+use super::reviews;
 use super::session_state;
 use crate::{LedgerError, Ring, StoreError, sql};
 use serde_json::{Value, json};
@@ -170,11 +171,7 @@ pub(super) fn settle(
             (EventName::JobDiscarded, error.told())
         }
         Settlement::Park { wait: Wait::Review(review) } => {
-            unit.review(seq, review, now);
-            let opened = json!({"review_id": review.id, "kind": review.kind, "reviewer": review.reviewer,
-                                "name": review.question.get("name")});
-            unit.note(seq, EventName::ReviewOpened, opened, now)?;
-            unit.rings.push(Ring::Due);
+            reviews::open(unit, seq, review, now)?;
             (
                 EventName::JobParked,
                 json!({"review_id": review.id, "kind": review.kind, "reviewer": review.reviewer}),
@@ -193,6 +190,9 @@ pub(super) fn settle(
             (EventName::JobYielded, json!({"reason": "something more urgent waits"}))
         }
         Settlement::Park { wait: Wait::Children(children) } => {
+            for review in children.iter().filter_map(|child| child.review.as_deref()) {
+                reviews::open(unit, seq, review, now)?;
+            }
             unit.wait_for_children(seq, children, now);
             (EventName::JobParked, json!({"children": children.len()}))
         }

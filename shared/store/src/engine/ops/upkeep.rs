@@ -4,14 +4,13 @@ use super::super::rows::{self, JobRow};
 use super::super::session::{Arg, Args, Session, limit as row_limit};
 use super::super::statement::read;
 use super::super::unit::Unit;
-use super::{budgets, decide, delegations, remote, turns};
+use super::{budgets, delegations, remote, reviews, turns};
 use crate::sql::{self, Text};
 use crate::{Ring, StoreError, WorkerBeat};
 use serde_json::json;
 use std::collections::HashSet;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::retry::RetryPolicy;
-use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobError, JobId, JobState, Settlement, Timestamp};
 
@@ -214,7 +213,7 @@ pub(in super::super) async fn expire_jobs<S: Session>(
         let job = unit.change_job(*seq)?;
         let (previous, token) = (job.state, job.lease_token.clone());
         if previous == JobState::Pending {
-            decide::close(session, *seq, now).await?;
+            reviews::close(session, *seq, now).await?;
         }
         let job = unit.change_job(*seq)?;
         job.step(Trigger::Expire, now)?;
@@ -226,24 +225,4 @@ pub(in super::super) async fn expire_jobs<S: Session>(
     }
     unit.flush(session).await?;
     Ok(seqs.len())
-}
-
-/// `open → expired` for overdue reviews.
-pub(in super::super) async fn expire_reviews<S: Session>(
-    session: &mut S,
-    unit: &mut Unit,
-    now: Timestamp,
-    limit: usize,
-) -> Result<usize, StoreError> {
-    let values = [now.0.into(), row_limit(limit).into()];
-    let overdue = read(session, "expire reviews", &sql::REVIEWS_OVERDUE, &values, rows::review).await?;
-    let mut expired = 0;
-    for review in overdue {
-        let silent = Review { state: ReviewState::Expired, decided_at: Some(now), ..review };
-        // A unit per review: several may be about the same job.
-        let mut own = Unit::default();
-        expired += usize::from(decide::settle(session, &mut own, &silent).await?);
-        unit.rings.append(&mut own.rings);
-    }
-    Ok(expired)
 }

@@ -4,12 +4,13 @@ use super::super::super::rows::{Fields, Inconsistency, JobRow, get, maybe, time,
 use super::super::super::session::Session;
 use super::super::super::statement::{Writes, read_by};
 use super::super::super::unit::Unit;
-use super::super::cancel;
+use super::super::{cancel, reviews};
 use super::Kin;
 use crate::{Ring, StoreError, sql};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use turnstone_domain::agent::delegation::DelegationState;
+use turnstone_domain::review::is_call_of_review;
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobId, JobState, Timestamp};
 
@@ -82,6 +83,9 @@ pub(in super::super::super) async fn advance<S: Session>(
             *at = kin.at.max(*at);
         }
         tell_parent(unit, tie, kin, state)?;
+        if tie.call_id.as_deref().is_some_and(is_call_of_review) {
+            reviews::answered(session, unit, (&tie.engagement_id, tie.job_seq), state, kin.at).await?;
+        }
     }
     let mut writes = Writes::default();
     writes.all("end delegations", &sql::DELEGATIONS_END, ends);

@@ -1,0 +1,247 @@
+//! What an operator says of reviewers: who there are, which of them stand for one another, and what silence leads to.
+
+use super::plan::{ReviewPlan, ReviewStep};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// `[reviews]`: reviewers, and what silence leads to.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReviewRules {
+    /// Every user who may be named as a reviewer. Left out, anybody may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub users: Option<Vec<String>>,
+    /// How often open reviews are reminded of, in milliseconds; never unless it is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remind_every_ms: Option<u64>,
+    /// `[reviews.groups."<name>"]`: what `require_review` may name beside users and agents.
+    pub groups: BTreeMap<String, ReviewGroup>,
+}
+
+/// A section `[reviews.groups."<name>"]`.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReviewGroup {
+    /// Its users. Left out, it is the one user of its name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<String>,
+    /// How many of them have to agree; one unless it is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quorum: Option<usize>,
+    /// How often they are reminded, in milliseconds; what `[reviews]` says unless it is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remind_every_ms: Option<u64>,
+    /// How long they have, in milliseconds, before `escalate_to` is asked, or silence is a no.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_within_ms: Option<u64>,
+    /// The group or user who is asked next. A user who is no group has as long as this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub escalate_to: Option<String>,
+}
+
+/// Reminders may not come more often than this.
+const SHORTEST_MS: u64 = 1_000;
+
+impl ReviewRules {
+    /// Who is asked where a document names this reviewer. `person` says whom a word such as `owner` stands for,
+    /// `deadline_ms` how long a review waits where nothing else is said.
+    #[must_use]
+    pub fn plan(&self, name: &str, deadline_ms: Option<i64>, person: &dyn Fn(&str) -> String) -> ReviewPlan {
+        let (mut steps, mut next, mut wait) = (Vec::new(), Some(name.to_owned()), deadline_ms);
+        // Circles are refused with the configuration; a bound all the same.
+        while let Some(name) = next.take().filter(|_| steps.len() <= self.groups.len()) {
+            let group = self.groups.get(&name);
+            let step = self.step(&name, group, wait, person);
+            next = group.and_then(|group| group.escalate_to.clone());
+            wait = step.answer_within_ms;
+            steps.push(step);
+        }
+        match steps.as_slice() {
+            [only] if only.remind_every_ms.is_none() && !self.groups.contains_key(name) => {
+                ReviewPlan::default()
+            }
+            _ => ReviewPlan { steps },
+        }
+    }
+
+    fn step(
+        &self,
+        name: &str,
+        group: Option<&ReviewGroup>,
+        wait: Option<i64>,
+        person: &dyn Fn(&str) -> String,
+    ) -> ReviewStep {
+        let ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+        let members = group.map(|group| group.members.as_slice()).unwrap_or_default();
+        let named = if group.is_some() { name.to_owned() } else { person(name) };
+        let mut who: Vec<String> = members.iter().map(|member| person(member)).collect();
+        if who.is_empty() {
+            who.push(named.clone());
+        }
+        // Two words may stand for one person, who has one vote.
+        let mut seen = std::collections::BTreeSet::new();
+        who.retain(|member| seen.insert(member.clone()));
+        let quorum = group.and_then(|group| group.quorum).unwrap_or(1);
+        ReviewStep {
+            name: named,
+            members: who,
+            quorum,
+            remind_every_ms: group.and_then(|group| group.remind_every_ms).or(self.remind_every_ms).map(ms),
+            answer_within_ms: group.and_then(|group| group.answer_within_ms).map(ms).or(wait),
+        }
+    }
+
+    /// Whether a document may name this reviewer, who is no agent.
+    #[must_use]
+    pub fn knows(&self, name: &str) -> bool {
+        let users = self.users.as_ref();
+        matches!(name, "user" | "owner")
+            || self.groups.contains_key(name)
+            || users.is_none_or(|users| users.iter().any(|user| user == name))
+    }
+
+    /// Every name that a document may use; `None` when anybody may be named.
+    #[must_use]
+    pub fn names(&self) -> Option<Vec<String>> {
+        let users = self.users.as_ref()?;
+        let words = ["user", "owner"].map(str::to_owned);
+        Some(words.into_iter().chain(self.groups.keys().cloned()).chain(users.iter().cloned()).collect())
+    }
+
+    /// Checks what the types cannot say.
+    ///
+    /// # Errors
+    /// The rest of a sentence that begins with the key `reviews`.
+    pub fn check(&self) -> Result<(), String> {
+        let often = |ms: Option<u64>| ms.is_some_and(|ms| ms < SHORTEST_MS);
+        if often(self.remind_every_ms) {
+            return Err(format!("has remind_every_ms below {SHORTEST_MS}"));
+        }
+        let named = self.users.iter().flatten().chain(self.groups.keys());
+        let members = self.groups.values().flat_map(|group| &group.members);
+        if let Some(name) = named.chain(members).find(|name| !is_name(name)) {
+            return Err(format!("names `{name}`, which is no id or address of a user"));
+        }
+        for (name, group) in &self.groups {
+            self.check_group(name, group).map_err(|why| format!("cannot be used: group `{name}` {why}"))?;
+        }
+        Ok(())
+    }
+
+    fn check_group(&self, name: &str, group: &ReviewGroup) -> Result<(), String> {
+        let (of, quorum) = (group.members.len().max(1), group.quorum.unwrap_or(1));
+        if !(1..=of).contains(&quorum) {
+            return Err(format!("has a quorum of {quorum}; it must lie between 1 and its {of} members"));
+        }
+        if let Some(twice) =
+            group.members.iter().find(|a| group.members.iter().filter(|b| b == a).count() > 1)
+        {
+            return Err(format!("has the member `{twice}` twice"));
+        }
+        if let Some(stranger) = group.members.iter().find(|member| !self.is_user(member)) {
+            return Err(format!("has the member `{stranger}`, who is not among `users`"));
+        }
+        if group.members.is_empty() && !self.is_user(name) {
+            return Err("has no members, and no user has its name".to_owned());
+        }
+        if group.remind_every_ms.is_some_and(|ms| ms < SHORTEST_MS) {
+            return Err(format!("has remind_every_ms below {SHORTEST_MS}"));
+        }
+        let Some(next) = &group.escalate_to else { return Ok(()) };
+        if group.answer_within_ms.is_none() {
+            return Err("has escalate_to and no answer_within_ms".to_owned());
+        }
+        if !self.knows(next) || !is_name(next) {
+            return Err(format!("escalates to `{next}`, which is no group and no user"));
+        }
+        let (mut at, mut seen) = (next, 0);
+        while let Some(further) = self.groups.get(at).and_then(|group| group.escalate_to.as_ref()) {
+            (at, seen) = (further, seen + 1);
+            if seen > self.groups.len() {
+                return Err("escalates in a circle".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn is_user(&self, name: &str) -> bool {
+        let users = self.users.as_ref();
+        matches!(name, "user" | "owner") || users.is_none_or(|users| users.iter().any(|user| user == name))
+    }
+}
+
+/// What OAS-30 takes for the id or address of a user.
+fn is_name(name: &str) -> bool {
+    (1..=253).contains(&name.len())
+        && !name.chars().any(|c| c.is_whitespace() || c.is_control())
+        && !name.contains("://")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(json: &str) -> ReviewRules {
+        serde_json::from_str(json).unwrap()
+    }
+
+    fn itself(name: &str) -> String {
+        if name == "owner" { "olga".to_owned() } else { name.to_owned() }
+    }
+
+    const BOARD: &str = r#"{"users": ["ann", "ben", "cem", "eve"], "remind_every_ms": 5000, "groups": {
+        "board": {"members": ["ann", "ben", "cem"], "quorum": 2, "answer_within_ms": 60000, "escalate_to": "chair"},
+        "chair": {"members": ["owner"], "remind_every_ms": 1000, "answer_within_ms": 9000, "escalate_to": "eve"}}}"#;
+
+    #[test]
+    fn a_group_is_planned_with_those_who_follow_it() {
+        let rules = rules(BOARD);
+        assert_eq!(rules.check(), Ok(()));
+        let plan = rules.plan("board", Some(7), &itself);
+        let [board, chair, eve] = plan.steps.as_slice() else { panic!("{plan:?}") };
+        assert_eq!(
+            (board.quorum, board.answer_within_ms, board.remind_every_ms),
+            (2, Some(60_000), Some(5000))
+        );
+        assert_eq!((chair.members.as_slice(), chair.remind_every_ms), (&["olga".to_owned()][..], Some(1000)));
+        assert_eq!((eve.name.as_str(), eve.answer_within_ms), ("eve", Some(9000)));
+        let alone = rules.plan("ann", Some(7), &itself);
+        assert_eq!((alone.steps.len(), alone.steps[0].answer_within_ms), (1, Some(7)));
+        assert_eq!(ReviewRules::default().plan("ann", Some(7), &itself), ReviewPlan::default());
+    }
+
+    #[test]
+    fn a_directory_knows_its_users_and_groups() {
+        let rules = rules(BOARD);
+        for (name, known) in [("ann", true), ("board", true), ("owner", true), ("mallory", false)] {
+            assert_eq!(rules.knows(name), known, "{name}");
+        }
+        assert!(ReviewRules::default().knows("mallory") && ReviewRules::default().names().is_none());
+    }
+
+    #[test]
+    fn rules_that_cannot_work_are_named() {
+        for (json, words) in [
+            (r#"{"remind_every_ms": 10}"#, "remind_every_ms below"),
+            (r#"{"users": ["two words"]}"#, "no id or address"),
+            (r#"{"groups": {"a": {"members": ["b"], "quorum": 2}}}"#, "a quorum of 2"),
+            (r#"{"groups": {"a": {"members": ["b"], "quorum": 0}}}"#, "a quorum of 0"),
+            (r#"{"groups": {"a": {"members": ["b", "b"]}}}"#, "twice"),
+            (r#"{"users": ["b"], "groups": {"a": {"members": ["c"]}}}"#, "not among `users`"),
+            (r#"{"users": ["b"], "groups": {"a": {}}}"#, "no user has its name"),
+            (r#"{"groups": {"a": {"escalate_to": "b"}}}"#, "no answer_within_ms"),
+            (
+                r#"{"users": [], "groups": {"a": {"members": ["owner"], "answer_within_ms": 5, "escalate_to": "b"}}}"#,
+                "no group and no user",
+            ),
+            (
+                r#"{"groups": {"a": {"answer_within_ms": 5, "escalate_to": "b"},
+                               "b": {"answer_within_ms": 5, "escalate_to": "a"}}}"#,
+                "in a circle",
+            ),
+        ] {
+            let problem = rules(json).check().unwrap_err();
+            assert!(problem.contains(words), "{json}: {problem}");
+        }
+    }
+}

@@ -1,9 +1,0 @@
--- Open reviews whose deadline has passed.
--- Differs from PostgreSQL: rows are locked, and those that somebody else has are left out.
-SELECT v.seq, v.id, e.id AS engagement_id, j.id AS job_id, v.turn, v.call_id, v.kind, v.reviewer, v.question, v.arguments_hash, v.state, v.decided_by, v.reason, v.created_at, v.deadline_at, v.decided_at, v.job_seq
-FROM reviews AS v
-JOIN engagements AS e ON e.seq = v.engagement_seq
-JOIN jobs AS j ON j.seq = v.job_seq
-WHERE v.state = 'open' AND v.deadline_at <= $1
-ORDER BY v.seq
-LIMIT $2

@@ -1,0 +1,47 @@
+//! An agent's answer to a review: what its engagement ended with (OAS-A9).
+
+use super::super::super::rows::{self, json};
+use super::super::super::session::Session;
+use super::super::super::statement::{read, read_by};
+use super::super::super::unit::Unit;
+use super::decide;
+use crate::{StoreError, sql};
+use turnstone_domain::agent::delegation::DelegationState;
+use turnstone_domain::review::{Review, ReviewState, Verdict};
+use turnstone_domain::{RawJson, Timestamp};
+
+/// Decides the review that was asked in this engagement, which has ended. Its job is held, and goes on by itself.
+pub(in super::super) async fn answered<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    (engagement_id, job_seq): (&str, i64),
+    state: DelegationState,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let values = [engagement_id.into()];
+    let mut found = read(session, "read a review", &sql::REVIEW_BY_ASKED, &values, rows::review).await?;
+    let Some(review) = found.pop() else { return Ok(()) };
+    let Some(seq) = unit.seq_of(&review.job_id) else { return Ok(()) };
+    if unit.job(seq).is_none_or(|job| job.state.is_terminal()) {
+        return Ok(());
+    }
+    let (state, reason) = match state {
+        DelegationState::Success => {
+            let keys = vec![(job_seq,)];
+            let results = read_by(session, "read results", &sql::RESULTS_BY_JOB, keys, |row| {
+                json::<RawJson>(row, "result")
+            });
+            let answer = results.await?.pop().and_then(|result| result.parse().ok()).unwrap_or_default();
+            let Verdict { approve, reason } = Verdict::of(&answer);
+            (if approve { ReviewState::Approved } else { ReviewState::Rejected }, reason)
+        }
+        DelegationState::Timeout => (ReviewState::Expired, None),
+        DelegationState::Error | DelegationState::Open => {
+            let reason = "it failed, and without a verdict nothing is confirmed".to_owned();
+            (ReviewState::Rejected, Some(reason))
+        }
+    };
+    let by = (state != ReviewState::Expired).then(|| review.reviewer.clone());
+    let decided = Review { state, decided_by: by, reason, decided_at: Some(at), ..review };
+    decide::end(session, unit, seq, &decided).await.map(|_| ())
+}

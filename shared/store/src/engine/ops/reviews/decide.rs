@@ -1,0 +1,152 @@
+//! An answer to a review: a vote, and with the one that decides `open → approved | rejected`; the parked job becomes
+//! available.
+
+use super::super::super::session::{Args, Session};
+use super::super::super::unit::Unit;
+use super::{hold_with_job, overdue, write};
+use crate::{Decision, DecisionOutcome, Ring, StoreError, sql};
+use serde_json::json;
+use turnstone_domain::review::{Review, ReviewState, Vote};
+use turnstone_domain::state::Trigger;
+use turnstone_domain::{EventName, JobState, ReviewId};
+
+/// Answers a review. Each of those who are asked has one vote; a late one changes nothing.
+pub(in super::super::super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    id: &ReviewId,
+    decision: &Decision,
+) -> Result<DecisionOutcome, StoreError> {
+    let Some((seq, mut review)) = hold_with_job(session, unit, id).await? else {
+        return Ok(DecisionOutcome::NotFound);
+    };
+    // The scheduler may be late; who is asked now does not depend on it.
+    while review.is_overdue(decision.at)
+        && let Some(next) = overdue::hand_on(session, unit, seq, &review, decision.at).await?
+    {
+        review = next;
+    }
+    let outcome = vote(session, unit, seq, review, decision).await?;
+    unit.flush(session).await?;
+    Ok(outcome)
+}
+
+async fn vote<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    seq: i64,
+    mut review: Review,
+    decision: &Decision,
+) -> Result<DecisionOutcome, StoreError> {
+    let overdue = review.is_overdue(decision.at) && review.asked.is_none();
+    if review.state != ReviewState::Open || overdue {
+        let state = if overdue { ReviewState::Expired } else { review.state };
+        record_late(unit, seq, &review, decision)?;
+        return Ok(DecisionOutcome::TooLate(state));
+    }
+    if !review.may_answer(&decision.by) {
+        return Ok(DecisionOutcome::NotAsked(Box::new(review)));
+    }
+    if unit.job(seq).is_none_or(|job| job.state != JobState::Pending) {
+        return Ok(DecisionOutcome::TooLate(ReviewState::Open));
+    }
+    if review.votes.iter().any(|vote| vote.step == review.step && vote.by == decision.by) {
+        return Ok(DecisionOutcome::VotedAlready);
+    }
+    let outcome = if review.members().len() > 1 {
+        cast(session, unit, seq, &mut review, decision).await?
+    } else if decision.approve {
+        Some(ReviewState::Approved)
+    } else {
+        Some(ReviewState::Rejected)
+    };
+    let Some(state) = outcome else { return Ok(DecisionOutcome::Counted(Box::new(review))) };
+    let decided = Review {
+        state,
+        decided_by: Some(decision.by.clone()),
+        reason: decision.reason.clone(),
+        decided_at: Some(decision.at),
+        ..review
+    };
+    match settle(session, unit, seq, &decided).await? {
+        true => Ok(DecisionOutcome::Decided(Box::new(decided))),
+        false => Ok(DecisionOutcome::TooLate(ReviewState::Open)),
+    }
+}
+
+/// Adds a vote; returns what the review comes to with it, if it comes to anything.
+async fn cast<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    seq: i64,
+    review: &mut Review,
+    decision: &Decision,
+) -> Result<Option<ReviewState>, StoreError> {
+    review.votes.push(Vote {
+        by: decision.by.clone(),
+        approve: decision.approve,
+        reason: decision.reason.clone(),
+        at: decision.at,
+        step: review.step,
+    });
+    write(session, review).await?;
+    let tally = review.tally();
+    let data = json!({"review_id": review.id, "approve": decision.approve, "by": decision.by,
+                      "reason": decision.reason, "approvals": tally.approvals, "rejections": tally.rejections,
+                      "needed": tally.needed});
+    unit.note(seq, EventName::ReviewVoted, data, decision.at)?;
+    Ok(tally.outcome())
+}
+
+/// A late answer is on record, and changes nothing. A stream says nothing after the end of its job.
+fn record_late(unit: &mut Unit, seq: i64, review: &Review, decision: &Decision) -> Result<(), StoreError> {
+    if unit.job(seq).is_none_or(|job| job.state.is_terminal()) {
+        return Ok(());
+    }
+    let data = json!({"review_id": review.id, "approve": decision.approve, "by": decision.by,
+                      "reason": decision.reason, "state": review.state});
+    unit.note(seq, EventName::ReviewAnsweredLate, data, decision.at)
+}
+
+/// Writes a review's end and wakes its job, which is held. Returns whether the job was still waiting.
+pub(super) async fn settle<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    seq: i64,
+    decided: &Review,
+) -> Result<bool, StoreError> {
+    if unit.job(seq).is_none_or(|job| job.state != JobState::Pending)
+        || !end(session, unit, seq, decided).await?
+    {
+        return Ok(false);
+    }
+    let at = decided.decided_at.unwrap_or_default();
+    unit.change_job(seq)?.step(Trigger::Activate, at)?;
+    unit.note(seq, EventName::JobAvailable, json!({"reason": "review"}), at)?;
+    unit.rings.push(Ring::Available);
+    Ok(true)
+}
+
+/// Writes a review's end. Returns whether it was open.
+pub(super) async fn end<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    seq: i64,
+    decided: &Review,
+) -> Result<bool, StoreError> {
+    let at = decided.decided_at.unwrap_or_default();
+    let values = [
+        decided.id.as_str().into(),
+        decided.state.as_str().into(),
+        decided.decided_by.as_deref().into(),
+        decided.reason.as_deref().into(),
+        at.0.into(),
+    ];
+    if session.execute("answer a review", &sql::REVIEW_DECIDE, Args::Values(&values)).await? != 1 {
+        return Ok(false);
+    }
+    let data = json!({"review_id": decided.id, "state": decided.state, "decided_by": decided.decided_by,
+                      "reason": decided.reason});
+    unit.note(seq, EventName::ReviewDecided, data, at)?;
+    Ok(true)
+}

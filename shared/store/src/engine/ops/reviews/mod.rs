@@ -1,0 +1,94 @@
+//! Reviews: opened with the job that parks, voted on, reminded of, handed on, decided.
+//!
+//! The job is held before its reviews are read to be changed, so that of two answers one is second.
+
+mod agent;
+mod decide;
+mod overdue;
+
+use super::super::rows::{self, JobRow};
+use super::super::session::{Arg, Args, Session};
+use super::super::statement::{as_json, read, read_by};
+use super::super::unit::Unit;
+use crate::{Ring, StoreError, sql};
+use serde_json::json;
+use turnstone_domain::review::{NewReview, Review};
+use turnstone_domain::{EventName, JobId, ReviewId, Timestamp};
+
+pub(super) use agent::answered;
+pub(in super::super) use decide::apply;
+pub(in super::super) use overdue::{expire, remind};
+
+/// Names as they are searched for: each between line breaks, which no name has.
+pub(in super::super) fn between_breaks(names: &[String]) -> String {
+    names.iter().fold("\n".to_owned(), |all, name| all + name + "\n")
+}
+
+/// Opens a review of a job that parks.
+pub(super) fn open(unit: &mut Unit, seq: i64, review: &NewReview, now: Timestamp) -> Result<(), StoreError> {
+    unit.review(seq, review, now)?;
+    let mut opened = json!({"review_id": review.id, "kind": review.kind, "reviewer": review.reviewer,
+                            "name": review.question.get("name")});
+    if let Some(engagement) = &review.asked {
+        opened["asked_engagement_id"] = json!(engagement);
+    }
+    unit.note(seq, EventName::ReviewOpened, opened, now)?;
+    unit.rings.push(Ring::Due);
+    Ok(())
+}
+
+/// Closes the open reviews of a job that ends without them.
+pub(super) async fn close<S: Session>(
+    session: &mut S,
+    job_seq: i64,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let values = [job_seq.into(), at.0.into()];
+    session.execute("close reviews", &sql::REVIEWS_CLOSE, Args::Values(&values)).await.map(|_| ())
+}
+
+/// Reads a review.
+async fn find<S: Session>(session: &mut S, id: &ReviewId) -> Result<Option<Review>, StoreError> {
+    let values = [id.as_str().into(), Arg::Text(None)];
+    Ok(read(session, "read a review", &sql::REVIEW_BY_ID, &values, rows::review).await?.pop())
+}
+
+/// Holds a job; `None` when there is none any more.
+async fn hold<S: Session>(session: &mut S, unit: &mut Unit, job: &JobId) -> Result<Option<i64>, StoreError> {
+    let keys = vec![(job.clone(),)];
+    let jobs = read_by(session, "read a job", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    unit.take_in(session, jobs).await?;
+    Ok(unit.seq_of(job))
+}
+
+/// Reads a review together with its job, which is held.
+async fn hold_with_job<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    id: &ReviewId,
+) -> Result<Option<(i64, Review)>, StoreError> {
+    let Some(found) = find(session, id).await? else { return Ok(None) };
+    let Some(seq) = hold(session, unit, &found.job_id).await? else { return Ok(None) };
+    Ok(find(session, id).await?.map(|review| (seq, review)))
+}
+
+/// Writes what may change of an open review. Returns whether it was open.
+pub(super) async fn write<S: Session>(session: &mut S, review: &Review) -> Result<bool, StoreError> {
+    let members = match review.plan.steps.is_empty() {
+        true => String::new(),
+        false => between_breaks(review.members()),
+    };
+    let votes = (!review.votes.is_empty()).then(|| as_json(&review.votes)).transpose()?;
+    let time = |at: Option<Timestamp>| Arg::Int(at.map(|at| at.0));
+    let values = [
+        review.id.as_str().into(),
+        review.reviewer.as_str().into(),
+        members.as_str().into(),
+        i64::try_from(review.step).unwrap_or(i64::MAX).into(),
+        votes.as_deref().into(),
+        time(review.deadline_at),
+        time(review.remind_at),
+        review.reminders.into(),
+    ];
+    Ok(session.execute("change a review", &sql::REVIEW_CHANGE, Args::Values(&values)).await? == 1)
+}

@@ -1,0 +1,102 @@
+//! What time does to open reviews: reminders, others who are asked, and at last a no.
+
+use super::super::super::rows::get;
+use super::super::super::session::{Session, limit as row_limit};
+use super::super::super::statement::read;
+use super::super::super::unit::Unit;
+use super::{decide, hold_with_job, write};
+use crate::sql::{self, Text};
+use crate::{Ring, StoreError};
+use serde_json::json;
+use turnstone_domain::review::{Review, ReviewState};
+use turnstone_domain::{EventName, JobState, ReviewId, Timestamp};
+
+async fn due<S: Session>(
+    session: &mut S,
+    (action, text): (&'static str, &Text),
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<ReviewId>, StoreError> {
+    let values = [now.0.into(), row_limit(limit).into()];
+    read(session, action, text, &values, |row| get::<String>(row, "id").map(ReviewId)).await
+}
+
+/// Reviews whose deadline has passed: the next are asked, or it is `open → expired`.
+pub(in super::super::super) async fn expire<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    now: Timestamp,
+    limit: usize,
+) -> Result<usize, StoreError> {
+    let overdue = due(session, ("look for late reviews", &sql::REVIEWS_OVERDUE), now, limit).await?;
+    let mut changed = 0;
+    for id in overdue {
+        // A unit per review: several may be about the same job.
+        let mut own = Unit::default();
+        let Some((seq, review)) = hold_with_job(session, &mut own, &id).await? else { continue };
+        if !review.is_overdue(now) {
+            continue;
+        }
+        let handed_on = hand_on(session, &mut own, seq, &review, now).await?.is_some();
+        let silent = Review { state: ReviewState::Expired, decided_at: Some(now), ..review };
+        changed += usize::from(handed_on || decide::settle(session, &mut own, seq, &silent).await?);
+        own.flush(session).await?;
+        unit.absorb(own);
+    }
+    Ok(changed)
+}
+
+/// Asks those who come next in the plan; `None` when there are none.
+pub(super) async fn hand_on<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    seq: i64,
+    review: &Review,
+    now: Timestamp,
+) -> Result<Option<Review>, StoreError> {
+    let waits = unit.job(seq).is_some_and(|job| job.state == JobState::Pending);
+    let Some(next) = review.escalated(now).filter(|_| waits) else { return Ok(None) };
+    if !write(session, &next).await? {
+        return Ok(None);
+    }
+    let data = json!({"review_id": next.id, "kind": next.kind, "from": review.reviewer, "reviewer": next.reviewer,
+                      "members": next.members(), "name": next.question.get("name"),
+                      "deadline_at": next.deadline_at.map(Timestamp::to_rfc3339)});
+    unit.note(seq, EventName::ReviewEscalated, data, now)?;
+    unit.rings.push(Ring::Due);
+    Ok(Some(next))
+}
+
+/// Reminds of open reviews whose time for it has come, each once per interval.
+pub(in super::super::super) async fn remind<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    now: Timestamp,
+    limit: usize,
+) -> Result<usize, StoreError> {
+    let waiting = due(session, ("look for open reviews", &sql::REVIEWS_TO_REMIND), now, limit).await?;
+    let mut reminded = 0;
+    for id in waiting {
+        let mut own = Unit::default();
+        let Some((seq, review)) = hold_with_job(session, &mut own, &id).await? else { continue };
+        let is_due = review.remind_at.is_some_and(|at| at <= now);
+        if review.state != ReviewState::Open || !is_due {
+            continue;
+        }
+        let next = review.reminded(now);
+        if !write(session, &next).await? {
+            continue;
+        }
+        if own.job(seq).is_some_and(|job| !job.state.is_terminal()) {
+            let data = json!({"review_id": next.id, "kind": next.kind, "reviewer": next.reviewer,
+                              "name": next.question.get("name"), "missing": next.missing(),
+                              "reminders": next.reminders,
+                              "deadline_at": next.deadline_at.map(Timestamp::to_rfc3339)});
+            own.note(seq, EventName::ReviewReminded, data, now)?;
+        }
+        own.flush(session).await?;
+        unit.absorb(own);
+        reminded += 1;
+    }
+    Ok(reminded)
+}
