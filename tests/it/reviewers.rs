@@ -183,3 +183,34 @@ async fn a_reviewer_who_is_not_in_the_directory_is_refused() {
     }
     fleet.end().await;
 }
+
+/// OAS-32: an approval is for the arguments that it was asked for; one that was given for others confirms nothing.
+#[tokio::test]
+async fn an_approval_of_other_arguments_confirms_nothing() {
+    for backend in Backend::ALL {
+        let mut fleet = Fleet::builder().on(backend).model(script).start().await;
+        let (status, body) = fleet.send(Method::POST, "/agents", AGENT.replace("board", "ann")).await;
+        assert!(status.is_success(), "{body:#}");
+        let job = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});
+        let id = fleet.push(&job).await;
+        fleet.settled(&id).await;
+        let first = review_of(&fleet).await;
+        fleet.stop_workers().await;
+        assert_eq!(answer(&fleet, &first, "approve", "ann").await.0, StatusCode::OK);
+        fleet.place.change("UPDATE reviews SET arguments_hash = 'of other arguments'").await;
+        fleet.add_worker(1);
+        fleet.wait_for(&id, &[JobState::Pending]).await;
+        assert!(fleet.tools.calls().is_empty());
+        let again = review_of(&fleet).await;
+        assert_ne!(again["id"], first["id"]);
+        assert_eq!(
+            answer(&fleet, &first, "approve", "ann").await.0,
+            StatusCode::CONFLICT,
+            "a replayed answer"
+        );
+        assert_eq!(answer(&fleet, &again, "approve", "ann").await.0, StatusCode::OK);
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!((&done["state"], fleet.tools.calls().len()), (&json!("completed"), 1), "{done:#}");
+        fleet.end().await;
+    }
+}

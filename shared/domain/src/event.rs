@@ -105,7 +105,7 @@ events! {
     InputReceived = "input.received", "call_id, keys, by";
     /// A review was opened.
     ReviewOpened = "review.opened", "review_id, kind, reviewer, name";
-    /// One of several reviewers voted; the review is open still.
+    /// One of several reviewers voted.
     ReviewVoted = "review.voted", "review_id, approve, by, reason, approvals, rejections, needed";
     /// Those who are asked have not answered yet.
     ReviewReminded = "review.reminded", "review_id, kind, reviewer, name, missing, reminders, deadline_at";

@@ -1,6 +1,7 @@
 //! What is done about errors: tries within a turn, handlers, circuit breakers, escalations, and how turns follow one another
 //! (OSSA §1.5, §2, §4, §6).
 
+mod approvals;
 mod breaker;
 mod chain;
 mod damaged;

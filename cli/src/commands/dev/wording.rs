@@ -315,12 +315,12 @@ fn of_others(name: EventName, data: &Fields<'_>) -> Words {
                 format!("{status} in {}, {} tokens", data.duration("duration_ms"), data.text("tokens_used"));
             Words::new(&data.text("agent_id"), what, tone, "waits for a worker")
         }
-        other => of_decisions(other, data),
+        other => of_reviews(other, data),
     }
 }
 
-/// What reviewers, budgets and checks of the answer said.
-fn of_decisions(name: EventName, data: &Fields<'_>) -> Words {
+/// What reviewers are asked and say.
+fn of_reviews(name: EventName, data: &Fields<'_>) -> Words {
     use EventName as E;
     use Tone as T;
     let tool = data.text("name");
@@ -388,6 +388,15 @@ fn of_decisions(name: EventName, data: &Fields<'_>) -> Words {
             T::Warning,
             "running",
         ),
+        other => of_decisions(other, data),
+    }
+}
+
+/// What budgets and checks of the answer said.
+fn of_decisions(name: EventName, data: &Fields<'_>) -> Words {
+    use EventName as E;
+    use Tone as T;
+    match name {
         E::UsageClamped => {
             let what = format!(
                 "the provider reported {} tokens; {} were booked",

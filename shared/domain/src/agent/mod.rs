@@ -1,6 +1,7 @@
 //! What an agent is, whatever format it was written in: the one model behind OpenAgentSpec documents, OSSA manifests
 //! and the `ext_agent_*` fields of a job.
 
+mod approvals;
 pub mod credential;
 pub mod delegation;
 pub mod errors;
@@ -14,6 +15,7 @@ pub mod session;
 mod spending;
 mod tools;
 
+pub use approvals::Approvals;
 pub use guardrails::{Guardrail, Guardrails};
 pub use identity::Identity;
 pub use prompt::{Example, Prompts};
@@ -98,6 +100,9 @@ pub struct AgentDefinition {
     /// What it may spend beyond the tokens of one engagement.
     #[serde(default, skip_serializing_if = "Spending::is_default")]
     pub spending: Spending,
+    /// Whom it asks before some of its calls.
+    #[serde(default, skip_serializing_if = "Approvals::is_default")]
+    pub approvals: Approvals,
     /// The version of its document, when it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -218,6 +223,9 @@ pub struct Restriction {
     pub require_review: Option<String>,
     /// CEL over the Engagement object; anything but `true` refuses.
     pub assertion: Option<String>,
+    /// How long they have, in milliseconds, before silence is a no; `None` is what the configuration says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_within_ms: Option<u64>,
 }
 
 impl Restriction {
@@ -455,7 +463,10 @@ impl AgentDefinition {
     /// Whether any expression of this agent reads the Engagement object, so that it has to be built.
     #[must_use]
     pub fn reads_engagement(&self) -> bool {
-        !self.exposes.is_empty() || self.capabilities.iter().any(Capability::is_restricted)
+        !self.exposes.is_empty()
+            || !self.approvals.is_default()
+            || self.capabilities.iter().any(Capability::is_restricted)
+            || self.toolsets.iter().any(|set| set.like.is_restricted())
     }
 }
 

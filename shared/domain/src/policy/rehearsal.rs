@@ -118,7 +118,7 @@ mod tests {
 
     fn agent() -> AgentDefinition {
         let asserting =
-            |source: &str| Restriction { assertion: Some(source.to_owned()), require_review: None };
+            |source: &str| Restriction { assertion: Some(source.to_owned()), ..Restriction::default() };
         let book = Capability {
             input_restriction: asserting("recent.book.inputs.price <= 800 && size(history.book) < 2"),
             output_restriction: asserting("recent.book.outputs.ok"),

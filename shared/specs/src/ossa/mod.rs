@@ -4,6 +4,7 @@
 //! as `constraints.max_turns`. Fields that this version does not run are accepted silently when ignoring them is
 //! harmless, with a warning when somebody may rely on them, and refused when the agent would do something else.
 
+mod approvals;
 mod collaboration;
 mod errors;
 mod form;
@@ -36,6 +37,8 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
         |path: &[&str]| root.at_path(path).and_then(Node::text).unwrap_or_default().trim_end().to_owned();
     let limits = limits::limits(root, problems);
     let mut tools = tools::read(root, names, problems);
+    let mut policy = errors::policy(root);
+    let approvals = approvals::read(root, &mut tools, &mut policy, problems);
     collaboration::read(root, names, &mut tools.capabilities, problems);
     AgentDefinition {
         name: text(&["metadata", "name"]),
@@ -44,7 +47,8 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
         instructions: text(&["spec", "role"]),
         model: root.at_path(&["spec", "llm"]).map(model).unwrap_or_default(),
         chain: errors::chain(root, limits.token_budget),
-        errors: errors::policy(root),
+        errors: policy,
+        approvals,
         limits,
         capabilities: tools.capabilities,
         toolsets: tools.toolsets,

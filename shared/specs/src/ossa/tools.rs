@@ -71,13 +71,6 @@ fn check_tool(tool: &Node, problems: &mut Problems) {
     }
     errors::unknown_codes(tool, problems);
     reach::refuse_literal_secrets(tool, problems);
-    if let Some(node) = tool.get("approval_required").filter(|node| node.flag() == Some(true)) {
-        problems.warning(
-            node.at,
-            RULE,
-            "`approval_required` of a tool is not enforced yet: its calls run without asking anybody",
-        );
-    }
     let named = has("name") || tool.get("capabilities").is_some_and(|list| !list.items().is_empty());
     if !named && !reach::means_all(tool) {
         problems.error(

@@ -1,14 +1,14 @@
 //! What a manifest may demand and this version does not do.
 
 use crate::problem::Problems;
-use crate::tree::{Content, Entry, Node};
+use crate::tree::{Content, Node};
 
 /// Reports what is not enforced: a warning where the agent still does its work, an error where it would do another.
 pub(super) fn report(root: &Node, problems: &mut Problems) {
     let Some(spec) = root.get("spec") else { return };
     for entry in spec.get("safety").map(Node::entries).unwrap_or_default() {
-        let enforced = ["content_filtering", "pii_detection"].contains(&entry.key.as_str());
-        if !enforced && !only_asks(entry) && !is_off(&entry.value) {
+        let enforced = ["content_filtering", "human_in_loop", "pii_detection"].contains(&entry.key.as_str());
+        if !enforced && !is_off(&entry.value) {
             let message = format!("`spec.safety.{}` is not enforced yet; do not rely on it", entry.key);
             problems.warning(entry.at, "OSSA-safety", message);
         }
@@ -21,17 +21,13 @@ pub(super) fn report(root: &Node, problems: &mut Problems) {
     report_words(spec, problems);
 }
 
-/// Whether a section of `safety` only says that a person may be asked: errors are handed to one.
-fn only_asks(entry: &Entry) -> bool {
-    entry.key == "human_in_loop" && entry.value.get("triggers").is_none_or(is_off)
-}
-
 /// Settings whose default is harmless and whose other words are not.
 fn report_words(spec: &Node, problems: &mut Problems) {
-    if let Some(node) = spec.at_path(&["autonomy", "level"]).filter(|node| node.text() == Some("supervised"))
-    {
-        let message = "`spec.autonomy.level: supervised` is not enforced yet: calls run without asking anybody; an OpenAgentSpec \
-                       document can ask for a review";
+    let every = spec.at_path(&["autonomy", "approval_required"]).and_then(Node::flag) == Some(true);
+    let level = spec.at_path(&["autonomy", "level"]).filter(|node| node.text() == Some("supervised"));
+    if let Some(node) = level.filter(|_| !every) {
+        let message = "`spec.autonomy.level: supervised` alone asks nobody; `autonomy.approval_required: true` puts every call of a \
+                       tool before a person";
         problems.warning(node.at, "OSSA-autonomy", message);
     }
 }
@@ -40,7 +36,6 @@ const NOT_ENFORCED: &str = "is not enforced yet; do not rely on it";
 const NO_EFFECT: &str = "has no effect in this version";
 
 const UNENFORCED: &[(&[&str], &str, &str)] = &[
-    (&["autonomy", "approval_required"], "OSSA-autonomy", NOT_ENFORCED),
     (&["autonomy", "allowed_actions"], "OSSA-autonomy", NOT_ENFORCED),
     (&["autonomy", "blocked_actions"], "OSSA-autonomy", NOT_ENFORCED),
     (&["constraints", "max_tokens_per_turn"], "OSSA-constraints", NOT_ENFORCED),

@@ -62,6 +62,7 @@ struct Ready {
 /// them that depends on order.
 pub fn may_be_parallel(turn: &Turn, asked: &[(usize, RequestedCall)]) -> bool {
     turn.short_circuit.is_none()
+        && turn.agent.approvals.is_default()
         && asked.iter().all(|(_, call)| {
             resol::capability(turn, &call.name)
                 .is_some_and(|capability| capability.parallel && !capability.is_restricted())

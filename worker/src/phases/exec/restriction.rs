@@ -6,10 +6,11 @@ use crate::turn::reviewers::{self, OPERATOR};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde_json::{Value, json};
-use turnstone_domain::agent::Capability;
+use turnstone_domain::agent::errors::Contact;
+use turnstone_domain::agent::{AgentFormat, Capability, Restriction};
 use turnstone_domain::digest;
 use turnstone_domain::engagement::outputs_of;
-use turnstone_domain::error::FailureKind;
+use turnstone_domain::error::{Escalation, EscalationType, FailureKind};
 use turnstone_domain::policy::View;
 use turnstone_domain::review::{NewReview, ReviewKind, ReviewPlan, ReviewState};
 use turnstone_domain::tool_call::ToolOutcome;
@@ -32,7 +33,8 @@ pub fn before(
     idempotent: bool,
 ) -> Result<Checked, Stop> {
     let restriction = &capability.input_restriction;
-    if restriction.assertion.is_none() && restriction.require_review.is_none() {
+    let reviewer = reviewer_of(restriction).or_else(|| of_high_risk(turn, call, idempotent));
+    if restriction.assertion.is_none() && reviewer.is_none() {
         return Ok(Checked::Passed);
     }
     let view =
@@ -43,12 +45,12 @@ pub fn before(
         let text = format!("the input restriction of `{}` does not allow this call: {why}", call.asked.name);
         return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
     }
-    if let Some(reviewer) = restriction.require_review.clone() {
+    if let Some(reviewer) = reviewer {
         let engagement = view.map(|view| view.to_json()).unwrap_or_default();
         // Planned: nothing leaves before the answer.
         reviewer::plan(turn, call, idempotent);
         let question = question(call, None, engagement);
-        asked(turn, call, ReviewKind::Input, &reviewer, question)?;
+        asked(turn, call, ReviewKind::Input, reviewer, question)?;
     }
     Ok(Checked::Passed)
 }
@@ -82,11 +84,11 @@ pub fn review_output(
     capability: &Capability,
     outcome: &ToolOutcome,
 ) -> Result<(), Stop> {
-    let Some(reviewer) = capability.output_restriction.require_review.clone() else { return Ok(()) };
+    let Some(reviewer) = reviewer_of(&capability.output_restriction) else { return Ok(()) };
     let outputs = outputs_of(outcome);
     let engagement = candidate(turn, call, &outputs);
     let question = question(call, Some(outputs), engagement);
-    asked(turn, call, ReviewKind::Output, &reviewer, question)
+    asked(turn, call, ReviewKind::Output, reviewer, question)
 }
 
 /// Returns once the reviewer has said yes to this call and these arguments.
@@ -94,16 +96,24 @@ pub fn review_output(
 /// # Errors
 /// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a no: the flow may not continue without confirmation
 /// (OAS-32).
-fn asked(turn: &mut Turn, call: &Call, kind: ReviewKind, word: &str, question: Value) -> Result<(), Stop> {
+fn asked(
+    turn: &mut Turn,
+    call: &Call,
+    kind: ReviewKind,
+    reviewer: Contact,
+    question: Value,
+) -> Result<(), Stop> {
+    let word = reviewer.target.as_str();
+    let own_ms = reviewer.timeout_ms.and_then(|ms| i64::try_from(ms).ok());
+    let wait = own_ms.or_else(|| turn.deps.options.review_deadline_ms());
     let arguments_hash = digest::of_json(&call.asked.arguments);
     let answer = turn.reviews.iter().rev().find(|review| {
         review.call_id == call.asked.call_id && review.kind == kind && review.arguments_hash == arguments_hash
     });
     match answer.map(|review| review.state) {
         Some(ReviewState::Approved) => Ok(()),
-        Some(ReviewState::Rejected | ReviewState::Expired) => Err(rejected(call, answer)),
+        Some(ReviewState::Rejected | ReviewState::Expired) => Err(rejected(turn, call, answer)),
         None if turn.is_reviewed_by_agent(word) => {
-            let wait = turn.deps.options.review_deadline_ms();
             let review = NewReview { reviewer: word.to_owned(), ..question_to(turn, call, kind, question) };
             let deadline_at = wait.map(|ms| turn.deps.clock.now().plus_ms(ms));
             Err(reviewer::ask(turn, call, NewReview { deadline_at, ..review }))
@@ -113,7 +123,6 @@ fn asked(turn: &mut Turn, call: &Call, kind: ReviewKind, word: &str, question: V
         }
         None | Some(ReviewState::Open) => {
             let review = question_to(turn, call, kind, question);
-            let wait = turn.deps.options.review_deadline_ms();
             Err(Stop::Park(Box::new(Wait::Review(reviewers::assign(turn, review, word, wait)))))
         }
     }
@@ -165,12 +174,31 @@ fn question_to(turn: &Turn, call: &Call, kind: ReviewKind, question: Value) -> N
 }
 
 /// A no ends the engagement (OAS-A7).
-fn rejected(call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
+fn rejected(turn: &Turn, call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
     let reason =
         answer.and_then(|said| said.reason.as_ref()).map(|why| format!(": {why}")).unwrap_or_default();
     let by = answer.and_then(|said| said.decided_by.as_deref()).unwrap_or("nobody in time");
     let message = format!("the call of `{}` was rejected by {by}{reason}", call.asked.name);
-    JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-32").into()
+    let error = JobError::new(FailureKind::Policy, message);
+    if turn.agent.format == AgentFormat::Ossa {
+        // Somebody has decided: no handler of the manifest asks about it again.
+        let context = answer.map(|said| json!({"state": said.state}));
+        let decided = Escalation { to: EscalationType::Human, target: Some(by.to_owned()), context };
+        return error.escalated(decided).into();
+    }
+    error.with("oas_rule", "OAS-32").into()
+}
+
+/// Whom a restriction asks.
+fn reviewer_of(restriction: &Restriction) -> Option<Contact> {
+    let target = restriction.require_review.clone()?;
+    Some(Contact { target, timeout_ms: restriction.answer_within_ms })
+}
+
+/// Whom an OSSA agent asks before a call of a tool that may not be made twice (`human_in_loop`, `high_risk_action`).
+fn of_high_risk(turn: &Turn, call: &Call, idempotent: bool) -> Option<Contact> {
+    let risky = !idempotent && turn.deputy(&call.asked.name).is_none();
+    turn.agent.approvals.high_risk.clone().filter(|_| risky)
 }
 
 fn question(call: &Call, outputs: Option<Value>, engagement: Value) -> Value {

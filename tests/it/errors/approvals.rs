@@ -1,0 +1,80 @@
+//! What an OSSA manifest wants a person to be asked about before a call (D16).
+
+use super::{ENDED, answer, desk, open_review, push};
+use reqwest::StatusCode;
+use serde_json::json;
+use turnstone_tests::{Backend, Fleet};
+
+const ANN: &str = "  autonomy: {escalation_policy: {target: ann}}\n";
+
+/// D16: `approval_required` of a tool puts a person before its calls, and only the one who is asked may answer.
+#[tokio::test]
+async fn a_tool_that_needs_an_approval_is_called_after_it() {
+    for backend in Backend::ALL {
+        let spec = format!("{ANN}  tools:\n    - {{type: http, name: search, approval_required: true}}");
+        let fleet = desk(Fleet::builder().on(backend), &spec, &["search"]).await;
+        let id = push(&fleet).await;
+        assert_eq!(fleet.settled(&id).await["state"], "pending");
+        let review = open_review(&fleet).await;
+        assert_eq!((&review["reviewer"], &review["kind"]), (&json!("ann"), &json!("input")));
+        assert_eq!(review["question"]["inputs"], json!({"n": 0}));
+        let path = format!("/reviews/{}/approve", review["id"].as_str().unwrap());
+        assert_eq!(fleet.post(&path, &json!({"by": "mallory"})).await.0, StatusCode::FORBIDDEN);
+        assert!(fleet.tools.calls().is_empty());
+        answer(&fleet, &review, "approve").await;
+        let done = fleet.wait_for(&id, &ENDED).await;
+        assert_eq!((&done["state"], fleet.tools.calls().len()), (&json!("completed"), 1), "{done:#}");
+        fleet.end().await;
+    }
+}
+
+/// D16: `autonomy.approval_required` asks before every call, one at a time; a no ends the engagement, and no handler asks about
+/// the no again.
+#[tokio::test]
+async fn an_agent_that_needs_approvals_asks_before_each_call() {
+    let spec = "  autonomy: {approval_required: true, escalation_policy: {target: ann}}\n  \
+                safety: {human_in_loop: {enabled: true, triggers: [policy_violation]}}\n  \
+                tools:\n    - {type: http, name: search, parallel: true}\n    - {type: http, name: book, parallel: true}";
+    let fleet = desk(Fleet::builder(), spec, &["search", "book"]).await;
+    let id = push(&fleet).await;
+    fleet.settled(&id).await;
+    let first = open_review(&fleet).await;
+    assert_eq!(first["question"]["name"], "search");
+    answer(&fleet, &first, "approve").await;
+    fleet
+        .until("the second call is asked about", async || {
+            fleet.get("/reviews?state=open").await["items"].as_array().is_some_and(|open| open.len() == 1)
+        })
+        .await;
+    let second = open_review(&fleet).await;
+    assert_eq!(second["question"]["name"], "book");
+    answer(&fleet, &second, "reject").await;
+    let done = fleet.wait_for(&id, &ENDED).await;
+    assert_eq!(
+        (&done["state"], &done["error"]["code"]),
+        (&json!("discarded"), &json!("OSSA_POLICY_VIOLATION")),
+        "{done:#}"
+    );
+    assert_eq!(fleet.tools.calls().len(), 1);
+    assert_eq!(fleet.get("/reviews?state=open").await["items"], json!([]));
+    fleet.end().await;
+}
+
+/// `human_in_loop` with `high_risk_action`: a call that may not be made twice is asked about, another one is not; silence is a no
+/// after `timeout_seconds`.
+#[tokio::test]
+async fn a_call_of_high_risk_is_asked_about() {
+    let spec = "  safety: {human_in_loop: {enabled: true, timeout_seconds: 60, triggers: [high_risk_action]}}\n  \
+                tools:\n    - {type: http, name: search}\n    - {type: http, name: book}";
+    let fleet = desk(Fleet::builder(), spec, &["search", "book"]).await;
+    let id = push(&fleet).await;
+    fleet.settled(&id).await;
+    let review = open_review(&fleet).await;
+    assert_eq!((&review["reviewer"], &review["question"]["name"]), (&json!("operator"), &json!("book")));
+    assert_eq!(fleet.tools.calls().len(), 1, "search may be made twice");
+    fleet.clock.advance_ms(60_000);
+    fleet.tick().await;
+    let done = fleet.wait_for(&id, &ENDED).await;
+    assert_eq!((&done["state"], fleet.tools.calls().len()), (&json!("discarded"), 1), "{done:#}");
+    fleet.end().await;
+}
