@@ -6,8 +6,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
@@ -21,9 +21,13 @@ const GREETING: usize = 512;
 /// The pause after the listener failed, for example because there are too many open files.
 const BREATH: Duration = Duration::from_millis(200);
 
-/// What the api proves itself with.
+/// What the api proves itself with. Clones share it: what one of them reads anew, all present.
 #[derive(Clone)]
-pub struct Tls(TlsAcceptor);
+pub struct Tls {
+    certificate: PathBuf,
+    key: PathBuf,
+    acceptor: Arc<RwLock<TlsAcceptor>>,
+}
 
 impl std::fmt::Debug for Tls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -37,41 +41,57 @@ impl Tls {
     /// # Errors
     /// A sentence that names the file and says what is wrong with it.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, String> {
-        let wrong = |path: &Path, why: String| format!("{}: {why}", path.display());
-        let chain = CertificateDer::pem_file_iter(certificate)
-            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-            .map_err(|error| wrong(certificate, format!("holds no readable certificate in PEM: {error}")))?;
-        if chain.is_empty() {
-            return Err(wrong(certificate, "holds no certificate in PEM".to_owned()));
-        }
-        let private = PrivateKeyDer::from_pem_file(key)
-            .map_err(|error| wrong(key, format!("holds no readable private key in PEM: {error}")))?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| format!("TLS cannot be set up: {error}"))?
-            .with_no_client_auth()
-            .with_single_cert(chain, private);
-        let mut config =
-            config.map_err(|error| wrong(key, format!("does not fit {}: {error}", certificate.display())))?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self(TlsAcceptor::from(Arc::new(config))))
+        let acceptor = Arc::new(RwLock::new(read(certificate, key)?));
+        Ok(Self { certificate: certificate.to_owned(), key: key.to_owned(), acceptor })
+    }
+
+    /// Reads the same files again. Connections that are open go on; new ones are greeted with what was read.
+    ///
+    /// # Errors
+    /// As [`Self::load`]; then everything stays as it was.
+    pub fn reload(&self) -> Result<(), String> {
+        let acceptor = read(&self.certificate, &self.key)?;
+        *self.acceptor.write().unwrap_or_else(PoisonError::into_inner) = acceptor;
+        Ok(())
+    }
+
+    fn acceptor(&self) -> TlsAcceptor {
+        self.acceptor.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// A listener whose connections have greeted: a slow client keeps nobody else waiting.
     pub(crate) fn listen(self, listener: TcpListener) -> io::Result<TlsListener> {
         let address = listener.local_addr()?;
         let (ready, connections) = mpsc::channel(GREETING);
-        tokio::spawn(greet(listener, self.0, ready));
+        tokio::spawn(greet(listener, self, ready));
         Ok(TlsListener { connections, address })
     }
 }
 
-async fn greet(
-    listener: TcpListener,
-    acceptor: TlsAcceptor,
-    ready: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>,
-) {
+fn read(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
+    let wrong = |path: &Path, why: String| format!("{}: {why}", path.display());
+    let chain =
+        CertificateDer::pem_file_iter(certificate)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(|error| wrong(certificate, format!("holds no readable certificate in PEM: {error}")))?;
+    if chain.is_empty() {
+        return Err(wrong(certificate, "holds no certificate in PEM".to_owned()));
+    }
+    let private = PrivateKeyDer::from_pem_file(key)
+        .map_err(|error| wrong(key, format!("holds no readable private key in PEM: {error}")))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS cannot be set up: {error}"))?
+        .with_no_client_auth()
+        .with_single_cert(chain, private);
+    let mut config =
+        config.map_err(|error| wrong(key, format!("does not fit {}: {error}", certificate.display())))?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+async fn greet(listener: TcpListener, tls: Tls, ready: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>) {
     let places = Arc::new(Semaphore::new(GREETING));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
@@ -87,7 +107,7 @@ async fn greet(
                 continue;
             }
         };
-        let (acceptor, ready) = (acceptor.clone(), ready.clone());
+        let (acceptor, ready) = (tls.acceptor(), ready.clone());
         tokio::spawn(async move {
             let _place = place;
             if let Err(error) = stream.set_nodelay(true) {

@@ -3,6 +3,8 @@
 //! They measure single calls of the store, to find out what a change costs. `turnstone bench` measures whole things
 //! and compares them with the disk; its figures are those that docs/BENCHMARKS.md explains.
 
+pub mod history;
+
 use serde_json::json;
 use std::io;
 use std::sync::Arc;

@@ -1,10 +1,11 @@
-//! Registered agents: list, register, read, and engage.
+//! Registered agents: list, register, read, remove, and engage.
 
 mod document;
 pub(crate) mod engage;
 pub(crate) mod input;
 mod list;
 mod register;
+mod remove;
 mod replace;
 
 use crate::api::Shared;
@@ -18,7 +19,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default().routes(routes!(list::list, register::register)).routes(routes!(
         document::document,
         engage::engage,
-        replace::replace
+        replace::replace,
+        remove::remove
     ))
 }
 

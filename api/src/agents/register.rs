@@ -104,7 +104,7 @@ async fn read(
 }
 
 /// Whether references may lead to what is not there yet (OAS-A17).
-fn unresolved(params: &Params) -> Result<bool, Failure> {
+pub(super) fn unresolved(params: &Params) -> Result<bool, Failure> {
     let read = |text: &str| match text {
         "1" | "true" => Some(true),
         "0" | "false" => Some(false),

@@ -75,6 +75,40 @@ pub(crate) struct Messages {
     has_more: bool,
 }
 
+/// An engagement as listed.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct ListedEngagement {
+    engagement_id: String,
+    agent: String,
+    /// `id` and `email`.
+    user: Value,
+    started_at: String,
+    /// Turns that are complete.
+    turns: i64,
+    /// Its latest job.
+    job_id: String,
+    #[schema(example = "completed")]
+    job_state: String,
+}
+
+/// Engagements, newest first.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct EngagementPage {
+    items: Vec<ListedEngagement>,
+    pagination: CursorEnd,
+}
+
+/// Where a list goes on.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct CursorEnd {
+    has_more: bool,
+    /// To be sent as `cursor`; null at the end.
+    next_cursor: Option<String>,
+}
+
 /// A phase that is done.
 #[derive(ToSchema)]
 #[schema(as = EngagementCheckpoint)]

@@ -9,6 +9,7 @@ mod export;
 mod fork;
 pub(crate) mod further;
 mod import;
+mod list;
 mod messages;
 mod object;
 mod send;
@@ -34,6 +35,7 @@ const TURNS: u32 = 1000;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
+        .routes(routes!(list::list))
         .routes(routes!(show::show, send::send))
         .routes(routes!(answer::answer_question))
         .routes(routes!(fork::fork))

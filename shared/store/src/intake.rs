@@ -40,6 +40,28 @@ pub struct NewAgent {
     pub at: Timestamp,
 }
 
+/// An agent to be removed from the register.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AgentRemoval {
+    /// Its name.
+    pub name: String,
+    /// Whether it goes although other registered agents name it; their calls of it fail from then on.
+    pub even_if_named: bool,
+    /// Now.
+    pub at: Timestamp,
+}
+
+/// What became of a removal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AgentRemoved {
+    /// The agent is gone. Engagements that run keep the definition they began with.
+    Gone,
+    /// There was none of that name.
+    Unknown,
+    /// It stays: these other agents name it, as a capability or as a reviewer.
+    NamedBy(Vec<String>),
+}
+
 /// What became of a cancellation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CancelOutcome {
@@ -145,6 +167,9 @@ pub trait Intake: Send + Sync + 'static {
     /// Registers or replaces an agent; engagements that run keep the definition they began with. Returns whether
     /// anything changed.
     async fn register_agent(&self, agent: NewAgent) -> Result<bool, StoreError>;
+
+    /// Removes an agent, unless others name it.
+    async fn remove_agent(&self, removal: AgentRemoval) -> Result<AgentRemoved, StoreError>;
 
     /// Answers what an agent asks its user, and makes its parked job available: `pending → available`.
     async fn answer_question(&self, answer: NewAnswer) -> Result<AnswerOutcome, StoreError>;

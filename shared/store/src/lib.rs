@@ -72,7 +72,8 @@ pub use feed::{Feed, FeedPage};
 pub use fleet::{Directive, WorkerBeat, WorkerKind, WorkerState};
 pub use forks::{ForkRefusal, Forks, NewFork};
 pub use intake::{
-    AnswerOutcome, CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent, NewAnswer, Pressure, Pushed,
+    AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent,
+    NewAnswer, Pressure, Pushed,
 };
 pub use ledger::{
     Claim, ClaimRequest, Delegated, EngagementClaim, JobKind, Ledger, Recall, ReviewAnswer, Standing,
@@ -92,7 +93,8 @@ pub use tenants::{TenantLimits, TenantSetup, Tenants};
 pub use transfers::{ImportRefusal, Transfers};
 pub use upkeep::{Duty, Term, Upkeep};
 pub use views::{
-    AgentRecord, CheckpointRow, EventFilter, HourlyCount, JobFilter, JobOrder, Page, ReviewFilter, Views,
+    AgentRecord, CheckpointRow, EngagementFilter, EventFilter, HourlyCount, JobFilter, JobOrder,
+    ListedEngagement, Page, ReviewFilter, Views,
 };
 
 pub use webhooks::{Taking, Webhooks};

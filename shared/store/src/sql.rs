@@ -26,6 +26,7 @@ macro_rules! each {
 }
 
 common! {
+    AGENT_DELETE = "agent_delete",
     AGENT_UPSERT = "agent_upsert",
     AGENTS_LISTED = "agents_listed",
     BRANCH_INSERT = "branch_insert",
@@ -88,6 +89,7 @@ common! {
     ENDED_HOURLY = "ended_hourly",
     ENDED_LATELY = "ended_lately",
     ENGAGEMENT_BY_ID = "engagement_by_id",
+    ENGAGEMENTS_LISTED = "engagements_listed",
     ENGAGEMENTS_RETIRED = "engagements_retired",
     ENVELOPE_RETRY = "envelope_retry",
     EVENT_MARK = "event_mark",

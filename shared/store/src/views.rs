@@ -72,6 +72,32 @@ pub struct ReviewFilter {
     pub engagement: Option<EngagementId>,
 }
 
+/// Which engagements.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct EngagementFilter {
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// Begun then or later.
+    pub since: Option<Timestamp>,
+    /// With a job of this tenant; `None` is everybody's.
+    pub tenant: Option<String>,
+    /// Those behind this position of the list.
+    pub after: Option<i64>,
+}
+
+/// An engagement as listed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ListedEngagement {
+    /// Where it stands; the list goes on behind it with [`EngagementFilter::after`].
+    pub position: i64,
+    /// The engagement.
+    pub engagement: Engagement,
+    /// Its latest job.
+    pub job_id: JobId,
+    /// The state of that job.
+    pub job_state: JobState,
+}
+
 /// Which stream of events.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EventFilter {
@@ -151,6 +177,13 @@ pub trait Views: Send + Sync + 'static {
 
     /// Whether a job is the only one of its engagement.
     async fn is_only_input(&self, job: &JobId) -> Result<bool, StoreError>;
+
+    /// Engagements, newest first, at most `limit`.
+    async fn engagements(
+        &self,
+        filter: &EngagementFilter,
+        limit: u32,
+    ) -> Result<Vec<ListedEngagement>, StoreError>;
 
     /// Messages after position `after`, oldest first.
     async fn messages(

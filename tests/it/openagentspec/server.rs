@@ -53,6 +53,89 @@ async fn definitions_are_surfaced_as_they_were_written() {
     .await;
 }
 
+/// OAS-66: an agent that was removed is no longer surfaced; one that others name stays, and what runs goes on.
+#[tokio::test]
+async fn removed_agents_are_no_longer_there() {
+    join_all(Backend::ALL.map(async |backend| {
+        let fleet = fleet(backend).await;
+        let http = client();
+        for (name, capability) in [("desk", "search"), ("boss", "desk"), ("judge", "search")] {
+            let rest = format!("capabilities: {{{capability}: {{user_identity: False}}}}\n");
+            let (status, body) =
+                fleet.send(Method::PUT, &format!("/agents/{name}"), document(name, &rest)).await;
+            assert_eq!(status, 201, "{body}");
+        }
+        let careful = "capabilities: {search: {input_restriction: {require_review: judge}}}\n";
+        fleet.send(Method::PUT, "/agents/careful", document("careful", careful)).await;
+        let remove = async |path: &str| {
+            let (status, body) = fleet.send(Method::DELETE, path, String::new()).await;
+            (status.as_u16(), body)
+        };
+        for (named, by) in [("desk", "boss"), ("judge", "careful")] {
+            let (status, body) = remove(&format!("/agents/{named}")).await;
+            assert_eq!((status, &body["error"]["details"]["named_by"]), (409, &json!([by])), "{body}");
+        }
+        assert_eq!(fleet.get("/agents").await.as_array().map(Vec::len), Some(4), "nothing is half removed");
+        let begun =
+            post(&http, &fleet, "/agents/desk", json!({"input": "hi"}).to_string()).send().await.unwrap();
+        let state = location(&begun);
+        assert_eq!(remove("/agents/desk?allow_unresolved=1").await.0, 200);
+        assert_eq!(remove("/agents/boss").await, (200, json!({"name": "boss", "deleted": true})));
+        assert_eq!(remove("/agents/boss").await.0, 404);
+        let refused = post(&http, &fleet, "/agents/desk", json!({"input": "hi"}).to_string()).send().await;
+        assert_eq!(refused.unwrap().status(), 404, "no new engagement begins");
+        fleet.end().await;
+        let ended = fleet.get(&state).await;
+        assert_eq!((&ended["status"], &ended["results"]["text"]), (&json!("completed"), &json!("found")));
+    }))
+    .await;
+}
+
+/// Engagements are listed newest first, per agent and per tenant, each once though new ones begin between two parts.
+#[tokio::test]
+async fn engagements_are_listed_in_parts() {
+    join_all(Backend::ALL.map(async |backend| {
+        let fleet = fleet(backend).await;
+        for name in ["desk", "other"] {
+            let (status, _) = fleet.send(Method::PUT, &format!("/agents/{name}"), document(name, "")).await;
+            assert_eq!(status, 201);
+        }
+        let http = client();
+        let begin = async |name: &str| {
+            let begun = post(&http, &fleet, &format!("/agents/{name}"), "\"hi\"").send().await.unwrap();
+            location(&begun).rsplit('/').next().unwrap().to_owned()
+        };
+        let mut begun = Vec::new();
+        for _ in 0..3 {
+            begun.insert(0, begin("desk").await);
+        }
+        let first = fleet.get("/engagements?agent=desk&limit=2").await;
+        let ids = |list: &Value| -> Vec<String> {
+            let items = list["items"].as_array().unwrap().iter();
+            items.map(|one| one["engagement_id"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(ids(&first), begun[..2]);
+        let newer = begin("other").await;
+        begin("desk").await;
+        let cursor = first["pagination"]["next_cursor"].as_str().unwrap();
+        let rest = fleet.get(&format!("/engagements?agent=desk&limit=2&cursor={cursor}")).await;
+        assert_eq!(ids(&rest), begun[2..]);
+        assert_eq!(rest["pagination"], json!({"has_more": false, "next_cursor": null}));
+        assert_eq!(ids(&fleet.get("/engagements?agent=other").await), [newer]);
+        assert_eq!(ids(&fleet.get("/engagements").await).len(), 5);
+        let tenant = http.get(format!("{}/engagements", fleet.url)).header("x-ojs-tenant", "nobody");
+        let theirs: Value = tenant.send().await.unwrap().json().await.unwrap();
+        assert_eq!(ids(&theirs), Vec::<String>::new());
+        fleet.end().await;
+        let ended = fleet.get("/engagements?agent=other").await;
+        assert_eq!(
+            (&ended["items"][0]["job_state"], &ended["items"][0]["turns"]),
+            (&json!("completed"), &json!(1))
+        );
+    }))
+    .await;
+}
+
 /// OAS-21: what is not there is refused and nothing is stored, unless the caller says that it comes later: then its calls fail.
 #[tokio::test]
 async fn references_to_nothing_are_refused_unless_asked_otherwise() {

@@ -41,6 +41,36 @@ async fn the_agents_are_served_over_https() {
     program.stop().await;
 }
 
+/// OAS-69: SIGHUP has the certificate read again: who connects meets the new one, who is connected stays, and files that cannot be
+/// used change nothing.
+#[tokio::test]
+async fn a_new_certificate_is_taken_without_a_restart() {
+    turnstone_tests::fleet::install_crypto();
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (Authority::new(), Authority::new());
+    old.equip(folder.path());
+    set_up(folder.path(), "cert.pem", "key.pem");
+    let mut program = Program::start(folder.path(), &["dev"], &[]);
+    let said = program.says("https://127.0.0.1:").await;
+    let url = said.split_whitespace().find(|word| word.starts_with("https://127.0.0.1:")).unwrap().to_owned();
+    let alive = async |http: &reqwest::Client| {
+        http.get(format!("{url}/livez")).send().await.is_ok_and(|answer| answer.status() == 200)
+    };
+    let connected = old.client();
+    assert!(alive(&connected).await);
+    std::fs::write(folder.path().join("cert.pem"), "no certificate").unwrap();
+    program.signal("HUP");
+    program.warns("the api goes on with the one it has").await;
+    assert!(alive(&old.client()).await, "the old certificate is still there");
+    new.equip(folder.path());
+    program.signal("HUP");
+    program.warns("the certificate was read again").await;
+    assert!(alive(&new.client()).await, "who connects meets the new one");
+    assert!(!alive(&old.client()).await, "nobody is greeted with the old one");
+    assert!(alive(&connected).await, "who was connected before still is");
+    program.stop().await;
+}
+
 /// OAS-69: files that are no certificate and key are refused at the start, by name.
 #[tokio::test]
 async fn bad_certificates_are_refused_by_name() {

@@ -1,9 +1,11 @@
-//! `turnstone agent`: check, register and list agents.
+//! `turnstone agent`: check, register, list, show and remove agents.
 
 mod apply;
+mod delete;
 mod lint;
 mod list;
 pub mod problem;
+mod show;
 
 use super::Session;
 use clap::{Args, Subcommand};
@@ -18,6 +20,13 @@ pub enum AgentCommand {
     Apply(FilesArgs),
     /// List the registered agents
     List,
+    /// Print an agent's document as it was written
+    Show {
+        /// Its name
+        name: String,
+    },
+    /// Remove agents; engagements that run keep the definition they began with
+    Delete(delete::DeleteArgs),
 }
 
 /// Files of agents.
@@ -37,6 +46,8 @@ pub async fn run(command: AgentCommand, session: &Session) -> anyhow::Result<Exi
         AgentCommand::Lint(args) => lint::run(&args, session),
         AgentCommand::Apply(args) => apply::run(&args, session).await,
         AgentCommand::List => list::run(session).await,
+        AgentCommand::Show { name } => show::run(&name, session).await,
+        AgentCommand::Delete(args) => delete::run(args, session).await,
     }
 }
 

@@ -3,6 +3,7 @@
 mod answer;
 mod diff;
 mod fork;
+pub mod list;
 mod replay;
 mod send;
 mod show;
@@ -16,6 +17,8 @@ use std::process::ExitCode;
 /// `turnstone engagement`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum EngagementCommand {
+    /// List them, newest first
+    List(list::ListArgs),
     /// Show where it stands, and the agents that work for it
     Show {
         /// Its id
@@ -61,6 +64,7 @@ pub enum EngagementCommand {
 /// Why it failed.
 pub async fn run(command: EngagementCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
+        EngagementCommand::List(args) => list::run(&args, session).await,
         EngagementCommand::Show { id } => show::run(&id, session).await,
         EngagementCommand::Answer(args) => answer::run(args, session).await,
         EngagementCommand::Send(args) => send::run(args, session).await,

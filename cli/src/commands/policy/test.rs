@@ -1,5 +1,7 @@
-//! `turnstone policy test FILE --against ENGAGEMENT…`: an agent's assertions over recorded engagements.
+//! `turnstone policy test FILE --against ENGAGEMENT…` or `--all`: an agent's assertions over recorded engagements.
 
+use crate::client::Client;
+use crate::commands::engagement::list;
 use crate::commands::{Session, several};
 use crate::failure::Exit;
 use crate::output::Format;
@@ -24,8 +26,20 @@ pub struct TestArgs {
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// The engagements' ids; `-` reads them from standard input, one per line
-    #[arg(long, required = true, num_args = 1.., value_name = "ENGAGEMENT")]
+    #[arg(long, required_unless_present_any = ["all", "agent"], num_args = 1.., value_name = "ENGAGEMENT")]
     pub against: Vec<String>,
+    /// All recorded engagements of the agent that the document names, newest first
+    #[arg(long, conflicts_with = "against")]
+    pub all: bool,
+    /// All recorded engagements of this agent instead
+    #[arg(long, value_name = "NAME", conflicts_with = "against")]
+    pub agent: Option<String>,
+    /// Of those, the ones that began then or later, such as 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME", conflicts_with = "against")]
+    pub since: Option<String>,
+    /// Of those, at most this many of the newest
+    #[arg(long, short = 'n', value_name = "N", conflicts_with = "against")]
+    pub limit: Option<usize>,
     /// Exit with 1 when something would have been refused
     #[arg(long)]
     pub fail_on_denied: bool,
@@ -47,7 +61,10 @@ pub async fn run(args: TestArgs, session: &Session) -> anyhow::Result<ExitCode> 
     };
     let (client, output) = (session.client()?, session.output);
     let rehearsal = Rehearsal::of(&agent);
-    let ids = several::ids(args.against)?;
+    let ids = match args.against.is_empty() {
+        true => recorded_ids(&client, &args, &agent.name).await?,
+        false => several::ids(args.against)?,
+    };
     let mut audits = futures::stream::iter(ids)
         .map(|id| {
             let client = &client;
@@ -86,6 +103,13 @@ pub async fn run(args: TestArgs, session: &Session) -> anyhow::Result<ExitCode> 
         "{engagements} engagements, {assertions} assertions evaluated, {refused} would have refused"
     ));
     Ok(if refused > 0 && args.fail_on_denied { Exit::Failed.into() } else { Exit::Ok.into() })
+}
+
+/// The ids of the engagements that the filters leave, newest first.
+async fn recorded_ids(client: &Client, args: &TestArgs, own: &str) -> anyhow::Result<Vec<String>> {
+    let filters = list::filters(Some(args.agent.as_deref().unwrap_or(own)), args.since.as_deref());
+    let found = list::newest(client, &filters, args.limit.unwrap_or(usize::MAX)).await?;
+    Ok(found.iter().filter_map(|one| one["engagement_id"].as_str()).map(str::to_owned).collect())
 }
 
 /// The assertions over one audit.

@@ -1,5 +1,6 @@
 //! Where the api listens, and who may come in.
 
+use super::renewal;
 use crate::config::Config;
 use crate::failure::Failure;
 use anyhow::Context as _;
@@ -54,6 +55,9 @@ impl Listening {
         }
         turnstone_api::check_exposure(bind, &api_keys).map_err(|error| Failure::usage(error.to_string()))?;
         let tls = tls(config)?;
+        if let Some(tls) = &tls {
+            renewal::on_hangup(tls.clone()).context("signals cannot be listened to")?;
+        }
         let peers = peers(config)?;
         if tls.is_none() && !bind.ip().to_canonical().is_loopback() {
             tracing::warn!(%bind, "keys and inputs travel in the clear; give [server.tls] a certificate, or put a proxy with TLS before it");

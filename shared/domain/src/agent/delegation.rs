@@ -213,13 +213,31 @@ impl DelegationState {
     }
 }
 
+/// The agents that an agent asks, if no tool has their names.
+fn asked(agent: &AgentDefinition) -> Vec<String> {
+    agent.capabilities.iter().filter_map(|c| c.delegate(false)).map(|delegate| delegate.agent).collect()
+}
+
+/// The agents that name this one as a capability or as a reviewer, in their order; it may name itself. A tool of the same
+/// name is not known here, so a name is taken for the agent's.
+#[must_use]
+pub fn named_by(name: &str, agents: &[AgentDefinition]) -> Vec<String> {
+    let reviews = |agent: &AgentDefinition| {
+        let both = |c: &super::Capability| {
+            [c.input_restriction.require_review.clone(), c.output_restriction.require_review.clone()]
+        };
+        let mut words = agent.capabilities.iter().flat_map(both).flatten();
+        words.any(|word| word.strip_prefix("oagent://").unwrap_or(&word) == name)
+    };
+    let others = agents.iter().filter(|agent| agent.name != name);
+    let naming = others.filter(|agent| asked(agent).iter().any(|one| one == name) || reviews(agent));
+    naming.map(|agent| agent.name.clone()).collect()
+}
+
 /// The shortest way on which an agent would come to ask itself through others, its own name first and last; `None` when
 /// there is none, or it is shorter than that (OAS-A18). Only names are compared: whether a name means a tool is not known here.
 #[must_use]
 pub fn circle(agent: &AgentDefinition, others: &[AgentDefinition]) -> Option<Vec<String>> {
-    let asked = |agent: &AgentDefinition| -> Vec<String> {
-        agent.capabilities.iter().filter_map(|c| c.delegate(false)).map(|delegate| delegate.agent).collect()
-    };
     let mut ways: VecDeque<Vec<String>> =
         asked(agent).into_iter().filter(|name| *name != agent.name).map(|name| vec![name]).collect();
     let mut seen = HashSet::new();
@@ -253,6 +271,15 @@ mod tests {
     fn agent(name: &str, asks: &[&str]) -> AgentDefinition {
         let capabilities = asks.iter().map(|name| Capability::named(*name)).collect();
         AgentDefinition { name: name.to_owned(), capabilities, ..AgentDefinition::default() }
+    }
+
+    #[test]
+    fn who_names_an_agent_is_known_by_capability_and_by_reviewer() {
+        let mut careful = agent("careful", &["tool"]);
+        careful.capabilities[0].output_restriction.require_review = Some("oagent://judge".to_owned());
+        let all = [agent("judge", &["judge"]), agent("boss", &["judge", "tool"]), careful];
+        assert_eq!(named_by("judge", &all), ["boss", "careful"]);
+        assert_eq!(named_by("boss", &all), Vec::<String>::new());
     }
 
     #[test]

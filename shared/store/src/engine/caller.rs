@@ -10,8 +10,9 @@ use super::statement::decode_all;
 use super::writer::{Answer, Asked, Request, Work};
 use super::{Engine, delegations, views};
 use crate::{
-    AnswerOutcome, CancelOutcome, Claim, ClaimRequest, Decision, DecisionOutcome, Duty, Intake, Ledger,
-    LedgerError, NewAgent, NewAnswer, Pushed, Recall, Standing, StoreError, Term, Upkeep, WorkerBeat, sql,
+    AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Claim, ClaimRequest, Decision, DecisionOutcome,
+    Duty, Intake, Ledger, LedgerError, NewAgent, NewAnswer, Pushed, Recall, Standing, StoreError, Term,
+    Upkeep, WorkerBeat, sql,
 };
 use async_trait::async_trait;
 use backon::{BackoffBuilder, ExponentialBuilder};
@@ -89,6 +90,13 @@ impl<R: Reader> Intake for Engine<R> {
     async fn answer_question(&self, answer: NewAnswer) -> Result<AnswerOutcome, StoreError> {
         match self.request(Request::Answer(Box::new(answer))).await? {
             Answer::Answered(outcome) => Ok(outcome),
+            _ => Err(StoreError::Closed),
+        }
+    }
+
+    async fn remove_agent(&self, removal: AgentRemoval) -> Result<AgentRemoved, StoreError> {
+        match self.request(Request::RemoveAgent(removal)).await? {
+            Answer::Removed(removed) => Ok(removed),
             _ => Err(StoreError::Closed),
         }
     }

@@ -2,7 +2,9 @@
 
 use super::columns::BulkRow;
 use super::statement::as_json;
-use crate::{Directive, HourlyCount, ServerKey, StoreError, WorkerBeat, WorkerKind, WorkerState};
+use crate::{
+    Directive, HourlyCount, ListedEngagement, ServerKey, StoreError, WorkerBeat, WorkerKind, WorkerState,
+};
 use serde::de::DeserializeOwned;
 use turnstone_domain::budget::{Budget, OnExceed, Purse};
 use turnstone_domain::engagement::{Engagement, User};
@@ -504,6 +506,21 @@ pub(super) fn review(row: &impl Fields) -> Result<Review, Inconsistency> {
         remind_at: time_or_none(row, "remind_at")?,
         reminders: get(row, "reminders")?,
         asked: maybe::<String>(row, "asked")?.map(Into::into),
+    })
+}
+
+pub(super) fn listed_engagement(row: &impl Fields) -> Result<ListedEngagement, Inconsistency> {
+    Ok(ListedEngagement {
+        position: get(row, "seq")?,
+        engagement: Engagement {
+            id: get::<String>(row, "id")?.into(),
+            agent: get(row, "agent_name")?,
+            user: User { id: get(row, "user_id")?, email: maybe(row, "user_email")? },
+            started_at: time(row, "started_at")?,
+            turns: get(row, "turns")?,
+        },
+        job_id: JobId(get(row, "job_id")?),
+        job_state: word(row, "state", JobState::parse)?,
     })
 }
 

@@ -9,8 +9,8 @@ use super::statement::decode_all;
 use super::{Engine, delegations, forks};
 use crate::sql::{self, Text};
 use crate::{
-    AgentRecord, CheckpointRow, EventFilter, HourlyCount, JobFilter, JobKind, JobOrder, Page, Recall,
-    ReviewAnswer, ReviewFilter, StoreError, Views, WorkerBeat,
+    AgentRecord, CheckpointRow, EngagementFilter, EventFilter, HourlyCount, JobFilter, JobKind, JobOrder,
+    ListedEngagement, Page, Recall, ReviewAnswer, ReviewFilter, StoreError, Views, WorkerBeat,
 };
 use async_trait::async_trait;
 use turnstone_domain::budget::Budget;
@@ -153,6 +153,22 @@ impl<R: Reader> Views for Engine<R> {
         let others =
             one(&self.readers, action, &sql::INPUTS_BESIDE, &values, |row| get::<i64>(row, "others")).await?;
         Ok(others.is_none_or(|others| others == 0))
+    }
+
+    async fn engagements(
+        &self,
+        filter: &EngagementFilter,
+        limit: u32,
+    ) -> Result<Vec<ListedEngagement>, StoreError> {
+        let values = [
+            filter.agent.as_deref().into(),
+            filter.since.map_or(0, |since| since.0).into(),
+            filter.tenant.as_deref().into(),
+            filter.after.unwrap_or(i64::MAX).into(),
+            limit.into(),
+        ];
+        all(&self.readers, "list engagements", &sql::ENGAGEMENTS_LISTED, &values, rows::listed_engagement)
+            .await
     }
 
     async fn messages(

@@ -13,16 +13,16 @@ use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{
     agents, answer, breakers, budgets, cancel, claim, control, credentials, crons, delegations, fork, import,
-    inputs, leader, leases, operate, prune, push, queues, remote, reviews, runs, schemas, statistics, tenants,
-    time_out, turns, upkeep, webhooks, workers, workflows,
+    inputs, leader, leases, operate, prune, push, queues, remote, reviews, runs, schemas, statistics,
+    tenants, time_out, turns, upkeep, webhooks, workers, workflows,
 };
 use super::rows::JobRow;
 use super::session::{CommitError, Session};
 use super::unit::Unit;
 use crate::{
-    AnswerOutcome, CancelOutcome, Decision, DecisionOutcome, Doorbell, Duty, ForkRefusal, ImportRefusal,
-    LedgerError, NewAgent, NewAnswer, NewFork, Pushed, RemoteOutcome, Report, Ring, StoreError, Term,
-    WorkerBeat,
+    AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Decision, DecisionOutcome, Doorbell, Duty,
+    ForkRefusal, ImportRefusal, LedgerError, NewAgent, NewAnswer, NewFork, Pushed, RemoteOutcome, Report,
+    Ring, StoreError, Term, WorkerBeat,
 };
 use backon::{BackoffBuilder, ExponentialBuilder};
 use std::collections::BTreeSet;
@@ -46,6 +46,7 @@ pub(super) enum Request {
     Decide(ReviewId, Decision),
     Answer(Box<NewAnswer>),
     Register(Box<NewAgent>),
+    RemoveAgent(AgentRemoval),
     Lead { holder: String, lease_ms: i64, now: Timestamp },
     Resign(Term),
     Perform { duty: Duty, term: Term, now: Timestamp, limit: usize },
@@ -78,6 +79,7 @@ pub(super) enum Answer {
     Decision(DecisionOutcome),
     Answered(AnswerOutcome),
     Changed(bool),
+    Removed(AgentRemoved),
     Term(Option<Term>),
     Count(usize),
     Lost(Vec<String>),
@@ -386,6 +388,7 @@ impl<S: Session> Writer<S> {
             }
             Request::Answer(given) => Answer::Answered(answer::apply(session, unit, given).await?),
             Request::Register(agent) => Answer::Changed(agents::register(session, unit, agent).await?),
+            Request::RemoveAgent(removal) => Answer::Removed(agents::remove(session, unit, removal).await?),
             Request::Lead { holder, lease_ms, now } => {
                 Answer::Term(leader::lead(session, holder, *lease_ms, *now, &*self.ids).await?)
             }

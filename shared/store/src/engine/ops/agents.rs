@@ -1,11 +1,13 @@
-//! Registering agents.
+//! Registering and removing agents.
 
+use super::super::rows::json;
 use super::super::session::{Args, Session};
-use super::super::statement::{Writes, as_json};
+use super::super::statement::{Writes, as_json, decode_all};
 use super::super::unit::Unit;
 use super::budgets;
-use crate::{NewAgent, StoreError, sql};
-use turnstone_domain::digest;
+use crate::{AgentRemoval, AgentRemoved, NewAgent, StoreError, sql};
+use turnstone_domain::agent::delegation;
+use turnstone_domain::{AgentDefinition, digest};
 
 /// Registers or replaces an agent; returns whether anything changed.
 pub(in super::super) async fn register<S: Session>(
@@ -32,4 +34,25 @@ pub(in super::super) async fn register<S: Session>(
         budgets::of_manifest(session, unit, agent).await?;
     }
     Ok(written > 0)
+}
+
+/// Removes an agent, with the budget that its manifest gave it. Definitions stay: engagements have begun with them.
+pub(in super::super) async fn remove<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    removal: &AgentRemoval,
+) -> Result<AgentRemoved, StoreError> {
+    let everybody = [None::<&str>.into()];
+    let rows = session.rows("read agents", &sql::AGENTS_LISTED, Args::Values(&everybody)).await?;
+    let agents: Vec<AgentDefinition> = decode_all(&rows, |row| json(row, "definition"))?;
+    let named_by = delegation::named_by(&removal.name, &agents);
+    if !removal.even_if_named && !named_by.is_empty() {
+        return Ok(AgentRemoved::NamedBy(named_by));
+    }
+    let name = [removal.name.as_str().into()];
+    if session.execute("remove an agent", &sql::AGENT_DELETE, Args::Values(&name)).await? == 0 {
+        return Ok(AgentRemoved::Unknown);
+    }
+    budgets::without_manifest(session, unit, &removal.name, removal.at).await?;
+    Ok(AgentRemoved::Gone)
 }

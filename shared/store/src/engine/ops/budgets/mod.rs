@@ -5,7 +5,7 @@ mod resume;
 mod shared;
 
 pub(super) use resume::resume_due;
-pub(super) use shared::of_manifest;
+pub(super) use shared::{of_manifest, without_manifest};
 
 use super::super::session::Session;
 use super::super::unit::Unit;

@@ -94,14 +94,27 @@ pub(in super::super) async fn of_manifest<S: Session>(
         warn_at: spending.warn_at,
         ..BudgetRule::of(name)
     };
-    let name = rule.name.to_string();
     if rule.limits_anything() {
         let given = format!("manifest: {rule:?}");
         set(session, unit, &rule, Some(&given), agent.at).await?;
-    } else if let Some((_, Some(said))) = known(session, &name, None).await?
+    } else {
+        without_manifest(session, unit, &agent.definition.name, agent.at).await?;
+    }
+    Ok(())
+}
+
+/// The budget that an agent's manifest gave it goes; one that an operator set stays.
+pub(in super::super) async fn without_manifest<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    agent: &str,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let name = BudgetName::of_agent(agent).to_string();
+    if let Some((_, Some(said))) = known(session, &name, None).await?
         && said.starts_with("manifest: ")
     {
-        forget(session, unit, &name, None, agent.at).await?;
+        forget(session, unit, &name, None, at).await?;
     }
     Ok(())
 }

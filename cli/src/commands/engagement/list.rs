@@ -1,0 +1,78 @@
+//! `turnstone engagement list`: engagements, newest first.
+
+use crate::client::{Client, elements};
+use crate::commands::Session;
+use crate::failure::Failure;
+use crate::output::table::{Column, column, plain, time};
+use clap::Args;
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// The most that the server gives at once.
+const PAGE: usize = 200;
+
+const COLUMNS: &[Column] = &[
+    column("ID", |one| plain(&one["engagement_id"])),
+    column("AGENT", |one| plain(&one["agent"])),
+    column("USER", |one| plain(&one["user"]["id"])),
+    column("TURNS", |one| plain(&one["turns"])),
+    column("JOB", |one| plain(&one["job_state"])),
+    column("STARTED", |one| time(&one["started_at"])),
+];
+
+/// `turnstone engagement list`.
+#[derive(Clone, Debug, Args)]
+pub struct ListArgs {
+    /// Only those of this agent
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Only those that began then or later, such as 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// At most this many
+    #[arg(long, short = 'n', default_value_t = 50, value_name = "N")]
+    pub limit: usize,
+}
+
+/// Prints the list.
+///
+/// # Errors
+/// The server cannot be asked.
+pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    let filters = filters(args.agent.as_deref(), args.since.as_deref());
+    let found = newest(&session.client()?, &filters, args.limit).await?;
+    session.output.list(&found, "engagement_id", COLUMNS)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The query of the filters that are given.
+#[must_use]
+pub fn filters(agent: Option<&str>, since: Option<&str>) -> Vec<(&'static str, String)> {
+    let given = [("agent", agent), ("since", since)];
+    given.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned()))).collect()
+}
+
+/// The newest `limit` engagements, read page by page.
+///
+/// # Errors
+/// What the server, or the way to it, says.
+pub async fn newest(
+    client: &Client,
+    filters: &[(&str, String)],
+    limit: usize,
+) -> Result<Vec<Value>, Failure> {
+    let (mut found, mut cursor) = (Vec::new(), None::<String>);
+    while found.len() < limit {
+        let size = (limit - found.len()).min(PAGE);
+        let part = [("limit", Some(size.to_string())), ("cursor", cursor)];
+        let part = part.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let query: Vec<(&str, String)> = filters.iter().cloned().chain(part).collect();
+        let answer = client.get(&["engagements"], &query).await?;
+        cursor = answer["pagination"]["next_cursor"].as_str().map(str::to_owned);
+        found.extend(elements(answer, "items"));
+        if cursor.is_none() {
+            break;
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,2 @@
+-- Removes an agent from the register. $1 name.
+DELETE FROM agents WHERE name = $1
