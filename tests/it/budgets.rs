@@ -100,6 +100,38 @@ async fn what_a_job_costs_stands_in_every_view() {
     }
 }
 
+/// OAS-41, OAS-43: the tool of a guardrail is charged to every budget as any tool is, and not called when there is too little left.
+#[tokio::test]
+async fn guardrails_are_paid_for() {
+    for backend in Backend::ALL {
+        let fleet = fleet(backend, |_| Reply::text("done")).await;
+        let guards = "guardrails:\n  input: {tool_name: search, assertion: \"true\"}\n  output: {tool_name: search, assertion: \"true\"}\n";
+        let (status, body) =
+            fleet.send(Method::POST, "/agents", crate::policy::document("guarded", guards)).await;
+        assert!(status.is_success(), "{body}");
+        let ask = job(json!({"tenant_id": "acme", "meta": {"agent": "guarded"}}));
+        set(&fleet, "tenant/acme", json!({"cost": "0.2"})).await;
+        let id = fleet.push(&ask).await;
+        let waiting = fleet.wait_for(&id, &[JobState::Retryable]).await;
+        assert_eq!(waiting["error"]["code"], "AGENT_TOKEN_BUDGET_EXCEEDED", "{waiting:#}");
+        assert!(fleet.tools.calls().is_empty() && fleet.models.calls().is_empty());
+        raise(&fleet, "tenant/acme", json!({"cost": "10"})).await;
+        assert_eq!(fleet.settled(&id).await["state"], "completed");
+        let engagement = fleet.engagement_of(&id).await;
+        let cost = fleet.get(&format!("/engagements/{engagement}/cost")).await;
+        let of = |name: &str| {
+            let phases = cost["phases"].as_array().unwrap();
+            phases.iter().find(|part| part["name"] == name).unwrap()["cost"].clone()
+        };
+        assert_eq!((of("norm"), of("emit")), (json!("0.25"), json!("0.25")), "{cost:#}");
+        let done = fleet.job(&id).await;
+        let acme = budget(&fleet, "tenant/acme").await;
+        assert_eq!(acme["rows"][0]["cost"]["used"], done["ext_agent_cost"], "{acme:#}");
+        assert_eq!(fleet.tools.calls_of("search"), 2);
+        fleet.end().await;
+    }
+}
+
 /// D1: the later attempt is not before the next day, and asks the model again only then.
 #[tokio::test]
 async fn a_day_that_is_used_up_is_retried_on_the_next() {

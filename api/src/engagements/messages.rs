@@ -42,7 +42,9 @@ pub(crate) async fn messages(
     }
     let cursor = messages.last().map_or(after, |stored| stored.seq);
     let released = super::released(&app, &engagement, &agent).await?;
-    messages.retain(|stored| stored.turn <= released || stored.message.role == Role::User);
+    // What a user said; the one who asks a delegate is a model.
+    let by_user = |role: Role| role == Role::User && !agent.guardrails.for_guarded;
+    messages.retain(|stored| stored.turn <= released || by_user(stored.message.role));
     let messages: Vec<Value> = messages.iter().map(show::message).collect();
     Ok(reply::ok(&json!({"messages": messages, "cursor": cursor, "has_more": has_more})))
 }

@@ -121,6 +121,46 @@ async fn nothing_is_visible_before_it_has_passed() {
     .await;
 }
 
+/// OAS-43: what a guarded agent tells another one was said by its model, and is shown nowhere but in the audit, on the other
+/// one's pages neither.
+#[tokio::test]
+async fn what_a_guarded_agent_tells_another_one_is_not_shown() {
+    on_both(async |backend| {
+        let gate = Gate::default();
+        let held = gate.clone();
+        let script = move |request: &Value| {
+            let child = request["messages"].to_string().contains("You are child");
+            match (child, model_server::outcomes(request)) {
+                (true, 0) => Reply::call("book", json!({"note": "spoken-word"})),
+                (true, _) => Reply::text("noted").behind(&held),
+                (false, 0) => Reply::call("child", json!({"input": "spoken-word"})),
+                _ => Reply::text("all is well"),
+            }
+        };
+        let fleet = Fleet::builder().on(backend).model(script).start().await;
+        register(&fleet, &document("child", "capabilities: {book: {}}\n")).await;
+        let body = format!("capabilities: {{child: {{}}}}\n{}", output("echo.output.size() > 3"));
+        register(&fleet, &document("parent", &body)).await;
+        let id = ask(&fleet, "parent").await;
+        fleet.models.seen(3).await;
+        let engagement = fleet.engagement_of(&id).await;
+        let kin = fleet.get(&format!("/engagements/{engagement}")).await["children"][0].clone();
+        let [job, child] = ["job_id", "engagement_id"].map(|name| kin[name].as_str().unwrap().to_owned());
+        let seen = visible(&fleet, &job, &child).await + &visible(&fleet, &id, &engagement).await;
+        assert!(!seen.contains("spoken-word"), "while it works: {seen}");
+        gate.open();
+        assert_eq!(fleet.settled(&id).await["result"], "all is well");
+        let seen = visible(&fleet, &job, &child).await;
+        assert!(!seen.contains("spoken-word"), "no guardrail has seen these words: {seen}");
+        let audit = fleet.get(&format!("/engagements/{child}/audit")).await;
+        assert_eq!(audit["attempts"][0]["input"], json!({"note": "spoken-word"}), "{audit:#}");
+        let inputs: Vec<_> = fleet.tools.calls().into_iter().map(|call| call.input).collect();
+        assert_eq!(inputs, [json!({"note": "spoken-word"}), json!({"output": "all is well"})]);
+        fleet.end().await;
+    })
+    .await;
+}
+
 /// OAS-46: a sub-agent's guardrails stand between it and its parent.
 #[tokio::test]
 async fn the_guardrails_of_a_sub_agent_stand_before_its_parent() {

@@ -21,7 +21,7 @@ struct Site {
 }
 
 impl Site {
-    /// A server that gave the other one the key `given`, and was given `taken`.
+    /// A server with a single slot that gave the other one the key `given`, and was given `taken`.
     fn new(authority: &Authority, port: u16, other: u16, (given, taken): (&str, &str), models: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         authority.equip(folder.path());
@@ -36,7 +36,7 @@ impl Site {
              [remote.hosts.'127.0.0.1:{other}']\nkey = 'file:{place}/taken.key'\n\
              [remote.peers.other]\nkey = 'file:{place}/given.key'\n\
              [providers.test]\nkind = 'openai'\nbase_url = '{models}'\n\
-             [models]\ndefault_provider = 'test'\ndefault_model = 'm'\nmax_tokens = 100\n[agents]\ndir = 'agents'\n"
+             [worker]\nslots = 1\n[models]\ndefault_provider = 'test'\ndefault_model = 'm'\nmax_tokens = 100\n[agents]\ndir = 'agents'\n"
         );
         std::fs::create_dir_all(folder.path().join("agents")).unwrap();
         std::fs::write(folder.path().join("turnstone.toml"), settings).unwrap();
@@ -152,7 +152,7 @@ async fn ended(site: &Site, agent: &str) -> Value {
 }
 
 /// OAS-11, OAS-14, OAS-68, OAS-71: agents of two servers ask one another over TLS with depth, budget and user intact, and a server that
-/// is killed amid it goes on with the same engagements.
+/// is killed amid it goes on with the same engagements. Each has a single slot, which is free while the other one is asked.
 #[tokio::test]
 async fn two_servers_ask_one_another_and_survive_a_kill() {
     turnstone_tests::fleet::install_crypto();

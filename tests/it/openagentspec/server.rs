@@ -84,9 +84,9 @@ async fn removed_agents_are_no_longer_there() {
         assert_eq!(remove("/agents/boss").await.0, 404);
         let refused = post(&http, &fleet, "/agents/desk", json!({"input": "hi"}).to_string()).send().await;
         assert_eq!(refused.unwrap().status(), 404, "no new engagement begins");
+        fleet.until("it has ended", async || fleet.get(&state).await["status"] == "completed").await;
+        assert_eq!(fleet.get(&state).await["results"]["text"], "found", "what runs goes on");
         fleet.end().await;
-        let ended = fleet.get(&state).await;
-        assert_eq!((&ended["status"], &ended["results"]["text"]), (&json!("completed"), &json!("found")));
     }))
     .await;
 }
@@ -126,12 +126,33 @@ async fn engagements_are_listed_in_parts() {
         let tenant = http.get(format!("{}/engagements", fleet.url)).header("x-ojs-tenant", "nobody");
         let theirs: Value = tenant.send().await.unwrap().json().await.unwrap();
         assert_eq!(ids(&theirs), Vec::<String>::new());
+        let shown = async || fleet.get("/engagements?agent=other").await["items"][0].clone();
+        fleet.until("it has ended", async || shown().await["job_state"] == "completed").await;
+        let one = shown().await;
+        assert_eq!((&one["turns"], &one["user"]["id"]), (&json!(1), &json!("anonymous")));
         fleet.end().await;
-        let ended = fleet.get("/engagements?agent=other").await;
-        assert_eq!(
-            (&ended["items"][0]["job_state"], &ended["items"][0]["turns"]),
-            (&json!("completed"), &json!(1))
-        );
+    }))
+    .await;
+}
+
+/// OAS-03, OAS-04, OAS-07 (edge 8 of the brief): a name of 253 characters is one like any other; one of 254 is refused, and so is what
+/// is no name, and nothing of it is there afterwards.
+#[tokio::test]
+async fn a_name_has_253_characters_and_no_more() {
+    join_all(Backend::ALL.map(async |backend| {
+        let fleet = fleet(backend).await;
+        let (longest, too_long) = ("n".repeat(253), "n".repeat(254));
+        let names = [&*too_long, "a..b", "a.-b", "a-.b", "a_b", "Ab", "a/b"].map(|name| (name, 422_u16));
+        for (name, status) in names.into_iter().chain([(&*longest, 201)]) {
+            let (got, body) = fleet.send(Method::POST, "/agents", document(name, "")).await;
+            assert_eq!(got, status, "{name}: {body}");
+        }
+        let listed = fleet.get("/agents").await;
+        assert_eq!((listed.as_array().map(Vec::len), &listed[0]["name"]), (Some(1), &json!(longest)));
+        let begun = post(&client(), &fleet, &format!("/agents/{longest}"), "\"hi\"").send().await.unwrap();
+        let state = location(&begun);
+        fleet.until("it has ended", async || fleet.get(&state).await["status"] == "completed").await;
+        fleet.end().await;
     }))
     .await;
 }

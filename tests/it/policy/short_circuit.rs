@@ -64,7 +64,7 @@ async fn refused_calls_count() {
     }
 }
 
-/// OAS-53: a worker that dies in between neither resets the count nor doubles it.
+/// OAS-53: a worker that dies in between neither resets the count nor doubles it (edge 4 of the brief).
 #[tokio::test]
 async fn a_crash_neither_resets_nor_doubles_the_count() {
     on_both(async |backend: Backend| {

@@ -2,6 +2,7 @@
 
 use crate::Deps;
 use crate::turn::Signals;
+use crate::turn::place::Place;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -62,13 +63,14 @@ impl LeaseKeeper {
             draining: self.draining.child_token(),
             settling: CancellationToken::new(),
             give_way: CancellationToken::new(),
+            place: Place::of(permit),
             calls_again: Arc::default(),
         };
         let token = lease.token.clone();
         self.table()
             .insert(token.clone(), Held { lease, priority, signals: signals.clone(), calls_again: 0 });
         self.first.notify_one();
-        Slot { keeper: Arc::clone(self), token, signals, permit: Some(permit) }
+        Slot { keeper: Arc::clone(self), token, signals }
     }
 
     /// Gives every lease back that is still held, at the end of a drain.
@@ -92,9 +94,9 @@ impl LeaseKeeper {
         }
     }
 
-    /// How many leases are held: turns in flight.
+    /// How many slots are taken. Turns that wait for another server hold a lease and none.
     pub fn count(&self) -> usize {
-        self.table().len()
+        self.table().values().filter(|held| held.signals.place.is_taken()).count()
     }
 
     fn table(&self) -> MutexGuard<'_, HashMap<String, Held>> {
@@ -157,10 +159,11 @@ impl LeaseKeeper {
         let least = {
             let table = self.table();
             let going = table.values().any(|held| held.signals.give_way.is_cancelled());
-            if going || table.len() < self.deps.options.slots {
+            let placed = || table.iter().filter(|(_, held)| held.signals.place.is_taken());
+            if going || placed().count() < self.deps.options.slots {
                 return Ok(());
             }
-            let least = table.iter().min_by_key(|(_, held)| held.priority);
+            let least = placed().min_by_key(|(_, held)| held.priority);
             least.map(|(token, held)| (token.clone(), held.priority))
         };
         let Some((token, priority)) = least else { return Ok(()) };
@@ -241,7 +244,6 @@ pub struct Slot {
     keeper: Arc<LeaseKeeper>,
     token: String,
     signals: Signals,
-    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Slot {
@@ -251,12 +253,18 @@ impl Slot {
     }
 
     /// Makes room for the next job although the lease is still watched.
-    pub fn free(&mut self) {
-        self.permit = None;
+    pub fn free(&self) {
+        self.signals.place.leave();
     }
 
     /// Ends the watch over the lease: the job was settled, or somebody else owns it.
     pub fn done(self) {
         self.keeper.table().remove(&self.token);
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.free();
     }
 }

@@ -107,7 +107,7 @@ impl Worker {
 
 /// The apalis handler: one claimed job.
 async fn assigned(assignment: Assignment, deps: Data<Arc<Deps>>) -> Result<(), BoxDynError> {
-    let Some((claim, mut slot)) = assignment.take() else { return Ok(()) };
+    let Some((claim, slot)) = assignment.take() else { return Ok(()) };
     let (job, signals) = (claim.job.clone(), slot.signals());
     // A panic outside of the phases must not leave the lease extended for ever; without a watch it runs out.
     let running = AssertUnwindSafe(turn::run_job(Arc::clone(&deps), claim, signals.clone())).catch_unwind();

@@ -6,6 +6,7 @@
 
 use super::state::Turn;
 use super::stop::Stop;
+use crate::phases::exec::pay;
 use crate::tool::{Identity, Invocation, Tool, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -75,7 +76,7 @@ async fn check(turn: &mut Turn, side: Side, position: usize, text: &str) -> Resu
     let Some(guardrail) = agent.guardrails.of(side) else { return Ok(()) };
     let call_id =
         CallId(format!("{}-guard-{}-{}-{position}", turn.job.id, side.as_str(), turn.position.turn));
-    let outcome = held(turn, guardrail, side, &call_id, text).await;
+    let outcome = held(turn, guardrail, side, &call_id, text).await?;
     let data = json!({"side": side, "tool": guardrail.tool_name, "passed": outcome.is_ok()});
     turn.event(EventName::GuardrailChecked, data);
     outcome.map_err(|why| {
@@ -87,19 +88,27 @@ async fn check(turn: &mut Turn, side: Side, position: usize, text: &str) -> Resu
 }
 
 /// Whether the guardrail holds; else why not, without anything that the tool said.
+///
+/// # Errors
+/// [`Stop::Fail`] when a budget has not enough left for its tool.
 async fn held(
-    turn: &Turn,
+    turn: &mut Turn,
     guardrail: &Guardrail,
     side: Side,
     call_id: &CallId,
     text: &str,
-) -> Result<(), String> {
+) -> Result<Result<(), String>, Stop> {
     let name = &guardrail.tool_name;
-    let tool = tool(turn, name).await?;
+    let tool = match tool(turn, name).await {
+        Ok(tool) => tool,
+        Err(why) => return Ok(Err(why)),
+    };
     let input = side.arguments(&tool.spec().input_schema, text);
-    let output = called(&tool, call_id, &input).await.map_err(|_| format!("its tool `{name}` failed"))?;
-    let expression = Expression::compile_over_output(&guardrail.assertion).map_err(|e| e.to_string())?;
-    expression.assert_over_output(&output).map_err(|denial| denial.to_string())
+    let Ok(output) = called(turn, &tool, name, call_id, &input).await? else {
+        return Ok(Err(format!("its tool `{name}` failed")));
+    };
+    let expression = Expression::compile_over_output(&guardrail.assertion).map_err(|e| e.to_string());
+    Ok(expression.and_then(|holds| holds.assert_over_output(&output).map_err(|denial| denial.to_string())))
 }
 
 async fn tool(turn: &Turn, name: &str) -> Result<Arc<dyn Tool>, String> {
@@ -114,18 +123,26 @@ async fn tool(turn: &Turn, name: &str) -> Result<Arc<dyn Tool>, String> {
     Ok(found)
 }
 
-async fn called(tool: &Arc<dyn Tool>, call_id: &CallId, input: &Value) -> Result<Value, ToolError> {
+/// What the tool says. Each try is paid for before it is made.
+async fn called(
+    turn: &mut Turn,
+    tool: &Arc<dyn Tool>,
+    name: &str,
+    call_id: &CallId,
+    input: &Value,
+) -> Result<Result<Value, ToolError>, Stop> {
     // It is the server that checks, in nobody's name.
     let identity = Identity::default();
     let mut tries = 1;
     loop {
+        pay::guardrail(turn, name).await?;
         let invocation = Invocation { call_id, input, timeout: tool.timeout(), identity: &identity };
         match tool.call(invocation).await {
             Err(ToolError::Failed(_) | ToolError::Busy(..)) if tries < TRIES => {
                 tries += 1;
                 tokio::time::sleep(PAUSE).await;
             }
-            other => return other,
+            other => return Ok(other),
         }
     }
 }
@@ -136,7 +153,7 @@ const SAID: [&str; 5] = ["input", "message", "output", "output_bytes", "tool_cal
 impl Turn {
     /// Takes out of an event what a model said, when nothing of that may be shown before it has passed a guardrail (OAS-43).
     pub fn hold_back(&self, data: &mut Value) {
-        if self.agent.guardrails.output.is_none() {
+        if !self.agent.guardrails.hold_back() {
             return;
         }
         if let Value::Object(fields) = data {
@@ -157,7 +174,7 @@ impl Turn {
             Delegation | Model | OutputSchema | Policy | Tool | ToolInput | ToolNotFound
         );
         let is_guardrails = error.details.contains_key("guardrail");
-        if self.agent.guardrails.output.is_none() || !quotes || is_guardrails {
+        if !self.agent.guardrails.hold_back() || !quotes || is_guardrails {
             return error;
         }
         let message =

@@ -6,6 +6,7 @@ pub mod escalation;
 mod exceeded;
 mod failure;
 pub mod guard;
+pub mod place;
 pub mod rerun;
 pub mod reviewers;
 mod screen;
@@ -18,6 +19,7 @@ pub mod verdict;
 use crate::deps::Deps;
 use crate::phases;
 use futures::FutureExt;
+use place::Place;
 use state::Turn;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -46,6 +48,8 @@ pub struct Signals {
     /// Told by the turn: all that is left is its settlement. Who hears it may claim the next job already, so that both
     /// share a commit.
     pub settling: CancellationToken,
+    /// The slot that it has.
+    pub place: Place,
     /// Somebody asked for calls of this job to be made again, so the journal is to be looked at.
     pub calls_again: Arc<AtomicBool>,
 }
@@ -56,6 +60,7 @@ pub async fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) {
     let id = claim.job.clone();
     let stopped = match Turn::begin(Arc::clone(&deps), claim).await {
         Ok(Some(mut turn)) => {
+            turn.place = signals.place.clone();
             let span = trace::invoke(&mut turn);
             run_turns(turn, timeout, &signals).instrument(span).await
         }

@@ -1,6 +1,7 @@
 //! A turn in flight: what was claimed, what is done, and what is not durable yet.
 
 use super::conversation::Conversation;
+use super::place::Place;
 use super::stop::Stop;
 use super::trace::Trace;
 use crate::deps::Deps;
@@ -106,6 +107,8 @@ pub struct Turn {
     pub delegations: Vec<Delegated>,
     /// Where the engagement was forked from, if it was.
     pub fork: Option<Box<Fork>>,
+    /// The slot that it has in this worker.
+    pub place: Place,
     /// The agents that this one may ask, once they are looked up.
     pub deputies: Option<Arc<BTreeMap<String, Deputy>>>,
     /// Its spans.
@@ -169,6 +172,7 @@ impl Turn {
             depth: side.depth,
             delegations: Vec::new(),
             fork: None,
+            place: Place::default(),
             deputies: None,
             reviewers: Reviewers::new(),
             trace: Trace::none(),
@@ -366,7 +370,7 @@ impl Turn {
         self.done -= 1;
     }
 
-    /// Says what the phase that was completed last has paid for.
+    /// Says what the phase that was completed last has paid for, beside what was paid before it was.
     pub fn spent(&mut self, spent: Spent) {
         let paid = std::mem::take(&mut self.paid_before);
         if let Some(done) = self.pending.checkpoints.last_mut() {

@@ -15,7 +15,7 @@ pub async fn run(name: &str, session: &Session) -> anyhow::Result<ExitCode> {
     match output.format {
         Format::Json => output.json(&json!({"name": name, "document": document}))?,
         Format::Ids => output.line(&text::line(name))?,
-        Format::Table => document.lines().try_for_each(|line| output.line(&text::line(line)))?,
+        Format::Table => output.line(&text::block(document.trim_end()))?,
     }
     Ok(ExitCode::SUCCESS)
 }

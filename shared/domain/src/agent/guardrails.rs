@@ -13,6 +13,10 @@ pub struct Guardrails {
     /// For everything that users are answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Guardrail>,
+    /// Whether it works for an agent whose answer has to pass a guardrail: what that one told it is shown to nobody before, and
+    /// so is what it says itself. Set when it is asked, never by a document.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub for_guarded: bool,
 }
 
 /// A tool, and what must hold for its output.
@@ -59,10 +63,16 @@ impl Side {
 }
 
 impl Guardrails {
+    /// Whether nothing that a model said may be shown before it has passed a guardrail (OAS-43).
+    #[must_use]
+    pub fn hold_back(&self) -> bool {
+        self.output.is_some() || self.for_guarded
+    }
+
     /// Whether there is none.
     #[must_use]
     pub fn is_default(&self) -> bool {
-        self.input.is_none() && self.output.is_none()
+        self.input.is_none() && self.output.is_none() && !self.for_guarded
     }
 
     /// The guardrail of this side.

@@ -10,7 +10,7 @@ impl AgentDefinition {
         self.output.schema.is_none()
             && self.output.format != OutputFormat::Json
             && !self.safety.holds_back()
-            && self.guardrails.output.is_none()
+            && !self.guardrails.hold_back()
     }
 }
 

@@ -11,6 +11,7 @@ use super::{Engine, remote};
 use crate::{StoreError, sql};
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use turnstone_domain::agent::guardrails::Guardrails;
 use turnstone_domain::job::{AgentJob, Envelope, FailedAttempt, SavedState, ToolResults};
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
@@ -32,6 +33,15 @@ struct Belongings {
     parked: HashMap<i64, Value>,
 }
 
+/// The agent side of a job, and what says how much of it is shown.
+struct Side {
+    agent: AgentJob,
+    /// Of its definition.
+    digest: String,
+    /// Whether it works for an agent with an output guardrail.
+    for_guarded: bool,
+}
+
 impl<R: Reader> Engine<R> {
     /// Jobs with everything that belongs to them, in the order of the rows. One whose history is gone already is left
     /// out.
@@ -40,12 +50,12 @@ impl<R: Reader> Engine<R> {
         let mut jobs = Vec::with_capacity(rows.len());
         for row in rows {
             let Some(kept) = belongings.envelopes.remove(&row.seq) else { continue };
-            let mut agent = self.agents_of(std::slice::from_ref(&row)).await?.remove(&row.seq);
-            if let Some((agent, digest)) = &mut agent {
-                agent.tool_results = Some(self.tool_results(&row, digest).await?);
+            let mut side = self.agents_of(std::slice::from_ref(&row)).await?.remove(&row.seq);
+            if let Some(side) = &mut side {
+                side.agent.tool_results = Some(self.tool_results(&row, side).await?);
             }
             let step = self.step_input(&row).await?;
-            jobs.push(belongings.job(row, kept, step, agent.map(|(agent, _)| agent)));
+            jobs.push(belongings.job(row, kept, step, side));
         }
         Ok(jobs)
     }
@@ -93,9 +103,9 @@ impl<R: Reader> Engine<R> {
         let mut jobs = Vec::with_capacity(rows.len());
         for row in rows {
             let Some(kept) = belongings.envelopes.remove(&row.seq) else { continue };
-            let agent = agents.remove(&row.seq).map(|(agent, _)| agent);
+            let side = agents.remove(&row.seq);
             let step = self.step_input(&row).await?;
-            jobs.push(belongings.job(row, kept, step, agent));
+            jobs.push(belongings.job(row, kept, step, side));
         }
         Ok(jobs)
     }
@@ -127,8 +137,8 @@ impl<R: Reader> Engine<R> {
         Ok(Belongings { envelopes, results, saved, errors, parked })
     }
 
-    /// The agent sides of jobs without their tool journals, and the digests of their definitions.
-    async fn agents_of(&self, jobs: &[JobRow]) -> Result<HashMap<i64, (AgentJob, String)>, StoreError> {
+    /// The agent sides of jobs without their tool journals.
+    async fn agents_of(&self, jobs: &[JobRow]) -> Result<HashMap<i64, Side>, StoreError> {
         let readers = &self.readers;
         let mut engagements: Vec<i64> = jobs.iter().filter_map(|row| row.engagement_seq).collect();
         engagements.sort_unstable();
@@ -142,6 +152,13 @@ impl<R: Reader> Engine<R> {
         let cost = |row: &R::Row| Ok((get::<i64>(row, "job_seq")?, get::<i64>(row, "cost")?));
         let costs = by_seqs(readers, "add up jobs", &sql::COSTS_BY_JOB, &seqs, cost).await?;
         let costs: HashMap<i64, i64> = costs.into_iter().collect();
+        let mut for_guarded = HashMap::new();
+        for engagement in engagements.values().filter(|engagement| engagement.depth > 0) {
+            if !for_guarded.contains_key(&engagement.digest) {
+                let guards = self.guardrails(&engagement.digest).await?;
+                for_guarded.insert(engagement.digest.clone(), guards.for_guarded);
+            }
+        }
         let side = |row: &JobRow| {
             let engagement = engagements.get(&row.engagement_seq?)?;
             let agent = AgentJob {
@@ -151,13 +168,17 @@ impl<R: Reader> Engine<R> {
                 cost: costs.get(&row.seq).copied().unwrap_or_default(),
                 tool_results: None,
             };
-            Some((row.seq, (agent, engagement.digest.clone())))
+            let for_guarded = for_guarded.get(&engagement.digest).copied().unwrap_or_default();
+            Some((row.seq, Side { agent, digest: engagement.digest.clone(), for_guarded }))
         };
         Ok(jobs.iter().filter_map(side).collect())
     }
 
     /// The newest settled calls of a job, oldest first, as many as may be held in memory at once.
-    async fn tool_results(&self, row: &JobRow, digest: &str) -> Result<ToolResults, StoreError> {
+    async fn tool_results(&self, row: &JobRow, side: &Side) -> Result<ToolResults, StoreError> {
+        if side.for_guarded {
+            return Ok(ToolResults { newest: Vec::new(), whole: true });
+        }
         let (mut calls, mut before, mut bytes) = (Vec::new(), i64::MAX, 0_usize);
         let whole = loop {
             let values = [row.seq.into(), before.into(), CALLS_AT_ONCE.into()];
@@ -180,19 +201,22 @@ impl<R: Reader> Engine<R> {
                 break false;
             }
         };
-        if row.state != JobState::Completed && !calls.is_empty() && self.is_guarded(digest).await? {
+        if row.state != JobState::Completed
+            && !calls.is_empty()
+            && self.guardrails(&side.digest).await?.hold_back()
+        {
             calls.clear();
         }
         Ok(ToolResults { newest: calls.iter().rev().filter_map(tool_result).collect(), whole })
     }
 
-    /// Whether nothing that a model said may be shown before it has passed a guardrail (OAS-43).
-    async fn is_guarded(&self, digest: &str) -> Result<bool, StoreError> {
+    /// What stands before that what a model said is shown (OAS-43).
+    async fn guardrails(&self, digest: &str) -> Result<Guardrails, StoreError> {
         let (action, values) = ("read a definition", [digest.into()]);
         let found: Option<AgentDefinition> =
             one(&self.readers, action, &sql::DEFINITION_BY_DIGEST, &values, |row| json(row, "definition"))
                 .await?;
-        Ok(found.is_some_and(|agent| agent.guardrails.output.is_some()))
+        Ok(found.map(|agent| agent.guardrails).unwrap_or_default())
     }
 }
 
@@ -200,10 +224,14 @@ impl Belongings {
     fn job(
         &mut self,
         row: JobRow,
-        (retry, envelope): (RetryPolicy, Envelope),
+        (retry, mut envelope): (RetryPolicy, Envelope),
         step: StepInput,
-        agent: Option<AgentJob>,
+        side: Option<Side>,
     ) -> Job {
+        if side.as_ref().is_some_and(|side| side.for_guarded) {
+            // What it was asked was said by a model, and has passed no guardrail (OAS-43).
+            envelope.args = RawJson::empty_array();
+        }
         Job {
             workflow_id: step.workflow_id,
             parent_results: step.parent_results,
@@ -212,7 +240,7 @@ impl Belongings {
             envelope,
             result: self.results.remove(&row.seq),
             errors: self.errors.remove(&row.seq).unwrap_or_default(),
-            agent,
+            agent: side.map(|side| side.agent),
             waits_for: self.parked.remove(&row.seq),
             ..bare(row)
         }

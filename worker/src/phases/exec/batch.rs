@@ -35,6 +35,16 @@ struct Flight {
     step: Step,
 }
 
+impl Flight {
+    /// Whether nothing of it is done on this server now.
+    fn is_elsewhere(&self) -> bool {
+        match &self.step {
+            Step::Ready(ready) => ready.tool.tokens().is_some(),
+            Step::Over(_) | Step::Told => true,
+        }
+    }
+}
+
 enum Step {
     /// It leaves with the next round.
     Ready(Box<Ready>),
@@ -90,7 +100,17 @@ pub async fn run(
             return Ok(());
         }
         send(turn, &mut flights).await?;
+        // What is asked of other servers alone needs no slot of this worker.
+        let elsewhere = flights.iter().all(Flight::is_elsewhere);
+        if elsewhere {
+            turn.place.leave();
+        }
         let returned = invoke(turn, &flights).await;
+        tokio::select! {
+            () = turn.place.come_back() => {}
+            // What came back is durable before the turn stops; for that no slot is needed.
+            () = draining.cancelled() => {}
+        }
         let wait = judge(turn, &mut flights, returned).await?;
         tell_in_order(turn, &mut flights)?;
         // The outcomes are durable before anything is built on them.

@@ -346,6 +346,7 @@ fn begin(turn: &mut Turn, call: &mut Call, agent: &AgentDefinition) -> NewChild 
     let mut agent = agent.clone();
     agent.limits.max_delegation_depth =
         agent.limits.max_delegation_depth.min(turn.agent.limits.max_delegation_depth);
+    agent.guardrails.for_guarded |= turn.agent.guardrails.hold_back();
     if mode == DelegationMode::Handoff && !turn.agent.output.is_free() {
         agent.output = turn.agent.output.clone();
     }

@@ -13,7 +13,7 @@ mod context;
 mod delegate;
 pub mod deputies;
 mod identity;
-mod pay;
+pub mod pay;
 mod remedy;
 mod restriction;
 pub mod reviewer;

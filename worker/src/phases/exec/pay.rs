@@ -13,7 +13,7 @@ use turnstone_store::LedgerError;
 /// # Errors
 /// As [`Turn::barrier`], and [`Stop::Fail`] when a budget has not enough left.
 pub async fn barrier(turn: &mut Turn, leaving: Vec<(CallId, String)>, set_aside: i64) -> Result<(), Stop> {
-    let prices = &turn.deps.clone().prices;
+    let prices = &turn.deps.prices;
     let calls: Vec<(CallId, i64)> = leaving
         .into_iter()
         .map(|(call, tool)| (call, prices.tool(&tool)))
@@ -22,25 +22,53 @@ pub async fn barrier(turn: &mut Turn, leaving: Vec<(CallId, String)>, set_aside:
     if calls.is_empty() && set_aside == 0 {
         return turn.barrier().await;
     }
-    let every_model = turn.budgets.iter().filter(|budget| budget.model.is_none());
-    let charge = Charge {
-        what: "tool calls".to_owned(),
-        money: Some(calls.iter().map(|(_, money)| money).sum()),
-        currency: prices.currency().to_owned(),
-        budgets: every_model.map(|budget| budget.name.clone()).collect(),
-    };
+    let charge = charge(turn, "tool calls", calls.iter().map(|(_, money)| money).sum());
     turn.pending().charge = Some(Box::new(match set_aside {
         0 => ChargeMove::Spend { charge, calls },
         _ => ChargeMove::Reserve(charge),
     }));
     turn.pending().budget = (set_aside > 0).then_some(BudgetMove::Reserve { tokens: set_aside });
+    paid(turn).await
+}
+
+/// Pays for one try of a guardrail's tool before it is made. It stands in no journal, so what it costs is a part of what its
+/// phase does.
+///
+/// # Errors
+/// As [`barrier`].
+pub async fn guardrail(turn: &mut Turn, tool: &str) -> Result<(), Stop> {
+    let money = turn.deps.prices.tool(tool);
+    if money == 0 {
+        return Ok(());
+    }
+    let charge = charge(turn, "a guardrail", money);
+    turn.pending().charge = Some(Box::new(ChargeMove::Spend { charge, calls: Vec::new() }));
+    paid(turn).await?;
+    turn.paid_before = turn.paid_before.saturating_add(money);
+    Ok(())
+}
+
+/// So much money, charged to every budget that is not about a model.
+fn charge(turn: &Turn, what: &str, money: i64) -> Charge {
+    let every_model = turn.budgets.iter().filter(|budget| budget.model.is_none());
+    Charge {
+        what: what.to_owned(),
+        money: Some(money),
+        currency: turn.deps.prices.currency().to_owned(),
+        budgets: every_model.map(|budget| budget.name.clone()).collect(),
+    }
+}
+
+/// The barrier after which what is pending is paid for; otherwise the calls stay.
+async fn paid(turn: &mut Turn) -> Result<(), Stop> {
     match turn.try_barrier().await {
         Ok(()) => Ok(()),
         Err(error @ (LedgerError::BudgetExceeded { .. } | LedgerError::Unpriced { .. })) => {
             stay(turn.pending());
             Err(match error {
                 LedgerError::Unpriced { budget, currency } => {
-                    unpriced(&budget, currency.as_deref(), "the tool", prices.currency()).into()
+                    let priced_in = turn.deps.prices.currency();
+                    unpriced(&budget, currency.as_deref(), "the tool", priced_in).into()
                 }
                 error => error.into(),
             })

@@ -8,7 +8,7 @@ use crate::turn::stop::Stop;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use turnstone_domain::message::{Message, Metadata, Source};
-use turnstone_domain::{JobError, Phase};
+use turnstone_domain::{JobError, Phase, Spent};
 
 const VERSION: i64 = 1;
 
@@ -32,7 +32,9 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     for message in inputs {
         turn.say(message);
     }
-    turn.complete_phase(Phase::Norm, VERSION, &body, (0, 0), Value::Null)
+    turn.complete_phase(Phase::Norm, VERSION, &body, (0, 0), Value::Null)?;
+    turn.spent(Spent::default());
+    Ok(())
 }
 
 /// What the client sent, and below it what the jobs before this one returned, when it is a step of a workflow.

@@ -1,0 +1,77 @@
+//! The slot of a turn, as the turn sees it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// A slot of a worker. A turn that waits for another server and nothing else leaves it to others, and comes back to one. The
+/// lease stays, and with it what was set aside for the call.
+///
+/// The default is no slot at all: leaving it and coming back are nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Place(Option<Arc<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    slots: Arc<Semaphore>,
+    permit: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl Inner {
+    fn permit(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
+        self.permit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// The slot that this permit stands for.
+    #[must_use]
+    pub fn of(permit: OwnedSemaphorePermit) -> Self {
+        let slots = Arc::clone(permit.semaphore());
+        Self(Some(Arc::new(Inner { slots, permit: Mutex::new(Some(permit)) })))
+    }
+
+    /// Whether a slot is taken.
+    #[must_use]
+    pub fn is_taken(&self) -> bool {
+        self.0.as_ref().is_some_and(|inner| inner.permit().is_some())
+    }
+
+    /// Leaves the slot to others.
+    pub fn leave(&self) {
+        if let Some(inner) = &self.0 {
+            inner.permit().take();
+        }
+    }
+
+    /// Takes a slot again, as soon as one is free.
+    pub async fn come_back(&self) {
+        let Some(inner) = self.0.as_ref().filter(|_| !self.is_taken()) else { return };
+        // The worker never closes them.
+        if let Ok(permit) = Arc::clone(&inner.slots).acquire_owned().await {
+            *inner.permit() = Some(permit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_slot_that_was_left_is_somebody_elses_until_it_is_free() {
+        let slots = Arc::new(Semaphore::new(1));
+        let place = Place::of(Arc::clone(&slots).try_acquire_owned().unwrap());
+        let other = Arc::clone(&slots);
+        assert!(place.is_taken() && Arc::clone(&other).try_acquire_owned().is_err());
+        place.leave();
+        let theirs = other.try_acquire_owned().unwrap();
+        let back = place.clone();
+        let waiting = tokio::spawn(async move { back.come_back().await });
+        tokio::task::yield_now().await;
+        assert!(!place.is_taken());
+        drop(theirs);
+        waiting.await.unwrap();
+        assert!(place.is_taken());
+        Place::default().come_back().await;
+    }
+}
