@@ -3,14 +3,15 @@
 use super::asked::Asked;
 use super::{configure, find, name, request_id};
 use crate::api::App;
+use crate::engagements::further::{Further, say};
 use crate::ojs::jobs::accept::accept;
 use crate::reply::Failure;
 use crate::request::{RequestId, Tenant};
 use serde_json::{Value, json};
 use turnstone_domain::engagement::Engagement;
-use turnstone_domain::{JobId, RawObject};
+use turnstone_domain::terms::Continues;
+use turnstone_domain::{EngagementId, JobId, RawJson, RawObject};
 use turnstone_ojs::OjsError;
-use turnstone_store::StoreError;
 
 /// The type of the jobs that carry requests.
 const JOB_TYPE: &str = "agent.engagement";
@@ -55,30 +56,68 @@ pub(super) async fn begin(
         Some(id) => Some(find::run(app, agent, id, tenant).await?),
         None => None,
     };
-    let mut fields = fields(agent, asked, input);
-    configure::apply(app, agent, tenant, run.as_ref(), &mut fields).await?;
+    let id = match &run {
+        Some(run) => further(app, agent, asked, input, tenant, (run, named.clone())).await,
+        None => new(app, agent, asked, input, tenant, (trace, named.clone())).await,
+    };
+    let (id, run) = match id {
+        Ok(begun) => begun,
+        // The same request at the same time.
+        Err(Failure(error)) if error.code == "duplicate" && named.is_some() => {
+            let id = named.unwrap_or_else(|| JobId(String::new()));
+            return again(app, agent, asked, &id, tenant).await?.ok_or(Failure(error));
+        }
+        Err(failure) => return Err(failure),
+    };
+    let request_id = asked.request_id.clone().unwrap_or_else(|| id.0.clone());
+    Ok(Begun { job: id, request_id, run: find::run(app, agent, run.as_str(), tenant).await? })
+}
+
+/// Begins a run with it.
+async fn new(
+    app: &App,
+    agent: &str,
+    asked: &Asked,
+    input: &str,
+    tenant: &Tenant,
+    (trace, named): (&RequestId, Option<JobId>),
+) -> Result<(JobId, EngagementId), Failure> {
+    let mut fields = RawObject::new();
+    fields.insert("type", JOB_TYPE);
+    fields.insert("args", json!([input]));
+    fields.insert("meta", meta(agent, asked));
+    configure::apply(app, agent, tenant, None, &mut fields).await?;
     if let Some(id) = &named {
         fields.insert("id", id.as_str());
     }
     trace.keep(&mut fields);
     let job = accept(app, fields, tenant.name(), app.api.clock.now()).await?;
-    if run.is_some() {
-        return Err(OjsError::unsupported("This server does not continue runs.").into());
-    }
     let id = job.id.clone();
-    let began = job.engagement.as_ref().map(|new| new.id.clone());
-    match app.api.store.intake.push(vec![job]).await {
-        Ok(_) => {}
-        // The same request at the same time.
-        Err(StoreError::DuplicateJob(_)) if named.is_some() => {
-            let begun = again(app, agent, asked, &id, tenant).await?;
-            return begun.ok_or_else(|| OjsError::duplicate(id.as_str()).into());
-        }
-        Err(error) => return Err(error.into()),
-    }
-    let began = began.ok_or_else(|| OjsError::internal("The job has no engagement."))?;
-    let request_id = asked.request_id.clone().unwrap_or_else(|| id.0.clone());
-    Ok(Begun { job: id, request_id, run: find::run(app, agent, began.as_str(), tenant).await? })
+    let run = job.engagement.as_ref().map(|new| new.id.clone());
+    app.api.store.intake.push(vec![job]).await?;
+    Ok((id, run.ok_or_else(|| OjsError::internal("The job has no engagement."))?))
+}
+
+/// Goes on with a run: it is worked on when the requests before it have ended.
+async fn further(
+    app: &App,
+    agent: &str,
+    asked: &Asked,
+    input: &str,
+    tenant: &Tenant,
+    (run, named): (&Engagement, Option<JobId>),
+) -> Result<(JobId, EngagementId), Failure> {
+    let mut settings = RawObject::new();
+    configure::apply(app, agent, tenant, Some(run), &mut settings).await?;
+    let said = Further {
+        job: named,
+        args: RawJson::of(&json!([input])),
+        metadata: meta(agent, asked),
+        settings,
+        continues: Continues::Always,
+    };
+    let taken = say(app, run.id.as_str(), tenant, said).await?;
+    Ok((taken.job, taken.engagement))
 }
 
 /// The request that was accepted under this name, if it is the same.
@@ -100,9 +139,9 @@ async fn again(
     Ok(Some(Begun { job: job.id, request_id, run: find::run(app, agent, run.as_str(), tenant).await? }))
 }
 
-/// The fields of an enqueue request. `request_metadata.user` says whose request it is, as `metadata.user` does where
-/// engagements are begun (AP-A15); everything else in it is kept and means nothing.
-fn fields(agent: &str, asked: &Asked, input: &str) -> RawObject {
+/// The `meta` of its job. `request_metadata.user` says whose request it is, as `metadata.user` does where engagements are
+/// begun (AP-A15); everything else in it is kept and means nothing.
+fn meta(agent: &str, asked: &Asked) -> RawObject {
     let mut own = asked.kept.clone();
     own.insert("request_id".to_owned(), asked.request_id.as_deref().into());
     own.insert("digest".to_owned(), asked.digest.as_str().into());
@@ -113,9 +152,5 @@ fn fields(agent: &str, asked: &Asked, input: &str) -> RawObject {
         meta.insert("user", user.clone());
     }
     meta.insert(name::MEMBER, Value::Object(own));
-    let mut fields = RawObject::new();
-    fields.insert("type", JOB_TYPE);
-    fields.insert("args", json!([input]));
-    fields.insert("meta", meta);
-    fields
+    meta
 }

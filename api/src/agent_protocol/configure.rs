@@ -27,6 +27,9 @@ const SETTINGS: [&str; 9] = [
     "output_format",
 ];
 
+/// What belongs to a run from its beginning.
+const OF_THE_BEGINNING: [&str; 2] = ["token_budget", "cost_budget"];
+
 /// Merges settings into those that are there; `null` takes one away. Answers the `request_completed` that says how it went.
 ///
 /// # Errors
@@ -42,7 +45,7 @@ pub(super) async fn configure(
         Some(id) => Some(find::run(app, agent, id, tenant).await?),
         None => None,
     };
-    let error = match refusal(app, agent, args, tenant).await? {
+    let error = match refusal(app, agent, args, run.is_some(), tenant).await? {
         Some(error) => error,
         None => {
             merge(app, agent, run.as_ref(), args, tenant).await?;
@@ -71,12 +74,21 @@ async fn refusal(
     app: &App,
     agent: &str,
     args: &Map<String, Value>,
+    of_run: bool,
     tenant: &Tenant,
 ) -> Result<Option<Value>, Failure> {
     if let Some(name) = args.keys().find(|name| !SETTINGS.contains(&name.as_str())) {
         let shown: String = name.chars().take(60).collect();
         let message = format!("`{shown}` is no setting of this agent; it has {}.", SETTINGS.join(", "));
         return Ok(Some(json!({"code": "unknown_setting", "message": message})));
+    }
+    let fixed =
+        |(name, value): &(&String, &Value)| OF_THE_BEGINNING.contains(&name.as_str()) || value.is_null();
+    if let Some((name, _)) = args.iter().find(fixed).filter(|_| of_run) {
+        let message = format!(
+            "`{name}` cannot be changed for a run that has begun; configure the agent before it begins."
+        );
+        return Ok(Some(json!({"code": "fixed_setting", "message": message})));
     }
     let mut fields = RawObject::new();
     fields.insert("type", "agent.engagement");
@@ -122,7 +134,8 @@ fn of(agent: &str, run: Option<&Engagement>, tenant: &Tenant) -> Configured {
     Configured { agent: agent.to_owned(), tenant: tenant.0.clone(), run: run.map(|run| run.id.clone()) }
 }
 
-/// Gives a request what was configured for it: of the agent, then of its run.
+/// Gives a request what was configured for it: the first one of a run what holds for the agent, a later one what holds for the
+/// run, which has kept what held for the agent when it began.
 ///
 /// # Errors
 /// The store's.
@@ -133,11 +146,7 @@ pub(super) async fn apply(
     run: Option<&Engagement>,
     fields: &mut RawObject,
 ) -> Result<(), Failure> {
-    let runs = &app.api.store.runs;
-    set(fields, &runs.settings(&of(agent, None, tenant)).await?.args);
-    if run.is_some() {
-        set(fields, &runs.settings(&of(agent, run, tenant)).await?.args);
-    }
+    set(fields, &app.api.store.runs.settings(&of(agent, run, tenant)).await?.args);
     Ok(())
 }
 

@@ -66,7 +66,7 @@ pub(crate) async fn status(
         "request_id": name::of(&job),
         "run_id": run.id,
         "agent": run.agent,
-        "status": word(job.state, !reviews.is_empty()),
+        "status": word(&job, !reviews.is_empty()),
         "finish_reason": finish_reason(job.state),
         "result": result(&job),
         "error": told,
@@ -80,8 +80,10 @@ pub(crate) async fn status(
     })))
 }
 
-fn word(state: JobState, reviewed: bool) -> &'static str {
-    match state {
+fn word(job: &Job, reviewed: bool) -> &'static str {
+    match job.state {
+        // It waits for the requests before it.
+        JobState::Pending if job.started_at.is_none() => "queued",
         JobState::Scheduled | JobState::Available | JobState::Retryable => "queued",
         JobState::Pending if reviewed => "waiting_for_review",
         JobState::Pending | JobState::Active => "running",

@@ -21,6 +21,8 @@ pub(crate) struct Further {
     pub(crate) args: turnstone_domain::RawJson,
     /// Its `meta`; what it does not say is as it was with the input before.
     pub(crate) metadata: RawObject,
+    /// `ext_agent_*` fields that hold for the engagement from now on.
+    pub(crate) settings: RawObject,
     /// Whether an engagement that has ended goes on with it.
     pub(crate) continues: Continues,
 }
@@ -45,6 +47,7 @@ pub(crate) async fn say(app: &App, id: &str, tenant: &Tenant, said: Further) -> 
     let (engagement, agent, latest) = find(app, id, tenant).await?;
     let latest = app.api.store.views.job(&latest).await?;
     let latest = latest.ok_or_else(|| OjsError::not_found("engagement", id))?;
+    let changed = !said.settings.is_empty();
     let named = said.metadata.contains("user");
     let continues = said.continues;
     let job = said.job.clone();
@@ -62,7 +65,9 @@ pub(crate) async fn say(app: &App, id: &str, tenant: &Tenant, said: Further) -> 
         return Err(OjsError::forbidden(message).into());
     }
     begun.id = engagement.id.clone();
-    begun.agent = agent;
+    if !changed {
+        begun.agent = agent;
+    }
     begun.user = engagement.user;
     new.terms.continues = Some(continues);
     if let Some(job) = job {
@@ -92,5 +97,6 @@ fn fields(latest: &Job, agent: &str, said: Further) -> RawObject {
     fields.insert("args", said.args);
     fields.insert("meta", meta);
     fields.insert("options", options);
+    fields.extend_new(said.settings.iter().map(|(name, value)| (name.to_owned().into(), value.clone())));
     fields
 }

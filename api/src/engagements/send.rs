@@ -77,7 +77,9 @@ pub(crate) async fn send(
     request.keep(&mut sent);
     let metadata = sent.remove("meta").and_then(|meta| meta.parse().ok()).unwrap_or_default();
     let continues = if reopen { Continues::Always } else { Continues::WhileOpen };
-    let taken = say(&app, &id, &tenant, Further { job, args, metadata, continues }).await?;
+    let taken =
+        say(&app, &id, &tenant, Further { job, args, metadata, settings: RawObject::new(), continues })
+            .await?;
     Ok(see_with(&taken.engagement, json!({"job_id": taken.job, "state": taken.state})))
 }
 

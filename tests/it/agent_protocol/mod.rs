@@ -1,6 +1,8 @@
 //! The Agent Protocol (draft, 2025 edition), as clients see it: over real HTTP, on both databases.
 
 mod asking;
+mod client;
+mod continuing;
 mod ending;
 mod reading;
 

@@ -83,6 +83,7 @@ struct Additions {
     events: i64,
     inputs: i64,
     retention_ms: Option<i64>,
+    digest: String,
     open: bool,
 }
 
@@ -129,7 +130,7 @@ impl Rows {
             message: "the database gave fewer numbers than it was asked for".to_owned(),
         })?;
         let place = match entry.continues {
-            Some(open) => self.go_on(job, open, run_at),
+            Some(open) => self.go_on(job, open, run_at)?,
             None => self.begin(seq, entry, run_at)?,
         };
         let Place { state, engagement_seq, stream, after, events, position } = place;
@@ -199,12 +200,16 @@ impl Rows {
     }
 
     /// A job that carries a further input into an engagement: it waits for those before it.
-    fn go_on(&mut self, job: &NewJob, open: &Open, run_at: Timestamp) -> Place {
+    fn go_on(&mut self, job: &NewJob, open: &Open, run_at: Timestamp) -> Result<Place, StoreError> {
         let retention_ms = job.engagement.as_ref().and_then(|new| new.agent.state.retention_ms);
+        let definition = as_json(&job.engagement.as_ref().map(|new| &new.agent))?;
+        let digest = digest::of_text(&definition);
+        self.definitions.push((digest.clone(), definition));
         let before = Additions {
             events: open.events,
             inputs: open.inputs,
             retention_ms,
+            digest: digest.clone(),
             open: !open.standing.open.is_empty(),
         };
         let added = self.continued.entry(open.seq).or_insert(before);
@@ -213,8 +218,9 @@ impl Rows {
         added.events += events;
         added.inputs += 1;
         added.open = true;
+        added.digest = digest;
         let position = Some(open.standing.next(open.turns));
-        Place { state, engagement_seq: Some(open.seq), stream: open.seq, after, events, position }
+        Ok(Place { state, engagement_seq: Some(open.seq), stream: open.seq, after, events, position })
     }
 
     /// A job that works for another one; its stream says so last.
@@ -289,7 +295,8 @@ impl Rows {
         writes.all("write budgets of delegates", &sql::BUDGETS_OF_DELEGATES_INSERT, self.limits);
         writes.all("write engagements", &sql::ENGAGEMENTS_INSERT, self.engagements);
         let continued = self.continued.into_iter();
-        let continued = continued.map(|(seq, added)| (seq, added.events, added.inputs, added.retention_ms));
+        let continued =
+            continued.map(|(seq, added)| (seq, added.events, added.inputs, added.retention_ms, added.digest));
         writes.all("continue engagements", &sql::ENGAGEMENTS_CONTINUE, continued.collect());
         writes.all("write jobs", &sql::JOBS_INSERT, self.jobs);
         writes.all("write envelopes", &sql::ENVELOPES_INSERT, self.envelopes);

@@ -1,0 +1,139 @@
+//! `examples/agent_client.py` against the real program, which is killed while it streams.
+
+use crate::program::Program;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Stdio;
+use tokio::process::Command;
+use turnstone_tests::{Gate, ModelServer, Reply, ToolServer, model_server};
+
+/// The program in a folder of its own, with the lead and the scout, and a model that a gate may keep back.
+struct Site {
+    folder: tempfile::TempDir,
+    models: ModelServer,
+    _tools: ToolServer,
+}
+
+impl Site {
+    async fn new(script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
+        let (models, tools) = (ModelServer::start(script).await, ToolServer::start().await);
+        let folder = tempfile::tempdir().unwrap();
+        let toml = format!(
+            "[providers.test]\nkind = 'openai'\nbase_url = '{}'\n[models]\ndefault_model = 'm'\n\
+             [tools.book]\ndescription = 'Books.'\nmethod = 'POST'\nurl = '{}/book'\nidempotent = true\n\
+             allow_private = true\ninput_schema = '{{\"type\": \"object\"}}'\n",
+            models.url, tools.url
+        );
+        std::fs::write(folder.path().join("turnstone.toml"), toml).unwrap();
+        Self { folder, models, _tools: tools }
+    }
+
+    async fn open(&self, bind: &str) -> (Program, String) {
+        let mut program = Program::start(self.folder.path(), &["dev", "--data", "data", "--bind", bind], &[]);
+        let url = program.first_line("turnstone listens on ").await;
+        (program, url)
+    }
+}
+
+async fn register(url: &str) {
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    for document in [super::SCOUT, super::LEAD] {
+        let sent = http.post(format!("{url}/agents")).header("content-type", "application/yaml");
+        let sent = sent.body(document).send().await.unwrap();
+        assert!(sent.status().is_success(), "{}", sent.text().await.unwrap());
+    }
+}
+
+fn client(url: &str, words: &[&str]) -> Command {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/agent_client.py");
+    let mut command = Command::new("python3");
+    command.arg(script).arg(url).args(words).env("no_proxy", "*").stdout(Stdio::piped()).kill_on_drop(true);
+    command
+}
+
+async fn said(url: &str, words: &[&str]) -> Vec<Value> {
+    let output = client(url, words).output().await.unwrap();
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    lines(&output.stdout)
+}
+
+fn lines(stdout: &[u8]) -> Vec<Value> {
+    String::from_utf8_lossy(stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// What of an event is the same in every run of the same story.
+fn story(events: &[Value]) -> Vec<Value> {
+    let of = |event: &Value| {
+        json!([
+            event["id"],
+            event["type"],
+            event["agent"],
+            event["depth"],
+            event["role"],
+            event["content"],
+            event["text_result"],
+            event["finish_reason"],
+            event["result"]
+        ])
+    };
+    events.iter().map(of).collect()
+}
+
+/// The flows of the seed: describe, configure, chat, continue a run, list runs and their events, cancel.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_client_goes_through_the_flows() {
+    let site = Site::new(super::script).await;
+    let (program, url) = site.open("127.0.0.1:0").await;
+    register(&url).await;
+    assert_eq!(said(&url, &["agents"]).await[0][0]["path"], "/agents/lead");
+    assert_eq!(said(&url, &["lead", "describe"]).await[0]["operations"][0]["name"], "chat");
+    let configured = said(&url, &["lead", "configure", "max_tokens=321"]).await;
+    assert_eq!(configured[0]["finish_reason"], "success");
+    let first = said(&url, &["lead", "chat", "go"]).await;
+    let end = first.last().unwrap();
+    assert_eq!((&end["type"], &end["result"]), (&json!("request_completed"), &json!("done")));
+    assert!(site.models.calls().iter().any(|call| call.request["max_tokens"] == 321));
+    let run = end["run_id"].as_str().unwrap();
+    let second = said(&url, &["lead", "chat", "and now?", "--run", run]).await;
+    assert_eq!(second[0]["id"].as_i64(), end["id"].as_i64().map(|id| id + 1), "numbers go on over a run");
+    let listed = said(&url, &["lead", "runs"]).await;
+    assert_eq!((listed[0].as_array().unwrap().len(), &listed[0][0]["run_id"]), (1, &json!(run)));
+    let all = said(&url, &["lead", "events", run]).await;
+    let both: Vec<Value> = first.iter().chain(&second).cloned().collect();
+    assert_eq!(all[0], Value::Array(both));
+    let cancelled = said(&url, &["lead", "cancel", end["request_id"].as_str().unwrap()]).await;
+    assert_eq!(&cancelled[0], end, "what has ended stays as it ended");
+    program.stop().await;
+}
+
+/// The api and the worker are killed in the middle of a stream: the client goes on after its last event, and ends with the same
+/// sequence as if nothing had happened.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_survives_the_death_of_api_and_worker() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let site = Site::new(move |request| {
+        let scouts = request["messages"].to_string().contains("You are scout");
+        let reply = super::script(request);
+        // The scout's second answer is kept back as long as the first program lives.
+        if scouts && model_server::outcomes(request) == 1 { reply.behind(&held) } else { reply }
+    })
+    .await;
+    let (mut program, url) = site.open("127.0.0.1:0").await;
+    let bind = url.trim_start_matches("http://").to_owned();
+    register(&url).await;
+    let client = client(&url, &["lead", "chat", "go"]).spawn().unwrap();
+    site.models.seen(4).await;
+    program.signal("KILL");
+    program.ended().await;
+    drop(program);
+    gate.open();
+    let (program, _) = site.open(&bind).await;
+    let output = client.wait_with_output().await.unwrap();
+    assert!(output.status.success());
+    let disturbed = lines(&output.stdout);
+    let whole = said(&url, &["lead", "chat", "go"]).await;
+    assert_eq!(story(&disturbed), story(&whole));
+    assert_eq!(disturbed.last().unwrap()["finish_reason"], "success");
+    program.stop().await;
+}

@@ -1,0 +1,76 @@
+//! Runs that go on: requests of one run wait for each other, remember, and are numbered together.
+
+use super::{ask, kinds, register, told};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use turnstone_tests::{Backend, Fleet, Gate, Reply};
+
+async fn later(fleet: &Fleet, run: &Value, id: &str, input: &str) {
+    let body = json!({"input": input, "run_id": run, "request_id": id});
+    let (status, answer) = fleet.post("/agents/lead/process", &body).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+}
+
+/// AP §3.5, §6.3.4, §6.3.5: requests of a run are served one after the other, numbered without a gap, and each knows what was
+/// said before; those of another run do not wait for them, and begin clean.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_of_a_run_wait_for_each_other() {
+    for backend in Backend::ALL {
+        let gate = Gate::default();
+        let held = gate.clone();
+        let script = move |request: &Value| match request["messages"].to_string().contains("slowly") {
+            true => Reply::text("one").behind(&held),
+            false => Reply::text("quick"),
+        };
+        let fleet = Fleet::builder().on(backend).workers(1).model(script).start().await;
+        register(&fleet).await;
+        let first = ask(&fleet, &json!({"input": "slowly", "request_id": "a"})).await;
+        let run = &first["run_id"];
+        later(&fleet, run, "b", "second").await;
+        later(&fleet, run, "c", "third").await;
+        assert_eq!(fleet.get("/agents/lead/request/b").await["status"], "queued");
+        let other = ask(&fleet, &json!({"input": "another run", "request_id": "o"})).await;
+        assert_ne!(&other["run_id"], run);
+        assert_eq!(told(&fleet, "o").await.last().unwrap()["result"], "quick", "it waits for nobody");
+        gate.open();
+        told(&fleet, "c").await;
+        let all = fleet.get(&format!("/agents/lead/getevents/{}", run.as_str().unwrap())).await;
+        let all = all.as_array().unwrap();
+        let ids: Vec<i64> = all.iter().map(|event| event["id"].as_i64().unwrap()).collect();
+        assert_eq!(ids, (1..=18).collect::<Vec<_>>(), "{:?}", kinds(all));
+        let requests: Vec<&str> = all.iter().map(|event| event["request_id"].as_str().unwrap()).collect();
+        assert!(requests.is_sorted(), "turns never interleave: {requests:?}");
+        let asked = fleet.models.calls().pop().unwrap().request["messages"].to_string();
+        for said in ["slowly", "one", "second", "quick", "third"] {
+            assert!(asked.contains(said), "{said} is remembered: {asked}");
+        }
+        fleet.end().await;
+    }
+}
+
+/// AP-A13: settings of a run hold for its later requests and for no other run; a cancelled request leaves its run usable.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_has_settings_of_its_own() {
+    for backend in Backend::ALL {
+        let fleet = Fleet::builder().on(backend).workers(1).model(|_| Reply::text("ok")).start().await;
+        register(&fleet).await;
+        let first = ask(&fleet, &json!({"input": "go", "request_id": "a"})).await;
+        told(&fleet, "a").await;
+        let run = &first["run_id"];
+        let configure = async |args: Value| {
+            ask(&fleet, &json!({"args": args, "run_id": run})).await["finish_reason"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
+        assert_eq!(configure(json!({"max_tokens": 55})).await, "success");
+        assert_eq!(configure(json!({"token_budget": 5})).await, "error", "it was set when the run began");
+        later(&fleet, run, "b", "again").await;
+        told(&fleet, "b").await;
+        assert_eq!(fleet.models.calls().pop().unwrap().request["max_tokens"], 55);
+        ask(&fleet, &json!({"input": "go", "request_id": "new"})).await;
+        told(&fleet, "new").await;
+        assert_ne!(fleet.models.calls().pop().unwrap().request["max_tokens"], 55, "another run");
+        fleet.end().await;
+    }
+}
