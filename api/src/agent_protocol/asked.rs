@@ -2,6 +2,8 @@
 
 use crate::reply::Failure;
 use serde_json::{Map, Value, json};
+use turnstone_domain::agent::Operation;
+use turnstone_domain::schema::Schema;
 use turnstone_domain::{RawJson, RawObject, digest};
 use turnstone_ojs::{OjsError, body};
 
@@ -17,6 +19,8 @@ const BASE: [&str; 6] = ["type", "request_id", "run_id", "run_context", "logging
 pub(super) enum Wish {
     /// One text to the agent.
     Chat(String),
+    /// An operation of the agent's own (AP §3.2).
+    Operation(Operation, Value),
     /// Settings for later requests.
     Configure(Map<String, Value>),
     /// The end of a request.
@@ -30,6 +34,7 @@ impl Wish {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Chat(_) => "ChatRequest",
+            Self::Operation(..) => "request for an operation",
             Self::Configure(_) => "ConfigureRequest",
             Self::Cancel => "CancelRequest",
             Self::Resume(_) => "ResumeWithInput",
@@ -56,7 +61,7 @@ impl Asked {
     ///
     /// # Errors
     /// 400 for what is no JSON object, 422 for an object that is no request.
-    pub fn read(bytes: &[u8], run: Option<&str>) -> Result<Self, Failure> {
+    pub fn read(bytes: &[u8], run: Option<&str>, operations: &[Operation]) -> Result<Self, Failure> {
         let mut fields = body::read_object(bytes)?;
         if let Some(run) = run {
             let said = text(&fields, "run_id")?;
@@ -65,7 +70,7 @@ impl Asked {
             }
             fields.insert("run_id", run);
         }
-        let kind = kind(&fields)?;
+        let kind = kind(&fields, operations)?;
         let known = |name: &str| BASE.contains(&name) || Some(name) == kind.member();
         if let Some(name) = fields.names().find(|name| !known(name)) {
             return Err(wrong(name, &format!("is no member of a {}", kind.name())));
@@ -92,25 +97,32 @@ impl Asked {
         let meant = json!([wish.name(), run_id, kept, members(&wish)]);
         Ok(Self { wish, request_id, run_id, kept, digest: digest::of_json(&meant) })
     }
+
+    /// Who the client says asks.
+    pub fn user(&self) -> Option<String> {
+        self.kept.get("request_metadata")?["user"]["id"].as_str().map(str::to_owned)
+    }
 }
 
 fn members(wish: &Wish) -> Value {
     match wish {
         Wish::Chat(input) => input.as_str().into(),
+        Wish::Operation(operation, input) => json!([operation.name, input]),
         Wish::Configure(args) | Wish::Resume(args) => args.clone().into(),
         Wish::Cancel => Value::Null,
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+#[derive(Clone, Copy)]
+enum Kind<'a> {
     Chat,
+    Operation(&'a Operation),
     Configure,
     Cancel,
     Resume,
 }
 
-impl Kind {
+impl Kind<'_> {
     fn of_type(name: &str) -> Option<Self> {
         match name {
             "ChatRequest" | "chat_request" | "chat" => Some(Self::Chat),
@@ -124,6 +136,7 @@ impl Kind {
     fn name(self) -> &'static str {
         match self {
             Self::Chat => "ChatRequest",
+            Self::Operation(_) => "request for an operation",
             Self::Configure => "ConfigureRequest",
             Self::Cancel => "CancelRequest",
             Self::Resume => "ResumeWithInput",
@@ -132,7 +145,7 @@ impl Kind {
 
     fn member(self) -> Option<&'static str> {
         match self {
-            Self::Chat => Some("input"),
+            Self::Chat | Self::Operation(_) => Some("input"),
             Self::Configure => Some("args"),
             Self::Cancel => None,
             Self::Resume => Some("request_keys"),
@@ -153,6 +166,7 @@ impl Kind {
                 let input = text(fields, "input")?;
                 input.map(Wish::Chat).ok_or_else(|| wrong("input", "is missing in this ChatRequest"))
             }
+            Self::Operation(operation) => Ok(Wish::Operation(operation.clone(), typed(operation, fields)?)),
             Self::Configure => object("args").map(Wish::Configure),
             Self::Cancel => id().map(|()| Wish::Cancel),
             Self::Resume => id().and_then(|()| object("request_keys")).map(Wish::Resume),
@@ -160,18 +174,33 @@ impl Kind {
     }
 }
 
+/// The input of an operation, when it has the form that the agent declares.
+fn typed(operation: &Operation, fields: &RawObject) -> Result<Value, Failure> {
+    let input = fields.given("input").map_or(Ok(Value::Null), |input| parsed("input", input))?;
+    if let Some(schema) = &operation.input_schema {
+        let schema =
+            Schema::compile(schema).map_err(|why| wrong("input", &format!("cannot be checked: {why}")))?;
+        schema
+            .check(&input)
+            .map_err(|why| wrong("input", &format!("does not fit `{}`: {why}", operation.name)))?;
+    }
+    Ok(input)
+}
+
 /// The type that is said, or the one that the members tell (AP-A8).
-fn kind(fields: &RawObject) -> Result<Kind, Failure> {
+fn kind<'a>(fields: &RawObject, operations: &'a [Operation]) -> Result<Kind<'a>, Failure> {
     let telling: Vec<&str> = TELLING.into_iter().filter(|name| fields.contains(name)).collect();
     if let [one, other, ..] = telling.as_slice() {
         return Err(wrong(one, &format!("and `{other}` do not belong into one request")));
     }
     if let Some(name) = text(fields, "type")? {
-        let known = Kind::of_type(&name);
+        let own = || operations.iter().find(|operation| operation.name == name).map(Kind::Operation);
+        let known = Kind::of_type(&name).or_else(own);
         return known.ok_or_else(|| {
             let shown: String = name.chars().take(60).collect();
-            let types = "ChatRequest, ConfigureRequest, CancelRequest and ResumeWithInput";
-            wrong("type", &format!("`{shown}` is unknown to this agent; it understands {types}"))
+            let types = "ChatRequest, ConfigureRequest, CancelRequest, ResumeWithInput";
+            let own: String = operations.iter().map(|operation| format!(", {}", operation.name)).collect();
+            wrong("type", &format!("`{shown}` is unknown to this agent; it understands {types}{own}"))
         });
     }
     match telling.first() {
@@ -254,13 +283,38 @@ mod tests {
         ] {
             assert_eq!(read(&body), Err(status), "{body}");
         }
-        let other = Asked::read(br#"{"input":"a","run_id":"x"}"#, Some("y"));
+        let other = Asked::read(br#"{"input":"a","run_id":"x"}"#, Some("y"), &[]);
         assert_eq!(other.map(|_| ()).map_err(|failure| failure.0.status), Err(422));
+    }
+
+    /// AP §3.2: a request for an operation of the agent's own has the form that it declares.
+    #[test]
+    fn an_operation_takes_what_it_declares() {
+        let operation = Operation {
+            name: "sum".into(),
+            description: String::new(),
+            input_schema: Some(json!({"type": "object", "required": ["numbers"]})),
+            output_schema: None,
+        };
+        let read = |body: Value| {
+            let asked = Asked::read(body.to_string().as_bytes(), None, std::slice::from_ref(&operation));
+            asked.map(|asked| asked.wish).map_err(|failure| failure.0.status)
+        };
+        let input = json!({"numbers": [1, 2]});
+        assert_eq!(
+            read(json!({"type": "sum", "input": input})),
+            Ok(Wish::Operation(operation.clone(), input))
+        );
+        for wrong in
+            [json!({"type": "sum", "input": {}}), json!({"type": "sum"}), json!({"type": "add", "input": {}})]
+        {
+            assert_eq!(read(wrong.clone()), Err(422), "{wrong}");
+        }
     }
 
     #[test]
     fn equal_requests_have_one_digest() {
-        let digest = |body: &str| Asked::read(body.as_bytes(), None).unwrap().digest;
+        let digest = |body: &str| Asked::read(body.as_bytes(), None, &[]).unwrap().digest;
         assert_eq!(digest(r#"{"input":"a"}"#), digest(r#"{ "type":"chat", "input":"a", "run_id":null}"#));
         assert_ne!(digest(r#"{"input":"a"}"#), digest(r#"{"input":"b"}"#));
         assert_ne!(digest(r#"{"input":"a"}"#), digest(r#"{"input":"a","request_metadata":{"x":1}}"#));

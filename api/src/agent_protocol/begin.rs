@@ -1,6 +1,6 @@
 //! Begins a request: a job that carries its input into a new run, or into the one that it continues.
 
-use super::asked::Asked;
+use super::asked::{Asked, Wish};
 use super::{configure, find, name, request_id};
 use crate::api::App;
 use crate::engagements::further::{Further, say};
@@ -34,7 +34,6 @@ pub(super) async fn begin(
     app: &App,
     agent: &str,
     asked: &Asked,
-    input: &str,
     tenant: &Tenant,
     trace: &RequestId,
 ) -> Result<Begun, Failure> {
@@ -57,8 +56,8 @@ pub(super) async fn begin(
         None => None,
     };
     let id = match &run {
-        Some(run) => further(app, agent, asked, input, tenant, (run, named.clone())).await,
-        None => new(app, agent, asked, input, tenant, (trace, named.clone())).await,
+        Some(run) => further(app, agent, asked, tenant, (run, named.clone())).await,
+        None => new(app, agent, asked, tenant, (trace, named.clone())).await,
     };
     let (id, run) = match id {
         Ok(begun) => begun,
@@ -78,15 +77,19 @@ async fn new(
     app: &App,
     agent: &str,
     asked: &Asked,
-    input: &str,
     tenant: &Tenant,
     (trace, named): (&RequestId, Option<JobId>),
 ) -> Result<(JobId, EngagementId), Failure> {
     let mut fields = RawObject::new();
     fields.insert("type", JOB_TYPE);
-    fields.insert("args", json!([input]));
+    fields.insert("args", args(asked));
     fields.insert("meta", meta(agent, asked));
     configure::apply(app, agent, tenant, None, &mut fields).await?;
+    if let Wish::Operation(operation, _) = &asked.wish
+        && let Some(schema) = &operation.output_schema
+    {
+        fields.insert("ext_agent_output_schema", schema.clone());
+    }
     if let Some(id) = &named {
         fields.insert("id", id.as_str());
     }
@@ -103,15 +106,18 @@ async fn further(
     app: &App,
     agent: &str,
     asked: &Asked,
-    input: &str,
     tenant: &Tenant,
     (run, named): (&Engagement, Option<JobId>),
 ) -> Result<(JobId, EngagementId), Failure> {
+    if let Wish::Operation(operation, _) = &asked.wish {
+        let message = format!("`{}` begins a run of its own; leave run_id out.", operation.name);
+        return Err(OjsError::validation("run_id", message).into());
+    }
     let mut settings = RawObject::new();
     configure::apply(app, agent, tenant, Some(run), &mut settings).await?;
     let said = Further {
         job: named,
-        args: RawJson::of(&json!([input])),
+        args: RawJson::of(&args(asked)),
         metadata: meta(agent, asked),
         settings,
         continues: Continues::Always,
@@ -137,6 +143,16 @@ async fn again(
     let run = job.agent.map(|agent| agent.engagement_id);
     let run = run.ok_or_else(|| OjsError::internal("The job has no engagement."))?;
     Ok(Some(Begun { job: job.id, request_id, run: find::run(app, agent, run.as_str(), tenant).await? }))
+}
+
+/// The `args` of its job: what is said to the agent.
+fn args(asked: &Asked) -> Value {
+    match &asked.wish {
+        Wish::Chat(text) => json!([text]),
+        // As a text: an object could be taken for a message of somebody else.
+        Wish::Operation(_, input) => json!([input.to_string()]),
+        _ => json!([]),
+    }
 }
 
 /// The `meta` of its job. `request_metadata.user` says whose request it is, as `metadata.user` does where engagements are

@@ -50,11 +50,16 @@ pub(crate) async fn describe(State(app): State<Shared>, Segment(name): Segment) 
 
 fn descriptor(agent: &AgentDefinition) -> Value {
     let tools: Vec<&str> = agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
+    let own = agent.operations.iter().map(|operation| {
+        json!({"name": operation.name, "description": operation.description,
+               "input_schema": operation.input_schema, "output_schema": operation.output_schema})
+    });
+    let operations: Vec<Value> = std::iter::once(chat()).chain(own).collect();
     json!({
         "name": agent.name,
         "purpose": agent.description,
         "endpoints": ENDPOINTS,
-        "operations": [chat()],
+        "operations": operations,
         "tools": tools,
     })
 }

@@ -14,6 +14,7 @@ mod getevents;
 mod name;
 mod process;
 mod request_id;
+mod resume;
 mod runs;
 mod status;
 mod stream;

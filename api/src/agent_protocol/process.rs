@@ -2,7 +2,7 @@
 
 use super::asked::{Asked, Wish};
 use super::begin::{Begun, begin};
-use super::{cancel, configure, find, stream};
+use super::{cancel, configure, find, resume, stream};
 use crate::agents::input::check_json;
 use crate::api::{App, Shared};
 use crate::reply::{self, Answer, Failure};
@@ -32,7 +32,7 @@ const RUN_ID: HeaderName = HeaderName::from_static("x-run-id");
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(super) struct AgentRequest {
-    /// ChatRequest, ConfigureRequest, CancelRequest or ResumeWithInput.
+    /// ChatRequest, ConfigureRequest, CancelRequest, ResumeWithInput, or an operation of the agent's own.
     r#type: Option<String>,
     /// What the client calls the request, or, to cancel and to resume, which request is meant. The same name with the same
     /// body is the same request.
@@ -45,8 +45,8 @@ pub(super) struct AgentRequest {
     logging_level: Option<String>,
     /// Kept and shown in the status; `user` in it says whose request it is: `{"id": …, "email": …}`.
     request_metadata: Option<Map<String, Value>>,
-    /// ChatRequest: the text.
-    input: Option<String>,
+    /// ChatRequest: the text. An operation: what it takes.
+    input: Option<Value>,
     /// ConfigureRequest: settings for later requests.
     args: Option<Map<String, Value>>,
     /// ResumeWithInput: what the request waits for.
@@ -85,13 +85,13 @@ pub(crate) async fn process(
     body: Result<JsonBytes, Failure>,
 ) -> Answer {
     check_json(&headers)?;
-    find::agent(&app, &agent).await?;
+    let record = find::agent(&app, &agent).await?;
     let wait = params.flag("wait")?.unwrap_or(false);
-    let asked = Asked::read(&body?.0, params.text("run_id"))?;
+    let asked = Asked::read(&body?.0, params.text("run_id"), &record.definition.operations)?;
     let about = asked.request_id.as_deref().unwrap_or_default();
     match &asked.wish {
-        Wish::Chat(input) => {
-            let begun = begin(&app, &agent, &asked, input, &tenant, &trace).await?;
+        Wish::Chat(_) | Wish::Operation(..) => {
+            let begun = begin(&app, &agent, &asked, &tenant, &trace).await?;
             answer(&app, &agent, &begun, wait, false).await
         }
         Wish::Configure(args) => {
@@ -103,9 +103,9 @@ pub(crate) async fn process(
             let begun = Begun { job: job.id, request_id: about.to_owned(), run };
             answer(&app, &agent, &begun, wait, true).await
         }
-        Wish::Resume(_) => {
-            find::request(&app, &agent, about, &tenant).await?;
-            Err(OjsError::conflict(format!("Request `{about}` waits for no input.")).into())
+        Wish::Resume(keys) => {
+            let begun = resume::resume(&app, &agent, about, (keys, asked.user()), &tenant).await?;
+            answer(&app, &agent, &begun, wait, false).await
         }
     }
 }
@@ -136,13 +136,13 @@ pub(crate) async fn stream_request(
     body: Result<JsonBytes, Failure>,
 ) -> Answer {
     check_json(&headers)?;
-    find::agent(&app, &agent).await?;
-    let asked = Asked::read(&body?.0, params.text("run_id"))?;
-    let Wish::Chat(input) = &asked.wish else {
+    let record = find::agent(&app, &agent).await?;
+    let asked = Asked::read(&body?.0, params.text("run_id"), &record.definition.operations)?;
+    let (Wish::Chat(_) | Wish::Operation(..)) = &asked.wish else {
         let message = format!("A {} cannot be streamed; send it to process.", asked.wish.name());
         return Err(OjsError::validation("type", message).into());
     };
-    let begun = begin(&app, &agent, &asked, input, &tenant, &trace).await?;
+    let begun = begin(&app, &agent, &asked, &tenant, &trace).await?;
     let mut response = stream::answer(app, begun.run.clone(), Some(begun.job.clone()), None);
     name_it(&mut response, &agent, &begun);
     Ok(response)

@@ -2,6 +2,7 @@
 
 use super::{find, name, telling};
 use crate::api::Shared;
+use crate::engagements::answer::asked;
 use crate::reply::{self, Answer};
 use crate::request::{Segments, Tenant};
 use axum::extract::State;
@@ -60,13 +61,14 @@ pub(crate) async fn status(
     };
     let reviews = app.api.store.views.reviews(&open, Page { limit: 1, offset: 0 }).await?;
     let kept = name::kept(&job);
+    let asks = asked(&app, &run.id, &job).await?.is_some();
     let told =
         job.errors.last().filter(|_| job.state == JobState::Discarded).map(|failed| failed.error.told());
     Ok(reply::ok(&json!({
         "request_id": name::of(&job),
         "run_id": run.id,
         "agent": run.agent,
-        "status": word(&job, !reviews.is_empty()),
+        "status": word(&job, !reviews.is_empty(), asks),
         "finish_reason": finish_reason(job.state),
         "result": result(&job),
         "error": told,
@@ -80,11 +82,12 @@ pub(crate) async fn status(
     })))
 }
 
-fn word(job: &Job, reviewed: bool) -> &'static str {
+fn word(job: &Job, reviewed: bool, asks: bool) -> &'static str {
     match job.state {
         // It waits for the requests before it.
         JobState::Pending if job.started_at.is_none() => "queued",
         JobState::Scheduled | JobState::Available | JobState::Retryable => "queued",
+        JobState::Pending if asks => "waiting_for_input",
         JobState::Pending if reviewed => "waiting_for_review",
         JobState::Pending | JobState::Active => "running",
         JobState::Completed | JobState::Discarded | JobState::Cancelled => "completed",

@@ -1,6 +1,7 @@
 //! Events of a run as server-sent events: each frame has the number as `id` and the event as `data`, and no name, so that
 //! `EventSource.onmessage` gets it.
 
+use super::resume;
 use super::telling::{self, Heard};
 use crate::api::Shared;
 use crate::reply::Failure;
@@ -16,12 +17,14 @@ use tokio::sync::broadcast::error::RecvError;
 use turnstone_domain::JobId;
 use turnstone_domain::engagement::Engagement;
 use turnstone_ojs::OjsError;
-use turnstone_store::{Ring, RunEvent, StoreError};
+use turnstone_store::{Ring, RunEvent};
 
 /// Events that one stream holds in memory at most.
 const PAGE: u32 = 200;
 /// The doorbell may lose a ring; then the stream looks by itself.
 const POLL: Duration = Duration::from_secs(2);
+/// How an event is known that may ask the caller for something; whether the request waits is asked of the store.
+const WAIT_FOR_INPUT: &str = "\"type\":\"wait_for_input\"";
 /// Silence is broken this often, so that proxies keep the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -50,6 +53,7 @@ pub(super) fn answer(app: Shared, run: Engagement, request: Option<JobId>, since
         request,
         bell,
         bells: Vec::new(),
+        since: since.unwrap_or(0),
         cursor: since.unwrap_or(0),
         read: VecDeque::new(),
         over: false,
@@ -66,6 +70,8 @@ struct Reader {
     bell: Receiver<Ring>,
     /// The engagements whose rings are for this stream.
     bells: Vec<String>,
+    /// Where the client stood when it came.
+    since: i64,
     cursor: i64,
     read: VecDeque<RunEvent>,
     /// Whether the end of the request was read.
@@ -97,32 +103,44 @@ impl Reader {
                     }
                 }
                 Ok(()) => {}
-                Err(error) => {
-                    let error = turnstone_telemetry::redact(&error.to_string());
-                    tracing::warn!(error = %error, "events of a run could not be read");
+                Err(Failure(error)) => {
+                    tracing::warn!(error = %error.message, "events of a run could not be read");
                     tokio::time::sleep(POLL).await;
                 }
             }
         }
     }
 
-    async fn look(&mut self) -> Result<(), StoreError> {
+    async fn look(&mut self) -> Result<(), Failure> {
         let Heard { bells, .. } = telling::catch_up(&self.app, &self.run).await?;
         self.bells = bells;
         let runs = &self.app.api.store.runs;
         self.read = runs.run_events(&self.run.id, self.cursor, self.request.as_ref(), PAGE).await?.into();
         if self.read.len() < PAGE as usize {
-            self.over = self.ended(self.read.back().map_or(self.cursor, |last| last.id)).await?;
+            let last = self.read.back().map_or(self.cursor, |last| last.id);
+            self.over = self.ended(last).await? || self.waits().await?;
         }
         Ok(())
     }
 
     /// Whether nothing can come after this number: the request has ended by then, or every request of the run.
-    async fn ended(&self, last: i64) -> Result<bool, StoreError> {
+    async fn ended(&self, last: i64) -> Result<bool, Failure> {
         let Some(request) = &self.request else { return Ok(false) };
         let requests = self.app.api.store.runs.run_requests(&self.run.id).await?;
         let ended = requests.iter().find(|other| other.job == *request).and_then(|request| request.ended);
         Ok(ended.is_some_and(|ended| last >= ended))
+    }
+
+    /// Whether the client hears now what the request waits for: then it is its turn to say something (AP §3.4). Who comes back
+    /// after that event waits with the request.
+    async fn waits(&self) -> Result<bool, Failure> {
+        let Some(request) = self.request.as_ref().filter(|_| !self.read.is_empty()) else { return Ok(false) };
+        let asked = |event: &RunEvent| event.id > self.since && event.body.contains(WAIT_FOR_INPUT);
+        if !self.read.iter().any(asked) {
+            return Ok(false);
+        }
+        let Some(job) = self.app.api.store.views.job(request).await? else { return Ok(false) };
+        resume::waits(&self.app, &self.run, &job).await
     }
 
     /// Waits until there may be something new. False when the server drains.

@@ -218,3 +218,49 @@ guardrails:
     assert_eq!(events[events.len() - 2]["content"], SAID);
     fleet.end().await;
 }
+
+/// AP §3.2: an operation that a manifest declares is listed, takes what fits its schema, and answers what fits the other one: an
+/// answer that does not is asked for again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operations_take_and_give_what_they_declare() {
+    const MANIFEST: &str = r#"
+apiVersion: ossa/v0.2.9
+kind: Agent
+metadata: {name: lead, version: 1.0.0, description: Adds.}
+spec:
+  role: You are lead.
+extensions:
+  agent_protocol:
+    operations:
+      - name: sum
+        description: Adds numbers.
+        input_schema: {type: object, required: [numbers], properties: {numbers: {type: array}}}
+        output_schema: {type: object, required: [total], properties: {total: {type: integer}}}
+"#;
+    let fleet = Fleet::builder()
+        .model(|request| match request["messages"].as_array().map(Vec::len) {
+            Some(2) => Reply::text("about three"),
+            _ => Reply::text(r#"{"total": 3}"#),
+        })
+        .start()
+        .await;
+    let (status, body) = fleet.send(Method::POST, "/agents", MANIFEST).await;
+    assert!(status.is_success(), "{body:#}");
+    let operations = fleet.get("/agents/lead/describe").await["operations"].clone();
+    assert_eq!((&operations[0]["name"], &operations[1]["name"]), (&json!("chat"), &json!("sum")));
+    assert_eq!(operations[1]["output_schema"]["required"], json!(["total"]));
+    let (status, error) =
+        fleet.post("/agents/lead/process", &json!({"type": "sum", "input": {"n": 1}})).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{error}");
+    let started = ask(&fleet, &json!({"type": "sum", "input": {"numbers": [1, 2]}, "request_id": "s"})).await;
+    let last = told(&fleet, "s").await.pop().unwrap();
+    assert_eq!(
+        (&last["finish_reason"], &last["result"]),
+        (&json!("success"), &json!(r#"{"total":3}"#)),
+        "{last}"
+    );
+    assert_eq!(fleet.models.count(), 2, "the first answer had not the form");
+    let again = json!({"type": "sum", "input": {"numbers": []}, "run_id": started["run_id"]});
+    assert_eq!(fleet.post("/agents/lead/process", &again).await.0, StatusCode::UNPROCESSABLE_ENTITY);
+    fleet.end().await;
+}

@@ -5,6 +5,7 @@ mod client;
 mod continuing;
 mod ending;
 mod reading;
+mod resuming;
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

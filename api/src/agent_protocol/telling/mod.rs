@@ -39,12 +39,12 @@ pub(super) struct Heard {
 /// # Errors
 /// The store's.
 pub(super) async fn catch_up(app: &App, run: &Engagement) -> Result<Heard, StoreError> {
-    let (agent, run) = (&run.agent, &run.id);
+    let (whole, agent, run) = (run, &run.agent, &run.id);
     let runs = &app.api.store.runs;
     loop {
         let told = runs.told(run).await?;
         let marks = Marks::read(&told.marks, run, agent);
-        let mut round = Round::begin(app, run, told.last, &marks).await?;
+        let mut round = Round::begin(app, whole, told.last, &marks).await?;
         let complete = round.walk(run.clone(), true).await?;
         let last = told.last + i64::try_from(round.events.len()).unwrap_or(i64::MAX);
         if round.events.is_empty() && round.marks == marks {
@@ -61,6 +61,8 @@ pub(super) async fn catch_up(app: &App, run: &Engagement) -> Result<Heard, Store
 struct Round<'a> {
     app: &'a App,
     run: EngagementId,
+    /// The user of the run.
+    caller: String,
     last: i64,
     marks: Marks,
     /// Requests that have begun, and whether they have ended.
@@ -82,12 +84,13 @@ struct Asked {
 }
 
 impl<'a> Round<'a> {
-    async fn begin(app: &'a App, run: &EngagementId, last: i64, marks: &Marks) -> Result<Self, StoreError> {
-        let begun = app.api.store.runs.run_requests(run).await?;
+    async fn begin(app: &'a App, run: &Engagement, last: i64, marks: &Marks) -> Result<Self, StoreError> {
+        let begun = app.api.store.runs.run_requests(&run.id).await?;
         let begun = begun.into_iter().map(|request| (request.job, request.ended.is_some())).collect();
         Ok(Self {
             app,
-            run: run.clone(),
+            run: run.id.clone(),
+            caller: run.user.id.clone(),
             last,
             marks: marks.clone(),
             begun,
@@ -188,7 +191,12 @@ impl<'a> Round<'a> {
             return Ok(());
         }
         let asked = self.asked(&job).await?;
-        let part = Part { agent: mark.agent.clone(), depth: mark.depth, request: asked.name.clone() };
+        let part = Part {
+            agent: mark.agent.clone(),
+            depth: mark.depth,
+            request: asked.name.clone(),
+            caller: self.caller.clone(),
+        };
         if state.is_none() {
             let drafts = render::beginning(&part, event.at, Some(&asked.input));
             self.requests.insert(job.clone(), (self.next(), None));

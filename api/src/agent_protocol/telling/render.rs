@@ -1,5 +1,6 @@
 //! What an event of ours is in the Agent Protocol: none, one or several events. Pure: what it needs is read before.
 
+use super::super::resume::APPROVE;
 use serde_json::{Map, Value, json};
 use turnstone_domain::event::Event;
 use turnstone_domain::{EventName, Timestamp};
@@ -13,6 +14,8 @@ pub(super) struct Part {
     pub depth: i64,
     /// The request it works for, as the caller knows it.
     pub request: String,
+    /// The caller's user.
+    pub caller: String,
 }
 
 /// What is read beside an event, because the event does not carry it.
@@ -59,6 +62,18 @@ pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> 
             let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
                                 "code": event.data["code"], "content": as_text(&event.data["message"])});
             vec![say("tool_error", "tool", fields)]
+        }
+        EventName::InputRequested if own => {
+            let fields =
+                json!({"call_id": event.data["call_id"], "request_keys": event.data["request_keys"]});
+            vec![say("wait_for_input", "system", fields)]
+        }
+        EventName::ReviewOpened if own && event.data["reviewer"] == part.caller.as_str() => {
+            let name = event.data["name"].as_str().map_or_else(String::new, |name| format!(" of `{name}`"));
+            let kind = as_text(&event.data["kind"]);
+            let keys = json!({APPROVE: format!("Do you agree to the {kind}{name}? true or false")});
+            let fields = json!({"review_id": event.data["review_id"], "request_keys": keys});
+            vec![say("wait_for_input", "system", fields)]
         }
         EventName::JobCompleted => {
             let (text, exposes) = result(event, beside);
@@ -159,7 +174,7 @@ mod tests {
     use turnstone_domain::JobId;
 
     fn part(depth: i64) -> Part {
-        Part { agent: "desk".into(), depth, request: "req-1".into() }
+        Part { agent: "desk".into(), depth, request: "req-1".into(), caller: "ada".into() }
     }
 
     fn event(name: EventName, data: Value) -> Event {
@@ -205,6 +220,22 @@ mod tests {
         assert_eq!(kinds(0, EventName::JobCompleted, done(), &held), ["text_output", "request_completed"]);
         assert_eq!(kinds(0, EventName::JobCancelled, json!({}), &none), ["request_completed"]);
         assert_eq!(kinds(1, EventName::ToolFailed, json!({"message": "no"}), &none), ["tool_error"]);
+    }
+
+    /// AP §4.2: a review is the caller's to answer when it is addressed to the caller; and only the caller's own agent asks it.
+    #[test]
+    fn what_the_caller_is_asked_is_told_to_it() {
+        let none = Beside::default();
+        let review = |who: &str| json!({"review_id": "r", "kind": "input", "name": "book", "reviewer": who});
+        assert_eq!(kinds(0, EventName::ReviewOpened, review("ada"), &none), ["wait_for_input"]);
+        assert!(kinds(0, EventName::ReviewOpened, review("bob"), &none).is_empty());
+        let asked = || json!({"call_id": "c", "request_keys": {"city": "Where?"}});
+        let told = drafts(&part(0), &event(EventName::InputRequested, asked()), &none);
+        assert_eq!(
+            (&told[0]["type"], &told[0]["request_keys"]["city"]),
+            (&json!("wait_for_input"), &json!("Where?"))
+        );
+        assert!(kinds(1, EventName::InputRequested, asked(), &none).is_empty());
     }
 
     #[test]

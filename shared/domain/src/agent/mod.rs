@@ -8,6 +8,7 @@ pub mod errors;
 pub mod guardrails;
 pub mod identity;
 mod live;
+mod operations;
 pub mod prompt;
 pub mod remote;
 pub mod safety;
@@ -18,6 +19,7 @@ mod tools;
 pub use approvals::Approvals;
 pub use guardrails::{Guardrail, Guardrails};
 pub use identity::Identity;
+pub use operations::Operation;
 pub use prompt::{Example, Prompts};
 pub use safety::Safety;
 pub use session::{Isolation, StateMode, StateOptions};
@@ -103,6 +105,9 @@ pub struct AgentDefinition {
     /// Whom it asks before some of its calls.
     #[serde(default, skip_serializing_if = "Approvals::is_default")]
     pub approvals: Approvals,
+    /// What can be asked of it beside a text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<Operation>,
     /// The version of its document, when it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,

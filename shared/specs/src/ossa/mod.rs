@@ -10,6 +10,7 @@ mod errors;
 mod form;
 mod identity;
 mod limits;
+mod operations;
 mod prompts;
 mod reach;
 mod safety;
@@ -63,6 +64,7 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
             .unwrap_or_default(),
         safety: root.get("spec").map(|spec| safety::read(spec, problems)).unwrap_or_default(),
         state: root.at_path(&["spec", "state"]).map(|node| session::read(node, problems)).unwrap_or_default(),
+        operations: operations::read(root, problems),
         spending: spending::spending(root, problems),
         version: root.at_path(&["metadata", "version"]).and_then(Node::text).map(str::to_owned),
         ..AgentDefinition::default()

@@ -1,0 +1,124 @@
+//! Humans in the loop: a request waits for its user, in nobody's slot, and goes on with what was answered.
+
+use super::{ask, told};
+use futures::future::join_all;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use turnstone_domain::JobState;
+use turnstone_tests::{Backend, Fleet, Reply, model_server};
+
+const ASKING: &str = r#"
+kind: "openagentspec:v1/agent"
+name: lead
+description: An agent that asks.
+intent: You are lead.
+owner: tests
+capabilities:
+  ask-user: {}
+  book:
+    user_identity: false
+    input_restriction: {require_review: ada}
+"#;
+
+/// Asks for a city and a day, books when ada agrees, and says what it was told.
+fn script(request: &Value) -> Reply {
+    match model_server::outcomes(request) {
+        0 => Reply::call("ask-user", json!({"request_keys": {"city": "Where to?", "day": "When?"}})),
+        1 => Reply::call("book", json!({"price": 1})),
+        _ => Reply::text("booked"),
+    }
+}
+
+async fn fleet(backend: Backend) -> Fleet {
+    let fleet = Fleet::builder().on(backend).model(script).start().await;
+    let (status, body) = fleet.send(Method::POST, "/agents", ASKING).await;
+    assert!(status.is_success(), "{body:#}");
+    fleet
+}
+
+fn resume(keys: Value) -> Value {
+    json!({"type": "ResumeWithInput", "request_id": "r", "request_keys": keys})
+}
+
+async fn send(fleet: &Fleet, body: Value) -> (StatusCode, Value) {
+    fleet.post("/agents/lead/process?wait=true", &body).await
+}
+
+/// AP §3.4, §3.5, §6.3.6: the stream ends with the question; a wrong answer leaves it open; one answer counts, and it may come
+/// twice, or twice at once; the request goes on in another worker, and its stream with it. A review that is asked of the caller comes
+/// the same way. Cancelling works while it waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_waits_for_its_user_and_goes_on() {
+    join_all(Backend::ALL.map(async |backend| {
+        let mut fleet = fleet(backend).await;
+        let user = json!({"user": {"id": "ada"}});
+        let job = json!({"input": "a trip", "request_id": "r", "request_metadata": user});
+        ask(&fleet, &job).await;
+        let asked = told(&fleet, "r").await;
+        let question = asked.last().unwrap();
+        assert_eq!(question["type"], "wait_for_input", "the stream ends: it is the caller's turn");
+        assert_eq!(question["request_keys"], json!({"city": "Where to?", "day": "When?"}));
+        assert_eq!(fleet.get("/agents/lead/request/r").await["status"], "waiting_for_input");
+        fleet.stop_workers().await;
+        let (status, error) = send(&fleet, resume(json!({"city": "Oslo"}))).await;
+        assert_eq!(
+            (status, &error["error"]["details"]["missing"]),
+            (StatusCode::UNPROCESSABLE_ENTITY, &json!(["day"]))
+        );
+        let stranger = json!({"type": "resume", "request_id": "r", "request_keys": {"city": "x", "day": "y"},
+                              "request_metadata": {"user": {"id": "bob"}}});
+        assert_eq!(send(&fleet, stranger).await.0, StatusCode::FORBIDDEN);
+        assert_eq!(fleet.get("/agents/lead/request/r").await["status"], "waiting_for_input");
+        let right = resume(json!({"city": "Oslo", "day": "Monday", "more": "ignored"}));
+        let (one, two) = tokio::join!(send(&fleet, right.clone()), send(&fleet, right.clone()));
+        assert_eq!((one.0, two.0), (StatusCode::OK, StatusCode::OK), "{} {}", one.1, two.1);
+        assert_eq!(one.1["type"], "request_started");
+        assert_eq!(send(&fleet, resume(json!({"city": "Rome", "day": "x"}))).await.0, StatusCode::CONFLICT);
+        fleet.add_worker(2);
+        let url = format!("{}/agents/lead/getevents/r?stream=true", fleet.url);
+        let since = question["id"].to_string();
+        let next = turnstone_tests::sse::read(&url, Some(&since), |_| false).await;
+        let next: Vec<Value> = next.iter().map(|frame| serde_json::from_str(&frame.data).unwrap()).collect();
+        let review = next.last().unwrap();
+        assert_eq!(review["type"], "wait_for_input", "ada is the reviewer: {review}");
+        assert!(review["request_keys"]["approve"].is_string(), "{review}");
+        assert_eq!(fleet.get("/agents/lead/request/r").await["status"], "waiting_for_review");
+        assert_eq!(
+            send(&fleet, resume(json!({"approve": "perhaps"}))).await.0,
+            StatusCode::UNPROCESSABLE_ENTITY
+        );
+        assert_eq!(send(&fleet, resume(json!({}))).await.0, StatusCode::UNPROCESSABLE_ENTITY);
+        for _ in 0..2 {
+            let (status, answer) = send(&fleet, resume(json!({"approve": true}))).await;
+            assert_eq!(status, StatusCode::OK, "{answer}");
+        }
+        assert_eq!(send(&fleet, resume(json!({"approve": false}))).await.0, StatusCode::CONFLICT);
+        let since = review["id"].to_string();
+        let rest = turnstone_tests::sse::read(&url, Some(&since), |_| false).await;
+        let last: Value = serde_json::from_str(&rest.last().unwrap().data).unwrap();
+        assert_eq!((&last["type"], &last["result"]), (&json!("request_completed"), &json!("booked")));
+        assert_eq!(fleet.tools.calls_of("book"), 1, "one effect");
+        let all = told(&fleet, "r").await;
+        let ids: Vec<i64> = all.iter().map(|event| event["id"].as_i64().unwrap()).collect();
+        assert_eq!(ids, (1..=i64::try_from(all.len()).unwrap()).collect::<Vec<_>>());
+        assert_eq!(
+            send(&fleet, resume(json!({"other": 1}))).await.0.is_client_error(),
+            true,
+            "it waits no more"
+        );
+
+        let waiting = json!({"input": "a trip", "request_id": "c", "request_metadata": user});
+        let id = ask(&fleet, &waiting).await["run_id"].as_str().unwrap().to_owned();
+        fleet
+            .until("it waits", async || {
+                fleet.get("/agents/lead/request/c").await["status"] == "waiting_for_input"
+            })
+            .await;
+        let (status, ended) = send(&fleet, json!({"type": "cancel", "request_id": "c"})).await;
+        assert_eq!((status, &ended["finish_reason"]), (StatusCode::OK, &json!("canceled")));
+        let job = fleet.get(&format!("/engagements/{id}")).await;
+        assert_eq!(job["status"], JobState::Cancelled.as_str(), "{job:#}");
+        fleet.end().await;
+    }))
+    .await;
+}
