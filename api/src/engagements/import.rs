@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::json;
+use tokio::task::spawn_blocking;
 use turnstone_domain::record::EngagementRecord;
 use turnstone_ojs::OjsError;
 use turnstone_store::ImportRefusal;
@@ -38,11 +39,14 @@ pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, Document(b
             "Export it anew.",
         )
     };
-    let text = std::str::from_utf8(&body).map_err(|_| refused("it is not UTF-8".to_owned()))?;
-    let mut record = EngagementRecord::read(text).map_err(refused)?;
-    if tenant.0.is_some() {
-        record.job.terms.tenant = tenant.0;
-    }
+    let parse = move || {
+        let text = std::str::from_utf8(&body).map_err(|_| "it is not UTF-8".to_owned())?;
+        EngagementRecord::read(text)
+    };
+    let read = spawn_blocking(parse).await;
+    let mut record =
+        read.map_err(|_| OjsError::internal("Reading the document failed."))?.map_err(refused)?;
+    record.belongs_to(tenant.0);
     let told = Imported {
         engagement_id: record.engagement_id().0,
         job_id: record.job.id.0.clone(),

@@ -100,6 +100,21 @@ impl EngagementRecord {
         self.job.engagement.as_ref().map_or_else(|| EngagementId(String::new()), |new| new.id.clone())
     }
 
+    /// Gives it to a tenant; without one it stays whose it is. What its job says of that is nobody's word: from now on it
+    /// says what is so.
+    pub fn belongs_to(&mut self, tenant: Option<String>) {
+        let terms = &mut self.job.terms;
+        terms.tenant = tenant.or_else(|| terms.tenant.take());
+        let meta = &mut self.job.envelope.meta;
+        let said = meta.given("tenant_id").map(|tenant| tenant.parse::<String>().ok());
+        if said != terms.tenant.clone().map(Some) {
+            meta.remove("tenant_id");
+            if let Some(tenant) = &terms.tenant {
+                meta.insert("tenant_id", tenant.as_str());
+            }
+        }
+    }
+
     /// The document.
     ///
     /// # Errors

@@ -25,6 +25,7 @@ pub(crate) const SQLITE: &[File] = &[
     (16, "reviewers", include_str!("../../../migrations/sqlite/0016_reviewers.sql")),
     (17, "inputs", include_str!("../../../migrations/sqlite/0017_inputs.sql")),
     (18, "runs", include_str!("../../../migrations/sqlite/0018_runs.sql")),
+    (21, "what others read", include_str!("../../../migrations/sqlite/0021_what_others_read.sql")),
 ];
 /// For PostgreSQL.
 pub(crate) const POSTGRES: &[File] = &[
@@ -43,6 +44,7 @@ pub(crate) const POSTGRES: &[File] = &[
     (16, "reviewers", include_str!("../../../migrations/postgres/0016_reviewers.sql")),
     (17, "inputs", include_str!("../../../migrations/postgres/0017_inputs.sql")),
     (18, "runs", include_str!("../../../migrations/postgres/0018_runs.sql")),
+    (21, "what others read", include_str!("../../../migrations/postgres/0021_what_others_read.sql")),
 ];
 
 /// The number of the newest migration.

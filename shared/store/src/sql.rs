@@ -89,6 +89,7 @@ common! {
     ENDED_HOURLY = "ended_hourly",
     ENDED_LATELY = "ended_lately",
     ENGAGEMENT_BY_ID = "engagement_by_id",
+    ENGAGEMENT_IMPORTED = "engagement_imported",
     ENGAGEMENTS_LISTED = "engagements_listed",
     ENGAGEMENTS_RETIRED = "engagements_retired",
     ENVELOPE_RETRY = "envelope_retry",

@@ -9,7 +9,7 @@ use std::time::Duration;
 use turnstone_domain::message::{Message, Role};
 use turnstone_domain::{JobId, NewJob, Phase, Timestamp, TurnWrite};
 use turnstone_scheduler::{Scheduler, SchedulerOptions};
-use turnstone_store::{Duty, JobKind, Store};
+use turnstone_store::{ConfigChange, Duty, JobKind, QueueLimits, Retention, Store};
 use turnstone_tests::Place;
 use turnstone_tests::clock::ManualClock;
 use turnstone_tests::servers::Database;
@@ -202,6 +202,33 @@ async fn one_job_that_has_not_ended_long_enough_keeps_its_million() {
     assert_eq!(site.prune(LATER).await, 0, "nothing is counted yet");
     site.every_table_has(&[0, 1, 3, 4, 5]).await;
     assert!(site.store.views.job(&open).await.unwrap().is_some());
+}
+
+/// What a fork reads, and what a queue with a retention of its own keeps, is not dropped with its million.
+#[tokio::test]
+async fn a_million_that_a_fork_reads_or_a_queue_keeps_is_not_dropped() {
+    let site = Site::new().await;
+    let read = site.lived(Some(NOW)).await;
+    site.next_job_is(1_000_000).await;
+    site.prune(Timestamp(0)).await;
+    let kept = site.push(NewJob { queue: "kept".into(), ..plain(0) }).await;
+    site.store.intake.cancel(&kept, NOW).await.unwrap();
+    let retention = Retention { cancelled_ms: Some(2_000_000), ..Retention::default() };
+    let limits = Some(QueueLimits { retention, ..QueueLimits::default() });
+    let change = ConfigChange { limits, ..ConfigChange::default() };
+    site.store.queues.configure("kept", change, NOW).await.unwrap();
+    site.next_job_is(2_000_000).await;
+    site.prune(Timestamp(0)).await;
+    site.lived(Some(NOW)).await;
+    let fork = "WITH m AS (INSERT INTO inheritances (engagement_seq, source_seq, generation, turn_until, message_until)
+                           SELECT 2000000, seq, 1, 2, 1 FROM engagements WHERE seq < 1000000 RETURNING 1)
+                SELECT count(*) FROM m";
+    assert_eq!(site.number(fork).await, 1);
+    site.count_everything().await;
+    site.prune(LATER).await;
+    site.every_table_has(&[0, 1, 2, 3]).await;
+    assert!(site.store.views.job(&read).await.unwrap().unwrap().result.is_some());
+    assert!(site.store.views.job(&kept).await.unwrap().is_some());
 }
 
 #[tokio::test]

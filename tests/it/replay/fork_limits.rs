@@ -12,6 +12,8 @@ on_either!(
     a_call_without_a_record_fails_the_fork_and_is_not_made,
     another_tenants_engagement_is_not_found,
     what_a_fork_reads_is_kept_as_long_as_the_fork,
+    what_a_fork_reads_is_not_purged,
+    a_conversation_is_kept_as_long_as_a_fork_reads_it,
     state_is_that_of_the_point_and_the_forks_own,
     delegates_are_not_asked_again,
 );
@@ -112,6 +114,57 @@ async fn what_a_fork_reads_is_kept_as_long_as_the_fork(backend: Backend) {
     {
         assert_eq!(fleet.number(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
     }
+    fleet.end().await;
+}
+
+async fn what_a_fork_reads_is_not_purged(backend: Backend) {
+    let fleet = Fleet::builder().on(backend).model(trip).start().await;
+    let engagement = ran(&fleet, &job("go")).await;
+    let past = said(&fleet, &engagement).await;
+    fleet.clock.advance_ms(60_000);
+    let (fork, done) = fork_ran(&fleet, &engagement, json!({"at_turn": 3})).await;
+    let queue = format!("/ojs/v1/admin/queues/{}/jobs?confirm=true", done["queue"].as_str().unwrap());
+    let purge = async |query: &str| {
+        let (status, answer) = fleet.send(Method::DELETE, &format!("{queue}{query}"), "").await;
+        assert!(status.is_success(), "{answer:#}");
+        (answer["purged_count"].as_i64().unwrap(), answer["failed"].as_i64().unwrap())
+    };
+    // The origin alone is so old.
+    assert_eq!(purge("&older_than=PT30S").await, (0, 1));
+    assert_eq!(said(&fleet, &fork).await, past);
+    // It goes after the last that reads it.
+    assert_eq!(purge("").await, (1, 1));
+    assert_eq!(said(&fleet, &engagement).await, past);
+    assert_eq!(purge("").await, (1, 0));
+    for table in ["jobs", "engagements", "messages", "inheritances"] {
+        assert_eq!(fleet.number(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
+    }
+    fleet.end().await;
+}
+
+/// OSSA `state.storage.retention`, of an agent that was forked.
+async fn a_conversation_is_kept_as_long_as_a_fork_reads_it(backend: Backend) {
+    let fleet = Fleet::builder().on(backend).model(trip).start().await;
+    register(&fleet, "  state: {mode: session, storage: {type: kv, retention: 2d}}\n").await;
+    let job = json!({"type": "agent.desk", "args": ["go"], "ext_agent_model": "m", "meta": {"agent": "desk"},
+               "ext_agent_tools": [{"name": "search"}, {"name": "book"}]});
+    let engagement = ran(&fleet, &job).await;
+    let past = said(&fleet, &engagement).await;
+    let day = 86_400_000;
+    fleet.clock.advance_ms(day + day / 2);
+    let (fork, done) = fork_ran(&fleet, &engagement, json!({"at_turn": 3})).await;
+    assert_eq!(done["state"], "completed", "{done:#}");
+    fleet.clock.advance_ms(day);
+    fleet.tick().await;
+    fleet.tick().await;
+    assert_eq!(said(&fleet, &fork).await, past, "the origin's time is over, the fork's is not");
+    fleet.clock.advance_ms(2 * day);
+    fleet
+        .until("both are forgotten", async || {
+            fleet.tick().await;
+            fleet.number("SELECT count(*) FROM messages").await == 0
+        })
+        .await;
     fleet.end().await;
 }
 

@@ -3,6 +3,7 @@
 mod diff;
 mod fork;
 mod fork_limits;
+mod tenants;
 mod transfer;
 
 use reqwest::StatusCode;

@@ -1,4 +1,4 @@
--- Deletes the conversations of $2 engagements at most whose retention was over at $1.
+-- Deletes the conversations of $2 engagements at most whose retention was over at $1, and that of every fork that reads them.
 DELETE FROM messages
 WHERE engagement_seq IN (
     SELECT e.seq
@@ -7,6 +7,10 @@ WHERE engagement_seq IN (
     WHERE e.retention_ms IS NOT NULL AND j.ended_at + e.retention_ms <= $1
       AND NOT EXISTS (SELECT 1 FROM jobs AS o WHERE o.engagement_seq = e.seq
                       AND (o.ended_at IS NULL OR o.ended_at + e.retention_ms > $1))
+      AND (e.imported_at IS NULL OR e.imported_at + e.retention_ms <= $1)
+      AND NOT EXISTS (SELECT 1 FROM inheritances AS i
+                      JOIN engagements AS f ON f.seq = i.engagement_seq
+                      WHERE i.source_seq = e.seq AND f.retention_ms IS NOT NULL)
     ORDER BY e.seq
     LIMIT $2
 )

@@ -1,13 +1,14 @@
 //! Import: an engagement that has ended elsewhere, with its ids and everything that is on record of it.
 
 use super::super::rows::{self, JobRow};
-use super::super::session::{Args, Session};
+use super::super::session::{Arg, Args, Session};
 use super::super::statement::{Writes, as_json, read, read_by};
 use super::super::unit::Unit;
 use super::control::copy::{Past, copy_record};
 use super::push;
 use crate::transfers::ImportRefusal;
 use crate::{StoreError, sql};
+use turnstone_domain::budget::OnExceed;
 use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::review::{NewReview, ReviewState};
 use turnstone_domain::session_state::Scope;
@@ -37,6 +38,9 @@ pub(in super::super) async fn apply<S: Session>(
     let turns = record.checkpoints.iter().filter(|done| done.phase.next().is_none()).map(|done| done.turn);
     let messages = i64::try_from(record.messages.len()).unwrap_or(i64::MAX);
     unit.took_over(seq, turns.max().unwrap_or(0), messages);
+    let values = [seq.into(), at.0.into()];
+    session.execute("note an import", &sql::ENGAGEMENT_IMPORTED, Args::Values(&values)).await?;
+    make_room(session, unit, seq, record.end.tokens_used).await?;
     end(unit, seq, record)?;
     reviews(unit, seq, record)?;
     state(session, unit, seq, record, at).await?;
@@ -70,6 +74,29 @@ async fn known<S: Session>(session: &mut S, record: &EngagementRecord) -> Result
     let text = &sql::TOOL_CALLS_KNOWN;
     let found = read_by(session, "look for calls", text, keys, |row| rows::get::<String>(row, "call_id"));
     Ok(found.await?.pop().map(|call| format!("call {call}")))
+}
+
+/// Raises the budget to what was used: somebody had raised it where the engagement ran.
+async fn make_room<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    seq: i64,
+    used: i64,
+) -> Result<(), StoreError> {
+    let Some(budget_seq) = unit.engagement_of(seq).map(|row| row.budget_seq) else { return Ok(()) };
+    let budget = unit.budget_of(seq);
+    if budget.limit.is_none_or(|limit| limit >= used) {
+        return Ok(());
+    }
+    let row = [
+        budget_seq.into(),
+        used.into(),
+        Arg::Int(budget.money.limit),
+        budget.on_exceed.map(OnExceed::as_str).into(),
+        Arg::Int(budget.warn_at),
+    ];
+    session.execute("set a budget", &sql::BUDGET_LIMITS_OWN, Args::Values(&row)).await?;
+    unit.lock_budgets(session, &[seq]).await
 }
 
 /// Ends the job as it ended.

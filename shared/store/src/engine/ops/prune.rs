@@ -146,10 +146,12 @@ pub(in super::super) async fn sources<S: Session>(
     session: &mut S,
     jobs: &[(i64, i64)],
 ) -> Result<BTreeSet<i64>, StoreError> {
-    let keys = jobs.iter().map(|(seq, _)| (*seq,)).collect();
+    let streams: BTreeSet<i64> = jobs.iter().map(|(_, stream)| *stream).collect();
+    let keys = streams.into_iter().map(|stream| (stream,)).collect();
     let text = &sql::INHERITANCES_BY_SOURCE;
     let found = read_by(session, "look for forks", text, keys, |row| rows::get::<i64>(row, "source_seq"));
-    Ok(found.await?.into_iter().collect())
+    let read: BTreeSet<i64> = found.await?.into_iter().collect();
+    Ok(jobs.iter().filter(|(_, stream)| read.contains(stream)).map(|(seq, _)| *seq).collect())
 }
 
 /// Deletes jobs, by seq and stream, with everything that belongs to them.

@@ -1,4 +1,5 @@
-//! One thing done to several jobs in one transaction. A job that is in another state by now is left alone.
+//! One thing done to several jobs in one transaction. A job that is in another state by now is left alone,
+//! and one that forks read is not deleted.
 
 use super::super::super::rows::JobRow;
 use super::super::super::session::Session;
@@ -29,6 +30,12 @@ pub(super) async fn apply<S: Session>(
         .map(|job| (job.seq, job.id.clone(), job.state, job.stream))
         .collect();
     unit.take_in(session, rows).await?;
+    // The rows are locked: nobody forks one of them any more.
+    let read: Vec<(i64, i64)> = match action {
+        JobAction::Delete => jobs.iter().map(|(seq, _, _, stream)| (*seq, *stream)).collect(),
+        _ => Vec::new(),
+    };
+    let forked = prune::sources(session, &read).await?;
     let (mut done, mut refused, mut gone) = (Vec::new(), Vec::new(), Vec::new());
     let mut revived = Revived::new();
     for (seq, id, state, stream) in jobs {
@@ -41,7 +48,7 @@ pub(super) async fn apply<S: Session>(
                 cancel::end(session, unit, seq, at).await?;
                 true
             }
-            JobAction::Delete if state.is_terminal() => {
+            JobAction::Delete if state.is_terminal() && !forked.contains(&seq) => {
                 gone.push((seq, stream));
                 true
             }
