@@ -23,7 +23,7 @@ struct ForgottenCredentials {
 #[utoipa::path(
     delete, path = "/credentials/{owner}/{tool}", tag = "credentials",
     params(
-        ("owner" = String, Path, description = "user:ID or static:NAME.", example = "static:desk"),
+        ("owner" = String, Path, description = "user:ID, member:TENANT:ID or static:NAME.", example = "static:desk"),
         ("tool" = String, Path, description = "The tool, or `*`."),
         ("header" = Option<String>, Query, description = "One header; all of them unless said."),
     ),

@@ -21,7 +21,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct ShownCredential {
-    /// user:ID or static:NAME.
+    /// user:ID, member:TENANT:ID or static:NAME.
     owner: String,
     /// The tool, or `*`.
     tool: String,
@@ -34,7 +34,7 @@ struct ShownCredential {
 /// Owner and tool of the path. Credentials are the operator's; a tenant has none.
 fn place(owner: &str, tool: &str, tenant: &Tenant) -> Result<(Owner, String), Failure> {
     whole_fleet(tenant)?;
-    let why = "must name the owner as user:ID or static:NAME";
+    let why = "must name the owner as user:ID, member:TENANT:ID or static:NAME";
     let owner = Owner::parse(owner).ok_or_else(|| OjsError::invalid_request("the path", why))?;
     let is_tool = tool == ANY_TOOL
         || ((1..=253).contains(&tool.len())

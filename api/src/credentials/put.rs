@@ -88,7 +88,7 @@ impl CredentialRequest {
 #[utoipa::path(
     put, path = "/credentials/{owner}/{tool}", tag = "credentials",
     params(
-        ("owner" = String, Path, description = "user:ID or static:NAME.", example = "static:desk"),
+        ("owner" = String, Path, description = "user:ID, member:TENANT:ID or static:NAME.", example = "static:desk"),
         ("tool" = String, Path, description = "The tool, or `*` for every tool."),
     ),
     request_body(content = CredentialRequest, content_type = "application/json"),

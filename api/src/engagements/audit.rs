@@ -35,6 +35,7 @@ pub(crate) async fn audit(
     params: Params,
 ) -> Answer {
     let (engagement, agent, job_id) = super::find(&app, &id, &tenant).await?;
+    super::not_held_back(&app, &agent, &job_id, &tenant).await?;
     let views = &app.api.store.views;
     let part = Part::asked(views.as_ref(), &engagement.id, &params).await?;
     let object = object::of(views.as_ref(), &engagement, &agent).await?;

@@ -8,6 +8,7 @@ use axum::extract::State;
 use serde_json::{Value, json};
 use turnstone_domain::budget::Amount;
 use turnstone_domain::comparison::{Cost, Side, TurnFacts, compare};
+use turnstone_domain::message::Role;
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
 
@@ -25,7 +26,7 @@ pub(super) struct Diff {
     total: Value,
 }
 
-/// Where two engagements part, and what each of their turns cost.
+/// Where two engagements part, and what each of their turns cost. What an output guardrail holds back is not compared.
 #[utoipa::path(
     get, path = "/engagements/{id}/diff", tag = "engagements",
     params(
@@ -72,10 +73,12 @@ fn cost(cost: &Cost) -> Value {
 
 async fn side(app: &App, id: &str, tenant: &Tenant) -> Result<Side, Failure> {
     let (engagement, agent, _) = super::find(app, id, tenant).await?;
-    Ok(Side {
-        agent,
-        checkpoints: export::checkpoints(app, &engagement.id).await?,
-        messages: export::messages(app, &engagement.id).await?,
-        calls: app.api.store.views.tool_calls(&engagement.id).await?,
-    })
+    let released = super::released(app, &engagement, &agent).await?;
+    let mut checkpoints = export::checkpoints(app, &engagement.id).await?;
+    checkpoints.retain(|(_, done)| done.turn <= released);
+    let mut messages = export::messages(app, &engagement.id).await?;
+    messages.retain(|stored| stored.turn <= released || stored.message.role == Role::User);
+    let mut calls = app.api.store.views.tool_calls(&engagement.id).await?;
+    calls.retain(|call| call.turn <= released);
+    Ok(Side { agent, checkpoints, messages, calls })
 }

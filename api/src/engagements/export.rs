@@ -30,6 +30,7 @@ const PAGE: u32 = 500;
 )]
 pub(crate) async fn export(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let (engagement, agent, job_id) = super::find(&app, &id, &tenant).await?;
+    super::not_held_back(&app, &agent, &job_id, &tenant).await?;
     let missing = || OjsError::not_found("job", job_id.as_str());
     let job = app.api.store.views.job(&job_id).await?.ok_or_else(missing)?;
     if !job.state.is_terminal() {

@@ -25,7 +25,7 @@ use crate::api::{App, Shared};
 use crate::reply::Failure;
 use crate::request::Tenant;
 use turnstone_domain::engagement::Engagement;
-use turnstone_domain::{AgentDefinition, EngagementId, JobId, Phase};
+use turnstone_domain::{AgentDefinition, EngagementId, JobId, JobState, Phase};
 use turnstone_ojs::OjsError;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -62,6 +62,25 @@ async fn released(app: &App, engagement: &Engagement, agent: &AgentDefinition) -
     let turns = app.api.store.views.checkpoints_of(&engagement.id, Phase::Emit, TURNS).await?;
     let released = turns.iter().filter(|row| row.checkpoint.body["released"] == true);
     Ok(released.map(|row| row.checkpoint.turn).max().unwrap_or(0))
+}
+
+/// Refuses a tenant what only those who operate the server may see before the answer has passed an output guardrail (OAS-43):
+/// the audit, and an export.
+async fn not_held_back(
+    app: &App,
+    agent: &AgentDefinition,
+    job: &JobId,
+    tenant: &Tenant,
+) -> Result<(), Failure> {
+    if tenant.name().is_none() || agent.guardrails.output.is_none() {
+        return Ok(());
+    }
+    if app.api.store.views.job(job).await?.is_some_and(|job| job.state == JobState::Completed) {
+        return Ok(());
+    }
+    let message =
+        "An output guardrail holds back what this engagement said; only those who operate the server see it.";
+    Err(OjsError::new(403, "forbidden", message, "Leave the header X-OJS-Tenant out.").into())
 }
 
 /// The engagement, its agent, and the job that works on its input or else its latest one; or 404.

@@ -2,6 +2,7 @@
 
 use crate::api::Shared;
 use crate::reply::{self, Answer};
+use crate::request::Tenant;
 use axum::extract::State;
 use serde_json::{Value, json};
 use turnstone_domain::Timestamp;
@@ -33,7 +34,8 @@ struct Breakers {
     get, path = "/breakers", tag = "fleet",
     responses((status = 200, description = "The breakers.", body = Breakers, content_type = "application/json")),
 )]
-pub(crate) async fn list(State(app): State<Shared>) -> Answer {
+pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant) -> Answer {
+    super::whole_fleet(&tenant)?;
     let now = app.api.clock.now();
     let troubled = app.api.store.breakers.troubled().await?;
     let shown: Vec<Value> = troubled

@@ -5,6 +5,9 @@ mod reset_breaker;
 mod workers;
 
 use crate::api::Shared;
+use crate::reply::Failure;
+use crate::request::Tenant;
+use turnstone_ojs::OjsError;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -13,4 +16,16 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(workers::list))
         .routes(routes!(breakers::list))
         .routes(routes!(reset_breaker::reset))
+}
+
+/// Breakers stand before what all tenants use, and their names tell of agents and tools.
+fn whole_fleet(tenant: &Tenant) -> Result<(), Failure> {
+    match tenant.name() {
+        None => Ok(()),
+        Some(_) => {
+            let hint = "Leave the header X-OJS-Tenant out.";
+            let message = "Circuit breakers are the operator's, and not a tenant's.";
+            Err(OjsError::new(403, "forbidden", message, hint).into())
+        }
+    }
 }

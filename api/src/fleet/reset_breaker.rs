@@ -3,7 +3,7 @@
 use crate::api::Shared;
 use crate::audit::Operator;
 use crate::reply::{self, Answer};
-use crate::request::Segment;
+use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use serde_json::json;
 use turnstone_ojs::OjsError;
@@ -24,7 +24,13 @@ struct Reset {
     params(("name" = String, Path, description = "The breaker.", example = "tool/researcher/web_search")),
     responses((status = 200, description = "It is closed.", body = Reset, content_type = "application/json")),
 )]
-pub(crate) async fn reset(State(app): State<Shared>, Segment(name): Segment, operator: Operator) -> Answer {
+pub(crate) async fn reset(
+    State(app): State<Shared>,
+    Segment(name): Segment,
+    tenant: Tenant,
+    operator: Operator,
+) -> Answer {
+    super::whole_fleet(&tenant)?;
     let unknown = || OjsError::not_found("breaker", &name);
     let key = BreakerKey::parse(&name).ok_or_else(unknown)?;
     if !app.api.store.breakers.reset(&key).await? {

@@ -26,6 +26,7 @@ pub(crate) const SQLITE: &[File] = &[
     (17, "inputs", include_str!("../../../migrations/sqlite/0017_inputs.sql")),
     (18, "runs", include_str!("../../../migrations/sqlite/0018_runs.sql")),
     (21, "what others read", include_str!("../../../migrations/sqlite/0021_what_others_read.sql")),
+    (22, "members", include_str!("../../../migrations/sqlite/0022_members.sql")),
 ];
 /// For PostgreSQL.
 pub(crate) const POSTGRES: &[File] = &[
@@ -45,6 +46,7 @@ pub(crate) const POSTGRES: &[File] = &[
     (17, "inputs", include_str!("../../../migrations/postgres/0017_inputs.sql")),
     (18, "runs", include_str!("../../../migrations/postgres/0018_runs.sql")),
     (21, "what others read", include_str!("../../../migrations/postgres/0021_what_others_read.sql")),
+    (22, "members", include_str!("../../../migrations/postgres/0022_members.sql")),
 ];
 
 /// The number of the newest migration.

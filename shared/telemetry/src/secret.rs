@@ -1,14 +1,17 @@
 //! Secrets: named by reference, resolved where they are used, and struck out of everything that leaves the process.
 
+use aho_corasick::AhoCorasick;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::HashSet;
 use std::fmt;
+use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::RwLock;
+use std::sync::{LazyLock, PoisonError, RwLock};
 
 /// Values shorter than this are not searched for in texts: striking them out would hit innocent words.
 const SHORTEST_REDACTED: usize = 6;
 
-static KNOWN: RwLock<Vec<String>> = RwLock::new(Vec::new());
+static KNOWN: LazyLock<RwLock<Known>> = LazyLock::new(RwLock::default);
 
 /// Where a secret is to be found: `env:NAME` or `file:/path`. The reference itself is not secret.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -104,24 +107,76 @@ fn remember(value: &str) {
     if value.len() < SHORTEST_REDACTED {
         return;
     }
-    let mut known = KNOWN.write().unwrap_or_else(std::sync::PoisonError::into_inner);
     // Inside a JSON string or a `{:?}` the value stands with quotes and backslashes escaped; in a log line both meet.
     let escape = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
     let once = escape(value);
-    for form in [value.to_owned(), escape(&once), once] {
-        if !known.contains(&form) {
-            known.push(form);
+    let forms = [value.to_owned(), escape(&once), once];
+    let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
+    // Each call of a tool brings its own again.
+    if forms.iter().all(|form| known.all.contains(form)) {
+        return;
+    }
+    drop(known);
+    let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+    forms.into_iter().for_each(|form| known.add(form));
+}
+
+/// The secrets that were resolved so far. There are as many as users have credentials.
+#[derive(Default)]
+struct Known {
+    all: HashSet<String>,
+    /// Finds most of them at once.
+    most: Option<AhoCorasick>,
+    /// Those that came since it was made.
+    new: Vec<String>,
+}
+
+impl Known {
+    fn add(&mut self, form: String) {
+        if !self.all.insert(form.clone()) {
+            return;
+        }
+        self.new.push(form);
+        // Seldom enough that making it anew costs each secret little.
+        if self.new.len() > 32.max(self.all.len() / 4)
+            && let Ok(most) = AhoCorasick::new(&self.all)
+        {
+            self.most = Some(most);
+            self.new.clear();
         }
     }
-    // Longest first, so that a secret which begins with another one leaves no tail behind.
-    known.sort_by_key(|form| std::cmp::Reverse(form.len()));
+
+    /// Where they stand in a text, from left to right; what overlaps is one.
+    fn found(&self, text: &str) -> Vec<Range<usize>> {
+        let most =
+            self.most.iter().flat_map(|most| most.find_overlapping_iter(text)).map(|found| found.range());
+        let new = self.new.iter().flat_map(|form| text.match_indices(form.as_str()));
+        let mut found: Vec<Range<usize>> = most.chain(new.map(|(at, form)| at..at + form.len())).collect();
+        found.sort_unstable_by_key(|range| range.start);
+        found.dedup_by(|next, before| {
+            let overlaps = next.start < before.end;
+            if overlaps {
+                before.end = before.end.max(next.end);
+            }
+            overlaps
+        });
+        found
+    }
 }
 
 /// The text with every secret that was resolved so far struck out.
 #[must_use]
 pub fn redact(text: &str) -> String {
-    let known = KNOWN.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-    known.iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), "***"))
+    let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
+    let (mut out, mut done) = (String::with_capacity(text.len()), 0);
+    for range in known.found(text) {
+        let before = text.get(done..range.start).unwrap_or_default();
+        out.push_str(before);
+        out.push_str("***");
+        done = range.end;
+    }
+    out.push_str(text.get(done..).unwrap_or_default());
+    out
 }
 
 #[cfg(test)]
@@ -157,5 +212,18 @@ mod tests {
                 .unwrap_err()
                 .contains("TURNSTONE_SURELY_UNSET")
         );
+    }
+
+    #[test]
+    fn many_secrets_are_struck_out_like_few() {
+        let secrets: Vec<String> = (0..500).map(|n| format!("one-of-many-{n:04}-secrets")).collect();
+        for secret in &secrets {
+            let _ = Secret::given(secret.as_str());
+            assert_eq!(redact(&format!("key={secret};")), "key=***;");
+        }
+        let all = secrets.join(" and ");
+        assert_eq!(redact(&all), vec!["***"; 500].join(" and "));
+        let _ = Secret::given("one-of-many-0007-secrets-and-its-tail");
+        assert_eq!(redact("(one-of-many-0007-secrets-and-its-tail)"), "(***)");
     }
 }

@@ -1,6 +1,7 @@
 //! What is said about a span after it was made. All of it costs nothing while no spans are sent.
 
 use crate::otlp::{captures_content, exports_spans};
+use crate::redact;
 use opentelemetry::trace::{Span as _, Status};
 use opentelemetry::{Array, Context, KeyValue, StringValue, Value};
 use opentelemetry_sdk::error::OTelSdkResult;
@@ -73,9 +74,11 @@ impl Said {
     }
 }
 
+/// Secrets are struck out before the cut, which could leave half of one.
 fn shortened(mut text: String) -> String {
     if text.len() > LONGEST {
-        let end = (0..=LONGEST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text = redact(&text);
+        let end = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         text.truncate(end);
     }
     text
@@ -148,4 +151,18 @@ pub fn fail(span: &Span, code: &str, message: &str) {
         exception.push(KeyValue::new("exception.message", shortened(message.to_owned())));
     }
     span.add_event("exception", exception);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Secret;
+
+    #[test]
+    fn a_secret_at_the_cut_is_struck_out() {
+        let secret = Secret::given("half-of-me-stays-4711".to_owned());
+        let text = format!("{}{}{}", "x".repeat(LONGEST - 10), secret.expose(), "y".repeat(100));
+        let cut = shortened(text);
+        assert!(cut.len() <= LONGEST && !cut.contains("half"), "{}", &cut[LONGEST - 20..]);
+    }
 }

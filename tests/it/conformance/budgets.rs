@@ -60,7 +60,7 @@ fn reserve(tokens: i64, money: Option<i64>, budgets: &[&str]) -> TurnWrite {
 fn book(reserved: i64, used: i64, money: i64) -> TurnWrite {
     TurnWrite {
         budget: Some(BudgetMove::Settle { reserved, used }),
-        charge: Some(Box::new(ChargeMove::Settle { money })),
+        charge: Some(Box::new(ChargeMove::Settle { money, calls: Vec::new() })),
         ..TurnWrite::default()
     }
 }
@@ -293,6 +293,14 @@ async fn a_tool_call_is_paid_for_at_once(at: &Opened) {
     assert_eq!(at.job(&held.job).await.agent.unwrap().cost, 400);
     let cost = at.budgets().cost_of(&engagement(&held)).await.unwrap();
     assert_eq!((cost.tools[0].1.as_str(), cost.tools[0].2.cost), ("search", 400));
+    // So is one for which tokens are set aside: an agent on another server.
+    at.write(&held.lease, reserve(50, Some(300), &["fleet"])).await.unwrap();
+    let calls = vec![(CallId("c".into()), 300)];
+    let settle = ChargeMove::Settle { money: 300, calls };
+    at.write(&held.lease, TurnWrite { charge: Some(Box::new(settle)), ..book(50, 20, 0) }).await.unwrap();
+    assert_eq!(at.row("fleet", None).await, (20, 0, 700, 0));
+    let cost = at.budgets().cost_of(&engagement(&held)).await.unwrap();
+    assert_eq!(cost.tools[0].2.cost, 700);
 }
 
 #[expect(clippy::cognitive_complexity, reason = "one story, told in order")]

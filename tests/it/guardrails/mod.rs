@@ -3,9 +3,10 @@
 use crate::policy::{ask, document, fleet, on_both, register, run, visible};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_domain::JobState;
 use turnstone_tests::model_server::Gate;
-use turnstone_tests::{Backend, Fleet, Reply, model_server};
+use turnstone_tests::{Backend, Fleet, OjsServer, Reply, model_server};
 
 fn input(assertion: &str) -> String {
     format!("guardrails:\n  input: {{tool_name: search, assertion: \"{assertion}\"}}\n")
@@ -157,6 +158,57 @@ async fn what_a_guarded_agent_tells_another_one_is_not_shown() {
         let inputs: Vec<_> = fleet.tools.calls().into_iter().map(|call| call.input).collect();
         assert_eq!(inputs, [json!({"note": "spoken-word"}), json!({"output": "all is well"})]);
         fleet.end().await;
+    })
+    .await;
+}
+
+/// OAS-43, OAS-46: nor does a comparison show it, and the audit and an export show it to those who operate the server alone.
+#[tokio::test]
+async fn what_is_held_back_is_in_no_comparison_and_no_tenants_audit() {
+    on_both(async |backend| {
+        let asked = AtomicUsize::new(0);
+        let script = move |request: &Value| match (
+            model_server::outcomes(request),
+            asked.fetch_add(1, Ordering::SeqCst),
+        ) {
+            (0, nth) => Reply::call("book", json!({"note": format!("spoken-word {nth}")})),
+            _ => Reply::text("a spoken-word answer"),
+        };
+        let server = OjsServer::over(Fleet::builder().on(backend).model(script).start().await);
+        let fleet = &server.fleet;
+        for (agent, assertion) in [("quiet", "echo.output == ''"), ("open", "true")] {
+            let passes = agent == "open";
+            register(
+                fleet,
+                &document(
+                    agent,
+                    &format!(
+                        "capabilities: {{book: {{}}}}
+{}",
+                        output(assertion)
+                    ),
+                ),
+            )
+            .await;
+            let mut ids = Vec::new();
+            for _ in 0..2 {
+                let meta = json!({"agent": agent, "tenant_id": "acme"});
+                let id = fleet.push(&json!({"type": "agent.policy", "args": ["go"], "meta": meta})).await;
+                let job = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+                assert_eq!(job["state"] == "completed", passes, "{job:#}");
+                ids.push(fleet.engagement_of(&id).await);
+            }
+            let told = fleet.get(&format!("/engagements/{}/diff?with={}", ids[0], ids[1])).await.to_string();
+            assert_eq!(told.contains("spoken-word"), passes, "{told}");
+            for part in ["audit", "export"] {
+                let path = format!("/engagements/{}/{part}", ids[0]);
+                let status = if passes { 200 } else { 403 };
+                server.send(Method::GET, &path, &[("x-ojs-tenant", "acme")], "").await.expect(status);
+                let all = server.send(Method::GET, &path, &[], "").await.expect(200);
+                assert!(all.text.contains("spoken-word"), "the operator's {part}");
+            }
+        }
+        server.fleet.end().await;
     })
     .await;
 }

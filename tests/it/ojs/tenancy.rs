@@ -84,6 +84,9 @@ async fn nobody_reaches_another_tenants_engagement(server: &OjsServer) {
         assert_eq!(of(server, "beta", Method::POST, &path, "{}").await.status, 404, "{path}");
     }
     assert_eq!(server.job(&id).await["state"], "available");
+    for (method, path) in [(Method::GET, "/breakers"), (Method::DELETE, "/breakers/tool%2Fdesk%2Fsearch")] {
+        of(server, "alpha", method, path, "").await.expect(403);
+    }
 }
 
 async fn nobody_reaches_another_tenants_workflow(server: &OjsServer) {

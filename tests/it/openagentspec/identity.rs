@@ -86,6 +86,36 @@ async fn a_tool_is_called_as_whom_the_truth_table_says() {
     .await;
 }
 
+/// OAS-25, OAS-26: whoever enqueues says the user's id; it reaches the credentials of the job's own tenant alone.
+#[tokio::test]
+async fn users_of_two_tenants_have_credentials_of_their_own() {
+    join_all(Backend::ALL.map(async |backend| {
+        let fleet = fleet(backend).await;
+        let text = document("desk", "capabilities: {search: {}}\n");
+        assert_eq!(fleet.send(Method::POST, "/agents", text).await.0.as_u16(), 201);
+        for (owner, key) in [("user:u-1", "key-of-nobody-1"), ("member:acme:u-1", "key-of-acme-1")] {
+            let (status, kept) =
+                keep(&fleet, &format!("{owner}/search"), json!({"header": "X-Key", "value": key})).await;
+            assert_eq!((status, &kept["owner"]), (200, &json!(owner)), "{kept:#}");
+        }
+        for (tenant, expected) in
+            [(None, Some("key-of-nobody-1")), (Some("acme"), Some("key-of-acme-1")), (Some("beta"), None)]
+        {
+            let mut job =
+                json!({"type": "a.b", "args": ["go"], "meta": {"agent": "desk", "user": {"id": "u-1"}}});
+            if let Some(tenant) = tenant {
+                job["meta"]["tenant_id"] = json!(tenant);
+            }
+            let id = fleet.push(&job).await;
+            assert_eq!(fleet.settled(&id).await["state"], "completed");
+            let call = fleet.tools.calls().last().unwrap().clone();
+            assert_eq!(call.headers.get("x-key").map(String::as_str), expected, "{tenant:?}");
+        }
+        fleet.end().await;
+    }))
+    .await;
+}
+
 /// OAS-27: a static identity without credentials calls nothing; one for every tool serves where there is none for the tool.
 #[tokio::test]
 async fn a_static_identity_needs_credentials() {

@@ -145,9 +145,11 @@ async fn what_a_fork_reads_is_not_purged(backend: Backend) {
 /// OSSA `state.storage.retention`, of an agent that was forked.
 async fn a_conversation_is_kept_as_long_as_a_fork_reads_it(backend: Backend) {
     let fleet = Fleet::builder().on(backend).model(trip).start().await;
-    register(&fleet, "  state: {mode: session, storage: {type: kv, retention: 2d}}\n").await;
-    let job = json!({"type": "agent.desk", "args": ["go"], "ext_agent_model": "m", "meta": {"agent": "desk"},
-               "ext_agent_tools": [{"name": "search"}, {"name": "book"}]});
+    let spec = "  tools: [{type: http, name: search}, {type: http, name: book}]\n  \
+                state: {mode: session, storage: {type: kv, retention: 2d}}\n";
+    register(&fleet, spec).await;
+    let job =
+        json!({"type": "agent.desk", "args": ["go"], "ext_agent_model": "m", "meta": {"agent": "desk"}});
     let engagement = ran(&fleet, &job).await;
     let past = said(&fleet, &engagement).await;
     let day = 86_400_000;

@@ -2,7 +2,7 @@
 
 use super::{ANSWERED, ASKED, KEY, PARENT, SEARCHED, Site, TRACE, above, named, works};
 use serde_json::{Value, json};
-use turnstone_tests::Reply;
+use turnstone_tests::{Reply, model_server};
 
 /// RS-32, RS-43, facts §6.2 case 7: a turn is a span in the submitter's trace with its phases, model calls and tool calls below
 /// it and the commit of state beside it, each with the attributes of the conventions that apply.
@@ -161,4 +161,38 @@ async fn words_leave_only_when_they_are_captured_and_secrets_never() {
         }
         assert!(!collector.has_bytes(KEY) && !collector.has_bytes("collector-credential"));
     }
+}
+
+/// RS-23, RS-32, OAS-35: with capture on, what the agent's filter redacts and what an output restriction refuses leaves in no
+/// span either.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_filter_redacts_or_a_restriction_refuses_is_in_no_span() {
+    let env = [("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")];
+    let script = |request: &Value| match model_server::outcomes(request) {
+        0 => Reply::call("search", json!({"q": "of ada@example.org"})),
+        _ => Reply::text("Ask ada@example.org, answer-of-the-model"),
+    };
+    let site = Site::start(&env, script).await;
+    site.register(&super::document("careful", "1.0.0", "security: {output_filtering: true}")).await;
+    assert_eq!(site.run("careful", json!({})).await["state"], "completed");
+    site.register(
+        "kind: \"openagentspec:v1/agent\"\nname: strict\ndescription: d\nintent: You are strict.\nowner: tests\n\
+         capabilities: {search: {output_restriction: {assertion: \"false\"}}}\n",
+    )
+    .await;
+    site.run("strict", json!({})).await;
+    let spans = site.spans(2).await;
+    let results: Vec<Option<&Value>> = named(&spans, "ossa.tool.call")
+        .iter()
+        .map(|call| call.attributes.get("gen_ai.tool.call.result"))
+        .collect();
+    assert_eq!(results.len(), 2);
+    assert!(results[0].unwrap().as_str().unwrap().contains("redacted email"), "{results:#?}");
+    assert_eq!(results[1], None, "nobody has allowed this output");
+    let answer = named(&spans, "gen_ai.chat")[1].attributes["gen_ai.output.messages"].to_string();
+    assert!(answer.contains(ANSWERED) && !answer.contains("ada@"), "{answer}");
+    for call in spans.iter().filter(|span| span.attributes["ossa.agent.name"] == "careful") {
+        assert!(!json!(call.attributes).to_string().contains("ada@"), "{call:#?}");
+    }
+    site.end().await;
 }

@@ -148,7 +148,7 @@ async fn called(
 }
 
 /// What of an event a model may have said.
-const SAID: [&str; 5] = ["input", "message", "output", "output_bytes", "tool_calls"];
+const SAID: [&str; 6] = ["input", "message", "output", "output_bytes", "tool_calls", "tool_calls_cut"];
 
 impl Turn {
     /// Takes out of an event what a model said, when nothing of that may be shown before it has passed a guardrail (OAS-43).

@@ -111,6 +111,13 @@ impl Turn {
         }
     }
 
+    /// What a span may carry of something that was said: with what an event may.
+    #[must_use]
+    pub fn screened(&self, mut said: Value) -> Value {
+        self.screen_event(&mut said);
+        said
+    }
+
     /// Redacts what an error says.
     #[must_use]
     pub fn screen_error(&self, mut error: JobError) -> JobError {

@@ -147,7 +147,7 @@ pub fn failed(turn: &Turn, error: &JobError) {
 }
 
 /// Begins the span of a call to a model.
-pub fn chat(provider: &str, request: &ModelRequest) -> Span {
+pub fn chat(turn: &Turn, provider: &str, request: &ModelRequest) -> Span {
     let span = tracing::info_span!(
         names::MODEL_CALL,
         otel.kind = "client",
@@ -163,12 +163,12 @@ pub fn chat(provider: &str, request: &ModelRequest) -> Span {
     span::say(&span, names::REQUEST_TEMPERATURE, request.temperature);
     span::say(&span, names::REQUEST_TOP_P, request.top_p);
     span::say_content(&span, names::SYSTEM_INSTRUCTIONS, || request.system.clone());
-    span::say_content(&span, names::INPUT_MESSAGES, || json!(request.messages).to_string());
+    span::say_content(&span, names::INPUT_MESSAGES, || turn.screened(json!(request.messages)).to_string());
     span
 }
 
 /// Says what a model answered.
-pub fn answered(span: &Span, answer: &ModelAnswer) {
+pub fn answered(turn: &Turn, span: &Span, answer: &ModelAnswer) {
     span.record(names::RESPONSE_MODEL, &answer.model);
     let reason = json!(answer.finish_reason).as_str().unwrap_or_default().to_owned();
     span::say(span, names::FINISH_REASON, reason.as_str());
@@ -181,12 +181,13 @@ pub fn answered(span: &Span, answer: &ModelAnswer) {
         span::say(span, names::REASONING_TOKENS, usage.reasoning);
     }
     span::say_content(span, names::OUTPUT_MESSAGES, || {
-        json!([{"role": "assistant", "content": answer.content, "tool_calls": answer.tool_calls}]).to_string()
+        let said = json!([{"role": "assistant", "content": answer.content, "tool_calls": answer.tool_calls}]);
+        turn.screened(said).to_string()
     });
 }
 
 /// Begins the span of one try of a call to a tool.
-pub fn call(asked: &RequestedCall, tool: &dyn Tool, capability: &Capability) -> Span {
+pub fn call(turn: &Turn, asked: &RequestedCall, tool: &dyn Tool, capability: &Capability) -> Span {
     let span = tracing::info_span!(
         names::TOOL_CALL,
         { names::TOOL_NAME } = asked.name,
@@ -204,18 +205,20 @@ pub fn call(asked: &RequestedCall, tool: &dyn Tool, capability: &Capability) -> 
     span::say(&span, names::CAPABILITY_NAME, capability.name.as_str());
     span::say(&span, names::TOOL_TYPE, transport);
     span::say(&span, names::TOOL_SOURCE, if capability.origin.is_some() { "manifest" } else { "registry" });
-    span::say_content(&span, names::TOOL_ARGUMENTS, || asked.arguments.to_string());
+    span::say_content(&span, names::TOOL_ARGUMENTS, || turn.screened(asked.arguments.clone()).to_string());
     span
 }
 
-/// Says and counts what became of a try of a call to a tool.
-pub fn returned(span: &Span, counted: &Counted, tool: &str, outcome: &ToolOutcome) {
-    let error = outcome.as_error();
+/// Says and counts what became of a try of a call to a tool. The span has ended before anybody decides about the output: one
+/// that may be refused or is kept from views is not in it.
+pub fn returned(turn: &Turn, span: &Span, tool: &str, capability: &Capability, outcome: &ToolOutcome) {
+    let error = outcome.as_error().map(|error| turn.screen_error(error));
     let code = error.as_ref().map(|error| error.kind.ossa_code());
-    counted.called(tool, code);
+    turn.trace.counted.called(tool, code);
+    let is_shown = capability.collect_results && !capability.output_restriction.restricts();
     match (outcome, error, code) {
-        (ToolOutcome::Success { output }, ..) => {
-            span::say_content(span, names::TOOL_RESULT, || output.to_string());
+        (ToolOutcome::Success { output }, ..) if is_shown => {
+            span::say_content(span, names::TOOL_RESULT, || turn.screened(output.clone()).to_string());
         }
         (_, Some(error), Some(code)) => span::fail(span, code, &error.message),
         _ => {}

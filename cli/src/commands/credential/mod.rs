@@ -26,7 +26,7 @@ pub enum CredentialCommand {
     after_help = "Example: turnstone credential set static:desk create-ticket --header Authorization --prefix 'Bearer ' --secret CRM_KEY"
 )]
 pub struct SetArgs {
-    /// user:ID or static:NAME
+    /// user:ID, member:TENANT:ID or static:NAME
     pub owner: String,
     /// The tool, or '*' for every tool
     pub tool: String,
@@ -47,7 +47,7 @@ pub struct SetArgs {
 /// `turnstone credential delete`.
 #[derive(Clone, Debug, Args)]
 pub struct DeleteArgs {
-    /// user:ID or static:NAME
+    /// user:ID, member:TENANT:ID or static:NAME
     pub owner: String,
     /// The tool, or '*'
     pub tool: String,

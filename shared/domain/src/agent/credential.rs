@@ -10,27 +10,39 @@ pub const ANY_TOOL: &str = "*";
 /// Whom a credential belongs to.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Owner {
-    /// An end user, by id.
+    /// An end user, by id: for jobs that belong to no tenant.
     User(String),
+    /// An end user of a tenant, as [`Owner::end_user`] writes them. Two tenants may have users with the same id.
+    Member(String),
     /// A `static_identity`, by its name.
     Static(String),
 }
 
 impl Owner {
-    /// `user` or `static`, as in the database.
+    /// An end user of a tenant, or of none.
+    #[must_use]
+    pub fn end_user(tenant: Option<&str>, id: &str) -> Self {
+        match tenant {
+            None => Self::User(id.to_owned()),
+            Some(tenant) => Self::Member(format!("{}:{id}", tenant.replace('%', "%25").replace(':', "%3A"))),
+        }
+    }
+
+    /// `user`, `member` or `static`, as in the database.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
             Self::User(_) => "user",
+            Self::Member(_) => "member",
             Self::Static(_) => "static",
         }
     }
 
-    /// The user's id, or the identity's name.
+    /// The user's id, that of a tenant with the tenant before it, or the identity's name.
     #[must_use]
     pub fn subject(&self) -> &str {
         match self {
-            Self::User(subject) | Self::Static(subject) => subject,
+            Self::User(subject) | Self::Member(subject) | Self::Static(subject) => subject,
         }
     }
 
@@ -39,16 +51,26 @@ impl Owner {
     pub fn of(kind: &str, subject: impl Into<String>) -> Option<Self> {
         match kind {
             "user" => Some(Self::User(subject.into())),
+            "member" => Some(Self::Member(subject.into())),
             "static" => Some(Self::Static(subject.into())),
             _ => None,
         }
     }
 
-    /// Reads `user:ID` or `static:NAME`.
+    /// Reads `user:ID`, `member:TENANT:ID` or `static:NAME`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, subject) = text.split_once(':')?;
-        if subject.is_empty() { None } else { Self::of(kind, subject) }
+        let owner = if subject.is_empty() { None } else { Self::of(kind, subject) }?;
+        match &owner {
+            Self::Member(subject) => {
+                let (tenant, id) = subject.split_once(':')?;
+                let plain = tenant.replace("%3A", ":").replace("%25", "%");
+                let same = !plain.is_empty() && !id.is_empty() && Self::end_user(Some(&plain), id) == owner;
+                same.then_some(owner)
+            }
+            Self::User(_) | Self::Static(_) => Some(owner),
+        }
     }
 }
 
@@ -162,9 +184,22 @@ mod tests {
 
     #[test]
     fn owners_are_written_as_kind_and_subject() {
-        for owner in [Owner::User("a:b".into()), Owner::Static("desk".into())] {
+        let member = |tenant: &str, id: &str| Owner::end_user(Some(tenant), id);
+        for owner in [
+            Owner::end_user(None, "a:b"),
+            Owner::Static("desk".into()),
+            member("acme", "u:1"),
+            member("a:b%", "u"),
+            member("a%3Ab", "u"),
+        ] {
             assert_eq!(Owner::parse(&owner.to_string()), Some(owner));
         }
-        assert!(["user:", "user", "robot:x", ""].iter().all(|bad| Owner::parse(bad).is_none()));
+        assert_eq!(member("acme", "u-1").to_string(), "member:acme:u-1");
+        // No user of one tenant is written like one of another.
+        assert_ne!(member("a:b", "c"), member("a", "b:c"));
+        assert_ne!(member("a%3Ab", "c"), member("a:b", "c"));
+        let bad =
+            ["user:", "user", "robot:x", "", "member:acme", "member::u", "member:acme:", "member:50%:u"];
+        assert!(bad.iter().all(|bad| Owner::parse(bad).is_none()));
     }
 }

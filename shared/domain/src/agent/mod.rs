@@ -234,7 +234,9 @@ pub struct Restriction {
 }
 
 impl Restriction {
-    fn restricts(&self) -> bool {
+    /// Whether it stands in the way of anything.
+    #[must_use]
+    pub fn restricts(&self) -> bool {
         self.assertion.is_some() || self.require_review.is_some()
     }
 }

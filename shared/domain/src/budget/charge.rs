@@ -38,6 +38,8 @@ pub enum ChargeMove {
     Settle {
         /// What is booked; never more than what was reserved.
         money: i64,
+        /// The tool calls it is for, with their prices.
+        calls: Vec<(CallId, i64)>,
     },
     /// Books money at once, for a call whose price is known before it is made.
     Spend {

@@ -66,6 +66,8 @@ struct Ready {
     probe: bool,
     /// The tokens that were set aside for it, when it is an agent on another server.
     set_aside: i64,
+    /// The tokens that were booked for it so far: another try asks after the same engagement, which counts on.
+    booked: i64,
 }
 
 /// Whether these calls may run beside each other: all of them are `parallel`, and nothing stands before or behind any of
@@ -176,7 +178,7 @@ fn prepare(
         }
     }
     let tries = u32::try_from(of_this).unwrap_or(u32::MAX);
-    let ready = Ready { tool, capability, tries, replaced, probe: false, set_aside: 0 };
+    let ready = Ready { tool, capability, tries, replaced, probe: false, set_aside: 0, booked: 0 };
     Ok(Flight { call, step: Step::Ready(Box::new(ready)) })
 }
 
@@ -295,7 +297,8 @@ async fn judge(
         let Some(flight) = flights.get_mut(at) else { continue };
         made.outcome = turn.screen_outcome(&flight.call.asked.name, made.outcome);
         let Step::Ready(ready) = &mut flight.step else { continue };
-        pay::settle(turn, ready.set_aside, made.tokens);
+        pay::settle(turn, &flight.call.asked, ready.set_aside, made.tokens - ready.booked);
+        ready.booked = ready.booked.max(made.tokens);
         let is_open = count(turn, ready, &made).await;
         let standing = Standing {
             tries: if is_open { u32::MAX - 1 } else { ready.tries },
@@ -388,7 +391,7 @@ fn replace(
     }
     tried(turn, &flight.call, failed, duration_ms, None, Some(name.clone()));
     retrying(turn, &flight.call, failed, json!({"instead": name}));
-    let ready = Ready { tool, capability, tries: 0, replaced: true, probe: false, set_aside: 0 };
+    let ready = Ready { tool, capability, tries: 0, replaced: true, probe: false, set_aside: 0, booked: 0 };
     *flight = Flight { call: other, step: Step::Ready(Box::new(ready)) };
     checked.map(|_| ())
 }

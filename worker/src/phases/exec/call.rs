@@ -227,7 +227,7 @@ pub async fn make(
         Ok(identity) => identity,
         Err(outcome) => return Made { outcome, known: true, counts: false, duration_ms: 0, tokens: 0 },
     };
-    let span = trace::call(&call.asked, &**tool, capability);
+    let span = trace::call(turn, &call.asked, &**tool, capability);
     let timeout =
         capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)));
     let invocation = Invocation {
@@ -252,7 +252,7 @@ pub async fn make(
         Err(ToolError::Refused(text)) => (ToolOutcome::refused(FailureKind::Tool.code(), text), true, false),
     };
     let outcome = mapped(outcome, capability);
-    trace::returned(&span, &turn.trace.counted, &call.asked.name, &outcome);
+    trace::returned(turn, &span, &call.asked.name, capability, &outcome);
     let tokens = identity.errand.as_ref().map_or(0, |errand| errand.tokens_used.load(Ordering::Relaxed));
     Made { outcome, known, counts, duration_ms, tokens }
 }

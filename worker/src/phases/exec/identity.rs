@@ -66,7 +66,11 @@ pub async fn of(
     let acting = acting(capability, user).map_err(refused)?;
     let owner = match &acting {
         Acting::Anonymous => return Ok(Identity::default()),
-        Acting::User => Owner::User(user.id.clone()),
+        // Two tenants may have users with the same id, and whoever enqueues says the id.
+        Acting::User => {
+            let tenant = turn.job.meta.get("tenant_id").and_then(|tenant| tenant.parse::<String>().ok());
+            Owner::end_user(tenant.as_deref(), &user.id)
+        }
         Acting::Static(name) => Owner::Static(name.clone()),
     };
     let kept = match &turn.deps.credentials {

@@ -3,6 +3,7 @@
 use crate::turn::state::Turn;
 use crate::turn::stop::{Stop, unpriced};
 use turnstone_domain::budget::{BudgetMove, Charge, ChargeMove};
+use turnstone_domain::message::RequestedCall;
 use turnstone_domain::tool_call::ToolCallMove;
 use turnstone_domain::{CallId, EventName, TurnWrite};
 use turnstone_store::LedgerError;
@@ -77,12 +78,14 @@ async fn paid(turn: &mut Turn) -> Result<(), Stop> {
     }
 }
 
-/// Books what an agent on another server used, and gives the rest of what was set aside back.
-pub fn settle(turn: &mut Turn, set_aside: i64, used: i64) {
+/// Books what an agent on another server used and what asking it costs, and gives the rest of what was set aside back.
+pub fn settle(turn: &mut Turn, asked: &RequestedCall, set_aside: i64, used: i64) {
     if set_aside > 0 {
         let used = used.clamp(0, set_aside);
+        let money = turn.deps.prices.tool(&asked.name);
+        let calls = if money > 0 { vec![(asked.call_id.clone(), money)] } else { Vec::new() };
         turn.pending().budget = Some(BudgetMove::Settle { reserved: set_aside, used });
-        turn.pending().charge = Some(Box::new(ChargeMove::Settle { money: 0 }));
+        turn.pending().charge = Some(Box::new(ChargeMove::Settle { money, calls }));
     }
 }
 

@@ -56,7 +56,7 @@ impl Afforded {
 
     /// The movement that books the call beside its tokens, if there is anything to book.
     pub fn settled(&self, cost: i64) -> Option<Box<ChargeMove>> {
-        self.charged.then(|| Box::new(ChargeMove::Settle { money: cost }))
+        self.charged.then(|| Box::new(ChargeMove::Settle { money: cost, calls: Vec::new() }))
     }
 }
 

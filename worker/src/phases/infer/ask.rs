@@ -215,13 +215,13 @@ async fn call_model(
     model: &dyn Model,
     request: &ModelRequest,
 ) -> Result<ModelAnswer, ModelError> {
-    let (span, began) = (trace::chat(provider, request), Instant::now());
+    let (span, began) = (trace::chat(turn, provider, request), Instant::now());
     let counted = &turn.trace.counted;
     let answered = model.answer(request).instrument(span.clone()).await;
     counted.asked(provider, began.elapsed(), answered.as_ref().err().map(ModelError::kind));
     match &answered {
         Ok(answer) => {
-            trace::answered(&span, answer);
+            trace::answered(turn, &span, answer);
             if let Some(usage) = answer.usage {
                 counted.used(provider, usage.input, usage.output);
             }

@@ -66,11 +66,13 @@ pub(super) fn apply(unit: &mut Unit, seq: i64, write: &TurnWrite, now: Timestamp
         }
         (Some(BudgetMove::Reserve { tokens }), _) => reserve_own(unit, seq, tokens),
         (Some(BudgetMove::Settle { reserved, used }), charge) => {
-            let money = match charge {
-                Some(ChargeMove::Settle { money }) => *money,
-                _ => 0,
+            let (money, calls) = match charge {
+                Some(ChargeMove::Settle { money, calls }) => (*money, calls.as_slice()),
+                _ => (0, Default::default()),
             };
-            settle(unit, seq, (reserved, used), money, now)
+            settle(unit, seq, (reserved, used), money, now)?;
+            calls.iter().for_each(|(call, money)| unit.cost_of_call(call, *money));
+            Ok(())
         }
         (None, Some(ChargeMove::Spend { charge, calls })) => {
             spend(unit, seq, charge, now)?;
