@@ -9,7 +9,11 @@ use turnstone_domain::{AgentDefinition, Timestamp};
 /// An agent with an assertion before one tool and one behind the other.
 #[must_use]
 pub fn agent() -> AgentDefinition {
-    let asserting = |source: &str| Restriction { assertion: Some(source.to_owned()), require_review: None };
+    let asserting = |source: &str| Restriction {
+        assertion: Some(source.to_owned()),
+        require_review: None,
+        ..Restriction::default()
+    };
     let book = Capability {
         input_restriction: asserting("recent.book.inputs.price <= 800 && history._total < 100000"),
         ..Capability::named("book")

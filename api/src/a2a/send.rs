@@ -98,8 +98,13 @@ async fn begin(app: &Shared, agent: &AgentRecord, tenant: &Tenant, sent: &Sendin
             Some(context) => {
                 check_context(app, name, tenant, context).await?;
                 let continues = Continues::Always;
-                let further =
-                    Further { job: Some(id.clone()), args: args.clone(), metadata: meta, continues };
+                let further = Further {
+                    job: Some(id.clone()),
+                    args: args.clone(),
+                    metadata: meta,
+                    settings: RawObject::new(),
+                    continues,
+                };
                 say(app, context, tenant, further).await.map(|_| ())
             }
             None => engage(app, name, tenant, &id, args.clone(), meta).await,

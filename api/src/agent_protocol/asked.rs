@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     fn read(body: &Value) -> Result<Wish, u16> {
-        Asked::read(body.to_string().as_bytes(), None)
+        Asked::read(body.to_string().as_bytes(), None, &[])
             .map(|asked| asked.wish)
             .map_err(|failure| failure.0.status)
     }
