@@ -92,16 +92,16 @@ async fn what_is_asked_and_answered_passes_the_guardrails() {
     };
     let fleet = Fleet::builder().model(script).start().await;
     let guardrails = "guardrails: {input: {tool_name: search, assertion: '!(\"input\" in echo) || echo.input != \"Mordor\"'}, \
-                      output: {tool_name: web_search, assertion: 'tool == \"web_search\"'}}\n";
+                      output: {tool_name: book, assertion: 'tool == \"book\"'}}\n";
     register(&fleet, &format!("{MAY_ASK}{guardrails}")).await;
     let (id, job) = begin(&fleet, "a trip").await;
     fleet.wait_for(&job, &[JobState::Pending]).await;
-    assert_eq!(fleet.tools.calls_of("web_search"), 1, "the question is checked");
+    assert_eq!(fleet.tools.calls_of("book"), 1, "the question is checked");
     assert_eq!(state(&fleet, &id).await["awaiting"]["prompt"], "Where to?");
     assert_eq!(send(&fleet, &id, "Oslo", "").await, job, "it is the answer");
     let done = fleet.wait_for(&job, &[JobState::Completed, JobState::Discarded]).await;
     assert_eq!(done["state"], "completed", "{done:#}");
-    assert_eq!((fleet.tools.calls_of("search"), fleet.tools.calls_of("web_search")), (2, 2));
+    assert_eq!((fleet.tools.calls_of("search"), fleet.tools.calls_of("book")), (2, 2));
     let (id, job) = begin(&fleet, "another").await;
     fleet.wait_for(&job, &[JobState::Pending]).await;
     let asked = fleet.models.calls().len();

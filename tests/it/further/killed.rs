@@ -18,12 +18,12 @@ fn job(text: &str) -> Value {
     json!({"type": "agent.killed", "args": [text], "ext_agent_model": "m", "ext_agent_tools": [{"name": "ask_user"}]})
 }
 
-/// A worker process is killed in the first input, another one in the second; a third one takes both and the last one, each
-/// after the one before it.
+/// A worker process is killed in the second of three inputs; another one takes it and the last one, each after the one before
+/// it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn inputs_keep_their_order_when_workers_are_killed() {
     join_all(Backend::ALL.map(async |backend| {
-        let fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
+        let mut fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
         let first = fleet.push(&job("one")).await;
         let id = fleet.engagement_of(&first).await;
         let mut jobs = vec![first];
@@ -32,19 +32,18 @@ async fn inputs_keep_their_order_when_workers_are_killed() {
             assert_eq!((status, &taken["state"]), (303, &json!("pending")), "{taken:#}");
             jobs.push(taken["job_id"].as_str().unwrap().to_owned());
         }
-        for point in ["1:infer:before", "2:infer:after"] {
-            let mut worker = crash::spawn(&fleet, 4, Some(point));
-            let stdin = worker.stdin.take();
-            worker.wait().await.unwrap();
-            drop(stdin);
-            fleet.release_all().await;
-        }
-        let last = crash::spawn(&fleet, 4, None);
+        // The first input is answered, and the worker dies when the model has answered the second one.
+        let mut worker = crash::spawn(&fleet, 4, Some("2:infer:after"));
+        let stdin = worker.stdin.take();
+        worker.wait().await.unwrap();
+        drop(stdin);
+        assert_eq!(fleet.job(&jobs[2]).await["state"], "pending", "the second one has not ended");
+        fleet.release_all().await;
+        fleet.add_worker(4);
         for (job, answer) in jobs.iter().zip(["re one", "re two", "re three"]) {
             let done = fleet.wait_for(job, &[JobState::Completed, JobState::Discarded]).await;
             assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!(answer)), "{done:#}");
         }
-        drop(last);
         let order = "SELECT j.id, c.turn FROM checkpoints AS c JOIN jobs AS j ON j.seq = c.job_seq WHERE c.phase = 6 ORDER BY c.turn";
         let turns: Vec<(String, i64)> = fleet.place.rows(order).await;
         let expected: Vec<(String, i64)> = jobs.iter().cloned().zip(1..).collect();
@@ -54,29 +53,28 @@ async fn inputs_keep_their_order_when_workers_are_killed() {
     .await;
 }
 
-/// A worker process asks and is killed; the answer goes to the store without any worker, and another process goes on with it.
+/// The answer goes to the store without any worker; the process that goes on with it is killed, and so another one does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_of_a_killed_process_is_answered_in_another() {
     join_all(Backend::ALL.map(async |backend| {
-        let fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
+        let mut fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
         let asking = fleet.push(&job("ask")).await;
         let id = fleet.engagement_of(&asking).await;
-        let mut first = crash::spawn(&fleet, 4, None);
+        fleet.add_worker(4);
         fleet.wait_for(&asking, &[JobState::Pending]).await;
-        first.kill().await.unwrap();
+        fleet.stop_workers().await;
         let body = json!({"answers": {"answer": "fine"}});
         let (status, taken) = post(&fleet, &format!("/engagements/{id}/answer"), &body, &[]).await;
         assert_eq!(status, 200, "{taken:#}");
-        // The one that learns the answer dies before the model has heard it; the next one tells it once.
+        // The one that learns the answer is killed before the model has heard it; the next one tells it once.
         let mut second = crash::spawn(&fleet, 4, Some("1:exec:after"));
         let stdin = second.stdin.take();
         second.wait().await.unwrap();
         drop(stdin);
         fleet.release_all().await;
-        let third = crash::spawn(&fleet, 4, None);
+        fleet.add_worker(4);
         let done = fleet.wait_for(&asking, &[JobState::Completed, JobState::Discarded]).await;
         assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!("re ask")), "{done:#}");
-        drop(third);
         let told = fleet.models.calls().pop().unwrap().request;
         let outcomes: Vec<&Value> =
             told["messages"].as_array().unwrap().iter().filter(|m| m["role"] == "tool").collect();
