@@ -245,7 +245,9 @@ impl<R: Reader> Views for Engine<R> {
 
     async fn reviews(&self, filter: &ReviewFilter, page: Page) -> Result<Vec<Review>, StoreError> {
         let state = filter.state.map(|state| state.as_str());
-        let member = filter.reviewer.as_ref().map(|name| between_breaks(std::slice::from_ref(name)));
+        // No name has a line break; who asks for one asks for nobody.
+        let member = filter.reviewer.as_ref().filter(|name| !name.contains('\n'));
+        let member = member.map(|name| between_breaks(std::slice::from_ref(name)));
         let values = [
             state.into(),
             filter.reviewer.as_deref().into(),
