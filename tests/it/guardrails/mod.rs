@@ -150,7 +150,8 @@ async fn what_a_guarded_agent_tells_another_one_is_not_shown() {
         let seen = visible(&fleet, &job, &child).await + &visible(&fleet, &id, &engagement).await;
         assert!(!seen.contains("spoken-word"), "while it works: {seen}");
         gate.open();
-        assert_eq!(fleet.settled(&id).await["result"], "all is well");
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!(done["result"], "all is well", "{done:#}");
         let seen = visible(&fleet, &job, &child).await;
         assert!(!seen.contains("spoken-word"), "no guardrail has seen these words: {seen}");
         let audit = fleet.get(&format!("/engagements/{child}/audit")).await;
