@@ -4,8 +4,8 @@ use crate::caller::Peer;
 use crate::metrics::Metrics;
 use crate::ojs::schemas::SchemaBook;
 use crate::{
-    a2a, agent_protocol, agents, auth, budgets, credentials, docs, engagements, fleet, ojs, probes, reply,
-    reviews, stamp,
+    a2a, agent_protocol, agents, auth, budgets, credentials, docs, engagements, fleet, ojs, probes, query,
+    reply, reviews, stamp,
 };
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -48,6 +48,8 @@ pub struct ApiOptions {
     pub remote_hosts: Vec<String>,
     /// The users and groups who may be named as reviewers; anybody unless it is said.
     pub reviewers: Option<Vec<String>>,
+    /// The currency of the price table, if there is one: budgets in money have to be in it.
+    pub currency: Option<String>,
     /// The MCP servers of the workers: agents may name their tools as `<server>.<tool>`.
     pub mcp_servers: Vec<String>,
 }
@@ -65,6 +67,7 @@ impl Default for ApiOptions {
             peers: Vec::new(),
             remote_hosts: Vec::new(),
             reviewers: None,
+            currency: None,
             mcp_servers: Vec::new(),
         }
     }
@@ -130,6 +133,7 @@ impl Api {
             .split_for_parts();
         let document = Arc::new(docs::finish(document));
         routes
+            .route_layer(from_fn_with_state(query::Described::by(&document), query::check))
             .merge(reset)
             .route("/openapi.json", get(move || async move { docs::answer(&document) }))
             .fallback(reply::unknown_route)

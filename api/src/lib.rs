@@ -21,6 +21,7 @@ mod fleet;
 mod metrics;
 mod ojs;
 mod probes;
+mod query;
 mod reply;
 mod request;
 mod reviews;

@@ -61,6 +61,9 @@ impl FromRequestParts<Shared> for Segments {
 /// Whose things the request is about (OJS multi-tenancy): the header `X-OJS-Tenant`. Without it everything is seen.
 pub(crate) struct Tenant(pub(crate) Option<String>);
 
+/// A header of a trace has at most this many characters.
+const TRACE_CHARACTERS: usize = 8_192;
+
 /// A tenant's name has at most this many characters.
 const TENANT_CHARACTERS: usize = 128;
 
@@ -91,29 +94,67 @@ impl FromRequestParts<Shared> for Tenant {
     }
 }
 
-/// The client's own name of the request (OJS middleware, OJS observability): the header `X-Request-Id`, when it is one
-/// that is echoed.
-pub(crate) struct RequestId(pub(crate) Option<String>);
+/// What the client says of the request beside its body (OJS middleware, OJS observability): its own name for it, the header
+/// `X-Request-Id`, when it is one that is echoed; and the trace that it is part of, the W3C header `traceparent` with
+/// `tracestate` and `baggage`.
+pub(crate) struct RequestId {
+    name: Option<String>,
+    trace: Vec<(&'static str, String)>,
+}
 
 impl FromRequestParts<Shared> for RequestId {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Infallible> {
-        Ok(Self(sent_id(&parts.headers)))
+        Ok(Self { name: sent_id(&parts.headers), trace: sent_trace(&parts.headers) })
     }
 }
 
 impl RequestId {
-    /// Keeps the name in the `meta` of a job that is to be enqueued, unless the client has put one there.
+    /// Keeps the name and the trace in the `meta` of a job that is to be enqueued, unless the client has put one there.
     pub(crate) fn keep(&self, job: &mut RawObject) {
-        let Some(id) = &self.0 else { return };
+        if self.name.is_none() && self.trace.is_empty() {
+            return;
+        }
         let meta = job.given("meta").map_or_else(|| Some(RawObject::new()), |meta| meta.parse().ok());
         // What is no object is refused where it is read.
         if let Some(mut meta) = meta {
-            meta.insert_new("request_id", id.as_str());
+            if let Some(name) = &self.name {
+                meta.insert_new("request_id", name.as_str());
+            }
+            // A trace of the job's own is not mixed with that of the request.
+            if !meta.contains("traceparent") {
+                for (name, value) in &self.trace {
+                    meta.insert_new(*name, value.as_str());
+                }
+            }
             job.insert("meta", meta);
         }
     }
+}
+
+/// The trace that a request is part of; nothing when it has none that is well formed.
+fn sent_trace(headers: &HeaderMap) -> Vec<(&'static str, String)> {
+    let sent = |name: &'static str| {
+        let value = headers.get(name)?.to_str().ok()?.trim();
+        ((1..=TRACE_CHARACTERS).contains(&value.len())).then(|| (name, value.to_owned()))
+    };
+    let Some(parent) = sent("traceparent").filter(|(_, value)| is_traceparent(value)) else {
+        return Vec::new();
+    };
+    std::iter::once(parent).chain(["tracestate", "baggage"].into_iter().filter_map(sent)).collect()
+}
+
+/// `00-TRACE-SPAN-FLAGS` in lower-case hex, with ids that are not zero.
+fn is_traceparent(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let hex = |part: &str, length: usize| {
+        part.len() == length
+            && part.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    };
+    let id = |part: &str, length: usize| hex(part, length) && part.bytes().any(|byte| byte != b'0');
+    matches!(parts.as_slice(), [version, trace, span, flags, ..]
+        if hex(version, 2) && *version != "ff" && id(trace, 32) && id(span, 16) && hex(flags, 2))
 }
 
 /// The query parameters.
@@ -315,8 +356,29 @@ mod tests {
     }
 
     #[test]
+    fn a_job_is_part_of_the_trace_of_its_request_unless_it_names_one() {
+        let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let kept = |sent: &[(&str, &str)], job: &str| {
+            let headers = sent.iter().map(|(name, value)| {
+                (name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap())
+            });
+            let mut job: RawObject = serde_json::from_str(job).unwrap();
+            RequestId { name: None, trace: sent_trace(&headers.collect()) }.keep(&mut job);
+            job.to_raw().as_str().to_owned()
+        };
+        let both = [("traceparent", parent), ("tracestate", "v=1")];
+        let meta = format!(r#"{{"meta":{{"traceparent":"{parent}","tracestate":"v=1"}}}}"#);
+        assert_eq!(kept(&both, "{}"), meta);
+        let own = r#"{"meta":{"traceparent":"00-1-2-01"}}"#;
+        assert_eq!(kept(&both, own), own);
+        for wrong in ["00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", "x", "00-1-2-3"] {
+            assert_eq!(kept(&[("traceparent", wrong), ("baggage", "a=b")], "{}"), "{}", "{wrong}");
+        }
+    }
+
+    #[test]
     fn a_request_is_remembered_by_its_name_unless_the_job_has_one() {
-        let named = RequestId(Some("r-1".to_owned()));
+        let named = RequestId { name: Some("r-1".to_owned()), trace: Vec::new() };
         for (sent, kept) in [
             (r#"{"a":1}"#, r#"{"a":1,"meta":{"request_id":"r-1"}}"#),
             (r#"{"meta":{"m":1.50}}"#, r#"{"meta":{"m":1.50,"request_id":"r-1"}}"#),
@@ -324,7 +386,7 @@ mod tests {
             (r#"{"meta":5}"#, r#"{"meta":5}"#),
         ] {
             let mut job: RawObject = serde_json::from_str(sent).unwrap();
-            RequestId(None).keep(&mut job);
+            RequestId { name: None, trace: Vec::new() }.keep(&mut job);
             assert_eq!(job.to_raw().as_str(), sent);
             named.keep(&mut job);
             assert_eq!(job.to_raw().as_str(), kept);

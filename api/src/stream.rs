@@ -1,7 +1,7 @@
-//! Event streams: a page of JSON, or server-sent events that resume where the client stopped.
+//! Event streams: a page of JSON, or server-sent events that resume where the client stopped; in our own form or as CloudEvents.
 
 use crate::api::Shared;
-use crate::reply::{self, Answer};
+use crate::reply::{self, Answer, Failure};
 use crate::request::Params;
 use crate::show;
 use axum::http::header::ACCEPT;
@@ -9,15 +9,16 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use futures::Stream;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use turnstone_domain::event::Event;
+use turnstone_domain::feed::FeedEvent;
 use turnstone_domain::{EngagementId, EventName, JobId};
-use turnstone_ojs::OjsError;
+use turnstone_ojs::{OjsError, cloud_event};
 use turnstone_store::{Ear, EventFilter, Piece, Ring, StoreError};
 
 /// Events that are read at once: what one stream holds in memory at most.
@@ -41,6 +42,42 @@ pub(crate) struct Source {
     pub(crate) live: Option<EngagementId>,
 }
 
+/// How events are written.
+#[derive(Clone, Copy, Default)]
+enum Form {
+    /// As the stream numbers them.
+    #[default]
+    Own,
+    /// As the feed tells them: CloudEvents 1.0.
+    Cloud,
+}
+
+impl Form {
+    fn asked(params: &Params) -> Result<Self, Failure> {
+        let read = |word: &str| match word {
+            "turnstone" => Some(Self::Own),
+            "cloudevents" => Some(Self::Cloud),
+            _ => None,
+        };
+        Ok(params.word("format", read, "turnstone, cloudevents")?.unwrap_or_default())
+    }
+
+    fn write(self, event: FeedEvent) -> Value {
+        match self {
+            Self::Cloud => Value::Object(cloud_event(&event)),
+            Self::Own => show::event(&Event {
+                seq: event.cursor.seq,
+                name: event.name,
+                job_id: event.job_id.unwrap_or_else(|| JobId(String::new())),
+                engagement_id: event.engagement_id,
+                turn: event.turn,
+                data: event.data,
+                at: event.at,
+            }),
+        }
+    }
+}
+
 /// Answers with a page or with a stream, as the client asks.
 ///
 /// `?stream=true` or `Accept: text/event-stream` makes it a stream. The cursor is the header `Last-Event-ID`, else
@@ -61,10 +98,11 @@ pub(crate) async fn answer(app: Shared, source: Source, headers: &HeaderMap, par
         },
         None => params.number("since", 0, 0, i64::MAX)?,
     };
+    let form = Form::asked(params)?;
     if !wants_stream(headers, params) {
-        return page(&app, &source.filter, since, params.number("limit", PAGE, 1, MOST)?).await;
+        return page(&app, &source.filter, since, params.number("limit", PAGE, 1, MOST)?, form).await;
     }
-    let feed = Feed::open(app, source, since).await?;
+    let feed = Feed { form, ..Feed::open(app, source, since).await? };
     if feed.source.ended && feed.read.is_empty() && resumed.is_some() {
         // What tells an EventSource that it need not come back.
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -78,12 +116,12 @@ fn wants_stream(headers: &HeaderMap, params: &Params) -> bool {
     accepts.contains("text/event-stream") || matches!(params.text("stream"), Some("true" | "1"))
 }
 
-async fn page(app: &Shared, filter: &EventFilter, since: i64, limit: u32) -> Answer {
-    let mut events = app.api.store.views.events_after(filter, since, limit + 1).await?;
+async fn page(app: &Shared, filter: &EventFilter, since: i64, limit: u32, form: Form) -> Answer {
+    let mut events = app.api.store.views.feed_events_after(filter, since, limit + 1).await?;
     let has_more = events.len() > limit as usize;
     events.truncate(limit as usize);
-    let cursor = events.last().map_or(since, |event| event.seq);
-    let events: Vec<_> = events.iter().map(show::event).collect();
+    let cursor = events.last().map_or(since, |event| event.cursor.seq);
+    let events: Vec<_> = events.into_iter().map(|event| form.write(event)).collect();
     Ok(reply::ok(&json!({"events": events, "cursor": cursor, "has_more": has_more})))
 }
 
@@ -91,12 +129,13 @@ async fn page(app: &Shared, filter: &EventFilter, since: i64, limit: u32) -> Ans
 pub(crate) struct Feed {
     app: Shared,
     source: Source,
+    form: Form,
     bell: Receiver<Ring>,
     ear: Option<Ear>,
     /// The newest turn whose answer was sent as an event: what is heard of it afterwards is late.
     answered: Option<(JobId, i64)>,
     cursor: i64,
-    read: VecDeque<Event>,
+    read: VecDeque<FeedEvent>,
     /// Whether the last look found everything there was.
     exhausted: bool,
     /// Whether the end of the job was sent.
@@ -106,23 +145,23 @@ pub(crate) struct Feed {
 fn frames(feed: Feed) -> impl Stream<Item = Result<Frame, Infallible>> + Send {
     futures::stream::unfold(feed, |mut feed| async move {
         let said = feed.next().await?;
-        Some((Ok(frame(&said)), feed))
+        Some((Ok(frame(said, feed.form)), feed))
     })
 }
 
 /// What is sent.
 pub(crate) enum Said {
     /// Something that happened.
-    Event(Event),
+    Event(Box<FeedEvent>),
     /// A piece of what a model is saying.
     Delta(Piece),
 }
 
-fn frame(said: &Said) -> Frame {
+fn frame(said: Said, form: Form) -> Frame {
     match said {
         Said::Event(event) => {
-            let frame = Frame::default().id(event.seq.to_string()).event(event.name.as_str());
-            frame.data(show::event(event).to_string())
+            let frame = Frame::default().id(event.cursor.seq.to_string()).event(event.name.as_str());
+            frame.data(form.write(*event).to_string())
         }
         Said::Delta(Piece { job, turn, offset, text, .. }) => {
             let data = json!({"job_id": job, "turn": turn, "offset": offset, "text": text});
@@ -146,25 +185,25 @@ impl Feed {
     pub(crate) async fn open(app: Shared, source: Source, since: i64) -> Result<Self, StoreError> {
         let bell = app.api.store.doorbell.listen();
         let ear = source.live.as_ref().map(|id| app.api.store.doorbell.live().listen(id));
-        let first = app.api.store.views.events_after(&source.filter, since, PAGE).await?;
+        let first = app.api.store.views.feed_events_after(&source.filter, since, PAGE).await?;
         let exhausted = first.len() < PAGE as usize;
-        let (answered, over) = (None, false);
-        Ok(Self { app, source, bell, ear, answered, cursor: since, exhausted, read: first.into(), over })
+        let (form, answered, over) = (Form::default(), None, false);
+        Ok(Self { app, source, form, bell, ear, answered, cursor: since, exhausted, read: first.into(), over })
     }
 
     /// The next event or piece of an answer; waits for it. `None` when the job has ended and everything was sent, or when the server drains.
     pub(crate) async fn next(&mut self) -> Option<Said> {
         loop {
             if let Some(event) = self.read.pop_front() {
-                self.cursor = event.seq;
+                self.cursor = event.cursor.seq;
                 if event.name == EventName::PhaseCompleted && event.data["phase"] == "infer" {
-                    self.answered = Some((event.job_id.clone(), event.turn));
+                    self.answered = event.job_id.clone().map(|job| (job, event.turn));
                 }
                 // The end of a job that was tried again is not its end.
-                if event.name.ends_job() {
-                    self.over = self.has_ended(&event.job_id).await;
+                if let Some(job) = event.job_id.as_ref().filter(|_| event.name.ends_job()) {
+                    self.over = self.has_ended(job).await;
                 }
-                return Some(Said::Event(event));
+                return Some(Said::Event(Box::new(event)));
             }
             let complete = (self.over || self.source.ended) && self.exhausted;
             if complete || self.app.api.shutdown.is_cancelled() {
@@ -183,7 +222,7 @@ impl Feed {
     }
 
     async fn look(&mut self) {
-        match self.app.api.store.views.events_after(&self.source.filter, self.cursor, PAGE).await {
+        match self.app.api.store.views.feed_events_after(&self.source.filter, self.cursor, PAGE).await {
             Ok(events) => {
                 self.exhausted = events.len() < PAGE as usize;
                 self.read = events.into();

@@ -41,6 +41,25 @@ async fn a_budget_of_nothing_asks_no_model() {
     fleet.end().await;
 }
 
+/// A provider may count what nobody else can see. Where no budget limits the engagement its count is booked, as it is what the
+/// bill says; one that is absurd is not believed.
+#[tokio::test]
+async fn without_a_limit_what_the_provider_reports_is_booked() {
+    for (reported, believed) in [(150, true), (i64::MAX - 1, false)] {
+        let usage = json!({"prompt_tokens": reported, "completion_tokens": 1, "total_tokens": 0});
+        let fleet = Fleet::builder().model(move |_| Reply::Odd("{}".to_owned(), usage.clone())).start().await;
+        let job = json!({"type": "agent.spend", "args": ["go"], "ext_agent_model": "m", "ext_agent_max_tokens": 10});
+        let id = fleet.push(&job).await;
+        let done = fleet.settled(&id).await;
+        let used = done["ext_agent_tokens_used"].as_i64().unwrap();
+        assert_eq!(used == reported + 1, believed, "{used} of {reported}");
+        let clamped = fleet.event_names(&id).await.iter().any(|name| name == "budget.usage_clamped");
+        assert_eq!(clamped, !believed, "what is not booked is told");
+        assert!(used < 10_000, "{used}");
+        fleet.end().await;
+    }
+}
+
 /// What a hostile provider may put into `usage`.
 fn odd_usage() -> impl Strategy<Value = Value> {
     let number = prop_oneof![

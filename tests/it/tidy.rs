@@ -7,6 +7,9 @@ mod checklist;
 #[path = "tidy/code.rs"]
 mod code;
 #[cfg(test)]
+#[path = "tidy/deploy.rs"]
+mod deploy;
+#[cfg(test)]
 #[path = "tidy/docs.rs"]
 mod docs;
 #[cfg(test)]

@@ -26,7 +26,7 @@ struct PutBudget {
     /// Money per day of UTC, as a decimal.
     #[schema(value_type = Option<String>)]
     cost_per_day: Option<Amount>,
-    /// ISO 4217; `USD` unless said otherwise, and the currency of the price table.
+    /// ISO 4217: the currency of the price table, which it is unless said otherwise; USD where there is none.
     currency: Option<String>,
     /// retry, park or fail.
     #[schema(value_type = Option<String>)]
@@ -50,12 +50,21 @@ pub(crate) async fn put(
     JsonBytes(body): JsonBytes,
 ) -> Answer {
     let sent: PutBudget = read(&body)?;
+    let prices = app.api.options.currency.as_deref();
+    let currency = sent.currency.as_deref().or(prices).unwrap_or("USD").to_owned();
+    let in_money = sent.cost.is_some() || sent.cost_per_day.is_some();
+    if let Some(prices) = prices.filter(|prices| in_money && currency != *prices) {
+        let why = format!(
+            "is {currency}, and the price table is in {prices}: nothing that has a price would fit into it"
+        );
+        return Err(OjsError::invalid_request("currency", why).into());
+    }
     let rule = BudgetRule {
         tokens: sent.tokens,
         tokens_per_day: sent.tokens_per_day,
         cost: sent.cost.map(|amount| amount.0),
         cost_per_day: sent.cost_per_day.map(|amount| amount.0),
-        currency: sent.currency.unwrap_or_else(|| "USD".to_owned()),
+        currency,
         on_exceed: sent.on_exceed,
         warn_at: sent.warn_at,
         ..BudgetRule::of(named(&name, &tenant)?)

@@ -22,6 +22,7 @@ use turnstone_store::EventFilter;
         ("since" = Option<i64>, Query, description = "Only events after this one, by `seq`.", minimum = 0),
         ("limit" = Option<u32>, Query, description = "200 unless said otherwise.", minimum = 1, maximum = 1000),
         ("stream" = Option<bool>, Query, description = "Server-sent events; so does `Accept: text/event-stream`."),
+        ("format" = Option<String>, Query, description = "turnstone unless said otherwise; or cloudevents, as the feed has them."),
         ("Last-Event-ID" = Option<String>, Header, description = "Where a stream goes on; wins over `since`."),
     ),
     responses(

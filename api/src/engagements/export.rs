@@ -127,12 +127,13 @@ async fn record(
     }
     let tools = app.api.tools.iter().filter(|tool| names.contains(tool.name.as_str())).cloned().collect();
     let calls = views.tool_calls(id).await?;
-    let (job, end) = parted(engagement, agent, job);
+    let depth = app.api.store.delegations.kindred(&job.id, 1).await?.depth;
+    let (job, end) = parted(engagement, agent, job, depth);
     Ok(EngagementRecord { job, end, checkpoints, messages, calls, reviews, events, state, deputies, tools })
 }
 
 /// A job as it was enqueued, and how it ended.
-fn parted(engagement: Engagement, agent: AgentDefinition, job: Job) -> (NewJob, JobEnd) {
+fn parted(engagement: Engagement, agent: AgentDefinition, job: Job, depth: i64) -> (NewJob, JobEnd) {
     let side = job.agent.map(|side| (side.position, side.tokens_used));
     let (position, tokens_used) = side.unwrap_or_default();
     let end = JobEnd {
@@ -156,7 +157,7 @@ fn parted(engagement: Engagement, agent: AgentDefinition, job: Job) -> (NewJob, 
         timeout_ms: job.timeout_ms,
         retry: job.retry,
         envelope: job.envelope,
-        engagement: Some(NewEngagement { id: engagement.id, agent, user: engagement.user, depth: 0 }),
+        engagement: Some(NewEngagement { id: engagement.id, agent, user: engagement.user, depth }),
         terms: Terms { tenant: job.tenant, parent_results: job.parent_results, ..Terms::default() },
         created_at: job.created_at,
     };

@@ -2,6 +2,7 @@
 
 mod access;
 mod agents;
+mod budgets;
 mod document;
 mod engagements;
 mod events;

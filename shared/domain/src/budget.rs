@@ -159,9 +159,33 @@ pub fn book(reported: Option<i64>, reserved: i64) -> i64 {
     reported.map_or(reserved, |tokens| tokens.clamp(0, reserved))
 }
 
+/// A count of more than this many times what a call was thought to use at most is not believed.
+const BELIEVED_TIMES: i64 = 10;
+
+/// What to book for a call that no budget limits: what the provider bills, also where that is more than the call was thought
+/// to use at most. A count that is absurd is booked as [`book`] does.
+#[must_use]
+pub fn book_unlimited(reported: Option<i64>, reserved: i64) -> i64 {
+    match reported {
+        Some(tokens) if tokens > reserved && tokens <= reserved.saturating_mul(BELIEVED_TIMES) => tokens,
+        reported => book(reported, reserved),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_a_limit_the_count_is_believed_unless_it_is_absurd() {
+        assert_eq!(book_unlimited(Some(120), 67), 120);
+        assert_eq!(book_unlimited(Some(30), 67), 30);
+        assert_eq!(book_unlimited(Some(670), 67), 670);
+        assert_eq!(book_unlimited(Some(671), 67), 67);
+        assert_eq!(book_unlimited(Some(i64::MAX), 67), 67);
+        assert_eq!(book_unlimited(Some(-1), 67), 0);
+        assert_eq!(book_unlimited(None, 67), 67);
+    }
 
     #[test]
     fn the_cap_shrinks_to_what_is_left() {

@@ -142,7 +142,7 @@ impl RetryPolicy {
         };
         let most =
             if error.is_of_an_outage() && self.is_default() { OUTAGE_ATTEMPTS } else { self.max_attempts };
-        let used_up = failures >= most && error.kind.costs_a_retry();
+        let used_up = failures >= most && error.costs_a_retry();
         if hopeless || !error.retryable || used_up {
             return Decision::Exhausted;
         }

@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::event::Event;
+use turnstone_domain::feed::FeedEvent;
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::session_state::{Scope, StateSnapshot};
@@ -226,6 +227,14 @@ pub trait Views: Send + Sync + 'static {
         after: i64,
         limit: u32,
     ) -> Result<Vec<Event>, StoreError>;
+
+    /// The same as the feed tells them (see [`crate::Feed`]): the `seq` of their cursors is their position here.
+    async fn feed_events_after(
+        &self,
+        filter: &EventFilter,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<FeedEvent>, StoreError>;
 
     /// Reviews, oldest first.
     async fn reviews(&self, filter: &ReviewFilter, page: Page) -> Result<Vec<Review>, StoreError>;

@@ -5,7 +5,7 @@
 //! label is an id of an engagement, a turn or a worker (RS-33).
 
 use crate::names;
-use crate::otlp::scope;
+use crate::otlp::{Watched, scope};
 use opentelemetry::metrics::{Counter, Histogram, MeterProvider as _};
 use opentelemetry::{KeyValue, StringValue};
 use opentelemetry_otlp::MetricExporter;
@@ -50,7 +50,7 @@ struct Meters {
 }
 
 /// Starts counting, with readings sent by OTLP when there is an exporter.
-pub(crate) fn start(resource: Resource, exporter: Option<MetricExporter>) {
+pub(crate) fn start(resource: Resource, exporter: Option<Watched<MetricExporter>>) {
     METERS.get_or_init(|| Meters::new(Some(resource), exporter));
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn shut_down(patience: Duration) -> OTelSdkResult {
 }
 
 impl Meters {
-    fn new(resource: Option<Resource>, exporter: Option<MetricExporter>) -> Self {
+    fn new(resource: Option<Resource>, exporter: Option<Watched<MetricExporter>>) -> Self {
         let registry = Registry::new();
         let mut builder = SdkMeterProvider::builder();
         if let Some(resource) = resource {

@@ -80,6 +80,7 @@ names! {
     Attribute REQUEST_TOP_P = "gen_ai.request.top_p", "The nucleus, when one is asked for.";
     Attribute FINISH_REASON = "gen_ai.response.finish_reason", "Why the model stopped: stop, length, tool_use or content_filter (OSSA).";
     Attribute FINISH_REASONS = "gen_ai.response.finish_reasons", "The same as a list (OpenTelemetry).";
+    Attribute RESPONSE_ID = "gen_ai.response.id", "The provider's own name of the answer, when it has one.";
     Attribute RESPONSE_MODEL = "gen_ai.response.model", "The model that answered, by the provider's own word.";
     Attribute INPUT_TOKENS = "gen_ai.usage.input_tokens", "Prompt tokens the provider counted.";
     Attribute OUTPUT_TOKENS = "gen_ai.usage.output_tokens", "Completion tokens the provider counted.";

@@ -10,6 +10,7 @@ mod encryption;
 mod envelope;
 mod events;
 mod operate;
+mod queries;
 mod queues;
 mod refused;
 mod schemas;

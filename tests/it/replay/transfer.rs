@@ -65,6 +65,26 @@ async fn an_engagement_moves_between_stores_and_is_run_again_bit_for_bit() {
     to.end().await;
 }
 
+/// One that worked for another one stands as deep where it is imported, and is run again as deep.
+#[tokio::test]
+async fn who_worked_for_another_one_is_as_deep_elsewhere() {
+    let from = Fleet::builder().model(trip).start().await;
+    let parent = from.push(&job("go")).await;
+    from.settled(&parent).await;
+    let mut child = job("go on");
+    child["ext_agent_parent_id"] = json!(parent);
+    let engagement = ran(&from, &child).await;
+    let document = exported(&from, &engagement).await;
+    let record = EngagementRecord::read(&document).unwrap();
+    assert_eq!(record.job.engagement.unwrap().depth, 1);
+    assert_eq!(runs_again(&document).await, (4, 28));
+    let to = Fleet::builder().on(Backend::Postgres).workers(0).start().await;
+    assert_eq!(imported(&to, &document).await.0, 201);
+    assert_eq!(to.number("SELECT max(depth) FROM engagements").await, 1);
+    from.end().await;
+    to.end().await;
+}
+
 /// A document that is cut, changed, of another version or of something else leaves nothing.
 #[tokio::test]
 async fn damaged_documents_leave_nothing() {

@@ -62,6 +62,7 @@ async fn a_job_is_a_tree_of_spans_in_the_trace_of_its_submitter() {
         ("gen_ai.provider.name", json!("custom")),
         ("gen_ai.request.model", json!("m")),
         ("gen_ai.request.temperature", json!(0.5)),
+        ("gen_ai.response.id", json!("x")),
         ("gen_ai.response.model", json!("m")),
         ("gen_ai.response.finish_reason", json!("tool_use")),
         ("gen_ai.response.finish_reasons", json!(["tool_use"])),

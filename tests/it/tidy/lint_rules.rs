@@ -68,7 +68,8 @@ This page is generated: change `tests/it/tidy/lint_rules.rs` and run
 
 Every problem has line, column and one of these rules; the server gives the same when it refuses a document (`422`, all of them
 in `error.details.problems`, nothing stored). An error refuses the document, a warning does not. Which tools, agents and hosts
-there are only a server knows, so `lint` leaves those questions to `turnstone agent apply`.
+there are only a server knows, so `lint` leaves those questions to `turnstone agent apply`; `lint --reach` tries from here, with
+this configuration, whether tools, MCP servers, providers and agents elsewhere answer, and calls none of them.
 
 | rule | what it asks for |
 |---|---|

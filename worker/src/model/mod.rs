@@ -106,6 +106,8 @@ pub struct ModelAnswer {
     pub usage: Option<Usage>,
     /// The model that answered, by the provider's own word.
     pub model: String,
+    /// The provider's own name of this answer, if it has one.
+    pub response_id: Option<String>,
 }
 
 /// Why a model call failed.

@@ -58,7 +58,7 @@ pub fn told(turn: &Turn, error: &JobError) -> Value {
 
 /// What counts per day is not tried again before the next day.
 pub fn not_before(error: &JobError, run_at: Timestamp) -> Timestamp {
-    if error.kind != FailureKind::TokenBudget {
+    if error.kind != FailureKind::TokenBudget || error.is_of_reservations() {
         return run_at;
     }
     BudgetWait::after(error).resets_at.map_or(run_at, |resets_at| run_at.max(resets_at))

@@ -1,6 +1,7 @@
 //! The heart: a claimed job runs turn after turn, each through the seven phases, until it settles.
 
 pub mod conversation;
+pub mod deadline;
 mod ending;
 pub mod escalation;
 mod exceeded;
@@ -18,6 +19,7 @@ pub mod verdict;
 
 use crate::deps::Deps;
 use crate::phases;
+use deadline::Deadline;
 use futures::FutureExt;
 use place::Place;
 use state::Turn;
@@ -90,6 +92,7 @@ fn report(id: &JobId, stop: Stop) {
 
 /// Runs turns until they end by themselves, take too long, or are ended from outside.
 async fn run_turns(mut turn: Turn, timeout: Option<Duration>, signals: &Signals) -> Result<(), Stop> {
+    let deadline = Arc::clone(&turn.deadline);
     let driven = AssertUnwindSafe(drive(&mut turn, signals)).catch_unwind();
     let end = tokio::select! {
         biased;
@@ -97,7 +100,7 @@ async fn run_turns(mut turn: Turn, timeout: Option<Duration>, signals: &Signals)
         () = signals.lost.cancelled() => return Err(Stop::LeaseLost(turn.job.id.clone())),
         () = signals.revoked.cancelled() => return Ok(()),
         end = driven => end.unwrap_or_else(|_| Err(Stop::Fail(panicked()))),
-        error = expired(timeout) => Err(Stop::Fail(error)),
+        error = expired(timeout, &deadline) => Err(Stop::Fail(error)),
     };
     signals.settling.cancel();
     conclude(&mut turn, end).await
@@ -110,11 +113,11 @@ fn panicked() -> JobError {
     )
 }
 
-async fn expired(timeout: Option<Duration>) -> JobError {
+async fn expired(timeout: Option<Duration>, deadline: &Deadline) -> JobError {
     let Some(timeout) = timeout else { return std::future::pending().await };
     tokio::time::sleep(timeout).await;
     let message = format!("the attempt took longer than the job's timeout_ms of {}", timeout.as_millis());
-    JobError::new(FailureKind::Timeout, message)
+    deadline.pass(JobError::new(FailureKind::Timeout, message)).await
 }
 
 /// Says in the log that a job failed for good: by ids and the error's code alone, as its message may hold content.

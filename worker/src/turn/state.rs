@@ -1,6 +1,7 @@
 //! A turn in flight: what was claimed, what is done, and what is not durable yet.
 
 use super::conversation::Conversation;
+use super::deadline::Deadline;
 use super::place::Place;
 use super::stop::Stop;
 use super::trace::Trace;
@@ -73,6 +74,8 @@ pub struct Turn {
     pub deps: Arc<Deps>,
     /// What of the claim does not change.
     pub job: JobFacts,
+    /// The end of this attempt's time.
+    pub deadline: Arc<Deadline>,
     /// The right to write.
     pub lease: Lease,
     /// The engagement.
@@ -152,6 +155,7 @@ impl Turn {
                 parent_results: claim.parent_results,
                 meta: claim.envelope.meta,
             },
+            deadline: Arc::default(),
             lease: claim.lease,
             object: side
                 .agent
@@ -425,7 +429,8 @@ impl Turn {
     /// [`Stop::LeaseLost`], [`Stop::Store`], or [`Stop::Fail`] when a reservation does not fit or the state was changed
     /// by another turn; then everything but the reservation and the state is still pending.
     pub async fn barrier(&mut self) -> Result<(), Stop> {
-        self.try_barrier().await.map_err(Stop::from)
+        self.try_barrier().await.map_err(Stop::from)?;
+        self.deadline.check().map_err(Stop::from)
     }
 
     /// A barrier whose refusal the caller may know an answer to.
@@ -448,7 +453,12 @@ impl Turn {
             ..write.clone()
         });
         let (now, lease_ms) = (self.deps.clock.now(), self.deps.options.lease_ms());
-        match self.deps.ledger.checkpoint(&self.lease, write, now, lease_ms).await {
+        let deadline = Arc::clone(&self.deadline);
+        let written = {
+            let _writing = deadline.write();
+            self.deps.ledger.checkpoint(&self.lease, write, now, lease_ms).await
+        };
+        match written {
             Ok(budget) => {
                 self.budget = budget;
                 self.lease.expires_at = now.plus_ms(lease_ms);

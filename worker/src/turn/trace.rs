@@ -170,6 +170,9 @@ pub fn chat(turn: &Turn, provider: &str, request: &ModelRequest) -> Span {
 /// Says what a model answered.
 pub fn answered(turn: &Turn, span: &Span, answer: &ModelAnswer) {
     span.record(names::RESPONSE_MODEL, &answer.model);
+    if let Some(id) = &answer.response_id {
+        span::say(span, names::RESPONSE_ID, id.as_str());
+    }
     let reason = json!(answer.finish_reason).as_str().unwrap_or_default().to_owned();
     span::say(span, names::FINISH_REASON, reason.as_str());
     span::say(span, names::FINISH_REASONS, Said::Texts(vec![reason]));

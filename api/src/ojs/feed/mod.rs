@@ -8,8 +8,9 @@ use crate::api::Shared;
 use crate::reply::Failure;
 use crate::request::{Params, Tenant};
 use serde_json::{Map, Value};
+use turnstone_domain::EventName;
 use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter, form, is_pattern, names_matching};
-use turnstone_ojs::{OjsError, told, type_of};
+use turnstone_ojs::{OjsError, did_you_mean, told, type_of};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -72,6 +73,12 @@ fn filter(params: &Params, tenant: Tenant) -> Result<(FeedFilter, Types), Failur
         let shown: String = wrong.chars().take(100).collect();
         let why = format!("must be names of events, `*`, or beginnings such as `job.*`; `{shown}` is none");
         return Err(OjsError::invalid_request("types", why).into());
+    }
+    let nothing = |name: &&String| *name != "*" && names_matching([name.as_str()]).is_empty();
+    if let Some(unknown) = types.iter().find(nothing) {
+        let known = EventName::ALL.iter().map(|name| name.as_str());
+        let why = format!("`{unknown}` is the name of no event{}", did_you_mean(unknown, known));
+        return Err(OjsError::invalid_request("types", format!("must be names of events: {why}")).into());
     }
     if types.is_empty() {
         types.push("*".to_owned());

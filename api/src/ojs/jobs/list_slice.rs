@@ -17,6 +17,8 @@ use turnstone_store::JobFilter;
         ("type" = Option<String>, Query, description = "Of this type."),
         ("since" = Option<String>, Query, description = "Accepted then or later, RFC 3339."),
         ("until" = Option<String>, Query, description = "Accepted before then, RFC 3339."),
+        ("sort" = Option<String>, Query, description = "created_at unless said otherwise; priority, attempt, scheduled_at or ended_at."),
+        ("order" = Option<String>, Query, description = "desc unless said otherwise; or asc."),
         ("limit" = Option<u32>, Query, description = "50 unless said otherwise.", minimum = 1, maximum = 200),
         ("offset" = Option<u32>, Query, description = "After this many.", minimum = 0),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),

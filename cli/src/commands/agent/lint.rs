@@ -1,7 +1,8 @@
 //! `turnstone agent lint`: every problem of agent files, without a server.
 
-use super::FilesArgs;
+use super::LintArgs;
 use super::problem::FoundProblem;
+use super::reach::Reach;
 use crate::commands::Session;
 use crate::failure::Exit;
 use crate::output::Format;
@@ -11,17 +12,29 @@ use std::process::ExitCode;
 /// not checked here.
 ///
 /// # Errors
-/// A file cannot be read, or standard output cannot be written.
-pub fn run(args: &FilesArgs, session: &Session) -> anyhow::Result<ExitCode> {
+/// A file cannot be read, the configuration is wrong where it is needed, or standard output cannot be written.
+pub async fn run(args: &LintArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let output = &session.output;
+    let reach = match args.reach {
+        true => Some(Reach::with(session.config(Vec::new())?.config)?),
+        false => None,
+    };
+    let args = &args.files;
     let mut found = Vec::new();
     for file in &args.files {
         let (name, source) = super::read(file)?;
-        let problems = match turnstone_specs::read(&source, None) {
-            Ok((_, warnings)) => warnings,
-            Err(problems) => problems,
+        let (agent, problems) = match turnstone_specs::read(&source, None) {
+            Ok((agent, warnings)) => (Some(agent), warnings),
+            Err(problems) => (None, problems),
         };
         found.extend(problems.into_iter().map(|problem| FoundProblem::of(&name, problem)));
+        if let Some((reach, agent)) = reach.as_ref().zip(agent) {
+            let missing = reach.missing(&agent).await;
+            found.extend(missing.into_iter().map(|missing| FoundProblem::unreached(&name, missing)));
+        }
+    }
+    if let Some(reach) = reach {
+        reach.close().await;
     }
     let errors = found.iter().filter(|problem| problem.severity == "error").count();
     match output.format {

@@ -5,6 +5,7 @@ mod delete;
 mod lint;
 mod list;
 pub mod problem;
+mod reach;
 mod show;
 
 use super::Session;
@@ -15,7 +16,7 @@ use std::process::ExitCode;
 #[derive(Clone, Debug, Subcommand)]
 pub enum AgentCommand {
     /// Print every problem of agent files with file, line, column and rule; needs no server
-    Lint(FilesArgs),
+    Lint(LintArgs),
     /// Register agents from files, or replace them
     Apply(FilesArgs),
     /// List the registered agents
@@ -27,6 +28,17 @@ pub enum AgentCommand {
     },
     /// Remove agents; engagements that run keep the definition they began with
     Delete(delete::DeleteArgs),
+}
+
+/// `turnstone agent lint`.
+#[derive(Clone, Debug, Args)]
+pub struct LintArgs {
+    #[command(flatten)]
+    files: FilesArgs,
+    /// Also try what the documents name, from here and with this configuration: HTTP tools and providers with HEAD of their
+    /// host, MCP servers by their list of tools, agents elsewhere by their definition. Nothing is called
+    #[arg(long)]
+    reach: bool,
 }
 
 /// Files of agents.
@@ -43,7 +55,7 @@ pub struct FilesArgs {
 /// Why it failed.
 pub async fn run(command: AgentCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
-        AgentCommand::Lint(args) => lint::run(&args, session),
+        AgentCommand::Lint(args) => lint::run(&args, session).await,
         AgentCommand::Apply(args) => apply::run(&args, session).await,
         AgentCommand::List => list::run(session).await,
         AgentCommand::Show { name } => show::run(&name, session).await,

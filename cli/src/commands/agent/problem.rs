@@ -1,5 +1,6 @@
 //! A problem of an agent file, wherever it was found.
 
+use super::reach::Missing;
 use crate::output::{Output, text};
 use serde::Serialize;
 use serde_json::Value;
@@ -38,6 +39,19 @@ impl FoundProblem {
             rule: problem.rule.to_owned(),
             severity: severity.to_owned(),
             message: problem.message,
+        }
+    }
+
+    /// Something that the document names and that cannot be reached from here.
+    #[must_use]
+    pub fn unreached(file: &str, missing: Missing) -> Self {
+        Self {
+            file: file.to_owned(),
+            line: 0,
+            column: 0,
+            rule: "reach".to_owned(),
+            severity: if missing.perhaps { "warning" } else { "error" }.to_owned(),
+            message: missing.message,
         }
     }
 

@@ -22,6 +22,7 @@ fn asking_for_the_tool() -> ModelAnswer {
         finish_reason: FinishReason::ToolUse,
         usage: Some(Usage::of(10, 1)),
         model: "noop".to_owned(),
+        response_id: None,
     }
 }
 

@@ -27,7 +27,7 @@ pub struct SetArgs {
     /// Money per day of UTC
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     pub cost_per_day: Option<Amount>,
-    /// The currency of the price table; USD unless said otherwise
+    /// The currency of the price table, which it is unless said otherwise
     #[arg(long, value_name = "CODE")]
     pub currency: Option<String>,
     /// What becomes of a job that needs more: retry (unless said otherwise), park or fail

@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::commands::engagement::list;
 use crate::commands::{Session, several};
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure};
 use crate::output::Format;
 use crate::output::text;
 use anyhow::{Context, bail};
@@ -69,7 +69,7 @@ pub async fn run(args: TestArgs, session: &Session) -> anyhow::Result<ExitCode> 
         .map(|id| {
             let client = &client;
             async move {
-                let audit = client.get(&["engagements", &id, "audit"], &[]).await;
+                let audit = audit(client, &id).await;
                 (id, audit)
             }
         })
@@ -110,6 +110,21 @@ async fn recorded_ids(client: &Client, args: &TestArgs, own: &str) -> anyhow::Re
     let filters = list::filters(Some(args.agent.as_deref().unwrap_or(own)), args.since.as_deref());
     let found = list::newest(client, &filters, args.limit.unwrap_or(usize::MAX)).await?;
     Ok(found.iter().filter_map(|one| one["engagement_id"].as_str()).map(str::to_owned).collect())
+}
+
+/// The audit of an engagement with all of its attempts, which come in parts.
+async fn audit(client: &Client, id: &str) -> Result<Value, Failure> {
+    let path = ["engagements", id, "audit"];
+    let mut audit = client.get(&path, &[]).await?;
+    while audit["has_more"] == true {
+        let next = client.get(&path, &[("after", audit["cursor"].to_string())]).await?;
+        if let (Some(all), Some(part)) = (audit["attempts"].as_array_mut(), next["attempts"].as_array()) {
+            all.extend(part.iter().cloned());
+        }
+        audit["has_more"] = next["has_more"].clone();
+        audit["cursor"] = next["cursor"].clone();
+    }
+    Ok(audit)
 }
 
 /// The assertions over one audit.

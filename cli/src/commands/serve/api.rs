@@ -68,6 +68,7 @@ pub fn part(listening: Listening, materials: Materials) -> Part {
             peers,
             remote_hosts,
             reviewers,
+            currency,
         } = listening;
         let Materials { store, clock, ids, tools, mcp_servers, backend } = materials;
         let options = ApiOptions {
@@ -79,6 +80,7 @@ pub fn part(listening: Listening, materials: Materials) -> Part {
             peers,
             remote_hosts,
             reviewers,
+            currency,
             mcp_servers,
             tls: tls.is_some(),
             ..ApiOptions::default()

@@ -34,6 +34,8 @@ pub struct Listening {
     pub remote_hosts: Vec<String>,
     /// The users and groups who may be named as reviewers; `None` is anybody.
     pub reviewers: Option<Vec<String>>,
+    /// The currency of the price table, if there is one.
+    pub currency: Option<String>,
 }
 
 impl Listening {
@@ -77,6 +79,7 @@ impl Listening {
             peers,
             remote_hosts,
             reviewers: config.reviews.names(),
+            currency: config.prices.values().next().map(|price| price.currency.clone()),
         })
     }
 

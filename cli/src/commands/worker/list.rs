@@ -9,7 +9,7 @@ use std::process::ExitCode;
 const COLUMNS: &[Column] = &[
     column("NAME", |worker| plain(&worker["name"])),
     column("STATE", state),
-    column("BUSY", |worker| format!("{} of {}", plain(&worker["busy"]), plain(&worker["slots"]))),
+    column("BUSY", busy),
     column("QUEUES", queues),
     column("HOST", |worker| plain(&worker["host"])),
     column("PID", |worker| plain(&worker["pid"])),
@@ -33,6 +33,16 @@ fn state(worker: &Value) -> String {
     if worker["alive"] == false { "silent".to_owned() } else { plain(&worker["state"]) }
 }
 
+/// What it is busy with; nothing is known of one that is silent, as others have taken over its jobs.
+fn busy(worker: &Value) -> String {
+    let slots = plain(&worker["slots"]);
+    if worker["alive"] == false {
+        format!("- of {slots}")
+    } else {
+        format!("{} of {slots}", plain(&worker["busy"]))
+    }
+}
+
 fn queues(worker: &Value) -> String {
     let names = worker["queues"].as_array().map(Vec::as_slice).unwrap_or_default();
     let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
@@ -46,10 +56,13 @@ mod tests {
 
     #[test]
     fn a_worker_that_was_not_heard_of_is_silent() {
-        let mut worker = json!({ "state": "running", "alive": true, "queues": ["a", "b"] });
+        let mut worker =
+            json!({ "state": "running", "alive": true, "queues": ["a", "b"], "busy": 2, "slots": 4 });
+        assert_eq!(busy(&worker), "2 of 4");
         assert_eq!((state(&worker), queues(&worker)), ("running".to_owned(), "a, b".to_owned()));
         worker["alive"] = false.into();
         worker["queues"] = json!(["*"]);
+        assert_eq!(busy(&worker), "- of 4", "its jobs are somebody else's now");
         assert_eq!((state(&worker), queues(&worker)), ("silent".to_owned(), "every queue".to_owned()));
     }
 }

@@ -63,6 +63,23 @@ impl JobError {
         self.retryable || self.kind.recoverable() && !self.kind.retryable()
     }
 
+    /// Whether it counts against the retry policy: as its kind does, unless a budget has room for the call and only sets it
+    /// aside for calls under way, which is over as soon as they are.
+    #[must_use]
+    pub fn costs_a_retry(&self) -> bool {
+        self.kind.costs_a_retry() && !self.is_of_reservations()
+    }
+
+    /// Whether a budget refused a call that fits into it but for what is set aside for others.
+    #[must_use]
+    pub fn is_of_reservations(&self) -> bool {
+        let number = |key: &str| self.details.get(key).and_then(Value::as_i64);
+        let room =
+            number("limit").zip(number("settled")).map(|(limit, settled)| limit.saturating_sub(settled));
+        self.kind == FailureKind::TokenBudget
+            && number("needed").zip(room).is_some_and(|(needed, room)| needed <= room)
+    }
+
     /// Whether the operators have to look at it, because nobody could be asked.
     #[must_use]
     pub fn alerts(&self) -> bool {
@@ -173,3 +190,21 @@ impl fmt::Display for JobError {
 }
 
 impl std::error::Error for JobError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_reservations_keep_from_fitting_costs_no_retry() {
+        let short = |needed: i64, settled: i64| {
+            let error = JobError::new(FailureKind::TokenBudget, "spent");
+            error.with("limit", 100).with("settled", settled).with("needed", needed)
+        };
+        assert!(!short(60, 40).costs_a_retry(), "it fits when the others are done");
+        assert!(short(61, 40).costs_a_retry(), "it never fits");
+        assert!(JobError::new(FailureKind::TokenBudget, "spent").costs_a_retry());
+        assert!(JobError::new(FailureKind::Tool, "no").with("limit", 9).with("needed", 1).costs_a_retry());
+        assert!(!JobError::new(FailureKind::CircuitOpen, "no").costs_a_retry());
+    }
+}

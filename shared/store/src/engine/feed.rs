@@ -19,7 +19,7 @@ fn cursor(row: &impl Fields) -> Result<Cursor, Inconsistency> {
     Ok(Cursor { tx: get(row, "tx")?, stream: get(row, "stream")?, seq: get(row, "seq")? })
 }
 
-fn event(row: &impl Fields) -> Result<FeedEvent, Inconsistency> {
+pub(super) fn event(row: &impl Fields) -> Result<FeedEvent, Inconsistency> {
     Ok(FeedEvent {
         cursor: cursor(row)?,
         name: rows::word(row, "name", EventName::parse)?,

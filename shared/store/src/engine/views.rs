@@ -6,7 +6,7 @@ use super::ops::reviews::between_breaks;
 use super::rows::{self, EngagementRow, Inconsistency, JobRow, get, json, time};
 use super::session::{Arg, Args, Reader};
 use super::statement::decode_all;
-use super::{Engine, delegations, forks};
+use super::{Engine, delegations, feed, forks};
 use crate::sql::{self, Text};
 use crate::{
     AgentRecord, CheckpointRow, EngagementFilter, EventFilter, HourlyCount, JobFilter, JobKind, JobOrder,
@@ -16,6 +16,7 @@ use async_trait::async_trait;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::event::Event;
+use turnstone_domain::feed::FeedEvent;
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::review::Review;
 use turnstone_domain::session_state::{Scope, StateEntry, StateSnapshot};
@@ -235,12 +236,20 @@ impl<R: Reader> Views for Engine<R> {
         after: i64,
         limit: u32,
     ) -> Result<Vec<Event>, StoreError> {
-        let (text, id) = match filter {
-            EventFilter::Engagement(id) => (&sql::EVENTS_OF_ENGAGEMENT, id.as_str()),
-            EventFilter::Job(id) => (&sql::EVENTS_OF_JOB, id.as_str()),
-        };
+        let (text, id) = stream_of(filter);
         let values = [id.into(), after.into(), limit.into()];
         all(&self.readers, "read events", text, &values, rows::event).await
+    }
+
+    async fn feed_events_after(
+        &self,
+        filter: &EventFilter,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<FeedEvent>, StoreError> {
+        let (text, id) = stream_of(filter);
+        let values = [id.into(), after.into(), limit.into()];
+        all(&self.readers, "read events", text, &values, feed::event).await
     }
 
     async fn reviews(&self, filter: &ReviewFilter, page: Page) -> Result<Vec<Review>, StoreError> {
@@ -309,6 +318,14 @@ impl<R: Reader> Views for Engine<R> {
 
     async fn ping(&self) -> Result<(), StoreError> {
         self.readers.read("answer a ping", &sql::PING, Args::Values(&[])).await.map(|_| ())
+    }
+}
+
+/// The statement that reads a stream of events, and whose it is.
+fn stream_of(filter: &EventFilter) -> (&'static Text, &str) {
+    match filter {
+        EventFilter::Engagement(id) => (&sql::EVENTS_OF_ENGAGEMENT, id.as_str()),
+        EventFilter::Job(id) => (&sql::EVENTS_OF_JOB, id.as_str()),
     }
 }
 

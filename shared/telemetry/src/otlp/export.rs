@@ -1,10 +1,15 @@
-//! The last gate before spans leave: secrets are struck out, and a collector that is away is told of once.
+//! The last gate before telemetry leaves: secrets are struck out of spans, and a collector that takes spans, metrics or log
+//! records no longer is told of once for each.
 
 use crate::redact;
 use opentelemetry::trace::Status;
 use opentelemetry::{Array, KeyValue, Value};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::logs::{LogBatch, LogExporter};
+use opentelemetry_sdk::metrics::Temporality;
+use opentelemetry_sdk::metrics::data::ResourceMetrics;
+use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,26 +17,29 @@ use std::time::Duration;
 
 /// An exporter behind the gate.
 #[derive(Debug)]
-pub(super) struct Watched<E> {
+pub(crate) struct Watched<E> {
     exporter: E,
+    /// What it sends, as people call it.
+    what: &'static str,
     away: AtomicBool,
 }
 
 impl<E> Watched<E> {
-    pub(super) fn new(exporter: E) -> Self {
-        Self { exporter, away: AtomicBool::new(false) }
+    pub(crate) fn new(exporter: E, what: &'static str) -> Self {
+        Self { exporter, what, away: AtomicBool::new(false) }
     }
 
     fn told(&self, sent: &OTelSdkResult) {
         match sent {
             Ok(()) if self.away.swap(false, Ordering::Relaxed) => {
-                tracing::info!("the telemetry collector takes spans again");
+                tracing::info!(what = self.what, "the telemetry collector takes them again");
             }
             Err(error) if !self.away.swap(true, Ordering::Relaxed) => {
                 let error = redact(&error.to_string());
                 tracing::warn!(
                     error,
-                    "the telemetry collector does not take spans; they are dropped until it does"
+                    what = self.what,
+                    "the telemetry collector does not take them; they are dropped until it does"
                 );
             }
             _ => {}
@@ -57,6 +65,42 @@ impl<E: SpanExporter> SpanExporter for Watched<E> {
 
     fn set_resource(&mut self, resource: &Resource) {
         self.exporter.set_resource(resource);
+    }
+}
+
+impl<E: LogExporter> LogExporter for Watched<E> {
+    async fn export(&self, batch: LogBatch<'_>) -> OTelSdkResult {
+        let sent = self.exporter.export(batch).await;
+        self.told(&sent);
+        sent
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.exporter.shutdown_with_timeout(timeout)
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.exporter.set_resource(resource);
+    }
+}
+
+impl<E: PushMetricExporter> PushMetricExporter for Watched<E> {
+    async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
+        let sent = self.exporter.export(metrics).await;
+        self.told(&sent);
+        sent
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.exporter.force_flush()
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.exporter.shutdown_with_timeout(timeout)
+    }
+
+    fn temporality(&self) -> Temporality {
+        self.exporter.temporality()
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) use settings::{Settings, variable};
 
 use crate::metrics;
 use crate::span::SaysCommon;
-use export::Watched;
+pub(crate) use export::Watched;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_otlp::{LogExporter, MetricExporter, Protocol, SpanExporter, WithExportConfig as _};
@@ -90,15 +90,19 @@ pub(crate) fn start(service: &Service) -> Started {
     let exports_spans = spans.is_some();
     let builder = SdkTracerProvider::builder().with_resource(resource.clone());
     let spans = match spans {
-        Some(exporter) => {
-            builder.with_span_processor(SaysCommon).with_batch_exporter(Watched::new(exporter)).build()
-        }
+        Some(exporter) => builder
+            .with_span_processor(SaysCommon)
+            .with_batch_exporter(Watched::new(exporter, "spans"))
+            .build(),
         None => builder.with_sampler(Sampler::AlwaysOff).build(),
     };
     let logs = logs.map(|exporter| {
-        SdkLoggerProvider::builder().with_resource(resource.clone()).with_batch_exporter(exporter).build()
+        SdkLoggerProvider::builder()
+            .with_resource(resource.clone())
+            .with_batch_exporter(Watched::new(exporter, "log records"))
+            .build()
     });
-    metrics::start(resource, readings);
+    metrics::start(resource, readings.map(|exporter| Watched::new(exporter, "metrics")));
     let tracer = spans.tracer_with_scope(scope());
     crate::propagation::install(&settings.propagators);
     let providers = Providers { spans, logs: logs.clone(), exports_spans };

@@ -17,6 +17,7 @@ pub(super) struct Assembly {
     blocks: BTreeMap<u64, Block>,
     counts: Counts,
     model: Option<String>,
+    response_id: Option<String>,
     stop_reason: Option<String>,
     over: bool,
 }
@@ -143,6 +144,9 @@ impl Assembly {
     fn begin(&mut self, message: &Value) {
         self.begun = true;
         self.counts.take_in(&message["usage"]);
+        if let Some(id) = message["id"].as_str().filter(|id| !id.is_empty()) {
+            self.response_id = Some(id.to_owned());
+        }
         if let Some(model) = message["model"].as_str().filter(|model| !model.is_empty()) {
             self.model = Some(model.to_owned());
         }
@@ -198,6 +202,7 @@ impl Assembly {
             finish_reason,
             usage: self.counts.usage(),
             model: self.model.unwrap_or_else(|| asked_model.to_owned()),
+            response_id: self.response_id,
         })
     }
 }

@@ -19,6 +19,7 @@ pub(super) struct Assembly {
     finish: Option<String>,
     usage: Option<Usage>,
     model: Option<String>,
+    response_id: Option<String>,
     any_choice: bool,
 }
 
@@ -60,6 +61,9 @@ impl http::Assembly for Assembly {
 impl Assembly {
     /// Takes in one chunk of a stream, or a whole answer: they differ in one word only.
     fn take_in(&mut self, chunk: &Value) -> Result<(), String> {
+        if let Some(id) = chunk["id"].as_str().filter(|id| !id.is_empty()) {
+            self.response_id = Some(id.to_owned());
+        }
         if let Some(model) = chunk["model"].as_str().filter(|model| !model.is_empty()) {
             self.model = Some(model.to_owned());
         }
@@ -156,6 +160,7 @@ impl Assembly {
             finish_reason,
             usage: self.usage,
             model: self.model.unwrap_or_else(|| asked_model.to_owned()),
+            response_id: self.response_id,
         })
     }
 }

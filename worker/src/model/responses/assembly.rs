@@ -15,6 +15,7 @@ pub(super) struct Assembly {
     items: BTreeMap<u64, Item>,
     usage: Option<Usage>,
     model: Option<String>,
+    response_id: Option<String>,
     /// How it ended: `completed`, or why it is incomplete.
     ended: Option<String>,
 }
@@ -139,6 +140,9 @@ impl Assembly {
     }
 
     fn note_model(&mut self, response: &Value) {
+        if let Some(id) = response["id"].as_str().filter(|id| !id.is_empty()) {
+            self.response_id = Some(id.to_owned());
+        }
         if let Some(model) = response["model"].as_str().filter(|model| !model.is_empty()) {
             self.model = Some(model.to_owned());
         }
@@ -173,6 +177,7 @@ impl Assembly {
             finish_reason,
             usage: self.usage,
             model: self.model.unwrap_or_else(|| asked_model.to_owned()),
+            response_id: self.response_id,
         })
     }
 }

@@ -134,6 +134,7 @@ fn spoken(answer: &Answer, request: &ModelRequest) -> Result<ModelAnswer, String
         finish_reason: answer.finish_reason.unwrap_or(default_reason),
         usage: Some(usage),
         model: format!("scripted:{}", request.model),
+        response_id: None,
     })
 }
 
@@ -154,6 +155,7 @@ impl Model for NoopModel {
             finish_reason: FinishReason::Stop,
             usage: Some(Usage::of(10, 1)),
             model: "noop".to_owned(),
+            response_id: None,
         })
     }
 }

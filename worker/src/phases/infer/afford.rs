@@ -40,18 +40,31 @@ pub struct Afforded {
     /// What capped the answer below what is left of the engagement's tokens.
     pub shortage: Option<Shortage>,
     charged: bool,
+    /// Whether no budget has a limit that it could touch: then what the provider bills is booked.
+    unlimited: bool,
     money: i64,
     price: Option<Price>,
 }
 
 impl Afforded {
-    /// What the call costs in money, by what is booked for it; never more than was reserved. Without counts the whole
-    /// reservation is.
+    /// What is booked for the call, by what the provider reported.
+    pub fn book(&self, usage: Option<Usage>) -> i64 {
+        let reported = usage.map(|usage| usage.total());
+        if self.unlimited {
+            budget::book_unlimited(reported, self.tokens)
+        } else {
+            budget::book(reported, self.tokens)
+        }
+    }
+
+    /// What the call costs in money, by what is booked for it; never more than was reserved where that has a limit. Without
+    /// counts the whole reservation is.
     pub fn cost(&self, usage: Option<Usage>) -> i64 {
         let Some((usage, price)) = usage.zip(self.price.as_ref()) else { return self.money };
         let counted =
             budget::Usage { input: usage.input, cached_input: usage.cached_input, output: usage.output };
-        price.of(counted).min(self.money)
+        let cost = price.of(counted);
+        if self.unlimited { cost } else { cost.min(self.money) }
     }
 
     /// The movement that books the call beside its tokens, if there is anything to book.
@@ -85,6 +98,8 @@ pub async fn reserve(
         // The same again, for another model: nothing has to be written.
         return Ok(Afforded { model, ..before });
     }
+    let unlimited =
+        turn.budget.limit.is_none() && turn.budget.money.limit.is_none() && turn.budgets.is_empty();
     let known = budget::allow(prompt_bound, wanted, turn.budget.left());
     // When nothing seems to be left, the ledger knows better: others may have given something back.
     let mut fitting = known.unwrap_or(Allowance { reserve: prompt_bound.saturating_add(1), max_tokens: 1 });
@@ -98,6 +113,7 @@ pub async fn reserve(
             model: model.clone(),
             shortage: shortage.clone(),
             charged,
+            unlimited,
             money: money.unwrap_or_default(),
             price: price.clone(),
         };
@@ -112,6 +128,7 @@ pub async fn reserve(
         match turn.try_barrier().await {
             Ok(()) => {
                 *before = None;
+                turn.deadline.check()?;
                 return Ok(afforded);
             }
             Err(LedgerError::BudgetExceeded { left, needed, of }) => {

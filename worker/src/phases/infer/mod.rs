@@ -73,7 +73,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     let (bound, wanted) = (bound(&request), request.max_tokens);
     let Answered { provider, mut answer, pass, afforded } =
         patience::ask(turn, request, bound, draining).await?;
-    let used = budget::book(answer.usage.map(|usage| usage.total()), afforded.tokens);
+    let used = afforded.book(answer.usage);
     let blocked = turn.screen_answer(&mut answer);
     record(turn, provider, answer, &afforded, afforded.max_tokens < wanted)?;
     let durable = turn.barrier().await;
@@ -184,7 +184,7 @@ fn record(
 ) -> Result<(), Stop> {
     let reserved = afforded.tokens;
     let reported = answer.usage.map(|usage| usage.total());
-    let used = budget::book(reported, reserved);
+    let used = afforded.book(answer.usage);
     if let Some(reported) = reported.filter(|reported| *reported != used) {
         turn.event(EventName::UsageClamped, json!({"reported": reported, "booked": used}));
     }

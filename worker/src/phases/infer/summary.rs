@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::EventName;
 use turnstone_domain::agent::{OutputContract, ToolChoice};
-use turnstone_domain::budget::{self, BudgetMove};
+use turnstone_domain::budget::BudgetMove;
 use turnstone_domain::message::{Message, Role, Summary};
 
 /// The most tokens of a summary.
@@ -37,7 +37,7 @@ pub async fn make(turn: &mut Turn, draining: &CancellationToken) -> Result<(), S
     let bound = bound(&request);
     let Answered { provider, mut answer, pass, afforded } =
         ask(turn, request, bound, false, &mut None, draining).await?;
-    let used = budget::book(answer.usage.map(|usage| usage.total()), afforded.tokens);
+    let used = afforded.book(answer.usage);
     let booked = answer.usage.unwrap_or_default().within(used);
     let (tokens_in, cost) = (booked.input, afforded.cost(answer.usage.map(|_| booked)));
     turn.pending().budget = Some(BudgetMove::Settle { reserved: afforded.tokens, used });

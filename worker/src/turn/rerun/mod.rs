@@ -95,7 +95,7 @@ fn claim(record: &EngagementRecord) -> Result<Claim, String> {
             position: Position { turn: 1, ..Position::default() },
             checkpoints: Vec::new(),
             budget: Budget::default(),
-            depth: 0,
+            depth: new.depth,
             budgets: Vec::new(),
             has_past: false,
         }),

@@ -141,6 +141,7 @@ fn answer(message: &Message, infer: &Checkpoint) -> Option<ModelAnswer> {
             finish_reason: FinishReason::Stop,
             usage: Some(Usage { input, cached_input: 0, output, reasoning: 0 }),
             model,
+            response_id: None,
         });
     }
     let asked = message
@@ -161,6 +162,7 @@ fn answer(message: &Message, infer: &Checkpoint) -> Option<ModelAnswer> {
             reasoning: number("tokens_reasoning"),
         }),
         model,
+        response_id: None,
     })
 }
 

@@ -142,7 +142,7 @@ pub(super) fn settle(
             (EventName::JobCompleted, completed(unit.change_job(seq)?, result, now))
         }
         Settlement::Retry { error, run_at, delay_ms } => {
-            job.failures += i64::from(error.kind.costs_a_retry());
+            job.failures += i64::from(error.costs_a_retry());
             job.run_at = *run_at;
             job.retry_delay_ms = Some(*delay_ms);
             if error.kind == FailureKind::TokenBudget {

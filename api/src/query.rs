@@ -1,0 +1,127 @@
+//! Query parameters that mean nothing are refused: a filter with a slip in its name would otherwise filter nothing, and a cursor
+//! by another name would begin again with each page.
+//!
+//! What an endpoint understands is what it describes in the OpenAPI document. One that describes no parameter is not looked at.
+
+use crate::reply::Failure;
+use axum::extract::{MatchedPath, Query, Request, State};
+use axum::http::Method;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use turnstone_ojs::{OjsError, meant};
+use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
+use utoipa::openapi::{OpenApi, RefOr};
+
+/// Parts of lists are asked for by pages or by elements. A client that says both is understood.
+const PARTS: [&str; 5] = ["page", "per_page", "limit", "offset", "cursor"];
+/// What others call it.
+const SAME: [(&str, &[&str]); 6] = [
+    ("cursor", &["after", "since"]),
+    ("after", &["since", "cursor"]),
+    ("since", &["after"]),
+    ("limit", &["per_page"]),
+    ("per_page", &["limit"]),
+    ("offset", &["page", "after"]),
+];
+
+/// Below this path others say what may be asked (the Agent Protocol).
+const OTHERS: &str = "/agents/";
+
+/// The query parameters of each endpoint.
+pub(crate) struct Described(HashMap<(String, Method), BTreeSet<String>>);
+
+impl Described {
+    /// Those that the document describes.
+    pub(crate) fn by(document: &OpenApi) -> Arc<Self> {
+        let mut known = HashMap::new();
+        for (path, item) in document.paths.paths.iter().filter(|(path, _)| !path.starts_with(OTHERS)) {
+            let operations = [
+                (Method::GET, &item.get),
+                (Method::PUT, &item.put),
+                (Method::POST, &item.post),
+                (Method::DELETE, &item.delete),
+                (Method::PATCH, &item.patch),
+            ];
+            for (method, operation) in operations {
+                let names = operation.as_ref().map(names).unwrap_or_default();
+                if !names.is_empty() {
+                    known.insert((path.clone(), method), names);
+                }
+            }
+        }
+        Arc::new(Self(known))
+    }
+
+    /// What is wrong with the names of these parameters.
+    fn wrong(&self, path: &str, method: &Method, sent: &[(String, String)]) -> Option<OjsError> {
+        let known = self.0.get(&(path.to_owned(), method.clone()))?;
+        let of_parts = |name: &str| PARTS.contains(&name);
+        let in_parts = sent.iter().any(|(name, _)| of_parts(name) && known.contains(name));
+        let unknown = |name: &&String| !known.contains(*name) && !(in_parts && of_parts(name));
+        let name = sent.iter().map(|(name, _)| name).find(unknown)?;
+        let same = SAME.iter().filter(|(other, _)| other == name).flat_map(|(_, same)| same.iter().copied());
+        let meant = same
+            .into_iter()
+            .find(|same| known.contains(*same))
+            .or_else(|| meant(name, known.iter().map(String::as_str)));
+        let shown: String = name.chars().take(100).collect();
+        let why = match meant {
+            Some(meant) => format!("is no parameter of this endpoint; did you mean `{meant}`?"),
+            None => {
+                let all = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                format!("is no parameter of this endpoint, which has {all}")
+            }
+        };
+        Some(OjsError::invalid_request(&shown, why))
+    }
+}
+
+fn names(operation: &Operation) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for parameter in operation.parameters.iter().flatten() {
+        if let RefOr::T(Parameter { name, parameter_in: ParameterIn::Query, .. }) = parameter {
+            names.insert(name.clone());
+        }
+    }
+    if names.contains("offset") {
+        names.insert("cursor".to_owned());
+    }
+    names
+}
+
+/// Refuses what is not understood.
+pub(crate) async fn check(State(known): State<Arc<Described>>, request: Request, next: Next) -> Response {
+    let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let sent = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
+    // What cannot be read at all is told where it is read.
+    let wrong =
+        path.zip(sent.ok()).and_then(|(path, Query(sent))| known.wrong(path, request.method(), &sent));
+    match wrong {
+        Some(wrong) => Failure::from(wrong).into_response(),
+        None => next.run(request).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_endpoint_does_not_describe_is_refused_by_name() {
+        let known = ["state", "page", "per_page"].map(str::to_owned).into();
+        let described = Described([(("/jobs".to_owned(), Method::GET), known)].into());
+        let wrong = |path: &str, names: &[&str]| {
+            let sent: Vec<_> = names.iter().map(|name| ((*name).to_owned(), "1".to_owned())).collect();
+            described.wrong(path, &Method::GET, &sent).map(|error| error.message)
+        };
+        assert_eq!(wrong("/jobs", &["state", "page"]), None);
+        assert_eq!(wrong("/other", &["anything"]), None, "it describes none");
+        assert!(wrong("/jobs", &["statee"]).unwrap().contains("did you mean `state`?"));
+        assert!(wrong("/jobs", &["limit"]).unwrap().contains("did you mean `per_page`?"));
+        assert_eq!(wrong("/jobs", &["limit", "per_page"]), None, "whoever says both is understood");
+        let told = wrong("/jobs", &["colour"]).unwrap();
+        assert!(told.contains("which has `page`, `per_page`, `state`"), "{told}");
+    }
+}

@@ -1,0 +1,303 @@
+//! `turnstone agent lint --reach`: whether what a document names can be reached from here, as this configuration has it.
+//!
+//! No tool is called and no model is asked: of an HTTP tool and of a provider the host is asked with HEAD, of an MCP server
+//! its list of tools, of an agent elsewhere its definition. Private addresses are reached where the configuration lets
+//! workers reach them.
+
+use crate::commands::serve::equipment::Equipment;
+use crate::config::Config;
+use futures::StreamExt as _;
+use reqwest::{Client, Url};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use turnstone_domain::SystemClock;
+use turnstone_domain::agent::delegation::Target;
+use turnstone_domain::agent::{AgentDefinition, Capability, ModelRef, Reached};
+use turnstone_worker::model::ProviderConfig;
+use turnstone_worker::tool::address_guard::check_url;
+use turnstone_worker::tool::mcp::McpServer;
+use turnstone_worker::tool::outbound;
+
+/// Nothing is waited for longer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// As many are tried at once.
+const AT_ONCE: usize = 8;
+
+/// Something that a document names and that cannot be used from here.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Missing {
+    /// Whether it may be there all the same: an agent that only the server knows.
+    pub perhaps: bool,
+    /// What it is, and why it cannot be used.
+    pub message: String,
+}
+
+/// What is tried.
+enum Trial {
+    /// Nothing: this is known already.
+    Known(Missing),
+    /// The host of a URL.
+    Host { what: String, url: String, private: bool },
+    /// A server, and the tool of it that is wanted.
+    Server { what: String, server: Arc<McpServer>, tool: Option<String> },
+    /// An agent elsewhere.
+    Agent(String),
+}
+
+/// Tries what documents name.
+pub struct Reach {
+    config: Config,
+    equipment: Equipment,
+    open: Client,
+    guarded: Client,
+}
+
+impl Reach {
+    /// Tries from here, with this configuration.
+    ///
+    /// # Errors
+    /// What of the configuration is wrong.
+    pub fn with(config: Config) -> anyhow::Result<Self> {
+        crate::client::install_tls();
+        let equipment = Equipment::of(&config, None, Arc::new(SystemClock))?;
+        let open = outbound::open_client().map_err(anyhow::Error::msg)?;
+        let guarded = outbound::guarded_client().map_err(anyhow::Error::msg)?;
+        Ok(Self { config, equipment, open, guarded })
+    }
+
+    /// What of a document cannot be reached, in the order of the document.
+    pub async fn missing(&self, agent: &AgentDefinition) -> Vec<Missing> {
+        let trials = futures::stream::iter(self.trials(agent)).map(|trial| self.attempt(trial));
+        trials.buffered(AT_ONCE).filter_map(futures::future::ready).collect().await
+    }
+
+    /// Ends the connections, and the processes of servers.
+    pub async fn close(self) {
+        self.equipment.toolbox.close().await;
+    }
+
+    fn trials(&self, agent: &AgentDefinition) -> Vec<Trial> {
+        let models = match agent.model.models.as_slice() {
+            [] => self
+                .equipment
+                .providers
+                .default_model_at(agent.model.provider.as_deref())
+                .into_iter()
+                .collect(),
+            models => models.to_vec(),
+        };
+        // One provider is tried once, whichever of its models are named.
+        let providers: BTreeMap<_, _> = models.iter().map(|model| (model.provider.clone(), model)).collect();
+        let mut trials: Vec<Trial> =
+            providers.into_values().filter_map(|model| self.provider(model)).collect();
+        if models.is_empty() {
+            trials.push(known("model", "none is named and no default_model is configured in [models]"));
+        }
+        trials.extend(agent.capabilities.iter().filter_map(|capability| self.capability(capability)));
+        trials.extend(agent.toolsets.iter().map(|set| self.server(&set.server, None)));
+        trials
+    }
+
+    fn provider(&self, model: &ModelRef) -> Option<Trial> {
+        let Some((name, _)) = self.equipment.providers.resolve(model) else {
+            let name = model.provider.as_deref().unwrap_or("default");
+            return Some(known(
+                &format!("provider `{name}`"),
+                &format!("is not configured; add [providers.{name}]"),
+            ));
+        };
+        let url = match self.config.providers.get(name)? {
+            ProviderConfig::OpenAi(config) => config.base_url.clone(),
+            ProviderConfig::Responses(config) => config.base_url.clone(),
+            ProviderConfig::Anthropic(config) => config.base_url.clone(),
+            ProviderConfig::Scripted(_) => return None,
+        };
+        // An operator wrote it down, so that it may be anywhere.
+        Some(Trial::Host { what: format!("provider `{name}`"), url, private: true })
+    }
+
+    fn capability(&self, capability: &Capability) -> Option<Trial> {
+        let name = capability.name.as_str();
+        match &capability.target {
+            Target::Remote { url } => return Some(Trial::Agent(url.clone())),
+            // Agents of the server's own only the server knows.
+            Target::Agent(_) => return None,
+            Target::Named => {}
+        }
+        let what = format!("tool `{name}`");
+        if self.equipment.toolbox.get(name).is_some() {
+            let tool = self.config.tools.get(name)?;
+            return Some(Trial::Host { what, url: tool.url.clone(), private: tool.allow_private });
+        }
+        match capability.origin.as_ref().map(|origin| &origin.reached) {
+            Some(Reached::Mcp { server }) => {
+                let own = name.strip_prefix(server.as_str()).and_then(|rest| rest.strip_prefix('.'));
+                Some(self.server(server, Some(own.unwrap_or(name))))
+            }
+            Some(Reached::Http(endpoint)) => {
+                let private = self.config.tool_policy.allow_private;
+                let admitted = whole_host(&endpoint.url).and_then(|url| self.config.tool_policy.admits(&url));
+                Some(match admitted {
+                    Ok(()) => Trial::Host { what, url: endpoint.url.clone(), private },
+                    Err(why) => known(&what, &why),
+                })
+            }
+            // What this version does not speak is told by lint itself.
+            Some(Reached::Unserved { .. }) => None,
+            Some(Reached::Registry) | None => Some(match self.equipment.toolbox.of_server(name) {
+                Some((server, tool)) => {
+                    let (server, tool) = (Arc::clone(server), Some(tool.to_owned()));
+                    Trial::Server { what, server, tool }
+                }
+                None => Trial::Known(Missing {
+                    perhaps: true,
+                    message: format!(
+                        "{what} is not configured here: add [tools.{name}], unless it is an agent of the server"
+                    ),
+                }),
+            }),
+        }
+    }
+
+    fn server(&self, name: &str, tool: Option<&str>) -> Trial {
+        let toolbox = &self.equipment.toolbox;
+        let what = format!("MCP server `{name}`");
+        let found = match toolbox.server(name) {
+            Some(server) => Ok(Arc::clone(server)),
+            None if name.contains("://") => toolbox.declared_server(name),
+            None => Err(format!("is not configured; add [mcp.{name}]")),
+        };
+        match found {
+            Ok(server) => Trial::Server { what, server, tool: tool.map(str::to_owned) },
+            Err(why) => known(&what, &why),
+        }
+    }
+
+    async fn attempt(&self, trial: Trial) -> Option<Missing> {
+        let (what, tried) = match trial {
+            Trial::Known(missing) => return Some(missing),
+            Trial::Host { what, url, private } => (what, in_time(self.host(&url, private)).await),
+            Trial::Server { what, server, tool } => (what, in_time(offered(&server, tool.as_deref())).await),
+            Trial::Agent(url) => {
+                let read = async { self.equipment.toolbox.remote_agent(&url).await.map(|_| ()) };
+                (format!("agent `{url}`"), in_time(read).await)
+            }
+        };
+        let why = tried.err()?;
+        Some(Missing { perhaps: false, message: format!("{what}: {why}") })
+    }
+
+    /// Whether the host of a URL answers, whatever it answers.
+    async fn host(&self, url: &str, private: bool) -> Result<(), String> {
+        let host = whole_host(url)?;
+        if !private {
+            check_url(&host)?;
+        }
+        let client = if private { &self.open } else { &self.guarded };
+        let answer = client.head(host).timeout(PATIENCE).send().await;
+        answer.map(|_| ()).map_err(|error| outbound::describe(&error))
+    }
+}
+
+fn known(what: &str, why: &str) -> Trial {
+    Trial::Known(Missing { perhaps: false, message: format!("{what}: {why}") })
+}
+
+async fn in_time(trial: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    let late = |_| Err(format!("no answer within {} s", PATIENCE.as_secs()));
+    tokio::time::timeout(PATIENCE, trial).await.unwrap_or_else(late)
+}
+
+/// Whether a server is there, and offers this tool.
+async fn offered(server: &Arc<McpServer>, tool: Option<&str>) -> Result<(), String> {
+    let catalogue = server.catalogue().await?;
+    match tool {
+        Some(tool) if catalogue.get(tool).is_none() => Err(match catalogue.why_not(tool) {
+            Some(why) => format!("it has `{tool}`, but {why}"),
+            None => format!("it has no tool `{tool}` that agents may see"),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The host of a URL, without the path, which may have places for arguments.
+fn whole_host(url: &str) -> Result<Url, String> {
+    let after_scheme = url.find("://").map_or(0, |at| at + 3);
+    let rest = url.get(after_scheme..).unwrap_or_default();
+    let end = rest.find(['/', '?', '#']).map_or(url.len(), |at| after_scheme + at);
+    let host = url.get(..end).unwrap_or(url);
+    Url::parse(host).map_err(|error| format!("`{host}` is no address: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use turnstone_domain::agent::ModelChoice;
+
+    fn config(toml: &str) -> Config {
+        let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+        std::fs::write(file.path(), toml).unwrap();
+        let layers = crate::config::Layers { file: Some(file.path().into()), ..Default::default() };
+        layers.load().unwrap().config
+    }
+
+    /// A server that answers everything with 404; its port.
+    async fn listening() -> u16 {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut asked = [0; 1024];
+                let _ = stream.read(&mut asked).await;
+                let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").await;
+            }
+        });
+        port
+    }
+
+    #[tokio::test]
+    async fn what_answers_is_reached_and_what_does_not_is_told() {
+        let port = listening().await;
+        let text = format!(
+            "[providers.here]\nkind = 'openai'\nbase_url = 'http://127.0.0.1:{port}/v1'\n\
+             [providers.gone]\nkind = 'openai'\nbase_url = 'http://127.0.0.1:1/v1'\n\
+             [tools.open]\nurl = 'http://127.0.0.1:{port}/a/{{q}}'\nallow_private = true\n\
+             [tools.shut]\nurl = 'http://127.0.0.1:1/'\nallow_private = true\n\
+             [tools.inside]\nurl = 'http://localhost:{port}/'\n"
+        );
+        let model = |provider: &str| ModelRef { provider: Some(provider.to_owned()), model: "m".to_owned() };
+        let tools =
+            ["open", "shut", "inside", "clock", "nobody"].map(|name| Capability::named(name.to_owned()));
+        let models = ["here", "gone", "none"].map(model).to_vec();
+        let agent = AgentDefinition {
+            model: ModelChoice { models, ..ModelChoice::default() },
+            capabilities: tools.to_vec(),
+            ..AgentDefinition::default()
+        };
+        let reach = Reach::with(config(&text)).unwrap();
+        let missing = reach.missing(&agent).await;
+        let says = |word: &str| missing.iter().find(|missing| missing.message.contains(word));
+        assert_eq!(missing.len(), 5, "{missing:#?}");
+        assert!(says("provider `gone`: cannot connect").is_some(), "{missing:#?}");
+        assert!(says("provider `none`: is not configured").is_some());
+        assert!(says("tool `shut`: cannot connect").is_some());
+        assert!(says("tool `inside`: cannot connect: ").unwrap().message.contains("no public address"));
+        assert!(says("tool `nobody`").unwrap().perhaps, "it may be an agent of the server");
+        reach.close().await;
+    }
+
+    #[test]
+    fn a_host_is_found_before_the_places_for_arguments() {
+        for (url, host) in [
+            ("https://a.example/x/{id}?q=1", "https://a.example/"),
+            ("http://[::1]:8080/v1", "http://[::1]:8080/"),
+            ("https://a.example?q={q}", "https://a.example/"),
+        ] {
+            assert_eq!(whole_host(url).unwrap().as_str(), host);
+        }
+        assert!(whole_host("nowhere").is_err());
+    }
+}

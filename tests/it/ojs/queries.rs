@@ -1,0 +1,48 @@
+//! What is asked for in a query has to mean something: a slip would filter nothing, and nobody would see it.
+
+use super::on_both;
+use serde_json::json;
+use turnstone_tests::OjsServer;
+
+on_both![a_parameter_that_means_nothing_is_refused, events_of_a_job_come_as_cloud_events];
+
+async fn a_parameter_that_means_nothing_is_refused(server: &OjsServer) {
+    for (path, meant) in [
+        ("/ojs/v1/admin/jobs?statee=active", "did you mean `state`"),
+        ("/ojs/v1/admin/jobs?limit=-1", "did you mean `per_page`"),
+        ("/ojs/v1/jobs?per_page=5", "did you mean `limit`"),
+        ("/ojs/v1/events?cursor=abc", "did you mean `after`"),
+        ("/ojs/v1/events?types=job.complete", "did you mean `job.completed`"),
+        ("/ojs/v1/events?types=job.*,nope", "`nope` is the name of no event"),
+        ("/reviews?colour=red", "is no parameter of this endpoint, which has"),
+    ] {
+        let reply = server.get(path).await.expect(400);
+        assert!(reply.text.contains(meant), "{path}: {}", reply.text);
+    }
+    // Whoever asks in both ways is understood, and a list goes on where its answer says.
+    for path in [
+        "/ojs/v1/admin/jobs?page=1&per_page=5&limit=5&offset=0",
+        "/ojs/v1/jobs?limit=5&cursor=0",
+        "/ojs/v1/events?types=*,io.ossa.tool.*",
+        "/workers?anything=1",
+    ] {
+        server.get(path).await.expect(200);
+    }
+}
+
+/// The same events as in the feed, with the same ids.
+async fn events_of_a_job_come_as_cloud_events(server: &OjsServer) {
+    let id = server.push(&json!({"type": "mail.send", "args": [], "options": {"queue": "q"}})).await;
+    let path = format!("/ojs/v1/jobs/{id}/events?format=cloudevents");
+    let page = server.get(&path).await.expect(200).json();
+    let feed = server.get("/ojs/v1/events").await.expect(200).json();
+    assert_eq!(page["events"].as_array().map(Vec::len), Some(1), "{page:#}");
+    let event = &page["events"][0];
+    assert_eq!(event, &feed["events"][0]);
+    assert_eq!((&event["type"], &event["subject"]), (&json!("job.enqueued"), &json!(id)));
+    assert_eq!(event["data"]["queue"], "q");
+    let after = format!("{path}&since={}", page["cursor"]);
+    assert_eq!(server.get(&after).await.expect(200).json()["events"], json!([]));
+    let stream = format!("/ojs/v1/jobs/{id}/events?format=xml");
+    assert!(server.get(&stream).await.expect(400).text.contains("turnstone, cloudevents"));
+}
