@@ -58,7 +58,9 @@ impl Described {
     fn wrong(&self, path: &str, method: &Method, sent: &[(String, String)]) -> Option<OjsError> {
         let known = self.0.get(&(path.to_owned(), method.clone()))?;
         let of_parts = |name: &str| PARTS.contains(&name);
-        let in_parts = sent.iter().any(|(name, _)| of_parts(name) && known.contains(name));
+        // A list that does not come in parts is whole whatever part is asked for.
+        let in_parts = !known.iter().any(|name| of_parts(name))
+            || sent.iter().any(|(name, _)| of_parts(name) && known.contains(name));
         let unknown = |name: &&String| !known.contains(*name) && !(in_parts && of_parts(name));
         let name = sent.iter().map(|(name, _)| name).find(unknown)?;
         let same = SAME.iter().filter(|(other, _)| other == name).flat_map(|(_, same)| same.iter().copied());
@@ -111,13 +113,17 @@ mod tests {
     #[test]
     fn what_an_endpoint_does_not_describe_is_refused_by_name() {
         let known = ["state", "page", "per_page"].map(str::to_owned).into();
-        let described = Described([(("/jobs".to_owned(), Method::GET), known)].into());
+        let whole = ["enabled".to_owned()].into();
+        let lists = [(("/jobs".to_owned(), Method::GET), known), (("/crons".to_owned(), Method::GET), whole)];
+        let described = Described(lists.into());
         let wrong = |path: &str, names: &[&str]| {
             let sent: Vec<_> = names.iter().map(|name| ((*name).to_owned(), "1".to_owned())).collect();
             described.wrong(path, &Method::GET, &sent).map(|error| error.message)
         };
         assert_eq!(wrong("/jobs", &["state", "page"]), None);
         assert_eq!(wrong("/other", &["anything"]), None, "it describes none");
+        assert_eq!(wrong("/crons", &["page", "per_page"]), None, "it does not come in parts");
+        assert!(wrong("/crons", &["enabeld"]).unwrap().contains("did you mean `enabled`?"));
         assert!(wrong("/jobs", &["statee"]).unwrap().contains("did you mean `state`?"));
         assert!(wrong("/jobs", &["limit"]).unwrap().contains("did you mean `per_page`?"));
         assert_eq!(wrong("/jobs", &["limit", "per_page"]), None, "whoever says both is understood");
