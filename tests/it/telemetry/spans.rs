@@ -178,7 +178,7 @@ async fn what_a_filter_redacts_or_a_restriction_refuses_is_in_no_span() {
     assert_eq!(site.run("careful", json!({})).await["state"], "completed");
     site.register(
         "kind: \"openagentspec:v1/agent\"\nname: strict\ndescription: d\nintent: You are strict.\nowner: tests\n\
-         capabilities: {search: {output_restriction: {assertion: \"false\"}}}\n",
+         capabilities: {search: {user_identity: false, output_restriction: {assertion: \"false\"}}}\n",
     )
     .await;
     site.run("strict", json!({})).await;
