@@ -13,6 +13,7 @@ use crate::{LedgerError, Ring, StoreError, sql};
 use serde_json::{Value, json};
 use turnstone_domain::budget::{Budget, BudgetWait};
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::question::AskedUser;
 use turnstone_domain::reported::HandlerWord;
 use turnstone_domain::{EventName, JobError, Lease, RawJson, Settlement, Timestamp, TurnWrite, Wait};
 
@@ -177,14 +178,7 @@ pub(super) fn settle(
                 json!({"review_id": review.id, "kind": review.kind, "reviewer": review.reviewer}),
             )
         }
-        Settlement::Park { wait: Wait::Input(asked) } => {
-            if let Some(position) = &mut job.position {
-                position.asks = Some(asked.call_id.clone());
-            }
-            let data = json!({"call_id": asked.call_id, "request_keys": asked.question.request_keys()});
-            unit.note(seq, EventName::InputRequested, data, now)?;
-            (EventName::JobParked, json!({"kind": "input", "call_id": asked.call_id}))
-        }
+        Settlement::Park { wait: Wait::Input(asked) } => wait_for_user(unit, seq, asked, now)?,
         Settlement::GiveWay => {
             unit.rings.push(Ring::Available);
             (EventName::JobYielded, json!({"reason": "something more urgent waits"}))
@@ -213,6 +207,21 @@ pub(super) fn settle(
         }
     };
     unit.note(seq, name, data, now)
+}
+
+/// A job that was just parked waits for its user; returns what is told of that.
+fn wait_for_user(
+    unit: &mut Unit,
+    seq: i64,
+    asked: &AskedUser,
+    now: Timestamp,
+) -> Result<(EventName, Value), StoreError> {
+    if let Some(position) = &mut unit.change_job(seq)?.position {
+        position.asks = Some(asked.call_id.clone());
+    }
+    let data = json!({"call_id": asked.call_id, "request_keys": asked.question.request_keys()});
+    unit.note(seq, EventName::InputRequested, data, now)?;
+    Ok((EventName::JobParked, json!({"kind": "input", "call_id": asked.call_id})))
 }
 
 /// Notes that an attempt failed, whatever becomes of the job.
