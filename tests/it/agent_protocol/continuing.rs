@@ -18,7 +18,11 @@ async fn requests_of_a_run_wait_for_each_other() {
     for backend in Backend::ALL {
         let gate = Gate::default();
         let held = gate.clone();
-        let script = move |request: &Value| match request["messages"].to_string().contains("slowly") {
+        let script = move |request: &Value| match request["messages"]
+            .as_array()
+            .and_then(|all| all.last())
+            .is_some_and(|last| last["content"] == "slowly")
+        {
             true => Reply::text("one").behind(&held),
             false => Reply::text("quick"),
         };

@@ -28,6 +28,7 @@ mod queues;
 mod retention;
 mod reviewers;
 mod reviews;
+mod runs;
 mod session_state;
 mod shown;
 mod tenants;

@@ -1,0 +1,125 @@
+//! Runs of the Agent Protocol: numbers are given once, to one teller, and go with the run (`docs/adr/0006`).
+
+use super::backend::Opened;
+use super::jobs::{NOW, complete, engagement};
+use super::on_both;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use turnstone_domain::{EngagementId, JobId};
+use turnstone_store::{Configured, Duty, News, Page};
+
+on_both![
+    numbers_have_no_gaps_and_are_given_once,
+    of_many_who_tell_at_once_each_goes_on_after_the_others,
+    a_poll_moves_on_once,
+    settings_are_changed_by_who_has_seen_them,
+    what_was_told_goes_with_the_run,
+];
+
+/// A run with one request that is being worked on.
+async fn begun(at: &Opened) -> (EngagementId, JobId) {
+    let held = at.held(None).await;
+    (engagement(&held), held.job.clone())
+}
+
+fn news(request: &JobId, said: &[&str]) -> News {
+    News {
+        events: said.iter().map(|said| (request.clone(), json!({"said": said}).to_string())).collect(),
+        requests: Vec::new(),
+        marks: json!({"to": said.len()}).to_string(),
+    }
+}
+
+async fn told(at: &Opened, run: &EngagementId) -> Vec<(i64, String)> {
+    let events = at.store.runs.run_events(run, 0, None, 1000).await.unwrap();
+    events.into_iter().map(|event| (event.id, event.body)).collect()
+}
+
+async fn numbers_have_no_gaps_and_are_given_once(at: &Opened) {
+    let (run, request) = begun(at).await;
+    let runs = &at.store.runs;
+    assert!(told(at, &run).await.is_empty());
+    let first = News { requests: vec![(request.clone(), 1, None)], ..news(&request, &["a", "b"]) };
+    assert!(runs.tell(&run, 0, first).await.unwrap());
+    assert!(!runs.tell(&run, 0, news(&request, &["x"])).await.unwrap(), "somebody told it before");
+    assert!(!runs.tell(&run, 1, news(&request, &["x"])).await.unwrap());
+    let end = News { requests: vec![(request.clone(), 0, Some(3))], ..news(&request, &["c"]) };
+    assert!(runs.tell(&run, 2, end).await.unwrap());
+    let said = |said: &str| json!({"said": said}).to_string();
+    assert_eq!(told(at, &run).await, [(1, said("a")), (2, said("b")), (3, said("c"))]);
+    assert_eq!(runs.told(&run).await.unwrap().last, 3);
+    let listed = runs.run_requests(&run).await.unwrap();
+    assert_eq!((listed[0].began, listed[0].ended), (1, Some(3)), "its beginning stays");
+    let own = runs.run_events(&run, 1, Some(&request), 1).await.unwrap();
+    assert_eq!(own.iter().map(|event| event.id).collect::<Vec<_>>(), [2]);
+    let other = runs.run_events(&run, 0, Some(&JobId("none".into())), 10).await.unwrap();
+    assert!(other.is_empty());
+}
+
+async fn of_many_who_tell_at_once_each_goes_on_after_the_others(at: &Opened) {
+    let (run, request) = begun(at).await;
+    let runs = &at.store.runs;
+    let one = async |name: String| {
+        loop {
+            let last = runs.told(&run).await.unwrap().last;
+            if runs.tell(&run, last, news(&request, &[&name, &name])).await.unwrap() {
+                return;
+            }
+        }
+    };
+    futures::future::join_all((0..8).map(|n| one(n.to_string()))).await;
+    let all = told(at, &run).await;
+    assert_eq!(all.iter().map(|(id, _)| *id).collect::<Vec<_>>(), (1..=16).collect::<Vec<_>>());
+    let pairs: BTreeSet<&String> = all.iter().map(|(_, body)| body).collect();
+    assert_eq!(pairs.len(), 8, "everybody's news are there");
+    assert!(all.chunks(2).all(|pair| pair[0].1 == pair[1].1), "what is told together stays together");
+}
+
+async fn a_poll_moves_on_once(at: &Opened) {
+    let (run, request) = begun(at).await;
+    let runs = &at.store.runs;
+    let first = News { requests: vec![(request.clone(), 1, None)], ..news(&request, &["a", "b"]) };
+    runs.tell(&run, 0, first).await.unwrap();
+    assert!(runs.polled(&request, 0, 2).await.unwrap());
+    assert!(!runs.polled(&request, 0, 1).await.unwrap(), "somebody else was there before");
+    assert_eq!(runs.run_requests(&run).await.unwrap()[0].seen, 2);
+}
+
+async fn settings_are_changed_by_who_has_seen_them(at: &Opened) {
+    let runs = &at.store.runs;
+    let of = |tenant: Option<&str>, run: Option<&str>| Configured {
+        agent: "lead".into(),
+        tenant: tenant.map(str::to_owned),
+        run: run.map(EngagementId::from),
+    };
+    let args = |n: i64| Map::from_iter([("max_tokens".to_owned(), Value::from(n))]);
+    let all = of(None, None);
+    assert!(runs.configure(&all, 0, args(1)).await.unwrap());
+    assert!(!runs.configure(&all, 0, args(2)).await.unwrap());
+    assert!(runs.configure(&all, 1, args(3)).await.unwrap());
+    let settings = runs.settings(&all).await.unwrap();
+    assert_eq!((settings.version, settings.args), (2, args(3)));
+    for other in [of(Some("acme"), None), of(None, Some("run"))] {
+        assert_eq!(runs.settings(&other).await.unwrap().version, 0, "{other:?}");
+    }
+}
+
+async fn what_was_told_goes_with_the_run(at: &Opened) {
+    let held = at.held(None).await;
+    let (run, request) = (engagement(&held), held.job.clone());
+    let runs = &at.store.runs;
+    let first = News { requests: vec![(request.clone(), 1, None)], ..news(&request, &["a"]) };
+    runs.tell(&run, 0, first).await.unwrap();
+    let of = Configured { agent: "lead".into(), tenant: None, run: Some(run.clone()) };
+    runs.configure(&of, 0, Map::new()).await.unwrap();
+    at.settle(&held.lease, complete()).await;
+    let later = NOW.plus_ms(1_000_000);
+    while at.perform(Duty::FoldStatistics { until: later }, later).await > 0 {}
+    assert_eq!(told(at, &run).await.len(), 1);
+    assert_eq!(at.perform(Duty::Prune { before: later }, later).await, 1);
+    assert!(told(at, &run).await.is_empty());
+    for table in ["runs", "run_events", "run_requests", "run_settings"] {
+        assert_eq!(at.query(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
+    }
+    assert!(runs.runs_of("lead", None, Page { limit: 10, offset: 0 }).await.unwrap().is_empty());
+}
