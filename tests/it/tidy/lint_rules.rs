@@ -41,6 +41,7 @@ const RULES: &[(&str, &str)] = &[
     ("OSSA-conversation_memory", "`spec.conversation_memory`"),
     ("OSSA-deployment", "`spec.deployment`"),
     ("OSSA-errors", "`spec.error_handlers` and how tools fail"),
+    ("OSSA-extensions", "`extensions.agent_protocol.operations`"),
     ("OSSA-identity", "`spec.identity`"),
     ("OSSA-kind", "`kind` is `Agent`"),
     ("OSSA-knowledge_graph", "`spec.knowledge_graph`"),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use turnstone_domain::agent::Operation;
 use turnstone_domain::schema::Schema;
 
-const RULE: &str = "AP-operations";
+const RULE: &str = "OSSA-extensions";
 /// Names that requests of every agent have.
 const TAKEN: [&str; 12] = [
     "chat",
