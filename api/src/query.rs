@@ -61,7 +61,7 @@ impl Described {
         // A list that does not come in parts is whole whatever part is asked for.
         let in_parts = !known.iter().any(|name| of_parts(name))
             || sent.iter().any(|(name, _)| of_parts(name) && known.contains(name));
-        let unknown = |name: &&String| !known.contains(*name) && !(in_parts && of_parts(name));
+        let unknown = |name: &&String| !(known.contains(*name) || in_parts && of_parts(name));
         let name = sent.iter().map(|(name, _)| name).find(unknown)?;
         let same = SAME.iter().filter(|(other, _)| other == name).flat_map(|(_, same)| same.iter().copied());
         let meant = same
