@@ -188,7 +188,18 @@ impl Feed {
         let first = app.api.store.views.feed_events_after(&source.filter, since, PAGE).await?;
         let exhausted = first.len() < PAGE as usize;
         let (form, answered, over) = (Form::default(), None, false);
-        Ok(Self { app, source, form, bell, ear, answered, cursor: since, exhausted, read: first.into(), over })
+        Ok(Self {
+            app,
+            source,
+            form,
+            bell,
+            ear,
+            answered,
+            cursor: since,
+            exhausted,
+            read: first.into(),
+            over,
+        })
     }
 
     /// The next event or piece of an answer; waits for it. `None` when the job has ended and everything was sent, or when the server drains.
