@@ -52,7 +52,7 @@ default_model = "rehearsal"
 TOML
 cat > "$place/script.yaml" <<'YAML'
 rules:
-  - when: {contains: "ask me", tool_results: 0}
+  - when: {user_contains: "ask me", tool_results: 0}
     answer: {tool_calls: [{name: ask-user, arguments: {request_keys: {city: "Which city?"}}}]}
   - answer: {text: "done as you said"}
 YAML

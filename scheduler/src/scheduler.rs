@@ -227,8 +227,8 @@ mod tests {
     use crate::duties::{BATCH, BATCHES};
     use crate::fake::{BEGIN, Bench};
 
-    const FOR_DUE: [&str; 5] =
-        ["expire_jobs", "expire_reviews", "time_out_jobs", "reap_expired", "promote_due"];
+    const FOR_DUE: [&str; 6] =
+        ["expire_jobs", "expire_reviews", "remind_reviews", "time_out_jobs", "reap_expired", "promote_due"];
 
     async fn tick(scheduler: &Scheduler) -> usize {
         scheduler.tick().await.unwrap()
@@ -257,8 +257,8 @@ mod tests {
         let bench = Bench::new(Vec::new());
         tick(&bench.scheduler("a")).await;
         let asked = bench.rest_in_words().await;
-        assert_eq!(asked[..5], FOR_DUE);
-        assert_eq!(asked[5..], ["fold_statistics", "prune"]);
+        assert_eq!(asked[..6], FOR_DUE);
+        assert_eq!(asked[6..], ["fold_statistics", "prune"]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -306,7 +306,7 @@ mod tests {
         bench.store.rows().overthrown_before = Some("time_out_jobs");
         let scheduler = bench.scheduler("a");
         assert_eq!(tick(&scheduler).await, 1);
-        assert_eq!(bench.rest_in_words().await, FOR_DUE[..3]);
+        assert_eq!(bench.rest_in_words().await, FOR_DUE[..4]);
         assert_eq!(tick(&scheduler).await, 0);
         assert_eq!(
             bench.rest_in_words().await,

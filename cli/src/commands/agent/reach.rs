@@ -264,9 +264,9 @@ mod tests {
         let text = format!(
             "[providers.here]\nkind = 'openai'\nbase_url = 'http://127.0.0.1:{port}/v1'\n\
              [providers.gone]\nkind = 'openai'\nbase_url = 'http://127.0.0.1:1/v1'\n\
-             [tools.open]\nurl = 'http://127.0.0.1:{port}/a/{{q}}'\nallow_private = true\n\
-             [tools.shut]\nurl = 'http://127.0.0.1:1/'\nallow_private = true\n\
-             [tools.inside]\nurl = 'http://localhost:{port}/'\n"
+             [tools.open]\ndescription = 'A tool'\nurl = 'http://127.0.0.1:{port}/a/{{q}}'\nallow_private = true\n\
+             [tools.shut]\ndescription = 'A tool'\nurl = 'http://127.0.0.1:1/'\nallow_private = true\n\
+             [tools.inside]\ndescription = 'A tool'\nurl = 'http://localhost:{port}/'\n"
         );
         let model = |provider: &str| ModelRef { provider: Some(provider.to_owned()), model: "m".to_owned() };
         let tools =
