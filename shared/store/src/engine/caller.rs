@@ -147,7 +147,7 @@ impl<R: Reader> Ledger for Engine<R> {
         settlement: Settlement,
         now: Timestamp,
     ) -> Result<(), LedgerError> {
-        let end = TurnEnd::Settle(settlement);
+        let end = TurnEnd::Settle(Box::new(settlement));
         self.step(TurnStep { lease: lease.clone(), write, now, end }).await.map(|_| ())
     }
 

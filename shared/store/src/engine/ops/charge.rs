@@ -37,8 +37,9 @@ pub(super) fn moves(step: &TurnStep) -> bool {
 
 /// What a job that parks waits for, if it is a budget.
 fn waits(step: &TurnStep) -> Option<&BudgetWait> {
-    match &step.end {
-        TurnEnd::Settle(Settlement::Park { wait: Wait::Raise(wait) }) => Some(wait),
+    let TurnEnd::Settle(end) = &step.end else { return None };
+    match &**end {
+        Settlement::Park { wait: Wait::Raise(wait) } => Some(wait),
         _ => None,
     }
 }

@@ -33,7 +33,7 @@ pub(in super::super) enum TurnEnd {
     /// It is extended to this time.
     Extend(Timestamp),
     /// It ends.
-    Settle(Settlement),
+    Settle(Box<Settlement>),
 }
 
 /// Applies all steps; each gets its own answer, and a step that is refused writes nothing. What is `known` is not read
@@ -47,7 +47,7 @@ pub(in super::super) async fn apply<S: Session>(
     let mut leases = Vec::new();
     for step in steps {
         // Whether a job was paused is not known here: who gives one back reads it.
-        let yields = matches!(step.end, TurnEnd::Settle(Settlement::Yield | Settlement::GiveWay));
+        let yields = matches!(&step.end, TurnEnd::Settle(end) if matches!(**end, Settlement::Yield | Settlement::GiveWay));
         match known.filter(|_| !yields).and_then(|held| held.get(&step.lease.token)) {
             Some(known) => unit.take_known(known),
             None => leases.push((step.lease.job.clone(), step.lease.token.clone())),
