@@ -20,7 +20,11 @@ async fn fleet(backend: Backend, script: impl Fn(&Value) -> Reply + Send + Sync 
 }
 
 fn request(fleet: &Fleet, agent: &str, call: &Value) -> reqwest::RequestBuilder {
-    reqwest::Client::new().post(format!("{}/a2a/{agent}", fleet.url)).header("a2a-version", "1.0").json(call)
+    client().post(format!("{}/a2a/{agent}", fleet.url)).header("a2a-version", "1.0").json(call)
+}
+
+fn client() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
 async fn rpc(fleet: &Fleet, agent: &str, method: &str, params: Value) -> Value {
@@ -200,8 +204,7 @@ async fn a_stream_tells_the_answer_while_it_is_made() {
 async fn what_is_no_call_has_the_protocols_error() {
     let fleet = fleet(Backend::Sqlite, |_| Reply::text("done")).await;
     let call = json!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage", "params": text("m-1", "go")});
-    let unversioned =
-        reqwest::Client::new().post(format!("{}/a2a/clerk", fleet.url)).json(&call).send().await.unwrap();
+    let unversioned = client().post(format!("{}/a2a/clerk", fleet.url)).json(&call).send().await.unwrap();
     assert_eq!(code(&unversioned.json().await.unwrap()), (-32009, "VERSION_NOT_SUPPORTED"));
     let (_, unread) = fleet.send(reqwest::Method::POST, "/a2a/clerk", "{").await;
     assert_eq!((code(&unread), &unread["id"]), ((-32700, "PARSE_ERROR"), &Value::Null));

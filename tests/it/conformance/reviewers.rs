@@ -68,23 +68,30 @@ async fn a_quorum_approves(at: &Opened) {
     assert_eq!(at.state(&held.job).await, JobState::Pending);
     assert_eq!(vote(at, &id, "ben", false, NOW).await, DecisionOutcome::VotedAlready);
     assert!(matches!(vote(at, &id, "eve", true, NOW).await, DecisionOutcome::NotAsked(_)));
-    let asked = ReviewFilter { reviewer: Some("cem".into()), ..ReviewFilter::default() };
-    let page = Page { limit: 10, offset: 0 };
-    assert_eq!(at.store.views.reviews(&asked, page).await.unwrap(), [review(at, &id).await]);
+    assert_eq!(inbox(at, "cem").await, [review(at, &id).await]);
     for other in ["ce", "eve", "ann\nben"] {
-        let asked = ReviewFilter { reviewer: Some(other.into()), ..ReviewFilter::default() };
-        assert_eq!(at.store.views.reviews(&asked, page).await.unwrap(), []);
+        assert_eq!(inbox(at, other).await, []);
     }
     assert!(matches!(vote(at, &id, "ann", true, NOW).await, DecisionOutcome::Decided(_)));
-    let decided = review(at, &id).await;
+    and_is_over(at, &held.job, &id).await;
+}
+
+async fn inbox(at: &Opened, reviewer: &str) -> Vec<Review> {
+    let asked = ReviewFilter { reviewer: Some(reviewer.into()), ..ReviewFilter::default() };
+    at.store.views.reviews(&asked, Page { limit: 10, offset: 0 }).await.unwrap()
+}
+
+/// Two have agreed: whoever comes later is heard and changes nothing.
+async fn and_is_over(at: &Opened, job: &JobId, id: &ReviewId) {
+    let decided = review(at, id).await;
     assert_eq!((decided.state, decided.votes.len()), (ReviewState::Approved, 2));
     assert_eq!(decided.votes[0].reason.as_deref(), Some("ben thinks so"));
-    assert_eq!(vote(at, &id, "cem", false, NOW).await, DecisionOutcome::TooLate(ReviewState::Approved));
-    assert_eq!(review(at, &id).await, decided);
+    assert_eq!(vote(at, id, "cem", false, NOW).await, DecisionOutcome::TooLate(ReviewState::Approved));
+    assert_eq!(review(at, id).await, decided);
     use EventName::{JobAvailable, ReviewAnsweredLate, ReviewDecided, ReviewVoted};
     let told = [ReviewVoted, ReviewVoted, ReviewDecided, JobAvailable, ReviewAnsweredLate];
-    assert_eq!(at.events(&held.job).await[4..], told);
-    let recalled = at.store.ledger.recall(&held.job, 1, 10, true).await.unwrap();
+    assert_eq!(at.events(job).await[4..], told);
+    let recalled = at.store.ledger.recall(job, 1, 10, true).await.unwrap();
     assert_eq!(recalled.reviews[0].state, ReviewState::Approved);
 }
 
@@ -138,11 +145,15 @@ async fn silence_asks_the_next_and_then_is_a_no(at: &Opened) {
     assert_eq!((next.deadline_at, next.remind_at), (Some(NOW.plus_ms(205)), Some(NOW.plus_ms(115))));
     assert_eq!(at.state(&held.job).await, JobState::Pending);
     assert!(matches!(vote(at, &id, "ben", true, NOW.plus_ms(106)).await, DecisionOutcome::NotAsked(_)));
+    silence_of_the_last_is_a_no(at, &held.job, &id).await;
+}
+
+async fn silence_of_the_last_is_a_no(at: &Opened, job: &JobId, id: &ReviewId) {
     assert_eq!(at.perform(Duty::ExpireReviews, NOW.plus_ms(205)).await, 1);
-    assert_eq!(review(at, &id).await.state, ReviewState::Expired);
-    assert_eq!(at.state(&held.job).await, JobState::Available);
-    assert_eq!(count(at, &held.job, EventName::ReviewEscalated).await, 1);
-    assert_eq!(vote(at, &id, "eve", true, NOW).await, DecisionOutcome::TooLate(ReviewState::Expired));
+    assert_eq!(review(at, id).await.state, ReviewState::Expired);
+    assert_eq!(at.state(job).await, JobState::Available);
+    assert_eq!(count(at, job, EventName::ReviewEscalated).await, 1);
+    assert_eq!(vote(at, id, "eve", true, NOW).await, DecisionOutcome::TooLate(ReviewState::Expired));
 }
 
 /// Who is asked does not depend on how soon the scheduler looks.

@@ -15,7 +15,7 @@ const COLUMNS: &[Column] = &[
     column("KIND", |review| plain(&review["kind"])),
     column("STATE", |review| plain(&review["state"])),
     column("REVIEWER", |review| plain(&review["reviewer"])),
-    column("VOTES", |review| votes(review)),
+    column("VOTES", votes),
     column("JOB", |review| plain(&review["job_id"])),
     column("ASKED", |review| time(&review["created_at"])),
     column("UNTIL", |review| time(&review["deadline_at"])),
