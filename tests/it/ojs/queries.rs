@@ -1,7 +1,7 @@
 //! What is asked for in a query has to mean something: a slip would filter nothing, and nobody would see it.
 
 use super::on_both;
-use serde_json::json;
+use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
 on_both![a_parameter_that_means_nothing_is_refused, events_of_a_job_come_as_cloud_events];
@@ -35,7 +35,13 @@ async fn events_of_a_job_come_as_cloud_events(server: &OjsServer) {
     let id = server.push(&json!({"type": "mail.send", "args": [], "options": {"queue": "q"}})).await;
     let path = format!("/ojs/v1/jobs/{id}/events?format=cloudevents");
     let page = server.get(&path).await.expect(200).json();
-    let feed = server.get("/ojs/v1/events").await.expect(200).json();
+    // The feed waits for transactions that others have open on the same server.
+    let mut feed = Value::Null;
+    let fed = async || {
+        feed = server.get("/ojs/v1/events").await.expect(200).json();
+        feed["events"].as_array().is_some_and(|events| !events.is_empty())
+    };
+    server.fleet.until("the feed tells it", fed).await;
     assert_eq!(page["events"].as_array().map(Vec::len), Some(1), "{page:#}");
     let event = &page["events"][0];
     assert_eq!(event, &feed["events"][0]);

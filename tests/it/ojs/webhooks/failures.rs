@@ -184,7 +184,7 @@ async fn a_scheduler_that_dies_after_the_post_repeats_it_under_the_same_id(serve
     assert_eq!((&taken["state"], &taken["attempts"]), (&json!("pending"), &json!(1)));
     server.fleet.tick().await;
     assert_eq!(receiver.count(), 1, "the one who took it may still be at it");
-    server.pass_ms(61_000).await;
+    server.pass_ms(66_000).await;
     let delivery = deliveries(server, &made).await.remove(0);
     assert_eq!((&delivery["state"], &delivery["attempts"]), (&json!("delivered"), &json!(2)));
     let received = receiver.received();
