@@ -25,6 +25,7 @@ pub(crate) const SQLITE: &[File] = &[
     (16, "reviewers", include_str!("../../../migrations/sqlite/0016_reviewers.sql")),
     (17, "inputs", include_str!("../../../migrations/sqlite/0017_inputs.sql")),
     (18, "runs", include_str!("../../../migrations/sqlite/0018_runs.sql")),
+    (19, "unused definitions", include_str!("../../../migrations/sqlite/0019_unused_definitions.sql")),
     (21, "what others read", include_str!("../../../migrations/sqlite/0021_what_others_read.sql")),
     (22, "members", include_str!("../../../migrations/sqlite/0022_members.sql")),
 ];
@@ -45,6 +46,7 @@ pub(crate) const POSTGRES: &[File] = &[
     (16, "reviewers", include_str!("../../../migrations/postgres/0016_reviewers.sql")),
     (17, "inputs", include_str!("../../../migrations/postgres/0017_inputs.sql")),
     (18, "runs", include_str!("../../../migrations/postgres/0018_runs.sql")),
+    (19, "unused definitions", include_str!("../../../migrations/postgres/0019_unused_definitions.sql")),
     (21, "what others read", include_str!("../../../migrations/postgres/0021_what_others_read.sql")),
     (22, "members", include_str!("../../../migrations/postgres/0022_members.sql")),
 ];
