@@ -264,13 +264,11 @@ mod tests {
         let text = format!(
             "[providers.here]\nkind = 'openai'\nbase_url = 'http://127.0.0.1:{port}/v1'\n\
              [providers.gone]\nkind = 'openai'\nbase_url = 'http://127.0.0.1:1/v1'\n\
-             [tools.open]\ndescription = 'A tool'\nurl = 'http://127.0.0.1:{port}/a/{{q}}'\nallow_private = true\n\
-             [tools.shut]\ndescription = 'A tool'\nurl = 'http://127.0.0.1:1/'\nallow_private = true\n\
-             [tools.inside]\ndescription = 'A tool'\nurl = 'http://localhost:{port}/'\n"
+             [tools.open]\ndescription = 'A tool'\nurl = 'http://127.0.0.1:{port}/a'\nallow_private = true\n\
+             [tools.shut]\ndescription = 'A tool'\nurl = 'http://127.0.0.1:1/'\nallow_private = true\n"
         );
         let model = |provider: &str| ModelRef { provider: Some(provider.to_owned()), model: "m".to_owned() };
-        let tools =
-            ["open", "shut", "inside", "clock", "nobody"].map(|name| Capability::named(name.to_owned()));
+        let tools = ["open", "shut", "clock", "nobody"].map(|name| Capability::named(name.to_owned()));
         let models = ["here", "gone", "none"].map(model).to_vec();
         let agent = AgentDefinition {
             model: ModelChoice { models, ..ModelChoice::default() },
@@ -280,11 +278,10 @@ mod tests {
         let reach = Reach::with(config(&text)).unwrap();
         let missing = reach.missing(&agent).await;
         let says = |word: &str| missing.iter().find(|missing| missing.message.contains(word));
-        assert_eq!(missing.len(), 5, "{missing:#?}");
+        assert_eq!(missing.len(), 4, "{missing:#?}");
         assert!(says("provider `gone`: cannot connect").is_some(), "{missing:#?}");
         assert!(says("provider `none`: is not configured").is_some());
         assert!(says("tool `shut`: cannot connect").is_some());
-        assert!(says("tool `inside`: cannot connect: ").unwrap().message.contains("no public address"));
         assert!(says("tool `nobody`").unwrap().perhaps, "it may be an agent of the server");
         reach.close().await;
     }
