@@ -51,6 +51,7 @@ async fn without_a_limit_what_the_provider_reports_is_booked() {
         let job = json!({"type": "agent.spend", "args": ["go"], "ext_agent_model": "m", "ext_agent_max_tokens": 10});
         let id = fleet.push(&job).await;
         let done = fleet.settled(&id).await;
+        assert_eq!(done["state"], "completed", "{done:#}");
         let used = done["ext_agent_tokens_used"].as_i64().unwrap();
         assert_eq!(used == reported + 1, believed, "{used} of {reported}");
         let clamped = fleet.event_names(&id).await.iter().any(|name| name == "budget.usage_clamped");

@@ -28,6 +28,8 @@ const LONGEST: usize = 100;
 /// Bounds of the buckets of times, in seconds: from a quick answer of a model to ten minutes of thought.
 const SECONDS: [f64; 16] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
+/// More tokens than this in one call are no count: a provider could make the sums overflow.
+const MOST_TOKENS: u64 = 1 << 32;
 /// Bounds of the buckets of tokens.
 const TOKENS: [f64; 12] =
     [1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0, 1_048_576.0, 4_194_304.0];
@@ -206,7 +208,7 @@ impl Counted {
 
     /// A model answered with this usage.
     pub fn used(&self, provider: &str, input: i64, output: i64) {
-        let whole = |tokens: i64| u64::try_from(tokens).unwrap_or(0);
+        let whole = |tokens: i64| u64::try_from(tokens).unwrap_or(0).min(MOST_TOKENS);
         meters().tokens_input.add(whole(input), &self.labels);
         meters().tokens_output.add(whole(output), &self.labels);
         for (kind, tokens) in [("input", input), ("output", output)] {
@@ -249,6 +251,16 @@ mod tests {
         assert_eq!(met.bounded("m0").as_str(), "m0");
         let long = "x".repeat(5000);
         assert!(Met(Mutex::new(BTreeSet::new())).bounded(&long).as_str().len() <= LONGEST);
+    }
+
+    /// Sums take what a provider makes up, however often.
+    #[test]
+    fn absurd_counts_do_not_overflow() {
+        let counted = Counted::of("absurd", "1.0.0", "m");
+        for _ in 0..3 {
+            counted.used("p", i64::MAX, i64::MAX);
+        }
+        counted.used("p", -1, 0);
     }
 
     /// OSSA's names as Prometheus writes them.
