@@ -75,7 +75,11 @@ impl Refusal {
     /// There is no such method.
     pub(super) fn no_method(name: &str) -> Self {
         let name: String = name.chars().take(80).collect();
-        Self::new(-32601, "METHOD_NOT_FOUND", format!("There is no method `{name}` in A2A 1.0."))
+        Self::new(
+            -32601,
+            "METHOD_NOT_FOUND",
+            format!("The method `{name}` is not spoken here; docs/A2A.md lists those that are."),
+        )
     }
 
     /// A parameter is wrong.
