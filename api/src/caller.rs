@@ -2,6 +2,7 @@
 
 use crate::api::Shared;
 use crate::reply::Failure;
+use crate::request::Tenant;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
@@ -47,15 +48,44 @@ pub(crate) struct Errand {
     pub(crate) user: Option<User>,
 }
 
+/// Who asks, and for which tenant.
+#[derive(Clone, Debug)]
+pub(crate) struct Who {
+    pub(crate) tenant: Tenant,
+    pub(crate) caller: Caller,
+}
+
+impl FromRequestParts<Shared> for Who {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Failure> {
+        let tenant = Tenant::from_request_parts(parts, app).await?;
+        Ok(Self { tenant, caller: Caller::from_request_parts(parts, app).await? })
+    }
+}
+
 impl Caller {
+    /// The name of the server that asks, when it is one.
+    pub(crate) fn peer(&self) -> Option<&str> {
+        match self {
+            Self::Client => None,
+            Self::Peer(name) => Some(name),
+        }
+    }
+
     /// What only a peer needs: to find agents, to begin engagements, and to ask how they are.
     pub(crate) fn may(&self, method: &Method, path: &str) -> bool {
         let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
         match self {
             Self::Client => true,
             Self::Peer(_) => match segments.as_slice() {
-                ["agents"] | ["engagements", _] => method == Method::GET,
+                ["agents"]
+                | ["engagements", _]
+                | ["agents", _, "describe"]
+                | ["agents", _, "getevents" | "request", _]
+                | ["a2a", _, ".well-known", "agent-card.json"] => method == Method::GET,
                 ["agents", _] => method == Method::GET || method == Method::POST,
+                ["agents", _, "process"] | ["a2a", _] => method == Method::POST,
                 _ => false,
             },
         }

@@ -15,6 +15,7 @@ mod delegation;
 mod demo;
 mod dev;
 mod drain;
+mod elsewhere;
 mod errors;
 mod faults;
 mod fleet;

@@ -3,7 +3,7 @@
 use super::rpc::{self, Call, Refusal};
 use super::{send, task, watch};
 use crate::api::Shared;
-use crate::request::Tenant;
+use crate::caller::{Errand, Who};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde_json::{Map, Value};
@@ -12,18 +12,32 @@ use turnstone_store::{AgentRecord, CancelOutcome};
 
 const VERSION: &str = "a2a-version";
 
-pub(super) async fn answer(
-    app: &Shared,
-    agent: &AgentRecord,
-    tenant: &Tenant,
-    headers: &HeaderMap,
-    body: &[u8],
-) -> Response {
+/// Who calls, and which agent.
+pub(super) struct Sender<'a> {
+    pub(super) agent: &'a AgentRecord,
+    pub(super) who: &'a Who,
+    /// What another server says of the engagement that it asks for.
+    pub(super) errand: Option<Errand>,
+}
+
+impl Sender<'_> {
+    /// The agent's name.
+    pub(super) fn agent(&self) -> &str {
+        &self.agent.definition.name
+    }
+
+    /// The tenant's name.
+    pub(super) fn tenant(&self) -> Option<&str> {
+        self.who.tenant.name()
+    }
+}
+
+pub(super) async fn answer(app: &Shared, from: &Sender<'_>, headers: &HeaderMap, body: &[u8]) -> Response {
     let call = match Call::read(body) {
         Ok(call) => call,
         Err((id, refusal)) => return rpc::answer(&id, Err(refusal)),
     };
-    match reach(app, agent, tenant, headers, &call).await {
+    match reach(app, from, headers, &call).await {
         Ok(Outcome::Told(result)) => rpc::answer(&call.id, Ok(result)),
         Ok(Outcome::Stream(watched)) => watch::stream(app.clone(), call.id, *watched).await,
         Err(refusal) => rpc::answer(&call.id, Err(refusal)),
@@ -38,8 +52,7 @@ enum Outcome {
 
 async fn reach(
     app: &Shared,
-    agent: &AgentRecord,
-    tenant: &Tenant,
+    from: &Sender<'_>,
     headers: &HeaderMap,
     call: &Call,
 ) -> Result<Outcome, Refusal> {
@@ -50,21 +63,27 @@ async fn reach(
     match call.method.as_str() {
         "SendMessage" => {
             let sent = send::Sending::read(params)?;
-            let job = send::send(app, agent, tenant, &sent).await?;
+            let job = send::send(app, from, &sent).await?;
             let job = if sent.at_once { job } else { watch::until_it_rests(app, job).await? };
             Ok(Outcome::Told(serde_json::json!({"task": task::shown(app, &job, sent.history).await?})))
         }
         "SendStreamingMessage" => {
             let sent = send::Sending::read(params)?;
-            Ok(Outcome::Stream(Box::new(send::send(app, agent, tenant, &sent).await?)))
+            Ok(Outcome::Stream(Box::new(send::send(app, from, &sent).await?)))
         }
         "GetTask" => {
-            let job = find(app, agent, tenant, id()?).await?;
-            Ok(Outcome::Told(task::shown(app, &job, history(params)?).await?))
+            let job = find(app, from, id()?).await?;
+            let mut told = task::shown(app, &job, history(params)?).await?;
+            if let (Some(_), Some(side)) = (from.who.caller.peer(), &job.agent) {
+                // What a call of another server's agent has cost is booked there.
+                let used = app.api.store.views.budget(&side.engagement_id).await?.settled;
+                told["metadata"] = serde_json::json!({"tokensUsed": used});
+            }
+            Ok(Outcome::Told(told))
         }
-        "CancelTask" => cancel(app, agent, tenant, id()?).await.map(Outcome::Told),
+        "CancelTask" => cancel(app, from, id()?).await.map(Outcome::Told),
         "SubscribeToTask" => {
-            let job = find(app, agent, tenant, id()?).await?;
+            let job = find(app, from, id()?).await?;
             if job.state.is_terminal() {
                 return Err(Refusal::unsupported(format!(
                     "Task {} has ended; ask for it with GetTask.",
@@ -105,28 +124,26 @@ pub(super) fn history(params: &Map<String, Value>) -> Result<Option<u64>, Refusa
     }
 }
 
-/// The task of this agent, if the caller may see it.
-pub(super) async fn find(
-    app: &Shared,
-    agent: &AgentRecord,
-    tenant: &Tenant,
-    id: &str,
-) -> Result<Job, Refusal> {
+/// The task of this agent, if the caller may see it. Another server sees those that it began.
+pub(super) async fn find(app: &Shared, from: &Sender<'_>, id: &str) -> Result<Job, Refusal> {
     let views = &app.api.store.views;
-    let job = views.job_of(&JobId::from(id), tenant.name()).await?;
+    let job = views.job_of(&JobId::from(id), from.tenant()).await?;
     let job = job.ok_or_else(|| Refusal::no_task(id))?;
     let Some(side) = &job.agent else { return Err(Refusal::no_task(id)) };
+    if from.who.caller.peer().is_some_and(|peer| send::own(&job)["peer"] != peer) {
+        return Err(Refusal::no_task(id));
+    }
     match views.engagement(&side.engagement_id).await? {
-        Some((engagement, _, _)) if engagement.agent == agent.definition.name => Ok(job),
+        Some((engagement, _, _)) if engagement.agent == from.agent() => Ok(job),
         _ => Err(Refusal::no_task(id)),
     }
 }
 
-async fn cancel(app: &Shared, agent: &AgentRecord, tenant: &Tenant, id: &str) -> Result<Value, Refusal> {
-    let job = find(app, agent, tenant, id).await?;
-    match app.api.store.intake.cancel_of(&job.id, tenant.name(), app.api.clock.now()).await? {
+async fn cancel(app: &Shared, from: &Sender<'_>, id: &str) -> Result<Value, Refusal> {
+    let job = find(app, from, id).await?;
+    match app.api.store.intake.cancel_of(&job.id, from.tenant(), app.api.clock.now()).await? {
         CancelOutcome::Cancelled { .. } => {
-            let job = find(app, agent, tenant, id).await?;
+            let job = find(app, from, id).await?;
             task::shown(app, &job, None).await
         }
         CancelOutcome::AlreadyEnded(state) => Err(Refusal::not_cancelable(format!(

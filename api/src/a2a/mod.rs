@@ -12,8 +12,9 @@ mod task;
 mod watch;
 
 use crate::api::{App, Shared};
+use crate::caller::Who;
 use crate::reply::{self, Answer, Failure};
-use crate::request::{Raw, Segment, Tenant};
+use crate::request::{Raw, Segment};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
@@ -80,12 +81,14 @@ async fn directory(State(app): State<Shared>) -> Answer {
 async fn call(
     State(app): State<Shared>,
     Segment(agent): Segment,
-    tenant: Tenant,
+    who: Who,
     headers: HeaderMap,
     body: Result<Raw, Failure>,
 ) -> Answer {
     let agent = agent_named(&app, &agent).await?;
-    Ok(method::answer(&app, &agent, &tenant, &headers, &body?.0).await)
+    let errand = who.caller.errand(&headers)?;
+    let from = method::Sender { agent: &agent, who: &who, errand };
+    Ok(method::answer(&app, &from, &headers, &body?.0).await)
 }
 
 async fn agent_named(app: &App, name: &str) -> Result<AgentRecord, Failure> {

@@ -1,11 +1,12 @@
 //! `SendMessage` and `SendStreamingMessage`: an input that begins a task, continues a context, or answers a task that asks.
 
 use super::message::{Message, OUTPUT_MODES};
-use super::method::{find, history};
+use super::method::{Sender, find, history};
 use super::rpc::Refusal;
-use crate::agents::engage::{JOB_TYPE, named_id};
+use crate::agents::engage::{JOB_TYPE, named_id, place};
 use crate::api::Shared;
-use crate::engagements::answer::{AnswerTo, Given, answer, asked};
+use super::task::asks;
+use crate::engagements::answer::{AnswerTo, Given, answer};
 use crate::engagements::further::{Further, say};
 use crate::ojs::jobs::accept::accept;
 use crate::reply::Failure;
@@ -13,7 +14,6 @@ use crate::request::Tenant;
 use serde_json::{Map, Value, json};
 use turnstone_domain::terms::Continues;
 use turnstone_domain::{EngagementId, Job, JobId, RawJson, RawObject};
-use turnstone_store::AgentRecord;
 
 /// What is to be sent, and how the answer is wanted.
 pub(super) struct Sending {
@@ -65,36 +65,36 @@ fn check_modes(accepted: Option<&Value>) -> Result<(), Refusal> {
 }
 
 /// Does what the message asks, and returns the task.
-pub(super) async fn send(
-    app: &Shared,
-    agent: &AgentRecord,
-    tenant: &Tenant,
-    sent: &Sending,
-) -> Result<Job, Refusal> {
+pub(super) async fn send(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Result<Job, Refusal> {
     match &sent.message.task {
         Some(task) => {
-            let job = find(app, agent, tenant, task).await?;
+            let job = find(app, from, task).await?;
             let context = job.agent.as_ref().map(|side| side.engagement_id.as_str());
             if sent.message.context.as_deref().is_some_and(|named| Some(named) != context) {
                 return Err(Refusal::parameter("message.contextId", "is not the context of the task"));
             }
-            reply_to(app, job, tenant, sent).await
+            reply_to(app, job, &from.who.tenant, sent).await
         }
-        None => begin(app, agent, tenant, sent).await,
+        None => begin(app, from, sent).await,
     }
 }
 
 /// Begins a task: in a context of its own, or after what is said in the one that the message names.
-async fn begin(app: &Shared, agent: &AgentRecord, tenant: &Tenant, sent: &Sending) -> Result<Job, Refusal> {
-    let (name, message) = (&agent.definition.name, &sent.message);
+async fn begin(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Result<Job, Refusal> {
+    let (name, message, tenant) = (from.agent(), &sent.message, &from.who.tenant);
     let context = message.context.as_deref();
     let parts = ["a2a", name, tenant.name().unwrap_or_default(), context.unwrap_or_default(), &message.id];
     let id = JobId(named_id(&parts));
     let args = RawJson::of(&json!(message.args));
     if app.api.store.views.job(&id).await?.is_none() {
         let mut meta = RawObject::new();
-        meta.insert("a2a", json!({"message_id": message.id, "metadata": sent.metadata}));
+        let peer = from.who.caller.peer();
+        meta.insert("a2a", json!({"message_id": message.id, "metadata": sent.metadata, "peer": peer}));
         let began = match context {
+            Some(_) if peer.is_some() => {
+                let why = "is no other server's to continue; leave it out";
+                return Err(Refusal::parameter("message.contextId", why));
+            }
             Some(context) => {
                 check_context(app, name, tenant, context).await?;
                 let continues = Continues::Always;
@@ -107,7 +107,7 @@ async fn begin(app: &Shared, agent: &AgentRecord, tenant: &Tenant, sent: &Sendin
                 };
                 say(app, context, tenant, further).await.map(|_| ())
             }
-            None => engage(app, name, tenant, &id, args.clone(), meta).await,
+            None => engage(app, from, &id, args.clone(), meta).await,
         };
         match began {
             // Somebody sent the same at the same time.
@@ -116,7 +116,7 @@ async fn begin(app: &Shared, agent: &AgentRecord, tenant: &Tenant, sent: &Sendin
         }
     }
     // The same message again: the task that it began goes on.
-    let job = find(app, agent, tenant, id.as_str()).await?;
+    let job = find(app, from, id.as_str()).await?;
     if job.envelope.args != args {
         return Err(Refusal::parameter("message.messageId", "was used for another message"));
     }
@@ -125,21 +125,34 @@ async fn begin(app: &Shared, agent: &AgentRecord, tenant: &Tenant, sent: &Sendin
 
 async fn engage(
     app: &Shared,
-    agent: &str,
-    tenant: &Tenant,
+    from: &Sender<'_>,
     id: &JobId,
     args: RawJson,
     mut meta: RawObject,
 ) -> Result<(), Failure> {
-    meta.insert("agent", agent);
+    meta.insert("agent", from.agent());
+    if let Some(user) = from.errand.as_ref().and_then(|errand| errand.user.as_ref()) {
+        meta.insert("user", json!({"id": user.id, "email": user.email}));
+    }
     let mut fields = RawObject::new();
     fields.insert("id", id.as_str());
     fields.insert("type", JOB_TYPE);
     fields.insert("args", args);
     fields.insert("meta", meta);
-    let job = accept(app, fields, tenant.name(), app.api.clock.now()).await?;
+    if let Some(limit) = from.errand.as_ref().and_then(|errand| errand.token_budget) {
+        fields.insert("ext_agent_token_budget", limit);
+    }
+    let mut job = accept(app, fields, from.tenant(), app.api.clock.now()).await?;
+    if let Some(errand) = &from.errand {
+        place(&mut job, errand)?;
+    }
     app.api.store.intake.push(vec![job]).await?;
     Ok(())
+}
+
+/// What a message said beside its input, and who sent it; null for other jobs.
+pub(super) fn own(job: &Job) -> Value {
+    job.envelope.meta.get("a2a").and_then(|sent| sent.parse::<Value>().ok()).unwrap_or_default()
 }
 
 /// Contexts are made here: a client may continue one, and not name one.
@@ -162,7 +175,7 @@ async fn reply_to(app: &Shared, job: Job, tenant: &Tenant, sent: &Sending) -> Re
         return Err(Refusal::unsupported(format!("Task {id} has ended; {next}.")));
     }
     let Some(side) = &job.agent else { return Err(Refusal::no_task(id.as_str())) };
-    let Some(question) = asked(app, &side.engagement_id, &job).await? else {
+    let Some((seat, question)) = asks(app, &job).await? else {
         return Err(Refusal::unsupported(format!(
             "Task {id} asks nothing; send the message with the contextId {context}, without a taskId, and it follows."
         )));
@@ -177,6 +190,6 @@ async fn reply_to(app: &Shared, job: Job, tenant: &Tenant, sent: &Sending) -> Re
         }
     };
     let given = Given { values, call: Some(question.call_id), by: None };
-    answer(app, AnswerTo::Job(id), tenant, given).await?;
+    answer(app, AnswerTo::Job(&seat), tenant, given).await?;
     app.api.store.views.job(id).await?.ok_or_else(|| Refusal::no_task(id.as_str()))
 }

@@ -3,11 +3,12 @@
 use super::message::parts_of;
 use super::rpc::Refusal;
 use crate::api::App;
-use crate::engagements::answer::asked;
+use crate::engagements::waiting::{Waiting, Wanted, waiting};
 use crate::engagements::{open_review, prompt, results};
 use serde_json::{Value, json};
+use turnstone_domain::question::AskedUser;
 use turnstone_domain::review::Review;
-use turnstone_domain::{Job, JobState};
+use turnstone_domain::{Job, JobId, JobState};
 
 /// The id of the artifact that is the agent's answer.
 pub(super) const ANSWER: &str = "answer";
@@ -33,9 +34,7 @@ pub(super) async fn status(app: &App, job: &Job) -> Result<Value, Refusal> {
     };
     let review = review.filter(|review| review.job_id == job.id);
     let mut status = json!({"state": state(job), "timestamp": changed_at(job, review.as_ref())});
-    if let Some(side) = &job.agent
-        && let Some(asked) = asked(app, &side.engagement_id, job).await?
-    {
+    if let Some((_, asked)) = asks(app, job).await? {
         status["state"] = json!("TASK_STATE_INPUT_REQUIRED");
         let keys = json!({"request_keys": asked.question.request_keys()});
         status["message"] = json!({"messageId": asked.call_id, "contextId": context(job), "taskId": job.id,
@@ -46,6 +45,19 @@ pub(super) async fn status(app: &App, job: &Job) -> Result<Value, Refusal> {
                                    "role": "ROLE_AGENT", "parts": [{"text": words}]});
     }
     Ok(status)
+}
+
+/// What a task asks its client, and which job asks: its own, or that of an agent that works for it.
+pub(super) async fn asks(app: &App, job: &Job) -> Result<Option<(JobId, AskedUser)>, Refusal> {
+    let Some(side) = job.agent.as_ref().filter(|_| job.state == JobState::Pending) else { return Ok(None) };
+    let Some((engagement, _, _)) = app.api.store.views.engagement(&side.engagement_id).await? else {
+        return Ok(None);
+    };
+    let asked = |one: Waiting| match one.wanted {
+        Wanted::Answer(asked) => Some((one.seat.job, asked)),
+        Wanted::Word(_) => None,
+    };
+    Ok(waiting(app, &engagement, job).await?.into_iter().find_map(asked))
 }
 
 /// Whether nothing happens to a task in this state before its client does something.

@@ -9,8 +9,13 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use turnstone_domain::{EventName, Job};
+use std::time::Duration;
+use tokio::time::error::Elapsed;
+use turnstone_domain::{EventName, Job, JobState};
 use turnstone_store::{EventFilter, Piece};
+
+/// How often it is looked what the delegates of a parked job ask.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// Waits until the task has ended or asks its client. A client that goes away ends the waiting, and not the task.
 pub(super) async fn until_it_rests(app: &Shared, mut job: Job) -> Result<Job, Refusal> {
@@ -20,11 +25,11 @@ pub(super) async fn until_it_rests(app: &Shared, mut job: Job) -> Result<Job, Re
             return Ok(job);
         }
         loop {
-            match feed.next().await {
-                Some(Said::Event(event)) if !moves(event.name) => {}
-                Some(_) => break,
+            match heard(&mut feed, &job).await {
+                Ok(Some(Said::Event(event))) if !moves(event.name) => {}
+                Ok(Some(_)) | Err(_) => break,
                 // The server drains: what is known is told, and the client asks again.
-                None => return Ok(latest(app, &job).await?.unwrap_or(job)),
+                Ok(None) => return Ok(latest(app, &job).await?.unwrap_or(job)),
             }
         }
         job = latest(app, &job).await?.ok_or_else(|| Refusal::no_task(job.id.as_str()))?;
@@ -76,6 +81,15 @@ async fn open(app: &Shared, job: &Job, live: bool) -> Result<Feed, Refusal> {
     Ok(Feed::open(app.clone(), source, 0).await?)
 }
 
+/// What is said next. An error when it is time to look at those that work for a parked job: what they ask stands in streams of
+/// their own.
+async fn heard(feed: &mut Feed, job: &Job) -> Result<Option<Said>, Elapsed> {
+    match job.state {
+        JobState::Pending => tokio::time::timeout(LOOK, feed.next()).await,
+        _ => Ok(feed.next().await),
+    }
+}
+
 async fn latest(app: &Shared, job: &Job) -> Result<Option<Job>, Refusal> {
     Ok(app.api.store.views.job(&job.id).await?)
 }
@@ -109,18 +123,25 @@ impl Watched {
             if self.over {
                 return None;
             }
-            let looked = match self.feed.next().await? {
-                Said::Delta(piece) => {
-                    self.hear(&piece);
-                    Ok(())
-                }
-                Said::Event(event) if moves(event.name) => self.look().await,
-                Said::Event(_) => Ok(()),
+            let looked = match heard(&mut self.feed, &self.job).await {
+                Err(_) => self.look().await,
+                Ok(said) => self.hear_of(said?).await,
             };
             if let Err(refusal) = looked {
                 self.over = true;
                 return Some(Err(refusal));
             }
+        }
+    }
+
+    async fn hear_of(&mut self, said: Said) -> Result<(), Refusal> {
+        match said {
+            Said::Delta(piece) => {
+                self.hear(&piece);
+                Ok(())
+            }
+            Said::Event(event) if moves(event.name) => self.look().await,
+            Said::Event(_) => Ok(()),
         }
     }
 

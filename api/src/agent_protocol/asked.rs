@@ -1,10 +1,12 @@
 //! What a client asks of an agent: one of the protocol's request types, read from a body (AP §3.3).
 
+use crate::caller::{Caller, Errand};
 use crate::reply::Failure;
+use axum::http::HeaderMap;
 use serde_json::{Map, Value, json};
 use turnstone_domain::agent::Operation;
 use turnstone_domain::schema::Schema;
-use turnstone_domain::{RawJson, RawObject, digest};
+use turnstone_domain::{CallId, RawJson, RawObject, digest};
 use turnstone_ojs::{OjsError, body};
 
 /// A request's name has at most this many characters.
@@ -54,6 +56,10 @@ pub(super) struct Asked {
     pub kept: Map<String, Value>,
     /// The same for bodies that mean the same.
     pub digest: String,
+    /// What another server says of the engagement that it asks for.
+    pub errand: Option<Errand>,
+    /// The other server, when one asks.
+    pub peer: Option<String>,
 }
 
 impl Asked {
@@ -95,7 +101,27 @@ impl Asked {
         }
         let run_id = text(&fields, "run_id")?;
         let meant = json!([wish.name(), run_id, kept, members(&wish)]);
-        Ok(Self { wish, request_id, run_id, kept, digest: digest::of_json(&meant) })
+        let digest = digest::of_json(&meant);
+        Ok(Self { wish, request_id, run_id, kept, digest, errand: None, peer: None })
+    }
+
+    /// The same, from whoever sent it.
+    ///
+    /// # Errors
+    /// 403 for what is believed from peers only, and for settings that are not theirs to change.
+    pub fn from(mut self, caller: &Caller, headers: &HeaderMap) -> Result<Self, Failure> {
+        self.errand = caller.errand(headers)?;
+        self.peer = caller.peer().map(str::to_owned);
+        if self.peer.is_some() && (self.run_id.is_some() || matches!(self.wish, Wish::Configure(_))) {
+            let message = "This key is another server's, and such may neither configure agents nor continue runs.";
+            return Err(OjsError::new(403, "forbidden", message, "Use a key of this server's own.").into());
+        }
+        Ok(self)
+    }
+
+    /// The question that is answered, when the client says which of several.
+    pub fn call(&self) -> Option<CallId> {
+        self.kept.get("request_metadata")?["call_id"].as_str().map(CallId::from)
     }
 
     /// Who the client says asks.

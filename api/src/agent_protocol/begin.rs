@@ -2,6 +2,7 @@
 
 use super::asked::{Asked, Wish};
 use super::{configure, find, name, request_id};
+use crate::agents::engage::place;
 use crate::api::App;
 use crate::engagements::further::{Further, say};
 use crate::ojs::jobs::accept::accept;
@@ -15,6 +16,7 @@ use turnstone_ojs::OjsError;
 
 /// The type of the jobs that carry requests.
 const JOB_TYPE: &str = "agent.engagement";
+const TOKEN_BUDGET: &str = "ext_agent_token_budget";
 
 /// A request that has been accepted.
 pub(super) struct Begun {
@@ -93,8 +95,15 @@ async fn new(
     if let Some(id) = &named {
         fields.insert("id", id.as_str());
     }
+    if let Some(limit) = asked.errand.as_ref().and_then(|errand| errand.token_budget) {
+        let own = fields.given(TOKEN_BUDGET).and_then(|own| own.parse::<i64>().ok());
+        fields.insert(TOKEN_BUDGET, own.map_or(limit, |own| own.min(limit)));
+    }
     trace.keep(&mut fields);
-    let job = accept(app, fields, tenant.name(), app.api.clock.now()).await?;
+    let mut job = accept(app, fields, tenant.name(), app.api.clock.now()).await?;
+    if let Some(errand) = &asked.errand {
+        place(&mut job, errand)?;
+    }
     let id = job.id.clone();
     let run = job.engagement.as_ref().map(|new| new.id.clone());
     app.api.store.intake.push(vec![job]).await?;
@@ -161,11 +170,18 @@ fn meta(agent: &str, asked: &Asked) -> RawObject {
     let mut own = asked.kept.clone();
     own.insert("request_id".to_owned(), asked.request_id.as_deref().into());
     own.insert("digest".to_owned(), asked.digest.as_str().into());
-    let user = asked.kept.get("request_metadata").and_then(|metadata| metadata.get("user"));
+    if let Some(peer) = &asked.peer {
+        own.insert("peer".to_owned(), peer.as_str().into());
+    }
+    let said = asked.kept.get("request_metadata").and_then(|metadata| metadata.get("user"));
+    let user = match &asked.errand {
+        Some(errand) => errand.user.as_ref().map(|user| json!({"id": user.id, "email": user.email})),
+        None => said.filter(|user| user.is_object()).cloned(),
+    };
     let mut meta = RawObject::new();
     meta.insert("agent", agent);
-    if let Some(user) = user.filter(|user| user.is_object()) {
-        meta.insert("user", user.clone());
+    if let Some(user) = user {
+        meta.insert("user", user);
     }
     meta.insert(name::MEMBER, Value::Object(own));
     meta

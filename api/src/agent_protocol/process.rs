@@ -2,9 +2,11 @@
 
 use super::asked::{Asked, Wish};
 use super::begin::{Begun, begin};
-use super::{cancel, configure, find, resume, stream};
+use super::{cancel, configure, find, name, resume, stream};
 use crate::agents::input::check_json;
 use crate::api::{App, Shared};
+use crate::caller::Who;
+use crate::engagements::answer::Given;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Params, RequestId, Segment, Tenant};
 use axum::extract::State;
@@ -78,16 +80,18 @@ pub(super) struct AgentRequest {
 pub(crate) async fn process(
     State(app): State<Shared>,
     Segment(agent): Segment,
-    tenant: Tenant,
+    who: Who,
     params: Params,
     trace: RequestId,
     headers: HeaderMap,
     body: Result<JsonBytes, Failure>,
 ) -> Answer {
     check_json(&headers)?;
+    let Who { tenant, caller } = who;
     let record = find::agent(&app, &agent).await?;
     let wait = params.flag("wait")?.unwrap_or(false);
     let asked = Asked::read(&body?.0, params.text("run_id"), &record.definition.operations)?;
+    let asked = asked.from(&caller, &headers)?;
     let about = asked.request_id.as_deref().unwrap_or_default();
     match &asked.wish {
         Wish::Chat(_) | Wish::Operation(..) => {
@@ -99,14 +103,27 @@ pub(crate) async fn process(
             configured(&completed, wait)
         }
         Wish::Cancel => {
+            check_sender(&app, &agent, &asked, &tenant).await?;
             let (job, run) = cancel::cancel(&app, &agent, about, &tenant).await?;
             let begun = Begun { job: job.id, request_id: about.to_owned(), run };
             answer(&app, &agent, &begun, wait, true).await
         }
         Wish::Resume(keys) => {
-            let begun = resume::resume(&app, &agent, about, (keys, asked.user()), &tenant).await?;
+            check_sender(&app, &agent, &asked, &tenant).await?;
+            let given = Given { values: keys.clone(), call: asked.call(), by: asked.user() };
+            let begun = resume::resume(&app, &agent, about, given, &tenant).await?;
             answer(&app, &agent, &begun, wait, false).await
         }
+    }
+}
+
+/// Another server may end and answer what it asked for itself.
+async fn check_sender(app: &App, agent: &str, asked: &Asked, tenant: &Tenant) -> Result<(), Failure> {
+    let (Some(peer), Some(id)) = (&asked.peer, &asked.request_id) else { return Ok(()) };
+    let (job, _) = find::request(app, agent, id, tenant).await?;
+    match name::kept(&job)["peer"] == peer.as_str() {
+        true => Ok(()),
+        false => Err(OjsError::not_found("request", id).into()),
     }
 }
 

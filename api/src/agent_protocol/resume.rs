@@ -3,22 +3,21 @@
 use super::begin::Begun;
 use super::find;
 use crate::api::App;
-use crate::engagements::answer::{AnswerTo, Given, answer, asked};
+use crate::engagements::answer::{AnswerTo, Given, answer};
+use crate::engagements::waiting::{Seat, Waiting, Wanted, below, review, waiting};
 use crate::reply::Failure;
 use crate::request::Tenant;
 use serde_json::{Map, Value};
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::review::{Review, ReviewState};
-use turnstone_domain::{Job, JobState};
+use turnstone_domain::Job;
 use turnstone_ojs::OjsError;
-use turnstone_store::{Decision, DecisionOutcome, Page, ReviewFilter};
+use turnstone_store::{Decision, DecisionOutcome};
 
 /// The key by which a reviewer answers.
 pub(super) const APPROVE: &str = "approve";
-/// Reviews of a run that are looked through.
-const REVIEWS: u32 = 1000;
 
-/// Gives a request what it waits for. The same once more has no second effect.
+/// Gives a request what it waits for, or what one waits for that works for it. The same once more has no second effect.
 ///
 /// # Errors
 /// 404 for an unknown request; 422 that names a missing key, and it still waits; 403 for another user; 409 when it does not
@@ -27,20 +26,58 @@ pub(super) async fn resume(
     app: &App,
     agent: &str,
     id: &str,
-    (keys, by): (&Map<String, Value>, Option<String>),
+    given: Given,
     tenant: &Tenant,
 ) -> Result<Begun, Failure> {
     let (job, run) = find::request(app, agent, id, tenant).await?;
-    let asks = asked(app, &run.id, &job).await?.is_some();
-    let review = if asks { None } else { review(app, &run, &job).await? };
-    match review.filter(|review| review.state == ReviewState::Open || keys.contains_key(APPROVE)) {
-        Some(review) => decide(app, &review, keys, by.as_ref()).await?,
-        None => {
-            let given = Given { values: keys.clone(), call: None, by };
-            answer(app, AnswerTo::Job(&job.id), tenant, given).await?;
+    let begun = Begun { job: job.id.clone(), request_id: id.to_owned(), run: run.clone() };
+    match meant(waiting(app, &run, &job).await?, &given) {
+        Some(Waiting { wanted: Wanted::Word(review), .. }) => decide(app, &review, &given).await?,
+        Some(Waiting { seat, .. }) => {
+            answer(app, AnswerTo::Job(&seat.job), tenant, given).await?;
+        }
+        None => again(app, &run, &job, given, tenant).await?,
+    }
+    Ok(begun)
+}
+
+/// Which of those who wait is answered: the one that is named, else the first whose every key is given, else the first.
+fn meant(mut waiting: Vec<Waiting>, given: &Given) -> Option<Waiting> {
+    waiting.retain(|one| given.call.as_ref().is_none_or(|call| call.as_str() == one.name()));
+    let fits = |one: &Waiting| match &one.wanted {
+        Wanted::Answer(asked) => asked.question.answered(&given.values).is_ok(),
+        Wanted::Word(_) => given.values.contains_key(APPROVE),
+    };
+    let at = waiting.iter().position(fits).unwrap_or(0);
+    (at < waiting.len()).then(|| waiting.swap_remove(at))
+}
+
+/// What is said to a request that waits for nothing: what counted already, or nothing that it could take.
+async fn again(
+    app: &App,
+    run: &Engagement,
+    job: &Job,
+    given: Given,
+    tenant: &Tenant,
+) -> Result<(), Failure> {
+    let own = Seat { engagement: run.id.clone(), job: job.id.clone() };
+    let mut refused = None;
+    for seat in std::iter::once(own).chain(below(app, &job.id, false).await?) {
+        let Some((engagement, _, _)) = app.api.store.views.engagement(&seat.engagement).await? else { continue };
+        let decided = review(app, &engagement, &seat.job).await?;
+        let said = match decided.filter(|_| given.values.contains_key(APPROVE)) {
+            Some(review) => decide(app, &review, &given).await,
+            None => {
+                let given = Given { values: given.values.clone(), call: given.call.clone(), by: given.by.clone() };
+                answer(app, AnswerTo::Job(&seat.job), tenant, given).await.map(|_| ())
+            }
+        };
+        match said {
+            Ok(()) => return Ok(()),
+            Err(failure) => refused = refused.or(Some(failure)),
         }
     }
-    Ok(Begun { job: job.id, request_id: id.to_owned(), run })
+    Err(refused.unwrap_or_else(|| OjsError::not_found("request", job.id.as_str()).into()))
 }
 
 /// Whether a request waits for what its caller is to say.
@@ -48,34 +85,11 @@ pub(super) async fn resume(
 /// # Errors
 /// The store's.
 pub(super) async fn waits(app: &App, run: &Engagement, job: &Job) -> Result<bool, Failure> {
-    if job.state != JobState::Pending {
-        return Ok(false);
-    }
-    let review = review(app, run, job).await?;
-    Ok(asked(app, &run.id, job).await?.is_some()
-        || review.is_some_and(|review| review.state == ReviewState::Open))
+    Ok(!waiting(app, run, job).await?.is_empty())
 }
 
-/// The newest review of the request whose reviewer is its own user.
-async fn review(app: &App, run: &Engagement, job: &Job) -> Result<Option<Review>, Failure> {
-    if !run.user.is_known() {
-        return Ok(None);
-    }
-    let filter = ReviewFilter {
-        reviewer: Some(run.user.id.clone()),
-        engagement: Some(run.id.clone()),
-        ..ReviewFilter::default()
-    };
-    let reviews = app.api.store.views.reviews(&filter, Page { limit: REVIEWS, offset: 0 }).await?;
-    Ok(reviews.into_iter().rfind(|review| review.job_id == job.id))
-}
-
-async fn decide(
-    app: &App,
-    review: &Review,
-    keys: &Map<String, Value>,
-    by: Option<&String>,
-) -> Result<(), Failure> {
+async fn decide(app: &App, review: &Review, given: &Given) -> Result<(), Failure> {
+    let (keys, by): (&Map<String, Value>, _) = (&given.values, given.by.as_ref());
     if by.is_some_and(|by| *by != review.reviewer) {
         return Err(OjsError::forbidden(format!("{} is asked.", review.reviewer)).into());
     }

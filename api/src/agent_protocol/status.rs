@@ -2,7 +2,7 @@
 
 use super::{find, name, telling};
 use crate::api::Shared;
-use crate::engagements::answer::asked;
+use crate::engagements::waiting::{Wanted, waiting};
 use crate::reply::{self, Answer};
 use crate::request::{Segments, Tenant};
 use axum::extract::State;
@@ -61,14 +61,15 @@ pub(crate) async fn status(
     };
     let reviews = app.api.store.views.reviews(&open, Page { limit: 1, offset: 0 }).await?;
     let kept = name::kept(&job);
-    let asks = asked(&app, &run.id, &job).await?.is_some();
+    let waiting = waiting(&app, &run, &job).await?;
+    let asks = waiting.iter().any(|one| matches!(one.wanted, Wanted::Answer(_)));
     let told =
         job.errors.last().filter(|_| job.state == JobState::Discarded).map(|failed| failed.error.told());
     Ok(reply::ok(&json!({
         "request_id": name::of(&job),
         "run_id": run.id,
         "agent": run.agent,
-        "status": word(&job, !reviews.is_empty(), asks),
+        "status": word(&job, !reviews.is_empty() || !waiting.is_empty(), asks),
         "finish_reason": finish_reason(job.state),
         "result": result(&job),
         "error": told,

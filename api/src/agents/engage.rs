@@ -117,7 +117,7 @@ fn fields(name: &str, input: &Input, errand: Option<&Errand>) -> RawObject {
 }
 
 /// An engagement stands below those that wait for it on other servers.
-fn place(job: &mut NewJob, errand: &Errand) -> Result<(), Failure> {
+pub(crate) fn place(job: &mut NewJob, errand: &Errand) -> Result<(), Failure> {
     let Some(new) = &mut job.engagement else { return Ok(()) };
     let most = i64::from(new.agent.limits.max_delegation_depth.min(MAX_DELEGATION_DEPTH));
     if errand.depth > most {

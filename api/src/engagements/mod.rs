@@ -17,6 +17,7 @@ mod session_state;
 mod show;
 mod state;
 mod tool_calls;
+pub(crate) mod waiting;
 
 pub(crate) use show::open_review;
 pub(crate) use state::{prompt, results};

@@ -110,7 +110,7 @@ impl EngagementObject {
 
     /// Adds what the journal knows of earlier calls, in order. Only calls that were really made count.
     pub fn replay(&mut self, calls: &[ToolCall]) {
-        for call in calls {
+        for call in calls.iter().filter(|call| !call.is_note()) {
             let is_one = self.is_capability(&call.name);
             if let Some(outcome) = call.outcome.as_ref().filter(|outcome| is_one && outcome.was_invoked()) {
                 let outputs = if call.withheld { Value::Null } else { outputs_of(outcome) };

@@ -156,6 +156,29 @@ impl ToolOutcome {
     }
 }
 
+/// What stands between the id of a call and the number of a note about it.
+const NOTE: &str = ".note-";
+
+impl ToolCall {
+    /// The id of the `number`-th note about a call: a row that stands beside the call's own, and is no call.
+    #[must_use]
+    pub fn note_id(call: &CallId, number: usize) -> CallId {
+        CallId(format!("{call}{NOTE}{number}"))
+    }
+
+    /// Whether the row is such a note: where an agent on another server works for a call, or what that one asked the user.
+    #[must_use]
+    pub fn is_note(&self) -> bool {
+        self.call_id.as_str().contains(NOTE)
+    }
+
+    /// The number of a note about this call; `None` for any other id.
+    #[must_use]
+    pub fn note_number(id: &CallId, call: &CallId) -> Option<usize> {
+        id.as_str().strip_prefix(call.as_str())?.strip_prefix(NOTE)?.parse().ok()
+    }
+}
+
 /// A try that failed before the last one (RS-27).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Tried {

@@ -1,6 +1,7 @@
 //! As whom a tool is called, and what it says of it (OAS-25, OAS-26, OAS-27).
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Map, Value};
 use std::sync::atomic::AtomicI64;
 use turnstone_domain::agent::credential::{Content, Credential};
 use turnstone_domain::agent::remote;
@@ -36,6 +37,27 @@ pub struct Errand {
     pub user: Option<User>,
     /// The tokens that it says it has used.
     pub tokens_used: AtomicI64,
+    /// What it works under, when it was asked before.
+    pub handle: Option<Value>,
+    /// What our user answered to its questions, each with the question's id; the newest is the last.
+    pub answers: Vec<(String, Map<String, Value>)>,
+}
+
+impl Errand {
+    /// The answer to a question, once there is one.
+    #[must_use]
+    pub fn answer(&self, question: &str) -> Option<&Map<String, Value>> {
+        self.answers.iter().rev().find(|(id, _)| id == question).map(|(_, answer)| answer)
+    }
+
+    /// The headers by which another Turnstone server is told of it.
+    #[must_use]
+    pub fn headers(&self) -> HeaderMap {
+        let mut headers = self.user.as_ref().map(said_of).unwrap_or_default();
+        headers.insert(remote::DEPTH, self.depth.into());
+        headers.insert(remote::TOKEN_BUDGET, self.token_budget.into());
+        headers
+    }
 }
 
 impl Identity {

@@ -7,6 +7,7 @@ mod declared;
 pub mod header;
 pub mod http;
 pub mod identity;
+pub mod lines;
 pub mod mcp;
 pub mod outbound;
 pub mod policy;
@@ -28,6 +29,7 @@ use std::time::Duration;
 use turnstone_domain::CallId;
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::agent::errors::Breaker;
+use turnstone_domain::question::Question;
 
 /// One call to a tool.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +65,22 @@ pub enum ToolError {
     /// The call was refused before anything was sent (address guard, missing secret).
     #[error("{0}")]
     Refused(String),
+    /// No failure: an agent elsewhere works for it now, under this handle. The call is made again with the handle, once it
+    /// is durable, and waits for the end.
+    #[error("it has begun")]
+    Begun(Box<Value>),
+    /// No failure: an agent elsewhere waits for what its user says.
+    #[error("it asks its user")]
+    Asks(Box<AskedElsewhere>),
+}
+
+/// What an agent elsewhere asks its user.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AskedElsewhere {
+    /// What tells this question from its others.
+    pub id: String,
+    /// What is asked.
+    pub question: Question,
 }
 
 /// How a tool is called (OSSA §1.3).
@@ -116,4 +134,10 @@ pub trait Tool: Send + Sync + 'static {
     /// # Errors
     /// [`ToolError`].
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError>;
+
+    /// Tells an agent elsewhere that nobody waits any more for what it does under this handle. Whether it hears that is its own
+    /// affair.
+    async fn call_off(&self, handle: &Value) {
+        let _ = handle;
+    }
 }

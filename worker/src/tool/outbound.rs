@@ -38,8 +38,24 @@ pub fn guarded_client() -> Result<Client, String> {
 /// # Errors
 /// A sentence that says why the client cannot be built.
 pub fn https_client(authorities: &[Certificate], private: bool) -> Result<Client, String> {
+    client_that_trusts(authorities, private, true)
+}
+
+/// The same for addresses that the operator wrote down: where private ones are reached, those without TLS are as well.
+///
+/// # Errors
+/// A sentence that says why the client cannot be built.
+pub fn trusting_client(authorities: &[Certificate], private: bool) -> Result<Client, String> {
+    client_that_trusts(authorities, private, !private)
+}
+
+fn client_that_trusts(
+    authorities: &[Certificate],
+    private: bool,
+    https_only: bool,
+) -> Result<Client, String> {
     let with = move || {
-        let builder = base().https_only(true);
+        let builder = base().https_only(https_only);
         let builder = if private { builder } else { builder.dns_resolver(PublicResolver) };
         match authorities {
             [] => builder,

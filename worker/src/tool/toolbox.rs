@@ -7,7 +7,7 @@ use crate::tool::http::HttpTool;
 use crate::tool::mcp::config::is_server_name;
 use crate::tool::mcp::{McpConfig, McpServer};
 use crate::tool::policy::ToolPolicy;
-use crate::tool::remote::{RemoteAgent, RemoteBook, RemoteConfig};
+use crate::tool::remote::{NamedAgent, RemoteAgent, RemoteBook, RemoteConfig};
 use crate::tool::{Tool, outbound};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,6 +17,9 @@ use turnstone_domain::agent::{Capability, Endpoint, ToolSpec};
 use turnstone_domain::question;
 use turnstone_telemetry::SecretRef;
 
+/// Why a name is none of a tool.
+const BAD_NAME: &str =
+    "a tool's name has 1 to 253 characters of a-z, A-Z, 0-9, `_`, `.`, `-` and begins with a letter or digit";
 /// Why a manifest may name no address.
 const NOT_ALLOWED: &str = "its manifest names an address, and [tool_policy] allows none";
 
@@ -100,10 +103,33 @@ impl Toolbox {
     /// # Errors
     /// A sentence that says what of the configuration is wrong.
     pub fn with_remote(mut self, config: &RemoteConfig, clock: &Arc<dyn Clock>) -> Result<Self, String> {
-        if !config.hosts.is_empty() {
+        if let Some(name) = config.agents.keys().find(|name| !is_tool_name(name)) {
+            return Err(format!("[remote.agents.{name}] {BAD_NAME}"));
+        }
+        if let Some(name) = config.agents.keys().find(|name| self.tools.contains_key(*name)) {
+            return Err(format!("[remote.agents.{name}] the name is that of a tool; choose another"));
+        }
+        if !config.hosts.is_empty() || !config.agents.is_empty() {
             self.remote = Some(Arc::new(RemoteBook::new(config.clone(), Arc::clone(clock))?));
         }
         Ok(self)
+    }
+
+    /// Whether a name means an agent of `[remote.agents]`.
+    #[must_use]
+    pub fn is_elsewhere(&self, name: &str) -> bool {
+        self.remote.as_ref().is_some_and(|book| book.names(name))
+    }
+
+    /// The agent of this name among `[remote.agents]`.
+    ///
+    /// # Errors
+    /// A sentence that says why it cannot be asked now.
+    pub async fn named_agent(&self, name: &str) -> Result<Arc<NamedAgent>, String> {
+        match &self.remote {
+            Some(book) => book.named(name).await,
+            None => Err(format!("no agent elsewhere has the name `{name}`; add [remote.agents.{name}]")),
+        }
     }
 
     /// The agent at an address on another server.
@@ -134,7 +160,7 @@ impl Toolbox {
     pub fn insert(&mut self, tool: Arc<dyn Tool>) -> Result<(), String> {
         let name = tool.spec().name.clone();
         if !is_tool_name(&name) {
-            return Err("a tool's name has 1 to 253 characters of a-z, A-Z, 0-9, `_`, `.`, `-` and begins with a letter or digit".to_owned());
+            return Err(BAD_NAME.to_owned());
         }
         if self.tools.contains_key(&name) {
             return Err(format!(
@@ -199,7 +225,8 @@ impl Toolbox {
     /// What the tools are, by name.
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {
-        self.tools.values().map(|tool| tool.spec().clone()).collect()
+        let elsewhere = self.remote.iter().flat_map(|book| book.specs());
+        self.tools.values().map(|tool| tool.spec().clone()).chain(elsewhere).collect()
     }
 }
 

@@ -6,6 +6,7 @@ use super::place::Place;
 use super::stop::Stop;
 use super::trace::Trace;
 use crate::deps::Deps;
+use crate::phases::exec::abroad::Abroad;
 use crate::phases::exec::deputies::Deputy;
 use crate::phases::exec::reviewer::Reviewers;
 use crate::phases::exec::state_call;
@@ -112,6 +113,8 @@ pub struct Turn {
     pub fork: Option<Box<Fork>>,
     /// The slot that it has in this worker.
     pub place: Place,
+    /// What agents on other servers do for calls of the current turn.
+    pub abroad: Abroad,
     /// The agents that this one may ask, once they are looked up.
     pub deputies: Option<Arc<BTreeMap<String, Deputy>>>,
     /// Its spans.
@@ -177,6 +180,7 @@ impl Turn {
             delegations: Vec::new(),
             fork: None,
             place: Place::default(),
+            abroad: Abroad::default(),
             deputies: None,
             reviewers: Reviewers::new(),
             trace: Trace::none(),
@@ -218,7 +222,9 @@ impl Turn {
         }
         if let Some(watch) = &mut self.short_circuit {
             // Operations on the agent's own state are no calls of a tool or an agent.
-            for call in recall.tool_calls.iter().filter(|call| !state_call::is_one(&self.agent, &call.name)) {
+            let is_call =
+                |call: &&ToolCall| !call.is_note() && !state_call::is_one(&self.agent, &call.name);
+            for call in recall.tool_calls.iter().filter(is_call) {
                 watch.attempt(&call.name);
             }
         }
@@ -483,6 +489,7 @@ impl Turn {
         self.persisted = None;
         self.buffer = None;
         self.recalled_calls.clear();
+        self.abroad = Abroad::default();
         self.reviews.clear();
         self.delegations.clear();
     }

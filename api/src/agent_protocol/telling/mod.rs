@@ -261,6 +261,10 @@ impl<'a> Round<'a> {
                 _ => None,
             });
         }
+        if matches!(event.name, EventName::InputRequested | EventName::ReviewOpened) && *id != self.run {
+            let found = store.views.engagement(id).await?;
+            beside.guarded = found.is_none_or(|(_, agent, _)| agent.guardrails.for_guarded);
+        }
         if event.name == EventName::JobCompleted {
             let job = store.views.job(&event.job_id).await?;
             beside.result = job.and_then(|job| job.result?.parse().ok());

@@ -31,6 +31,8 @@ pub(super) struct Beside {
     pub held_back: bool,
     /// The whole output of the call that ended.
     pub output: Option<Value>,
+    /// Whether what is asked is not for the caller, because it works behind an output guardrail (OAS-43).
+    pub guarded: bool,
 }
 
 /// An event without its number and its run: those are given when it is told.
@@ -63,12 +65,14 @@ pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> 
                                 "code": event.data["code"], "content": as_text(&event.data["message"])});
             vec![say("tool_error", "tool", fields)]
         }
-        EventName::InputRequested if own => {
+        EventName::InputRequested if !beside.guarded => {
             let fields =
                 json!({"call_id": event.data["call_id"], "request_keys": event.data["request_keys"]});
             vec![say("wait_for_input", "system", fields)]
         }
-        EventName::ReviewOpened if own && event.data["reviewer"] == part.caller.as_str() => {
+        EventName::ReviewOpened
+            if !beside.guarded && event.data["reviewer"] == part.caller.as_str() =>
+        {
             let name = event.data["name"].as_str().map_or_else(String::new, |name| format!(" of `{name}`"));
             let kind = as_text(&event.data["kind"]);
             let keys = json!({APPROVE: format!("Do you agree to the {kind}{name}? true or false")});
@@ -222,7 +226,8 @@ mod tests {
         assert_eq!(kinds(1, EventName::ToolFailed, json!({"message": "no"}), &none), ["tool_error"]);
     }
 
-    /// AP §4.2: a review is the caller's to answer when it is addressed to the caller; and only the caller's own agent asks it.
+    /// AP §4.2, AP-A16: a review is the caller's to answer when it is addressed to the caller, whether its own agent asks or one
+    /// that works for it; behind an output guardrail nobody asks.
     #[test]
     fn what_the_caller_is_asked_is_told_to_it() {
         let none = Beside::default();
@@ -235,7 +240,11 @@ mod tests {
             (&told[0]["type"], &told[0]["request_keys"]["city"]),
             (&json!("wait_for_input"), &json!("Where?"))
         );
-        assert!(kinds(1, EventName::InputRequested, asked(), &none).is_empty());
+        assert_eq!(kinds(1, EventName::InputRequested, asked(), &none), ["wait_for_input"]);
+        assert_eq!(kinds(1, EventName::ReviewOpened, review("ada"), &none), ["wait_for_input"]);
+        let guarded = Beside { guarded: true, ..Beside::default() };
+        assert!(kinds(1, EventName::InputRequested, asked(), &guarded).is_empty());
+        assert!(kinds(1, EventName::ReviewOpened, review("ada"), &guarded).is_empty());
     }
 
     #[test]

@@ -42,8 +42,10 @@ enum Trial {
     Host { what: String, url: String, private: bool },
     /// A server, and the tool of it that is wanted.
     Server { what: String, server: Arc<McpServer>, tool: Option<String> },
-    /// An agent elsewhere.
+    /// An agent elsewhere, by its address.
     Agent(String),
+    /// An agent elsewhere, by the name that the configuration gives it.
+    Named(String),
 }
 
 /// Tries what documents name.
@@ -127,6 +129,9 @@ impl Reach {
             Target::Named => {}
         }
         let what = format!("tool `{name}`");
+        if self.equipment.toolbox.is_elsewhere(name) {
+            return Some(Trial::Named(name.to_owned()));
+        }
         if self.equipment.toolbox.get(name).is_some() {
             let tool = self.config.tools.get(name)?;
             return Some(Trial::Host { what, url: tool.url.clone(), private: tool.allow_private });
@@ -183,6 +188,10 @@ impl Reach {
             Trial::Agent(url) => {
                 let read = async { self.equipment.toolbox.remote_agent(&url).await.map(|_| ()) };
                 (format!("agent `{url}`"), in_time(read).await)
+            }
+            Trial::Named(name) => {
+                let read = async { self.equipment.toolbox.named_agent(&name).await.map(|_| ()) };
+                (format!("agent `{name}`"), in_time(read).await)
             }
         };
         let why = tried.err()?;

@@ -6,9 +6,10 @@
 use super::failure;
 use crate::model::ModelError;
 use crate::model::said::Listener;
+use crate::tool::lines::lines;
 use crate::tool::outbound::{self, BodyError, excerpt};
 use eventsource_stream::{EventStream, EventStreamError};
-use futures::{Stream, StreamExt, stream};
+use futures::StreamExt;
 use reqwest::Response;
 use serde_json::Value;
 
@@ -52,7 +53,7 @@ pub(super) async fn read<A: Assembly>(
     listener: &Listener,
     told: &(impl Fn(&str) -> String + Sync),
 ) -> Result<A, ModelError> {
-    let mut events = EventStream::new(Box::pin(lines(response)));
+    let mut events = EventStream::new(Box::pin(lines(response, HELD, WIRE)));
     let mut assembly = A::default();
     while let Some(event) = events.next().await {
         let event = match event {
@@ -119,52 +120,4 @@ pub(super) async fn read_whole<A: Assembly>(
     }
     assembly.absorb_whole(&document).map_err(|problem| ModelError::Malformed(told(&problem)))?;
     Ok(assembly)
-}
-
-/// The lines of a body. The event parser gets one whole line at a time: it looks at what it
-/// holds again for every piece, and it cannot take a byte order mark as the first character of a stream.
-fn lines(response: Response) -> impl Stream<Item = Result<Vec<u8>, BodyError>> {
-    let mut seen = 0_usize;
-    let mut begun = Vec::new();
-    // Bytes of the event that is not complete yet.
-    let mut event = 0_usize;
-    let mut at_start = true;
-    response.bytes_stream().flat_map(move |chunk| {
-        let lines = chunk.map_err(|error| BodyError::Lost(outbound::describe(&error))).and_then(|chunk| {
-            seen = seen.saturating_add(chunk.len());
-            if seen > WIRE {
-                return Err(BodyError::TooLarge(WIRE));
-            }
-            let mut lines = cut(&mut begun, &chunk);
-            for line in &lines {
-                event = if line.iter().all(u8::is_ascii_whitespace) { 0 } else { event + line.len() };
-            }
-            if event + begun.len() > HELD {
-                return Err(BodyError::TooLarge(HELD));
-            }
-            if let Some(first) = lines.first_mut().filter(|_| at_start) {
-                at_start = false;
-                if let Some(rest) = first.strip_prefix(b"\xef\xbb\xbf") {
-                    *first = rest.to_vec();
-                }
-            }
-            Ok(lines)
-        });
-        stream::iter(match lines {
-            Ok(lines) => lines.into_iter().map(Ok).collect(),
-            Err(error) => vec![Err(error)],
-        })
-    })
-}
-
-/// The lines that `chunk` completes; what is left over stays in `begun`.
-fn cut(begun: &mut Vec<u8>, chunk: &[u8]) -> Vec<Vec<u8>> {
-    let mut lines = Vec::new();
-    for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
-        begun.extend_from_slice(piece);
-        if piece.ends_with(b"\n") {
-            lines.push(std::mem::take(begun));
-        }
-    }
-    lines
 }

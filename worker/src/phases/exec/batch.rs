@@ -4,7 +4,9 @@
 //! failure is known goes into the next round. What the model is told stands in the order of its wishes, whichever call came
 //! back first.
 
-use super::call::{self, Call, Made};
+use super::abroad;
+use super::call::{self, Call, Made, News};
+use super::identity::Elsewhere;
 use super::pay;
 use super::remedy::{Remedy, Standing, remedy};
 use super::restriction::{self, Checked};
@@ -14,7 +16,7 @@ use crate::tool::Tool;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use futures::StreamExt;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +38,14 @@ struct Flight {
 }
 
 impl Flight {
+    /// The most tokens that it may spend on another server, when it is to leave for one.
+    fn tokens(&self) -> Option<i64> {
+        match &self.step {
+            Step::Ready(ready) => ready.tool.tokens(),
+            Step::Over(_) | Step::Told => None,
+        }
+    }
+
     /// Whether nothing of it is done on this server now.
     fn is_elsewhere(&self) -> bool {
         match &self.step {
@@ -68,6 +78,10 @@ struct Ready {
     set_aside: i64,
     /// The tokens that were booked for it so far: another try asks after the same engagement, which counts on.
     booked: i64,
+    /// What an agent on another server works under.
+    handle: Option<Value>,
+    /// Whether it has begun in the round before: nothing leaves anew, it is waited for.
+    goes_on: bool,
 }
 
 /// Whether these calls may run beside each other: all of them are `parallel`, and nothing stands before or behind any of
@@ -93,7 +107,11 @@ pub async fn run(
 ) -> Result<(), Stop> {
     let mut flights = Vec::with_capacity(asked.len());
     for (position, call) in asked {
-        flights.push(prepare(turn, position, call, position < allowed)?);
+        let flight = prepare(turn, position, call, position < allowed)?;
+        if matches!(flight.step, Step::Ready(_)) {
+            abroad::check_answers(turn, &flight.call).await?;
+        }
+        flights.push(flight);
     }
     loop {
         admit(turn, &mut flights).await?;
@@ -108,8 +126,10 @@ pub async fn run(
             turn.place.leave();
         }
         let returned = invoke(turn, &flights).await;
+        let only_begun = returned.iter().all(|(_, made)| matches!(made.news, Some(News::Begun(_))));
         tokio::select! {
-            () = turn.place.come_back() => {}
+            () = turn.place.come_back(), if !only_begun => {}
+            () = std::future::ready(()), if only_begun => {}
             // What came back is durable before the turn stops; for that no slot is needed.
             () = draining.cancelled() => {}
         }
@@ -163,7 +183,10 @@ fn prepare(
         // The tool is gone or has changed since the request left; that it may have had its effect is still true.
         (Err(_), Some(_)) => return Ok(unknown(turn, call)),
     };
+    let abroad::Known { handle, booked } = abroad::known(turn, &call.asked, &tool);
     match sent {
+        // It is waited for what was begun: nothing is sent a second time.
+        Some(_) if handle.is_some() => {}
         // It passed its restrictions before it left. Idempotent is what it was then and still is now.
         Some(sent) if sent.idempotent && call::is_idempotent(&tool, &capability) => {}
         // Tries whose failure is known need nobody's leave.
@@ -178,7 +201,17 @@ fn prepare(
         }
     }
     let tries = u32::try_from(of_this).unwrap_or(u32::MAX);
-    let ready = Ready { tool, capability, tries, replaced, probe: false, set_aside: 0, booked: 0 };
+    let ready = Ready {
+        tool,
+        capability,
+        tries,
+        replaced,
+        probe: false,
+        set_aside: 0,
+        booked,
+        handle,
+        goes_on: false,
+    };
     Ok(Flight { call, step: Step::Ready(Box::new(ready)) })
 }
 
@@ -211,6 +244,9 @@ fn unknown(turn: &mut Turn, call: Call) -> Flight {
 async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     for flight in flights {
         while let Step::Ready(ready) = &mut flight.step {
+            if ready.goes_on {
+                break;
+            }
             let (key, rule) = breaker(turn, ready);
             let passage = turn.deps.breakers.pass(&*turn.deps.clock, &key, &rule).await;
             ready.probe = passage == Passage::Probe;
@@ -258,14 +294,20 @@ fn open(turn: &Turn, call: &Call, until: Timestamp) -> ToolOutcome {
 /// Makes the intents of the round durable.
 async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     let (mut leaving, mut aside) = (Vec::new(), 0);
+    let elsewhere = flights.iter().filter(|flight| flight.tokens().is_some()).count();
+    let share = i64::try_from(elsewhere.max(1)).unwrap_or(i64::MAX);
     for flight in flights {
+        let most = flight.tokens();
         let Step::Ready(ready) = &mut flight.step else { continue };
-        ready.set_aside =
-            ready.tool.tokens().map_or(0, |most| most.min(turn.budget.left().unwrap_or(most)).max(1));
-        aside = aside.max(ready.set_aside);
-        let idempotent = call::is_idempotent(&ready.tool, &ready.capability);
-        call::leave(turn, &mut flight.call, idempotent, ready.tries == 0);
+        let left = |most: i64| turn.budget.left().map_or(most, |left| left / share);
+        ready.set_aside = most.map_or(0, |most| most.min(left(most)).max(1));
+        aside += ready.set_aside;
         leaving.push((flight.call.asked.call_id.clone(), flight.call.asked.name.clone()));
+        if std::mem::take(&mut ready.goes_on) {
+            continue;
+        }
+        let idempotent = call::is_idempotent(&ready.tool, &ready.capability);
+        call::leave(turn, &mut flight.call, idempotent, ready.tries == 0 && ready.handle.is_none());
     }
     pay::barrier(turn, leaving, aside).await
 }
@@ -274,8 +316,10 @@ async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
 async fn invoke(turn: &Turn, flights: &[Flight]) -> Vec<(usize, Made)> {
     let calls = flights.iter().enumerate().filter_map(|(at, flight)| {
         let Step::Ready(ready) = &flight.step else { return None };
+        let call = &flight.call.asked.call_id;
+        let elsewhere = Elsewhere { call, set_aside: ready.set_aside, handle: ready.handle.as_ref() };
         Some(async move {
-            (at, call::make(turn, &flight.call, &ready.tool, &ready.capability, ready.set_aside).await)
+            (at, call::make(turn, &flight.call, &ready.tool, &ready.capability, elsewhere).await)
         })
     });
     let calls: Vec<_> = calls.collect();
@@ -297,12 +341,31 @@ async fn judge(
         let Some(flight) = flights.get_mut(at) else { continue };
         made.outcome = turn.screen_outcome(&flight.call.asked.name, made.outcome);
         let Step::Ready(ready) = &mut flight.step else { continue };
-        pay::settle(turn, &flight.call.asked, ready.set_aside, made.tokens - ready.booked);
+        let begun = matches!(made.news, Some(News::Begun(_)));
+        pay::settle(turn, &flight.call.asked, (ready.set_aside, made.tokens - ready.booked), !begun);
         ready.booked = ready.booked.max(made.tokens);
+        match made.news.take() {
+            Some(News::Begun(handle)) => {
+                abroad::begun(turn, &flight.call, &ready.tool, &handle);
+                (ready.handle, ready.goes_on) = (Some(handle), true);
+                wait = wait.max(Some(Duration::ZERO));
+                continue;
+            }
+            Some(News::Asks(asked)) if abroad::may_ask(turn) => {
+                if stop.is_none() {
+                    stop = Some(abroad::ask(turn, &flight.call, asked, ready.booked).await);
+                }
+                continue;
+            }
+            Some(News::Asks(asked)) => made.outcome = abroad::unasked(&asked),
+            None => {}
+        }
         let is_open = count(turn, ready, &made).await;
         let standing = Standing {
             tries: if is_open { u32::MAX - 1 } else { ready.tries },
-            repeatable: made.known || call::is_idempotent(&ready.tool, &ready.capability),
+            repeatable: made.known
+                || ready.handle.is_some()
+                || call::is_idempotent(&ready.tool, &ready.capability),
             replaced: ready.replaced,
         };
         match remedy(&turn.agent.errors, &ready.capability.errors, made.outcome.clone(), standing) {
@@ -327,6 +390,7 @@ async fn judge(
             }
             Remedy::End(outcome, handled) => {
                 let capability = ready.capability.clone();
+                abroad::over(turn, &flight.call.asked.call_id, &outcome);
                 let over = Over::made(turn, &flight.call, &capability, outcome, handled, made.duration_ms);
                 flight.step = Step::Over(Box::new(over));
             }
@@ -391,7 +455,18 @@ fn replace(
     }
     tried(turn, &flight.call, failed, duration_ms, None, Some(name.clone()));
     retrying(turn, &flight.call, failed, json!({"instead": name}));
-    let ready = Ready { tool, capability, tries: 0, replaced: true, probe: false, set_aside: 0, booked: 0 };
+    abroad::over(turn, &flight.call.asked.call_id, failed);
+    let ready = Ready {
+        tool,
+        capability,
+        tries: 0,
+        replaced: true,
+        probe: false,
+        set_aside: 0,
+        booked: 0,
+        handle: None,
+        goes_on: false,
+    };
     *flight = Flight { call: other, step: Step::Ready(Box::new(ready)) };
     checked.map(|_| ())
 }
@@ -412,11 +487,11 @@ fn tried(
     turn.pending().tool_calls.push(step);
 }
 
-fn retrying(turn: &mut Turn, call: &Call, failed: &ToolOutcome, facts: serde_json::Value) {
+fn retrying(turn: &mut Turn, call: &Call, failed: &ToolOutcome, facts: Value) {
     let mut data = failed.told().unwrap_or_default();
     data["call_id"] = json!(call.asked.call_id);
     data["name"] = json!(call.asked.name);
-    if let (Some(data), serde_json::Value::Object(facts)) = (data.as_object_mut(), facts) {
+    if let (Some(data), Value::Object(facts)) = (data.as_object_mut(), facts) {
         data.extend(facts);
     }
     turn.event(EventName::ToolRetrying, data);

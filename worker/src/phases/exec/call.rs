@@ -1,13 +1,14 @@
 //! One tool call, from the model's wish to the outcome that the model is told (agents brief §1.4).
 
 use super::restriction::{self, Checked};
-use super::{identity, pay};
+use super::identity::{self, Elsewhere};
+use super::pay;
 use crate::phases::{infer, resol};
-use crate::tool::{Invocation, Tool, ToolError};
+use crate::tool::{AskedElsewhere, Invocation, Tool, ToolError};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use crate::turn::trace;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -46,6 +47,16 @@ pub struct Made {
     pub duration_ms: i64,
     /// The tokens that an agent on another server used.
     pub tokens: i64,
+    /// What it is, when it is no outcome yet.
+    pub news: Option<News>,
+}
+
+/// What an agent on another server says before there is an outcome.
+pub enum News {
+    /// It works under this handle.
+    Begun(Value),
+    /// It asks its user.
+    Asks(AskedElsewhere),
 }
 
 /// Makes a call of an earlier turn again, under the rules of its first time; returns what the model is to hear. The row of
@@ -74,7 +85,8 @@ pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Res
     }
     leave(turn, &mut call, is_idempotent(&tool, &capability), true);
     pay::barrier(turn, vec![(call.asked.call_id.clone(), call.asked.name.clone())], 0).await?;
-    let Made { outcome, duration_ms, .. } = make(turn, &call, &tool, &capability, 0).await;
+    let elsewhere = Elsewhere { call: &call.asked.call_id, set_aside: 0, handle: None };
+    let Made { outcome, duration_ms, .. } = make(turn, &call, &tool, &capability, elsewhere).await;
     Ok(known_again(turn, &call, &capability, outcome, duration_ms))
 }
 
@@ -215,17 +227,19 @@ pub fn intend(turn: &Turn, call: &Call, idempotent: bool, sent: bool) -> ToolCal
     }
 }
 
-/// Makes the request and waits for what comes back. `set_aside` are the tokens that an agent elsewhere may spend.
+/// Makes the request and waits for what comes back.
 pub async fn make(
     turn: &Turn,
     call: &Call,
     tool: &Arc<dyn Tool>,
     capability: &Capability,
-    set_aside: i64,
+    elsewhere: Elsewhere<'_>,
 ) -> Made {
-    let identity = match identity::of(turn, &**tool, capability, set_aside).await {
+    let identity = match identity::of(turn, &**tool, capability, elsewhere).await {
         Ok(identity) => identity,
-        Err(outcome) => return Made { outcome, known: true, counts: false, duration_ms: 0, tokens: 0 },
+        Err(outcome) => {
+            return Made { outcome, known: true, counts: false, duration_ms: 0, tokens: 0, news: None };
+        }
     };
     let span = trace::call(turn, &call.asked, &**tool, capability);
     let timeout =
@@ -240,6 +254,7 @@ pub async fn make(
     let answer = tool.call(invocation).instrument(span.clone()).await;
     let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
     let failed = |text| ToolOutcome::failed(FailureKind::Tool.code(), text);
+    let mut news = None;
     let (outcome, known, counts) = match answer {
         Ok(output) => (ToolOutcome::Success { output }, true, false),
         Err(ToolError::Failed(text)) => (failed(text), true, true),
@@ -250,11 +265,19 @@ pub async fn make(
             (ToolOutcome::failed(FailureKind::ToolTimeout.code(), text), false, true)
         }
         Err(ToolError::Refused(text)) => (ToolOutcome::refused(FailureKind::Tool.code(), text), true, false),
+        Err(ToolError::Begun(handle)) => {
+            news = Some(News::Begun(*handle));
+            (ToolOutcome::Success { output: Value::Null }, true, false)
+        }
+        Err(ToolError::Asks(asked)) => {
+            news = Some(News::Asks(*asked));
+            (ToolOutcome::Success { output: Value::Null }, true, false)
+        }
     };
     let outcome = mapped(outcome, capability);
     trace::returned(turn, &span, &call.asked.name, capability, &outcome);
     let tokens = identity.errand.as_ref().map_or(0, |errand| errand.tokens_used.load(Ordering::Relaxed));
-    Made { outcome, known, counts, duration_ms, tokens }
+    Made { outcome, known, counts, duration_ms, tokens, news }
 }
 
 /// An error of a tool under the code that the agent's document has for it (OSSA `error_mapping`).

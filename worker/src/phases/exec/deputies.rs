@@ -34,7 +34,10 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
     let toolbox = &turn.deps.toolbox;
     let is_tool = |capability: &Capability| {
         let name = capability.name.as_str();
-        toolbox.get(name).is_some() || toolbox.of_server(name).is_some() || capability.origin.is_some()
+        toolbox.get(name).is_some()
+            || toolbox.is_elsewhere(name)
+            || toolbox.of_server(name).is_some()
+            || capability.origin.is_some()
     };
     let terms: Vec<(&Capability, Delegate)> = turn
         .agent

@@ -1,11 +1,14 @@
 //! As whom a call is made (OAS-25, OAS-26, OAS-27). What stands for an identity is fetched right before the call, goes into
 //! it, and is forgotten with it: it is in no prompt, event, journal or log.
 
+use super::abroad;
 use crate::tool::Tool;
 use crate::tool::identity::{Errand, Identity, headers};
 use crate::turn::state::Turn;
+use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
+use turnstone_domain::CallId;
 use turnstone_domain::agent::credential::{Acting, Owner, acting};
 use turnstone_domain::agent::{AgentFormat, Capability};
 use turnstone_domain::error::FailureKind;
@@ -39,7 +42,18 @@ pub fn refusal(turn: &Turn, capability: &Capability, tool: &dyn Tool) -> Option<
     }
 }
 
-/// As whom the call is made. `set_aside` are the tokens that an agent elsewhere may spend.
+/// A call as an agent elsewhere is asked for it.
+#[derive(Clone, Copy)]
+pub struct Elsewhere<'a> {
+    /// The call.
+    pub call: &'a CallId,
+    /// The tokens that it may spend.
+    pub set_aside: i64,
+    /// What it works under, when it was asked before.
+    pub handle: Option<&'a Value>,
+}
+
+/// As whom the call is made, and what an agent elsewhere is told of it.
 ///
 /// # Errors
 /// What the model hears when the credentials are not there.
@@ -47,16 +61,18 @@ pub async fn of(
     turn: &Turn,
     tool: &dyn Tool,
     capability: &Capability,
-    set_aside: i64,
+    elsewhere: Elsewhere<'_>,
 ) -> Result<Identity, ToolOutcome> {
     let user = &turn.engagement.user;
     if tool.tokens().is_some() {
         // The end user is the same on every server (agents brief §1.3).
         let errand = Errand {
             depth: turn.depth + 1,
-            token_budget: set_aside,
+            token_budget: elsewhere.set_aside,
             user: user.is_known().then(|| user.clone()),
             tokens_used: AtomicI64::new(0),
+            handle: elsewhere.handle.cloned(),
+            answers: abroad::answers(turn, elsewhere.call),
         };
         return Ok(Identity { errand: Some(Arc::new(errand)), ..Identity::default() });
     }

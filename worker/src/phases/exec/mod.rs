@@ -5,6 +5,7 @@
 //! is built on it. After a crash, a call that was sent and has no outcome is called again only if it is idempotent;
 //! otherwise a reviewer is asked. Never a blind retry.
 
+pub mod abroad;
 mod again;
 mod ask;
 mod batch;

@@ -78,15 +78,29 @@ async fn paid(turn: &mut Turn) -> Result<(), Stop> {
     }
 }
 
-/// Books what an agent on another server used and what asking it costs, and gives the rest of what was set aside back.
-pub fn settle(turn: &mut Turn, asked: &RequestedCall, set_aside: i64, used: i64) {
-    if set_aside > 0 {
-        let used = used.clamp(0, set_aside);
-        let money = turn.deps.prices.tool(&asked.name);
-        let calls = if money > 0 { vec![(asked.call_id.clone(), money)] } else { Vec::new() };
-        turn.pending().budget = Some(BudgetMove::Settle { reserved: set_aside, used });
-        turn.pending().charge = Some(Box::new(ChargeMove::Settle { money, calls }));
+/// Books what an agent on another server used, and what asking it costs once it is `over`, and gives the rest of what was set
+/// aside back. Calls that came back together are settled together.
+pub fn settle(turn: &mut Turn, asked: &RequestedCall, (set_aside, used): (i64, i64), over: bool) {
+    if set_aside == 0 {
+        return;
     }
+    let price = if over { turn.deps.prices.tool(&asked.name) } else { 0 };
+    let used = used.clamp(0, set_aside);
+    let pending = turn.pending();
+    let (reserved, before) = match pending.budget {
+        Some(BudgetMove::Settle { reserved, used }) => (reserved, used),
+        _ => (0, 0),
+    };
+    pending.budget = Some(BudgetMove::Settle { reserved: reserved + set_aside, used: before + used });
+    let (mut money, mut calls) = match pending.charge.take().map(|charge| *charge) {
+        Some(ChargeMove::Settle { money, calls }) => (money, calls),
+        _ => (0, Vec::new()),
+    };
+    if price > 0 {
+        money += price;
+        calls.push((asked.call_id.clone(), price));
+    }
+    pending.charge = Some(Box::new(ChargeMove::Settle { money, calls }));
 }
 
 /// Takes back that calls leave.

@@ -3,7 +3,6 @@
 use super::record::{ResolvedTool, ToolSource};
 use crate::model::ToolOffer;
 use crate::tool::mcp::{Catalogue, McpServer, McpTool};
-use crate::tool::remote::RemoteAgent;
 use crate::tool::{Tool, Toolbox};
 use crate::turn::state::Turn;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -58,7 +57,8 @@ impl Bound {
 /// What the MCP servers of an agent offer now.
 pub struct Catalogues {
     by_server: BTreeMap<String, Result<Arc<Catalogue>, String>>,
-    remote: BTreeMap<String, Result<Arc<RemoteAgent>, String>>,
+    /// Agents elsewhere, by their addresses or by the names that the configuration gives them.
+    remote: BTreeMap<String, Result<Arc<dyn Tool>, String>>,
 }
 
 impl Catalogues {
@@ -81,13 +81,9 @@ impl Catalogues {
             (key, catalogue)
         });
         let capabilities = turn.agent.capabilities.iter().filter(|capability| wanted(&capability.name));
-        let remote: BTreeSet<&str> = capabilities
-            .filter_map(|capability| match &capability.target {
-                Target::Remote { url } => Some(url.as_str()),
-                _ => None,
-            })
-            .collect();
-        let read = remote.into_iter().map(async |url| (url.to_owned(), toolbox.remote_agent(url).await));
+        let remote: BTreeSet<&str> =
+            capabilities.filter_map(|capability| elsewhere(toolbox, capability)).collect();
+        let read = remote.into_iter().map(async |key| (key.to_owned(), agent_at(toolbox, key).await));
         let (by_server, remote) =
             futures::join!(futures::future::join_all(asked), futures::future::join_all(read));
         Self { by_server: by_server.into_iter().collect(), remote: remote.into_iter().collect() }
@@ -110,6 +106,22 @@ impl Catalogues {
     }
 }
 
+/// Where the agent of a capability is, when it is elsewhere: its address, or its name among `[remote.agents]`.
+fn elsewhere<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<&'a str> {
+    match &capability.target {
+        Target::Remote { url } => Some(url),
+        Target::Named => Some(capability.name.as_str()).filter(|name| toolbox.is_elsewhere(name)),
+        Target::Agent(_) => None,
+    }
+}
+
+async fn agent_at(toolbox: &Toolbox, key: &str) -> Result<Arc<dyn Tool>, String> {
+    if toolbox.is_elsewhere(key) {
+        return toolbox.named_agent(key).await.map(|agent| agent as Arc<dyn Tool>);
+    }
+    toolbox.remote_agent(key).await.map(|agent| agent as Arc<dyn Tool>)
+}
+
 fn unknown_server(server: &str) -> String {
     format!("no MCP server `{server}` is configured on this worker; add [mcp.{server}]")
 }
@@ -125,7 +137,7 @@ struct Place<'a> {
 /// Where the MCP tool of a capability is; `None` when the registry has a tool of its name, or it is none.
 fn place<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<Result<Place<'a>, String>> {
     let name = capability.name.as_str();
-    if toolbox.get(name).is_some() {
+    if toolbox.get(name).is_some() || toolbox.is_elsewhere(name) {
         return None;
     }
     match capability.origin.as_ref().map(|origin| &origin.reached) {
@@ -154,10 +166,10 @@ fn place<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<Result<Pla
 pub fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues) -> Result<Bound, String> {
     let name = capability.name.as_str();
     let toolbox = &turn.deps.toolbox;
-    if let Target::Remote { url } = &capability.target {
+    if let Some(key) = elsewhere(toolbox, capability) {
         let unknown = || Err("it was not asked for".to_owned());
-        let agent = catalogues.remote.get(url).cloned().unwrap_or_else(unknown)?;
-        return bound(turn, agent, capability, ToolSource::Delegation { agent_id: url.clone() });
+        let agent = catalogues.remote.get(key).cloned().unwrap_or_else(unknown)?;
+        return bound(turn, agent, capability, ToolSource::Delegation { agent_id: key.to_owned() });
     }
     let index = capability.origin.as_ref().map(|origin| origin.tool_index);
     if let Some(tool) = toolbox.get(name) {

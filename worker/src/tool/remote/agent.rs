@@ -1,40 +1,34 @@
 //! One agent on another server, called as a tool.
 
-use super::book::bearer;
 use super::config::RemoteConfig;
-use crate::tool::identity::{Errand, said_of};
-use crate::tool::outbound::{self, excerpt};
+use super::wire::{REQUEST, Wire, short};
+use crate::tool::header::{HeaderText, SecretHeader};
+use crate::tool::identity::Errand;
+use crate::tool::outbound;
 use crate::tool::{Invocation, Tool, ToolError, Transport};
 use async_trait::async_trait;
 use backon::{BackoffBuilder, ExponentialBuilder};
-use reqwest::header::{ACCEPT, AUTHORIZATION, LOCATION};
-use reqwest::{Client, RequestBuilder, Response};
+use reqwest::Client;
+use reqwest::header::LOCATION;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::ToolSpec;
-use turnstone_domain::agent::remote::{DEPTH, TOKEN_BUDGET};
-use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
 use turnstone_telemetry::SecretRef;
 use url::Url;
 
-/// The longest that one request may take.
-const REQUEST: Duration = Duration::from_secs(30);
-/// The largest state, in bytes.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
-/// How much of a refusal is told, in characters.
-const EXCERPT: usize = 300;
 /// Questions after an engagement that may go unanswered in a row.
-const MOST_LOST: u32 = 20;
+pub(super) const MOST_LOST: u32 = 20;
+/// The longest between two questions.
+const SLOWEST: Duration = Duration::from_secs(3);
 
 /// An agent on another server.
 #[derive(Debug)]
 pub struct RemoteAgent {
     spec: ToolSpec,
-    url: Url,
-    key: SecretRef,
-    client: Client,
+    wire: Wire,
     timeout: Duration,
     max_tokens: i64,
 }
@@ -50,72 +44,54 @@ impl RemoteAgent {
         let spec = ToolSpec {
             name: definition.name.clone(),
             description: definition.description.clone(),
-            input_schema: json!({"type": "object", "required": ["input"], "additionalProperties": false,
-                "properties": {"input": {"type": "string", "description": "What this agent is to do, in full sentences."}}}),
+            input_schema: input_schema(),
             idempotent: true,
         };
         let timeout = Duration::from_millis(config.timeout_ms.max(1));
-        Self { spec, url, key, client, timeout, max_tokens: i64::from(config.max_tokens) }
+        let key = SecretHeader { secret: key, prefix: "Bearer ".to_owned() };
+        let headers = BTreeMap::from([("authorization".to_owned(), HeaderText::Secret(key))]);
+        let wire = Wire::new(url, headers, client);
+        Self { spec, wire, timeout, max_tokens: i64::from(config.max_tokens) }
     }
 
     /// Where it is.
     #[must_use]
     pub fn url(&self) -> &Url {
-        &self.url
-    }
-
-    fn signed(&self, request: RequestBuilder) -> Result<RequestBuilder, ToolError> {
-        let key = bearer(&self.key).map_err(|why| ToolError::Refused(self.says(&why)))?;
-        Ok(request.header(AUTHORIZATION, key).header(ACCEPT, "application/json").timeout(REQUEST))
-    }
-
-    fn says(&self, what: &str) -> String {
-        format!("agent {}: {what}", self.url)
+        self.wire.url()
     }
 
     /// Begins the engagement, or finds the one that this call began before; returns where its state is.
     async fn begin(&self, invocation: &Invocation<'_>, errand: &Errand) -> Result<Url, ToolError> {
-        let text = match invocation.input.get("input") {
-            Some(Value::String(text)) => text.clone(),
-            _ => invocation.input.to_string(),
-        };
-        let mut request = self
-            .signed(self.client.post(self.url.clone()))?
+        let request = self
+            .wire
+            .post(self.url().clone())?
+            .timeout(REQUEST)
             .header("idempotency-key", invocation.call_id.as_str())
-            .header(DEPTH, errand.depth)
-            .header(TOKEN_BUDGET, errand.token_budget)
-            .json(&json!({"input": text}));
-        if let Some(user) = &errand.user {
-            request = request.headers(said_of(user));
-        }
+            .headers(errand.headers())
+            .json(&json!({"input": text_of(invocation.input)}));
         // The key makes another try safe, whatever became of this one.
-        let lost = |error: reqwest::Error| ToolError::Failed(self.says(&outbound::describe(&error)));
+        let lost = |error: reqwest::Error| ToolError::Failed(self.wire.says(&outbound::describe(&error)));
         let response = request.send().await.map_err(lost)?;
         if response.status().as_u16() != 303 {
-            return Err(self.refusal(response).await);
+            return Err(self.wire.refusal(response).await);
         }
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-        let state = location.and_then(|location| self.url.join(location).ok());
-        let state = state.filter(|state| state.origin() == self.url.origin());
-        state.ok_or_else(|| ToolError::Final(self.says("it answered 303 without an address on its own host")))
+        let state = location.and_then(|location| self.url().join(location).ok());
+        let state = state.filter(|state| state.origin() == self.url().origin());
+        state.ok_or_else(|| self.wire.unusable("it answered 303 without an address on its own host"))
     }
 
     /// Asks after the engagement until it has ended.
     async fn follow(&self, state: Url, errand: &Errand) -> Result<Value, ToolError> {
-        let mut pauses = ExponentialBuilder::default()
-            .with_min_delay(Duration::from_millis(100))
-            .with_max_delay(Duration::from_secs(3))
-            .with_factor(1.5)
-            .without_max_times()
-            .build();
+        let mut pauses = pauses();
         let mut lost = 0;
         loop {
-            let answer = self.signed(self.client.get(state.clone()))?.send().await;
+            let answer = self.wire.get(state.clone())?.timeout(REQUEST).send().await;
             let told = match answer {
-                Ok(response) if response.status().is_success() => Ok(self.state(response).await?),
-                Ok(response) if response.status().is_server_error() => Err(self.refusal(response).await),
-                Ok(response) => return Err(self.refusal(response).await),
-                Err(error) => Err(ToolError::Failed(self.says(&outbound::describe(&error)))),
+                Ok(response) if response.status().is_success() => Ok(self.wire.json(response).await?),
+                Ok(response) if response.status().is_server_error() => Err(self.wire.refusal(response).await),
+                Ok(response) => return Err(self.wire.refusal(response).await),
+                Err(error) => Err(ToolError::Failed(self.wire.says(&outbound::describe(&error)))),
             };
             match told {
                 Ok(told) => {
@@ -132,18 +108,7 @@ impl RemoteAgent {
                     }
                 }
             }
-            tokio::time::sleep(pauses.next().unwrap_or(Duration::from_secs(3))).await;
-        }
-    }
-
-    async fn state(&self, response: Response) -> Result<Value, ToolError> {
-        let unreadable = |why: String| ToolError::Final(self.says(&why));
-        let body = outbound::read_body(response, MOST_BYTES).await.map_err(|e| unreadable(e.to_string()))?;
-        let told: Value = serde_json::from_slice(&body)
-            .map_err(|error| unreadable(format!("its state is no JSON: {error}")))?;
-        match deeper_than(&told, MAX_VALUE_DEPTH) {
-            true => Err(unreadable(format!("its state nests deeper than {MAX_VALUE_DEPTH} levels"))),
-            false => Ok(told),
+            tokio::time::sleep(pauses.next().unwrap_or(SLOWEST)).await;
         }
     }
 
@@ -153,27 +118,36 @@ impl RemoteAgent {
         match status.as_str() {
             "completed" => Some(Ok(told["results"].take())),
             "failed" | "cancelled" => {
-                let why = excerpt(told["error"]["message"].as_str().unwrap_or("nobody said why"), EXCERPT);
-                Some(Err(ToolError::Final(self.says(&format!("it ended {status}: {why}")))))
+                let why = short(told["error"]["message"].as_str().unwrap_or("nobody said why"));
+                Some(Err(self.wire.unusable(&format!("it ended {status}: {why}"))))
             }
             _ => None,
         }
     }
+}
 
-    async fn refusal(&self, response: Response) -> ToolError {
-        let status = response.status();
-        let told = match outbound::read_start(response, 4 * EXCERPT).await {
-            Ok((body, _)) => excerpt(&String::from_utf8_lossy(&body), EXCERPT),
-            Err(error) => error.to_string(),
-        };
-        let hint = if status.is_redirection() { " (redirects are not followed)" } else { "" };
-        let text = self.says(&format!("answered with status {}{hint}: {told}", status.as_u16()));
-        match status.as_u16() {
-            429 | 503 => ToolError::Busy(text, None),
-            300..=407 | 409..=499 => ToolError::Final(text),
-            _ => ToolError::Failed(text),
-        }
+/// The one argument of an agent that is called as a tool.
+pub(super) fn input_schema() -> Value {
+    json!({"type": "object", "required": ["input"], "additionalProperties": false,
+           "properties": {"input": {"type": "string", "description": "What this agent is to do, in full sentences."}}})
+}
+
+/// What an agent is asked.
+pub(super) fn text_of(arguments: &Value) -> String {
+    match arguments.get("input") {
+        Some(Value::String(text)) => text.clone(),
+        _ => arguments.to_string(),
     }
+}
+
+/// Between two questions after the same.
+pub(super) fn pauses() -> impl Iterator<Item = Duration> + Send {
+    ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(100))
+        .with_max_delay(SLOWEST)
+        .with_factor(1.5)
+        .without_max_times()
+        .build()
 }
 
 #[async_trait]
@@ -196,7 +170,7 @@ impl Tool for RemoteAgent {
 
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
         let Some(errand) = invocation.identity.errand.clone() else {
-            return Err(ToolError::Refused(self.says("it is asked for an engagement only")));
+            return Err(ToolError::Refused(self.wire.says("it is asked for an engagement only")));
         };
         let asked = async {
             let state = self.begin(&invocation, &errand).await?;
@@ -204,7 +178,7 @@ impl Tool for RemoteAgent {
         };
         tokio::time::timeout(invocation.timeout, asked).await.unwrap_or_else(|_| {
             let ms = invocation.timeout.as_millis();
-            Err(ToolError::Timeout(self.says(&format!("it has not ended within {ms} ms"))))
+            Err(ToolError::Timeout(self.wire.says(&format!("it has not ended within {ms} ms"))))
         })
     }
 }

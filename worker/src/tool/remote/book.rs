@@ -2,12 +2,14 @@
 
 use super::agent::RemoteAgent;
 use super::config::RemoteConfig;
+use super::named::NamedAgent;
 use crate::tool::{address_guard, outbound};
 use reqwest::Client;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::{AgentDefinition, Clock, Timestamp};
 use turnstone_telemetry::SecretRef;
 use url::Url;
@@ -25,8 +27,11 @@ const KEPT: usize = 256;
 pub struct RemoteBook {
     config: RemoteConfig,
     client: Client,
+    /// For agents that the operator wrote down.
+    named_client: Client,
     clock: Arc<dyn Clock>,
     known: Mutex<HashMap<String, (Timestamp, Arc<RemoteAgent>)>>,
+    named: Mutex<HashMap<String, (Timestamp, Arc<NamedAgent>)>>,
 }
 
 impl RemoteBook {
@@ -47,8 +52,46 @@ impl RemoteBook {
                 certificates
             }
         };
+        for (name, agent) in &config.agents {
+            NamedAgent::check(agent, &config)
+                .map_err(|problem| format!("[remote.agents.{name}] {problem}"))?;
+        }
         let client = outbound::https_client(&authorities, config.allow_private)?;
-        Ok(Self { config, client, clock, known: Mutex::default() })
+        let named_client = outbound::trusting_client(&authorities, config.allow_private)?;
+        let (known, named) = (Mutex::default(), Mutex::default());
+        Ok(Self { config, client, named_client, clock, known, named })
+    }
+
+    /// The agents of `[remote.agents]`, as far as they are known before they are asked.
+    pub fn specs(&self) -> impl Iterator<Item = ToolSpec> {
+        self.config.agents.iter().map(|(name, agent)| NamedAgent::expected(name, agent))
+    }
+
+    /// Whether `[remote.agents]` has one of this name.
+    #[must_use]
+    pub fn names(&self, name: &str) -> bool {
+        self.config.agents.contains_key(name)
+    }
+
+    /// The agent of this name among `[remote.agents]`; it is asked what it is unless it was lately.
+    ///
+    /// # Errors
+    /// A sentence that says why there is none now.
+    pub async fn named(&self, name: &str) -> Result<Arc<NamedAgent>, String> {
+        let now = self.clock.now();
+        let known = self.named.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        if let Some((_, agent)) = known.filter(|(at, _)| now.since(*at) < FRESH_MS) {
+            return Ok(agent);
+        }
+        let config = self.config.agents.get(name).ok_or_else(|| format!("add [remote.agents.{name}]"))?;
+        let read = NamedAgent::read(name, config, &self.config, self.named_client.clone());
+        let agent = tokio::time::timeout(READING, read)
+            .await
+            .map_err(|_| format!("agent {name}: it did not say what it is within {} s", READING.as_secs()))??;
+        let agent = Arc::new(agent);
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        named.insert(name.to_owned(), (now, Arc::clone(&agent)));
+        Ok(agent)
     }
 
     /// The agent at this address; its definition is read unless it was lately.

@@ -1,0 +1,164 @@
+//! Agents on other servers that are asked over a protocol of agents: the Agent Protocol and A2A, each with the same tests, between
+//! two real `turnstone` programs or before a server that means harm.
+
+mod delegating;
+mod hostile;
+mod questions;
+
+use crate::program::{PATIENCE, Program};
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use std::path::Path;
+use tempfile::TempDir;
+use turnstone_tests::fleet::until;
+
+/// The protocols, and where the agent `scout` is below a Turnstone server.
+const PROTOCOLS: [(&str, &str); 2] = [("agent-protocol", "agents"), ("a2a", "a2a")];
+
+/// What a server that was given it may do on the server of the scout.
+const KEY: &str = "key-that-the-far-server-gave";
+
+/// A document; its intent is `You are NAME.`
+fn document(name: &str, rest: &str) -> String {
+    format!(
+        "kind: \"openagentspec:v1/agent\"\nname: {name}\ndescription: An agent called {name}.\nintent: You are {name}.\n\
+         owner: tests\n{rest}"
+    )
+}
+
+/// One `turnstone dev`.
+struct Site {
+    folder: TempDir,
+    url: String,
+    program: Option<Program>,
+    http: Client,
+}
+
+impl Site {
+    /// A server whose agents ask these models, with these sections of the configuration and these agents.
+    async fn start(models: &str, settings: &str, agents: &[(&str, &str)]) -> Self {
+        turnstone_tests::fleet::install_crypto();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("agents")).unwrap();
+        for (name, rest) in agents {
+            write(folder.path(), &format!("agents/{name}.yaml"), &document(name, rest));
+        }
+        write(folder.path(), "own.key", KEY);
+        let settings = format!(
+            "[providers.test]\nkind = 'openai'\nbase_url = '{models}'\n[models]\ndefault_provider = 'test'\n\
+             default_model = 'm'\nmax_tokens = 100\n[agents]\ndir = 'agents'\n{settings}"
+        );
+        write(folder.path(), "turnstone.toml", &settings);
+        let http = Client::builder().no_proxy().build().unwrap();
+        let mut site = Self { folder, url: String::new(), program: None, http };
+        site.revive().await;
+        site
+    }
+
+    /// Starts the program, for the first time or once more over the same data.
+    async fn revive(&mut self) {
+        let arguments = ["dev", "--data", "data", "--bind", "127.0.0.1:0"];
+        let mut program = Program::start(self.folder.path(), &arguments, &[("FAR_KEY", KEY)]);
+        self.url = program.first_line("turnstone listens on ").await;
+        self.program = Some(program);
+    }
+
+    /// `kill -9`.
+    async fn kill(&mut self) {
+        if let Some(mut program) = self.program.take() {
+            program.signal("KILL");
+            assert_eq!(program.ended().await, None);
+        }
+    }
+
+    async fn stop(mut self) {
+        if let Some(program) = self.program.take() {
+            program.stop().await;
+        }
+    }
+
+    async fn send(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
+        let request = self.http.request(method, format!("{}{path}", self.url));
+        let request = request.header("content-type", "application/json").body(body.to_string());
+        let answer = request.send().await.unwrap();
+        let status = answer.status().as_u16();
+        let text = answer.text().await.unwrap();
+        (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let (status, body) = self.send(Method::GET, path, &Value::Null).await;
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    }
+
+    /// Enqueues work for an agent; the id of its job.
+    async fn push(&self, agent: &str) -> String {
+        let job = json!({"type": "a.b", "args": ["go"], "ext_agent_token_budget": 4000,
+                         "meta": {"agent": agent, "user": {"id": "u-7"}}});
+        let (status, body) = self.send(Method::POST, "/ojs/v1/jobs", &job).await;
+        assert_eq!(status, 201, "{body}");
+        let id = if body["job"].is_object() { &body["job"]["id"] } else { &body["id"] };
+        id.as_str().unwrap().to_owned()
+    }
+
+    async fn engagement(&self, job: &str) -> Value {
+        let job = self.get(&format!("/ojs/v1/jobs/{job}")).await;
+        let job = if job["job"].is_object() { &job["job"] } else { &job };
+        self.get(&format!("/engagements/{}", job["ext_agent_engagement_id"].as_str().unwrap())).await
+    }
+
+    /// The engagement of a job, once it is in one of these states.
+    async fn in_state(&self, job: &str, states: &[&str]) -> Value {
+        until(&format!("it is {states:?}"), PATIENCE, async || {
+            let state = self.engagement(job).await;
+            states.iter().any(|wanted| state["status"] == *wanted)
+        })
+        .await;
+        self.engagement(job).await
+    }
+
+    /// The engagements of an agent.
+    async fn engagements(&self, agent: &str) -> Vec<Value> {
+        let listed = self.get(&format!("/engagements?agent={agent}")).await;
+        let mut found = Vec::new();
+        for one in listed["items"].as_array().or(listed["engagements"].as_array()).unwrap() {
+            let id = one["engagement_id"].as_str().or(one["id"].as_str()).unwrap();
+            found.push(self.get(&format!("/engagements/{id}")).await);
+        }
+        found
+    }
+}
+
+fn write(folder: &Path, file: &str, text: &str) {
+    std::fs::write(folder.join(file), text).unwrap();
+}
+
+/// The section that names the scout of another server.
+fn remote(protocol: &str, place: &str, far: &str, more: &str) -> String {
+    format!(
+        "[remote]\nallow_private = true\n[remote.agents.scout]\nprotocol = '{protocol}'\nurl = '{far}/{place}/scout'\n{more}\n"
+    )
+}
+
+/// The same, where the other server knows this one as a peer.
+fn as_peer() -> String {
+    "peer = true\nheaders = { Authorization = { secret = 'env:FAR_KEY', prefix = 'Bearer ' } }".to_owned()
+}
+
+/// What the server of the scout says of its peers.
+const PEERS: &str = "[remote.peers.near]\nkey = 'env:FAR_KEY'\n";
+
+/// Who is asked: the agent whose intent the system prompt begins with.
+fn who(request: &Value) -> String {
+    let text = request["messages"][0]["content"].as_str().unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_start_matches("You are ").trim_end_matches('.').to_owned()
+}
+
+/// The last outcome that a model is told.
+fn told(request: &Value) -> String {
+    let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let last = messages.iter().rev().find(|message| message["role"] == "tool");
+    last.and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,79 @@
+//! What an agent elsewhere asks its user is asked of ours, when the agent that asked it may ask its user at all.
+
+use super::{PROTOCOLS, Site, remote, told, who};
+use crate::program::PATIENCE;
+use reqwest::Method;
+use serde_json::{Value, json};
+use turnstone_tests::fleet::until;
+use turnstone_tests::{ModelServer, Reply, model_server};
+
+const SCOUT: (&str, &str) = ("scout", "capabilities: {ask-user: {}}\n");
+
+/// Front asks the scout, which asks twice, and says what it heard.
+fn script(request: &Value) -> Reply {
+    match (who(request).as_str(), model_server::outcomes(request)) {
+        ("scout", 0) => Reply::call("ask-user", json!({"request_keys": {"city": "Which city?"}})),
+        ("scout", 1) => Reply::call("ask-user", json!({"question": "And when?"})),
+        ("scout", _) => Reply::text(format!("done {}", told(request))),
+        (_, 0) => Reply::call("scout", json!({"input": "a trip"})),
+        (_, _) => Reply::text(format!("heard {}", told(request))),
+    }
+}
+
+/// Issue 7, "Human in the loop": a question of an agent elsewhere parks the job here, outlives a killed process, and is answered
+/// once; the work there goes on, and is the same work.
+#[tokio::test]
+async fn a_question_from_elsewhere_is_asked_here() {
+    for (protocol, place) in PROTOCOLS {
+        let models = ModelServer::start(script).await;
+        let far = Site::start(&models.url, "", &[SCOUT]).await;
+        let front = ("front", "capabilities: {scout: {}, ask-user: {}}\n");
+        let mut near = Site::start(&models.url, &remote(protocol, place, &far.url, ""), &[front]).await;
+        let job = near.push("front").await;
+        let state = near.in_state(&job, &["waiting-for-input", "failed"]).await;
+        assert_eq!(state["awaiting"]["request_keys"], json!({"city": "Which city?"}), "{protocol}: {state:#}");
+        near.kill().await;
+        near.revive().await;
+        let place = format!("/engagements/{}/answer", state["engagement_id"].as_str().unwrap());
+        let (status, body) = near.send(Method::POST, &place, &json!({"answers": {"city": "Oslo"}})).await;
+        assert_eq!(status, 200, "{protocol}: {body}");
+        let first = state["awaiting"]["call_id"].clone();
+        until("it asks the next question", PATIENCE, async || {
+            let call = near.engagement(&job).await["awaiting"]["call_id"].clone();
+            !call.is_null() && call != first
+        })
+        .await;
+        let state = near.engagement(&job).await;
+        assert!(state["awaiting"]["prompt"].as_str().unwrap().contains("And when?"), "{protocol}: {state:#}");
+        let (status, body) = near.send(Method::POST, &place, &json!({"answers": {"answer": "Monday"}})).await;
+        assert_eq!(status, 200, "{protocol}: {body}");
+        let state = near.in_state(&job, &["completed", "failed"]).await;
+        let text = state["results"]["text"].as_str().unwrap_or_default();
+        assert!(text.contains("done") && text.contains("Monday"), "{protocol}: {state:#}");
+        assert_eq!(far.engagements("scout").await.len(), 1, "{protocol}: one piece of work");
+        assert_eq!(models.count(), 5, "{protocol}: nobody was asked twice");
+        near.stop().await;
+        far.stop().await;
+    }
+}
+
+/// Issue 7, "Bad input": an agent that may not ask its user hears so, and the work elsewhere is called off.
+#[tokio::test]
+async fn a_question_that_nobody_is_asked_fails_the_call() {
+    for (protocol, place) in PROTOCOLS {
+        let models = ModelServer::start(script).await;
+        let far = Site::start(&models.url, "", &[SCOUT]).await;
+        let front = ("front", "capabilities: {scout: {}}\n");
+        let near = Site::start(&models.url, &remote(protocol, place, &far.url, ""), &[front]).await;
+        let job = near.push("front").await;
+        let state = near.in_state(&job, &["completed", "failed", "waiting-for-input"]).await;
+        let text = state["results"]["text"].as_str().unwrap_or_default();
+        assert!(text.contains("ask-user") && text.contains("Which city?"), "{protocol}: {state:#}");
+        until("it is called off", PATIENCE, async || {
+            far.engagements("scout").await.iter().all(|scout| scout["status"] == "cancelled")
+        })
+        .await;
+        near.stop().await;
+        far.stop().await;
+    }
+}

@@ -1,0 +1,323 @@
+//! A2A 1.0 over JSON-RPC as its client: the card, SendMessage, GetTask, CancelTask.
+//!
+//! The id of a message is made of the id of the call, so a server that knows messages again begins one task for a message that is
+//! sent twice. The task's id is the handle: once it is noted, nothing is sent anew.
+
+use super::agent::{MOST_LOST, pauses};
+use super::named::{self, Asked, Begun};
+use super::wire::{REQUEST, Wire, short};
+use crate::tool::identity::Errand;
+use crate::tool::outbound::describe;
+use crate::tool::{AskedElsewhere, ToolError};
+use reqwest::{RequestBuilder, Response};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use turnstone_domain::digest;
+use turnstone_domain::question::Question;
+use url::Url;
+
+/// Where the card is, below the agent.
+const CARD: [&str; 2] = [".well-known", "agent-card.json"];
+/// The longest question, in characters.
+const QUESTION: usize = 4_000;
+/// The longest between two looks.
+const SLOWEST: Duration = Duration::from_secs(3);
+/// The task asks nothing, or has ended (A2A 1.0 §5.4).
+const UNSUPPORTED: i64 = -32004;
+
+/// An agent that is spoken to by A2A.
+#[derive(Debug)]
+pub(super) struct A2a {
+    wire: Wire,
+    place: Url,
+}
+
+impl A2a {
+    /// Reads an agent's card; returns what it is for.
+    pub(super) async fn read(wire: Wire) -> Result<(Self, String), ToolError> {
+        let response = wire.send(wire.get(wire.below(&CARD))?.timeout(REQUEST)).await?;
+        let card = wire.json(response).await?;
+        let place = place(&wire, &card)?;
+        let told = card["description"].as_str().or_else(|| card["name"].as_str());
+        let told = told.ok_or_else(|| wire.unusable("its card says neither name nor description"))?.to_owned();
+        Ok((Self { wire, place }, told))
+    }
+
+    /// Sends the message that begins a task.
+    pub(super) async fn begin(&self, asked: &Asked<'_>) -> Result<Begun, ToolError> {
+        let message = json!({"messageId": asked.call, "role": "ROLE_USER", "parts": [{"text": asked.text}]});
+        let params = json!({"message": message, "configuration": {"returnImmediately": true}});
+        let sent = self.call("SendMessage", &params, asked.errand, true).await?;
+        let answer = sent.map_err(|refusal| self.refused(&refusal))?;
+        if answer["message"].is_object() {
+            return Ok(Begun::Done(output(&[&answer["message"]["parts"]])));
+        }
+        let task = &answer["task"];
+        let Some(id) = task["id"].as_str().filter(|id| !id.is_empty()) else {
+            return Err(self.wire.unusable("it answered with neither a message nor a task"));
+        };
+        Ok(Begun::Under(json!({"task": id, "context": task["contextId"]})))
+    }
+
+    /// Asks after a task until it has ended or asks something that nobody has answered yet.
+    pub(super) async fn follow(
+        &self,
+        handle: &Value,
+        asked: &Asked<'_>,
+        errand: &Errand,
+    ) -> Result<Value, ToolError> {
+        let params = json!({"id": handle["task"], "historyLength": 0});
+        let (mut waits, mut lost, mut given) = (pauses(), 0, BTreeSet::new());
+        loop {
+            match self.call("GetTask", &params, None, false).await {
+                Ok(Ok(task)) => {
+                    lost = 0;
+                    let used = task["metadata"]["tokensUsed"].as_i64().unwrap_or(0).max(0);
+                    errand.tokens_used.store(used, Ordering::Relaxed);
+                    if let Some(output) = self.end(&task)? {
+                        return Ok(output);
+                    }
+                    if task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED" {
+                        let question = self.asks(&task, errand)?;
+                        if given.insert(question.id.clone()) {
+                            self.answer(handle, asked, &question, errand).await?;
+                            waits = pauses();
+                        }
+                    }
+                }
+                Ok(Err(refusal)) => return Err(self.refused(&refusal)),
+                Err(error @ (ToolError::Failed(_) | ToolError::Busy(..))) => {
+                    lost += 1;
+                    if lost >= MOST_LOST {
+                        return Err(error);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+            tokio::time::sleep(waits.next().unwrap_or(SLOWEST)).await;
+        }
+    }
+
+    /// Ends a task.
+    pub(super) async fn cancel(&self, handle: &Value) -> Result<(), ToolError> {
+        let ended = self.call("CancelTask", &json!({"id": handle["task"]}), None, false).await?;
+        ended.map(|_| ()).map_err(|refusal| self.refused(&refusal))
+    }
+
+    /// Makes a call. The inner error is what the other side refuses, and will refuse again. `once` says that the request may
+    /// not be sent twice unless it is known that it never arrived.
+    async fn call(
+        &self,
+        method: &str,
+        params: &Value,
+        errand: Option<&Errand>,
+        once: bool,
+    ) -> Result<Result<Value, Value>, ToolError> {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let mut request = self.wire.post(self.place.clone())?.timeout(REQUEST);
+        if let Some(errand) = errand {
+            request = request.headers(errand.headers());
+        }
+        let request = request.header("a2a-version", "1.0").json(&call);
+        let response = if once { self.send_once(request).await? } else { self.wire.send(request).await? };
+        let mut told = self.wire.json(response).await?;
+        let error = told["error"].take();
+        match error["code"].as_i64() {
+            None if told["result"].is_object() => Ok(Ok(told["result"].take())),
+            None => Err(self.wire.unusable("its answer is none of JSON-RPC")),
+            Some(-32603) => Err(ToolError::Failed(self.wire.says(&said(&error)))),
+            Some(_) => Ok(Err(error)),
+        }
+    }
+
+    /// A request that may have had its effect although no answer came.
+    async fn send_once(&self, request: RequestBuilder) -> Result<Response, ToolError> {
+        let response = request.send().await.map_err(|error| {
+            let text = self.wire.says(&describe(&error));
+            if error.is_connect() || error.is_builder() {
+                ToolError::Failed(text)
+            } else {
+                ToolError::Lost(text)
+            }
+        })?;
+        match response.status().as_u16() {
+            200..=299 => Ok(response),
+            // A gateway does not know what became of the request behind it.
+            408 | 500 | 502 | 504 | 520..=524 => match self.wire.refusal(response).await {
+                ToolError::Failed(text) => Err(ToolError::Lost(text)),
+                other => Err(other),
+            },
+            _ => Err(self.wire.refusal(response).await),
+        }
+    }
+
+    fn refused(&self, error: &Value) -> ToolError {
+        self.wire.unusable(&format!("it refused: {}", said(error)))
+    }
+
+    /// What came of a task that has ended.
+    fn end(&self, task: &Value) -> Result<Option<Value>, ToolError> {
+        let ended = |how: &str| {
+            let why = short(&words(&task["status"]["message"]["parts"]));
+            let why = if why.is_empty() { "nobody said why".to_owned() } else { why };
+            Err(self.wire.unusable(&format!("its task {how}: {why}")))
+        };
+        match task["status"]["state"].as_str().unwrap_or_default() {
+            "TASK_STATE_COMPLETED" => {
+                let artifacts = task["artifacts"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let parts: Vec<&Value> = artifacts.iter().map(|artifact| &artifact["parts"]).collect();
+                Ok(Some(match parts.as_slice() {
+                    [] => output(&[&task["status"]["message"]["parts"]]),
+                    parts => output(parts),
+                }))
+            }
+            "TASK_STATE_FAILED" => ended("failed"),
+            "TASK_STATE_REJECTED" => ended("was rejected"),
+            "TASK_STATE_CANCELED" => ended("was canceled"),
+            "TASK_STATE_AUTH_REQUIRED" => ended("wants its client to authorise something"),
+            "TASK_STATE_SUBMITTED" | "TASK_STATE_WORKING" | "TASK_STATE_INPUT_REQUIRED" => Ok(None),
+            other => Err(self.wire.unusable(&format!("its task has no state of A2A 1.0: {}", short(other)))),
+        }
+    }
+
+    /// What a task asks, when somebody has answered it.
+    fn asks(&self, task: &Value, errand: &Errand) -> Result<AskedElsewhere, ToolError> {
+        let message = &task["status"]["message"];
+        let prompt: String = words(&message["parts"]).chars().take(QUESTION).collect();
+        let keys = parts(&message["parts"]).find_map(|part| part["data"]["request_keys"].as_object());
+        let id = message["messageId"].as_str().map_or_else(|| digest::of_text(&prompt), str::to_owned);
+        let question = match keys {
+            Some(keys) => named::question(Some(keys)),
+            None if prompt.is_empty() => {
+                Question::read(&json!({"question": "It asks for more input and does not say what."}))
+            }
+            None => Question::read(&json!({"question": prompt})),
+        };
+        let asked = AskedElsewhere { id, question: question.map_err(|why| self.wire.unusable(&why))? };
+        if errand.answer(&asked.id).is_some() { Ok(asked) } else { Err(ToolError::Asks(Box::new(asked))) }
+    }
+
+    /// Gives a task what our user answered. One that asks no more has it already.
+    async fn answer(
+        &self,
+        handle: &Value,
+        asked: &Asked<'_>,
+        question: &AskedElsewhere,
+        errand: &Errand,
+    ) -> Result<(), ToolError> {
+        let nothing = Map::new();
+        let values = errand.answer(&question.id).unwrap_or(&nothing);
+        let part = match (values.get("answer"), question.question.only_key()) {
+            (Some(Value::String(text)), Some("answer")) => json!({"text": text}),
+            _ => json!({"data": values}),
+        };
+        let mut message = json!({"messageId": digest::of_json(&json!([asked.call, question.id])),
+            "role": "ROLE_USER", "taskId": handle["task"], "parts": [part]});
+        if handle["context"].is_string() {
+            message["contextId"] = handle["context"].clone();
+        }
+        let params = json!({"message": message, "configuration": {"returnImmediately": true}});
+        match self.call("SendMessage", &params, asked.errand, false).await? {
+            Err(refusal) if refusal["code"] != UNSUPPORTED => Err(self.refused(&refusal)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The interface of the card that is spoken here: on the card's own host, so that what is sent goes nowhere else.
+fn place(wire: &Wire, card: &Value) -> Result<Url, ToolError> {
+    let interfaces = card["supportedInterfaces"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let spoken = interfaces.iter().filter(|interface| {
+        interface["protocolBinding"] == "JSONRPC"
+            && interface["protocolVersion"].as_str().is_some_and(|version| version.starts_with("1."))
+    });
+    let mut elsewhere = None;
+    for interface in spoken {
+        let url = interface["url"].as_str().and_then(|url| wire.url().join(url).ok());
+        match url.filter(|url| url.origin() == wire.url().origin()) {
+            Some(url) => return Ok(url),
+            None => elsewhere = interface["url"].as_str(),
+        }
+    }
+    Err(wire.unusable(&match elsewhere {
+        Some(url) => format!("its card names {}, which is on another host", short(url)),
+        None => "its card has no interface of A2A 1.x over JSON-RPC".to_owned(),
+    }))
+}
+
+fn said(error: &Value) -> String {
+    short(error["message"].as_str().unwrap_or("nobody said why"))
+}
+
+fn parts(parts: &Value) -> impl Iterator<Item = &Value> {
+    parts.as_array().map(Vec::as_slice).unwrap_or_default().iter()
+}
+
+/// The texts of parts, a line each.
+fn words(of: &Value) -> String {
+    parts(of).filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n")
+}
+
+/// Parts as the outcome of a call: the texts as `text`; beside it data, and where files are.
+fn output(of: &[&Value]) -> Value {
+    let all = || of.iter().flat_map(|list| parts(list));
+    let text: Vec<&str> = all().filter_map(|part| part["text"].as_str()).collect();
+    let data: Vec<&Value> = all().filter_map(|part| part.get("data")).filter(|data| !data.is_null()).collect();
+    let files: Vec<Value> = all()
+        .filter(|part| part["url"].is_string())
+        .map(|part| json!({"url": part["url"], "name": part["filename"], "mediaType": part["mediaType"]}))
+        .collect();
+    let mut output = json!({"text": text.join("\n")});
+    match data.as_slice() {
+        [] => {}
+        [only] => output["data"] = (*only).clone(),
+        several => output["data"] = json!(several),
+    }
+    if !files.is_empty() {
+        output["files"] = files.into();
+    }
+    output
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn wire() -> Wire {
+        let client = crate::tool::outbound::open_client().unwrap();
+        Wire::new(Url::parse("https://a.example/agent").unwrap(), BTreeMap::new(), client)
+    }
+
+    /// Issue 7, "A2A": what is sent goes to the host of the card, by a version and a binding that are spoken here.
+    #[test]
+    fn a_card_leads_to_its_own_host_only() {
+        let card = |url: &str, binding: &str, version: &str| {
+            json!({"supportedInterfaces": [{"url": url, "protocolBinding": binding, "protocolVersion": version}]})
+        };
+        let found = place(&wire(), &card("https://a.example/rpc", "JSONRPC", "1.0")).unwrap();
+        assert_eq!(found.as_str(), "https://a.example/rpc");
+        for (card, words) in [
+            (card("https://b.example/rpc", "JSONRPC", "1.0"), "another host"),
+            (card("http://169.254.169.254/latest", "JSONRPC", "1.0"), "another host"),
+            (card("https://a.example/rpc", "GRPC", "1.0"), "no interface"),
+            (card("https://a.example/rpc", "JSONRPC", "0.3"), "no interface"),
+            (json!([]), "no interface"),
+        ] {
+            let error = place(&wire(), &card).unwrap_err();
+            assert!(matches!(&error, ToolError::Final(text) if text.contains(words)), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn parts_become_an_outcome() {
+        let first = json!([{"text": "a"}, {"data": {"n": 1}}]);
+        let second = json!([{"text": "b"}, {"url": "https://a.example/f", "mediaType": "image/png"}]);
+        let told = output(&[&first, &second]);
+        assert_eq!((&told["text"], &told["data"]), (&json!("a\nb"), &json!({"n": 1})));
+        assert_eq!(told["files"][0]["url"], "https://a.example/f");
+        assert_eq!(output(&[&Value::Null]), json!({"text": ""}));
+    }
+}

@@ -1,0 +1,272 @@
+//! The Agent Protocol (draft of 2025) as its client: describe, process, getevents.
+//!
+//! The name of a request is the id of the call, so a request that is sent twice is one. Its events are read from the first one on
+//! whenever it is waited for anew: what was asked and answered before is found in them.
+
+use super::agent::{MOST_LOST, pauses};
+use super::named::{self, Asked, Begun};
+use super::wire::{REQUEST, Wire, short};
+use crate::tool::identity::Errand;
+use crate::tool::lines::lines;
+use crate::tool::outbound::{BodyError, describe, media_type};
+use crate::tool::{AskedElsewhere, ToolError};
+use eventsource_stream::{EventStream, EventStreamError};
+use futures::StreamExt;
+use reqwest::Response;
+use reqwest::header::ACCEPT;
+use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The largest event, in bytes.
+const EVENT: usize = 4 * 1024 * 1024;
+/// The most that is read of one stream, in bytes; then the next one goes on.
+const STREAM: usize = 64 * 1024 * 1024;
+/// The most events of a request.
+const MOST_EVENTS: u32 = 1_000_000;
+/// The most artifacts of a request that are told.
+const MOST_ARTIFACTS: usize = 100;
+/// After this long without an event the stream is opened anew.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// An agent that is spoken to by the Agent Protocol.
+#[derive(Debug)]
+pub(super) struct AgentProtocol {
+    wire: Wire,
+}
+
+impl AgentProtocol {
+    /// Asks an agent what it is; returns what it is for.
+    pub(super) async fn read(wire: Wire) -> Result<(Self, String), ToolError> {
+        let response = wire.send(wire.get(wire.below(&["describe"]))?.timeout(REQUEST)).await?;
+        let told = wire.json(response).await?;
+        if !told["name"].is_string() {
+            return Err(wire.unusable("what it describes is no agent: it has no name"));
+        }
+        let purpose = told["purpose"].as_str().unwrap_or_default().to_owned();
+        Ok((Self { wire }, purpose))
+    }
+
+    /// Sends a chat request.
+    pub(super) async fn begin(&self, asked: &Asked<'_>) -> Result<Begun, ToolError> {
+        let body = json!({"type": "ChatRequest", "request_id": asked.call, "input": asked.text});
+        let mut request = self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body);
+        if let Some(errand) = asked.errand {
+            request = request.headers(errand.headers());
+        }
+        let response = self.wire.send(request).await?;
+        // A server that names requests itself says so in the event that it may answer with.
+        let told = if media_type(&response) == "application/json" {
+            self.wire.json(response).await?
+        } else {
+            Value::Null
+        };
+        let id = told["request_id"].as_str().filter(|id| !id.is_empty()).unwrap_or(asked.call);
+        Ok(Begun::Under(json!({"request_id": id, "run_id": told["run_id"]})))
+    }
+
+    /// Reads a request's events until it has ended or asks something that nobody has answered yet.
+    pub(super) async fn follow(&self, handle: &Value, errand: &Errand) -> Result<Value, ToolError> {
+        let id = self.request(handle)?;
+        let mut heard = Heard::default();
+        let (mut waits, mut lost) = (pauses(), 0);
+        loop {
+            let before = heard.last;
+            let read = self.read_on(id, &mut heard, errand).await;
+            if heard.last > before {
+                (waits, lost) = (pauses(), 0);
+            }
+            match read {
+                Ok(Some(output)) => return Ok(output),
+                Ok(None) => {}
+                Err(error @ (ToolError::Failed(_) | ToolError::Busy(..))) => {
+                    lost += 1;
+                    if lost >= MOST_LOST {
+                        return Err(error);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+            tokio::time::sleep(waits.next().unwrap_or(SILENCE)).await;
+        }
+    }
+
+    /// Ends a request.
+    pub(super) async fn cancel(&self, handle: &Value) -> Result<(), ToolError> {
+        let body = json!({"type": "CancelRequest", "request_id": self.request(handle)?});
+        let request = self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body);
+        self.wire.send(request).await.map(|_| ())
+    }
+
+    fn request<'h>(&self, handle: &'h Value) -> Result<&'h str, ToolError> {
+        handle["request_id"].as_str().ok_or_else(|| self.wire.unusable("its request has no id"))
+    }
+
+    /// One stream of events, or one list of them where a server does not stream.
+    async fn read_on(&self, id: &str, heard: &mut Heard, errand: &Errand) -> Result<Option<Value>, ToolError> {
+        let mut url = self.wire.below(&["getevents", id]);
+        url.query_pairs_mut().append_pair("stream", "true");
+        if let Some(last) = heard.last {
+            url.query_pairs_mut().append_pair("since", &last.to_string());
+        }
+        let request = self.wire.get(url)?.header(ACCEPT, "text/event-stream");
+        let response = tokio::time::timeout(REQUEST, self.wire.send(request)).await;
+        let response = response.map_err(|_| self.silent())??;
+        if media_type(&response) == "text/event-stream" {
+            return self.read_stream(response, id, heard, errand).await;
+        }
+        let Value::Array(events) = self.wire.json(response).await? else {
+            return Err(self.wire.unusable("its events are neither a stream nor a list"));
+        };
+        for event in events {
+            if let Some(output) = self.hear(&event, id, heard, errand).await? {
+                return Ok(Some(output));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn read_stream(
+        &self,
+        response: Response,
+        id: &str,
+        heard: &mut Heard,
+        errand: &Errand,
+    ) -> Result<Option<Value>, ToolError> {
+        let before = heard.last;
+        let mut events = EventStream::new(Box::pin(lines(response, EVENT, STREAM)));
+        loop {
+            let event = match tokio::time::timeout(SILENCE, events.next()).await {
+                // Nothing was said for long, or the stream ended: another one goes on after the last event.
+                Err(_) | Ok(None) => return Ok(None),
+                Ok(Some(Ok(event))) => event,
+                Ok(Some(Err(EventStreamError::Transport(BodyError::TooLarge(STREAM)))))
+                    if heard.last > before =>
+                {
+                    return Ok(None);
+                }
+                Ok(Some(Err(EventStreamError::Transport(error @ BodyError::Lost(_))))) => {
+                    return Err(ToolError::Failed(self.wire.says(&error.to_string())));
+                }
+                Ok(Some(Err(EventStreamError::Transport(error @ BodyError::TooLarge(_))))) => {
+                    return Err(self.wire.unusable(&error.to_string()));
+                }
+                Ok(Some(Err(EventStreamError::Utf8(_) | EventStreamError::Parser(_)))) => {
+                    return Err(self.wire.unusable("its stream is not one of server-sent events"));
+                }
+            };
+            let event = self.wire.parsed(event.data.as_bytes())?;
+            if let Some(output) = self.hear(&event, id, heard, errand).await? {
+                return Ok(Some(output));
+            }
+        }
+    }
+
+    fn silent(&self) -> ToolError {
+        let seconds = REQUEST.as_secs();
+        ToolError::Failed(self.wire.says(&format!("it did not answer within {seconds} s")))
+    }
+
+    /// Takes one event in. The outcome, once the request has ended.
+    async fn hear(
+        &self,
+        event: &Value,
+        id: &str,
+        heard: &mut Heard,
+        errand: &Errand,
+    ) -> Result<Option<Value>, ToolError> {
+        let number = event["id"].as_i64().filter(|number| heard.last.is_none_or(|last| *number > last));
+        let Some(number) = number else { return Ok(None) };
+        heard.events += 1;
+        if heard.events > MOST_EVENTS {
+            return Err(self.wire.unusable("it never ends"));
+        }
+        match event["type"].as_str().unwrap_or_default() {
+            "text_output" if event["depth"].as_i64().unwrap_or(0) == 0 => {
+                event["content"].as_str().unwrap_or_default().clone_into(&mut heard.text);
+            }
+            "completion_result" => {
+                let used = |name: &str| event["usage"][name].as_i64().unwrap_or(0).max(0);
+                heard.tokens = heard.tokens.saturating_add(used("input")).saturating_add(used("output"));
+                errand.tokens_used.store(heard.tokens, Ordering::Relaxed);
+            }
+            "artifact_generated" if heard.artifacts.len() < MOST_ARTIFACTS => {
+                heard.artifacts.push(artifact(event));
+            }
+            "wait_for_input" => self.asks(event, id, errand).await?,
+            "request_completed" => return self.end(event, heard).map(Some),
+            _ => {}
+        }
+        heard.last = Some(number);
+        Ok(None)
+    }
+
+    /// Gives it what our user answered, or says what is to be asked. An answer that it took before has no second effect.
+    async fn asks(&self, event: &Value, id: &str, errand: &Errand) -> Result<(), ToolError> {
+        let named = ["call_id", "review_id"].into_iter().find_map(|name| event[name].as_str());
+        let question = named.map_or_else(|| format!("event-{}", event["id"]), str::to_owned);
+        let Some(answer) = errand.answer(&question) else {
+            let asked = named::question(event["request_keys"].as_object());
+            let asked = asked.map_err(|why| self.wire.unusable(&why))?;
+            return Err(ToolError::Asks(Box::new(AskedElsewhere { id: question, question: asked })));
+        };
+        // Those before the newest were given when they were answered.
+        if errand.answers.last().is_none_or(|(newest, _)| *newest != question) {
+            return Ok(());
+        }
+        let mut body = json!({"type": "ResumeWithInput", "request_id": id, "request_keys": answer});
+        if named.is_some() {
+            body["request_metadata"] = json!({"call_id": question});
+        }
+        let request = self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body);
+        let response = request.send().await;
+        let lost = |error: reqwest::Error| ToolError::Failed(self.wire.says(&describe(&error)));
+        let response = response.map_err(lost)?;
+        // It waits for it no more: it has the answer, or somebody there gave another one.
+        if response.status().is_success() || response.status().as_u16() == 409 {
+            return Ok(());
+        }
+        Err(self.wire.refusal(response).await)
+    }
+
+    fn end(&self, event: &Value, heard: &mut Heard) -> Result<Value, ToolError> {
+        match event["finish_reason"].as_str().unwrap_or_default() {
+            "success" => {
+                let text = match &event["result"] {
+                    Value::Null => std::mem::take(&mut heard.text),
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                let mut output = event["exposes"].as_object().cloned().unwrap_or_default();
+                if !heard.artifacts.is_empty() {
+                    output.insert("artifacts".to_owned(), std::mem::take(&mut heard.artifacts).into());
+                }
+                output.shift_insert(0, "text".to_owned(), text.into());
+                Ok(Value::Object(output))
+            }
+            "canceled" => Err(self.wire.unusable("its request was canceled")),
+            reason => {
+                let error = &event["error"];
+                let said = error["message"].as_str().or_else(|| error.as_str());
+                let why = short(said.unwrap_or("nobody said why"));
+                Err(self.wire.unusable(&format!("it ended with {}: {why}", short(reason))))
+            }
+        }
+    }
+}
+
+/// What was heard of a request.
+#[derive(Default)]
+struct Heard {
+    /// The number of its last event.
+    last: Option<i64>,
+    events: u32,
+    /// What it said last.
+    text: String,
+    tokens: i64,
+    artifacts: Vec<Value>,
+}
+
+fn artifact(event: &Value) -> Value {
+    json!({"name": event["name"], "url": event["url"], "mime_type": event["mime_type"], "id": event["artifact_id"]})
+}

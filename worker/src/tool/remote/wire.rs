@@ -1,0 +1,131 @@
+//! Requests to one agent elsewhere: what they carry, how much of an answer is read, and what a failure means.
+
+use crate::tool::header::{HeaderText, resolve_headers};
+use crate::tool::outbound::{self, BodyError, excerpt};
+use crate::tool::{ToolError, address_guard};
+use reqwest::header::ACCEPT;
+use reqwest::{Client, RequestBuilder, Response};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
+use url::Url;
+
+/// The longest that one request may take.
+pub(super) const REQUEST: Duration = Duration::from_secs(30);
+/// The largest answer, in bytes.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// How much of a refusal is told, in characters.
+const EXCERPT: usize = 300;
+
+/// The way to one agent.
+#[derive(Debug)]
+pub(super) struct Wire {
+    url: Url,
+    headers: BTreeMap<String, HeaderText>,
+    client: Client,
+}
+
+impl Wire {
+    pub(super) fn new(url: Url, headers: BTreeMap<String, HeaderText>, client: Client) -> Self {
+        Self { url, headers, client }
+    }
+
+    /// Where the agent is.
+    pub(super) fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// An address below the agent's.
+    pub(super) fn below(&self, segments: &[&str]) -> Url {
+        let mut url = self.url.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(segments);
+        }
+        url
+    }
+
+    pub(super) fn get(&self, url: Url) -> Result<RequestBuilder, ToolError> {
+        self.signed(self.client.get(url))
+    }
+
+    pub(super) fn post(&self, url: Url) -> Result<RequestBuilder, ToolError> {
+        self.signed(self.client.post(url))
+    }
+
+    fn signed(&self, request: RequestBuilder) -> Result<RequestBuilder, ToolError> {
+        let headers = resolve_headers(&self.headers).map_err(|why| ToolError::Refused(self.says(&why)))?;
+        let request = request.headers(outbound::trace_headers()).headers(headers);
+        Ok(request.header(ACCEPT, "application/json"))
+    }
+
+    pub(super) fn says(&self, what: &str) -> String {
+        format!("agent {}: {what}", self.url)
+    }
+
+    /// Sends a request that may be sent again, and takes an answer that says yes.
+    pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, ToolError> {
+        let lost = |error: reqwest::Error| ToolError::Failed(self.says(&outbound::describe(&error)));
+        let response = request.send().await.map_err(lost)?;
+        if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
+    }
+
+    /// The body of an answer.
+    pub(super) async fn json(&self, response: Response) -> Result<Value, ToolError> {
+        let body = outbound::read_body(response, MOST_BYTES).await.map_err(|error| match error {
+            BodyError::Lost(_) => ToolError::Failed(self.says(&error.to_string())),
+            BodyError::TooLarge(_) => self.unusable(&error.to_string()),
+        })?;
+        self.parsed(&body)
+    }
+
+    /// A text of an answer as JSON.
+    pub(super) fn parsed(&self, text: &[u8]) -> Result<Value, ToolError> {
+        let told: Value = serde_json::from_slice(text)
+            .map_err(|error| self.unusable(&format!("its answer is no JSON: {error}")))?;
+        match deeper_than(&told, MAX_VALUE_DEPTH) {
+            true => Err(self.unusable(&format!("its answer nests deeper than {MAX_VALUE_DEPTH} levels"))),
+            false => Ok(told),
+        }
+    }
+
+    /// An answer that would be no better another time.
+    pub(super) fn unusable(&self, why: &str) -> ToolError {
+        ToolError::Final(self.says(why))
+    }
+
+    /// Why an answer does not say yes.
+    pub(super) async fn refusal(&self, response: Response) -> ToolError {
+        let status = response.status();
+        let told = match outbound::read_start(response, 4 * EXCERPT).await {
+            Ok((body, _)) => short(&String::from_utf8_lossy(&body)),
+            Err(error) => error.to_string(),
+        };
+        let hint = if status.is_redirection() { " (redirects are not followed)" } else { "" };
+        let text = self.says(&format!("answered with status {}{hint}: {told}", status.as_u16()));
+        match status.as_u16() {
+            429 | 503 => ToolError::Busy(text, None),
+            300..=407 | 409..=499 => ToolError::Final(text),
+            _ => ToolError::Failed(text),
+        }
+    }
+}
+
+/// What somebody else said, short enough to be told.
+pub(super) fn short(text: &str) -> String {
+    excerpt(text, EXCERPT)
+}
+
+/// An address of the configuration: over TLS, unless private addresses are allowed.
+pub(super) fn address(text: &str, allow_private: bool) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("url: {text} is no address: {error}"))?;
+    let look = if allow_private { address_guard::check_form } else { address_guard::check_url };
+    look(&url).map_err(|why| format!("url: {why}"))?;
+    if url.scheme() != "https" && !allow_private {
+        return Err("url: an agent elsewhere is spoken to over https, unless `allow_private`".to_owned());
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err("url: it ends with the agent's path, without query and fragment".to_owned());
+    }
+    Ok(url)
+}
