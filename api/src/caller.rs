@@ -49,7 +49,6 @@ pub(crate) struct Errand {
 }
 
 /// Who asks, and for which tenant.
-#[derive(Clone, Debug)]
 pub(crate) struct Who {
     pub(crate) tenant: Tenant,
     pub(crate) caller: Caller,

@@ -3,9 +3,9 @@
 use super::message::{Message, OUTPUT_MODES};
 use super::method::{Sender, find, history};
 use super::rpc::Refusal;
+use super::task::asks;
 use crate::agents::engage::{JOB_TYPE, named_id, place};
 use crate::api::Shared;
-use super::task::asks;
 use crate::engagements::answer::{AnswerTo, Given, answer};
 use crate::engagements::further::{Further, say};
 use crate::ojs::jobs::accept::accept;
@@ -174,7 +174,6 @@ async fn reply_to(app: &Shared, job: Job, tenant: &Tenant, sent: &Sending) -> Re
         let next = format!("send the message with the contextId {context}, without a taskId, to go on");
         return Err(Refusal::unsupported(format!("Task {id} has ended; {next}.")));
     }
-    let Some(side) = &job.agent else { return Err(Refusal::no_task(id.as_str())) };
     let Some((seat, question)) = asks(app, &job).await? else {
         return Err(Refusal::unsupported(format!(
             "Task {id} asks nothing; send the message with the contextId {context}, without a taskId, and it follows."

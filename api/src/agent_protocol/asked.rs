@@ -113,7 +113,8 @@ impl Asked {
         self.errand = caller.errand(headers)?;
         self.peer = caller.peer().map(str::to_owned);
         if self.peer.is_some() && (self.run_id.is_some() || matches!(self.wish, Wish::Configure(_))) {
-            let message = "This key is another server's, and such may neither configure agents nor continue runs.";
+            let message =
+                "This key is another server's, and such may neither configure agents nor continue runs.";
             return Err(OjsError::new(403, "forbidden", message, "Use a key of this server's own.").into());
         }
         Ok(self)

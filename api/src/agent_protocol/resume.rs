@@ -8,9 +8,9 @@ use crate::engagements::waiting::{Seat, Waiting, Wanted, below, review, waiting}
 use crate::reply::Failure;
 use crate::request::Tenant;
 use serde_json::{Map, Value};
+use turnstone_domain::Job;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::review::{Review, ReviewState};
-use turnstone_domain::Job;
 use turnstone_ojs::OjsError;
 use turnstone_store::{Decision, DecisionOutcome};
 
@@ -53,22 +53,19 @@ fn meant(mut waiting: Vec<Waiting>, given: &Given) -> Option<Waiting> {
 }
 
 /// What is said to a request that waits for nothing: what counted already, or nothing that it could take.
-async fn again(
-    app: &App,
-    run: &Engagement,
-    job: &Job,
-    given: Given,
-    tenant: &Tenant,
-) -> Result<(), Failure> {
+async fn again(app: &App, run: &Engagement, job: &Job, given: Given, tenant: &Tenant) -> Result<(), Failure> {
     let own = Seat { engagement: run.id.clone(), job: job.id.clone() };
     let mut refused = None;
     for seat in std::iter::once(own).chain(below(app, &job.id, false).await?) {
-        let Some((engagement, _, _)) = app.api.store.views.engagement(&seat.engagement).await? else { continue };
+        let Some((engagement, _, _)) = app.api.store.views.engagement(&seat.engagement).await? else {
+            continue;
+        };
         let decided = review(app, &engagement, &seat.job).await?;
         let said = match decided.filter(|_| given.values.contains_key(APPROVE)) {
             Some(review) => decide(app, &review, &given).await,
             None => {
-                let given = Given { values: given.values.clone(), call: given.call.clone(), by: given.by.clone() };
+                let given =
+                    Given { values: given.values.clone(), call: given.call.clone(), by: given.by.clone() };
                 answer(app, AnswerTo::Job(&seat.job), tenant, given).await.map(|_| ())
             }
         };

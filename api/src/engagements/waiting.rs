@@ -62,7 +62,9 @@ pub(crate) async fn waiting(app: &App, of: &Engagement, job: &Job) -> Result<Vec
     for seat in below(app, &job.id, true).await? {
         let Some((engagement, agent, _)) = views.engagement(&seat.engagement).await? else { continue };
         // What one says that works behind an output guardrail is not for the caller (OAS-43).
-        let Some(job) = views.job(&seat.job).await?.filter(|_| !agent.guardrails.for_guarded) else { continue };
+        let Some(job) = views.job(&seat.job).await?.filter(|_| !agent.guardrails.for_guarded) else {
+            continue;
+        };
         found.extend(wanted(app, &engagement, &job).await?.map(|wanted| Waiting { seat, wanted }));
     }
     Ok(found)

@@ -40,7 +40,12 @@ async fn a_killed_server_waits_for_the_same_work_elsewhere() {
         assert!(front["status"] == "completed" && text.contains("all quiet"), "{protocol}: {front:#}");
         let scouts = far.engagements("scout").await;
         assert_eq!(scouts.len(), 1, "{protocol}: it was asked once");
-        assert_eq!((&scouts[0]["depth"], &scouts[0]["user"]["id"]), (&json!(1), &json!("u-7")), "{:#}", scouts[0]);
+        assert_eq!(
+            (&scouts[0]["depth"], &scouts[0]["user"]["id"]),
+            (&json!(1), &json!("u-7")),
+            "{:#}",
+            scouts[0]
+        );
         let used = |state: &Value| state["tokens"]["used"].as_i64().unwrap();
         assert!(used(&scouts[0]) > 0 && used(&front) > used(&scouts[0]), "{protocol}: {front:#}");
         assert!(scouts[0]["tokens"]["limit"].as_i64().unwrap() < 4000, "{:#}", scouts[0]);
@@ -88,7 +93,8 @@ async fn a_peer_has_its_own_requests_and_no_others() {
     let models = ModelServer::start(script(Gate::default())).await;
     let far = Site::start(&models.url, PEERS, &[SCOUT]).await;
     let process = format!("{}/agents/scout/process", far.url);
-    let begun = far.http.post(&process).json(&json!({"input": "a", "request_id": "r-1"})).send().await.unwrap();
+    let begun =
+        far.http.post(&process).json(&json!({"input": "a", "request_id": "r-1"})).send().await.unwrap();
     assert_eq!(begun.status(), 202);
     let peer = |body: Value| far.http.post(&process).bearer_auth(super::KEY).json(&body).send();
     for (body, status) in [

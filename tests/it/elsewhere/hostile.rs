@@ -16,7 +16,8 @@ use turnstone_tests::{ModelServer, Reply, model_server};
 /// How the server misbehaves, by the first segment of the path.
 async fn answer(State(asked): State<Arc<AtomicUsize>>, Path(path): Path<String>, body: String) -> Response {
     let (how, rest) = path.split_once('/').unwrap_or_default();
-    let written = |value: Value| ([(header::CONTENT_TYPE, "application/json")], value.to_string()).into_response();
+    let written =
+        |value: Value| ([(header::CONTENT_TYPE, "application/json")], value.to_string()).into_response();
     let described = rest.ends_with("describe") || rest.ends_with("agent-card.json");
     let rpc = body.contains("\"jsonrpc\"");
     match (how, described) {
@@ -106,8 +107,14 @@ async fn agents_elsewhere_are_off_unless_they_are_configured() {
     write(folder.path(), "agents/front.yaml", &document("front", "capabilities: {scout: {}}\n"));
     for (settings, words) in [
         (String::new(), "scout"),
-        (remote("a2a", "a2a", "http://127.0.0.1:1", "").replace("allow_private = true\n", ""), "[remote.agents.scout] url"),
-        (remote("a2a", "a2a", "http://agents.example.com", "").replace("allow_private = true\n", ""), "https"),
+        (
+            remote("a2a", "a2a", "http://127.0.0.1:1", "").replace("allow_private = true\n", ""),
+            "[remote.agents.scout] url",
+        ),
+        (
+            remote("a2a", "a2a", "http://agents.example.com", "").replace("allow_private = true\n", ""),
+            "https",
+        ),
         (remote("smoke-signals", "a2a", "https://agents.example.com", ""), "smoke-signals"),
         (remote("a2a", "a2a", "https://agents.example.com", "timeout_ms = 0"), "timeout_ms"),
         (
@@ -116,7 +123,8 @@ async fn agents_elsewhere_are_off_unless_they_are_configured() {
         ),
     ] {
         write(folder.path(), "turnstone.toml", &format!("[agents]\ndir = 'agents'\n{settings}"));
-        let mut program = Program::start(folder.path(), &["dev", "--data", "data", "--bind", "127.0.0.1:0"], &[]);
+        let mut program =
+            Program::start(folder.path(), &["dev", "--data", "data", "--bind", "127.0.0.1:0"], &[]);
         program.warns(words).await;
         drop(program);
     }

@@ -31,7 +31,11 @@ async fn a_question_from_elsewhere_is_asked_here() {
         let mut near = Site::start(&models.url, &remote(protocol, place, &far.url, ""), &[front]).await;
         let job = near.push("front").await;
         let state = near.in_state(&job, &["waiting-for-input", "failed"]).await;
-        assert_eq!(state["awaiting"]["request_keys"], json!({"city": "Which city?"}), "{protocol}: {state:#}");
+        assert_eq!(
+            state["awaiting"]["request_keys"],
+            json!({"city": "Which city?"}),
+            "{protocol}: {state:#}"
+        );
         near.kill().await;
         near.revive().await;
         let place = format!("/engagements/{}/answer", state["engagement_id"].as_str().unwrap());

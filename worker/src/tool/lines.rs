@@ -6,11 +6,7 @@ use reqwest::Response;
 
 /// The lines of a body: of one event at most `held` bytes, `wire` in all. The event parser gets one whole line at a time: it
 /// looks at what it holds again for every piece, and it cannot take a byte order mark as the first character of a stream.
-pub fn lines(
-    response: Response,
-    held: usize,
-    wire: usize,
-) -> impl Stream<Item = Result<Vec<u8>, BodyError>> {
+pub fn lines(response: Response, held: usize, wire: usize) -> impl Stream<Item = Result<Vec<u8>, BodyError>> {
     let mut seen = 0_usize;
     let mut begun = Vec::new();
     // Bytes of the event that is not complete yet.

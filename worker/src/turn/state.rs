@@ -222,8 +222,7 @@ impl Turn {
         }
         if let Some(watch) = &mut self.short_circuit {
             // Operations on the agent's own state are no calls of a tool or an agent.
-            let is_call =
-                |call: &&ToolCall| !call.is_note() && !state_call::is_one(&self.agent, &call.name);
+            let is_call = |call: &&ToolCall| !call.is_note() && !state_call::is_one(&self.agent, &call.name);
             for call in recall.tool_calls.iter().filter(is_call) {
                 watch.attempt(&call.name);
             }

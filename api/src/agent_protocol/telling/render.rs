@@ -70,9 +70,7 @@ pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> 
                 json!({"call_id": event.data["call_id"], "request_keys": event.data["request_keys"]});
             vec![say("wait_for_input", "system", fields)]
         }
-        EventName::ReviewOpened
-            if !beside.guarded && event.data["reviewer"] == part.caller.as_str() =>
-        {
+        EventName::ReviewOpened if !beside.guarded && event.data["reviewer"] == part.caller.as_str() => {
             let name = event.data["name"].as_str().map_or_else(String::new, |name| format!(" of `{name}`"));
             let kind = as_text(&event.data["kind"]);
             let keys = json!({APPROVE: format!("Do you agree to the {kind}{name}? true or false")});

@@ -314,14 +314,15 @@ async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
 
 /// Makes the calls of the round; what came back, with the place of its flight.
 async fn invoke(turn: &Turn, flights: &[Flight]) -> Vec<(usize, Made)> {
-    let calls = flights.iter().enumerate().filter_map(|(at, flight)| {
-        let Step::Ready(ready) = &flight.step else { return None };
-        let call = &flight.call.asked.call_id;
-        let elsewhere = Elsewhere { call, set_aside: ready.set_aside, handle: ready.handle.as_ref() };
-        Some(async move {
-            (at, call::make(turn, &flight.call, &ready.tool, &ready.capability, elsewhere).await)
-        })
-    });
+    let calls =
+        flights.iter().enumerate().filter_map(|(at, flight)| {
+            let Step::Ready(ready) = &flight.step else { return None };
+            let call = &flight.call.asked.call_id;
+            let elsewhere = Elsewhere { call, set_aside: ready.set_aside, handle: ready.handle.as_ref() };
+            Some(async move {
+                (at, call::make(turn, &flight.call, &ready.tool, &ready.capability, elsewhere).await)
+            })
+        });
     let calls: Vec<_> = calls.collect();
     let mut returned: Vec<_> = futures::stream::iter(calls).buffer_unordered(AT_ONCE).collect().await;
     returned.sort_unstable_by_key(|(at, _)| *at);

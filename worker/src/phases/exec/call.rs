@@ -1,8 +1,8 @@
 //! One tool call, from the model's wish to the outcome that the model is told (agents brief §1.4).
 
-use super::restriction::{self, Checked};
 use super::identity::{self, Elsewhere};
 use super::pay;
+use super::restriction::{self, Checked};
 use crate::phases::{infer, resol};
 use crate::tool::{AskedElsewhere, Invocation, Tool, ToolError};
 use crate::turn::state::Turn;

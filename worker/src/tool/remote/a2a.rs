@@ -41,7 +41,8 @@ impl A2a {
         let card = wire.json(response).await?;
         let place = place(&wire, &card)?;
         let told = card["description"].as_str().or_else(|| card["name"].as_str());
-        let told = told.ok_or_else(|| wire.unusable("its card says neither name nor description"))?.to_owned();
+        let told =
+            told.ok_or_else(|| wire.unusable("its card says neither name nor description"))?.to_owned();
         Ok((Self { wire, place }, told))
     }
 
@@ -264,7 +265,8 @@ fn words(of: &Value) -> String {
 fn output(of: &[&Value]) -> Value {
     let all = || of.iter().flat_map(|list| parts(list));
     let text: Vec<&str> = all().filter_map(|part| part["text"].as_str()).collect();
-    let data: Vec<&Value> = all().filter_map(|part| part.get("data")).filter(|data| !data.is_null()).collect();
+    let data: Vec<&Value> =
+        all().filter_map(|part| part.get("data")).filter(|data| !data.is_null()).collect();
     let files: Vec<Value> = all()
         .filter(|part| part["url"].is_string())
         .map(|part| json!({"url": part["url"], "name": part["filename"], "mediaType": part["mediaType"]}))
@@ -294,9 +296,7 @@ mod tests {
     /// Issue 7, "A2A": what is sent goes to the host of the card, by a version and a binding that are spoken here.
     #[test]
     fn a_card_leads_to_its_own_host_only() {
-        let card = |url: &str, binding: &str, version: &str| {
-            json!({"supportedInterfaces": [{"url": url, "protocolBinding": binding, "protocolVersion": version}]})
-        };
+        let card = |url: &str, binding: &str, version: &str| json!({"supportedInterfaces": [{"url": url, "protocolBinding": binding, "protocolVersion": version}]});
         let found = place(&wire(), &card("https://a.example/rpc", "JSONRPC", "1.0")).unwrap();
         assert_eq!(found.as_str(), "https://a.example/rpc");
         for (card, words) in [

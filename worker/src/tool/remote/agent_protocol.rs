@@ -103,7 +103,12 @@ impl AgentProtocol {
     }
 
     /// One stream of events, or one list of them where a server does not stream.
-    async fn read_on(&self, id: &str, heard: &mut Heard, errand: &Errand) -> Result<Option<Value>, ToolError> {
+    async fn read_on(
+        &self,
+        id: &str,
+        heard: &mut Heard,
+        errand: &Errand,
+    ) -> Result<Option<Value>, ToolError> {
         let mut url = self.wire.below(&["getevents", id]);
         url.query_pairs_mut().append_pair("stream", "true");
         if let Some(last) = heard.last {

@@ -85,9 +85,9 @@ impl RemoteBook {
         }
         let config = self.config.agents.get(name).ok_or_else(|| format!("add [remote.agents.{name}]"))?;
         let read = NamedAgent::read(name, config, &self.config, self.named_client.clone());
-        let agent = tokio::time::timeout(READING, read)
-            .await
-            .map_err(|_| format!("agent {name}: it did not say what it is within {} s", READING.as_secs()))??;
+        let agent = tokio::time::timeout(READING, read).await.map_err(|_| {
+            format!("agent {name}: it did not say what it is within {} s", READING.as_secs())
+        })??;
         let agent = Arc::new(agent);
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         named.insert(name.to_owned(), (now, Arc::clone(&agent)));

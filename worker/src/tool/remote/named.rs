@@ -188,7 +188,11 @@ impl Tool for NamedAgent {
         };
         if let Err(error) = called_off {
             let (agent, error) = (&self.spec.name, short(&error.to_string()));
-            tracing::info!(agent, error, "an agent elsewhere could not be told that nobody waits for it any more");
+            tracing::info!(
+                agent,
+                error,
+                "an agent elsewhere could not be told that nobody waits for it any more"
+            );
         }
     }
 }
