@@ -52,6 +52,8 @@ pub struct ApiOptions {
     pub currency: Option<String>,
     /// The MCP servers of the workers: agents may name their tools as `<server>.<tool>`.
     pub mcp_servers: Vec<String>,
+    /// The tools that take no credentials: no capability of theirs has a `static_identity`.
+    pub keyless_tools: Vec<String>,
 }
 
 impl Default for ApiOptions {
@@ -69,6 +71,7 @@ impl Default for ApiOptions {
             reviewers: None,
             currency: None,
             mcp_servers: Vec::new(),
+            keyless_tools: Vec::new(),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Rows as clients see them: the domain's own fields, with times in RFC 3339.
 
+use crate::request::Tenant;
 use serde::Serialize;
 use serde_json::{Value, json};
 use turnstone_domain::Timestamp;
 use turnstone_domain::event::Event;
+use turnstone_domain::guardrail_check::GuardrailCheck;
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::review::Review;
 use turnstone_domain::session_state::StateEntry;
@@ -65,6 +67,15 @@ pub(crate) fn review(review: &Review) -> Value {
     value["quorum"] = json!({"needed": tally.needed, "of": tally.of, "approvals": tally.approvals,
                              "rejections": tally.rejections});
     value["escalates_to"] = json!(review.next_step().map(|step| &step.name));
+    value
+}
+
+/// What a guardrail was asked and answered; a tenant is told the verdict alone (OAS-43).
+pub(crate) fn guardrail_check(check: &GuardrailCheck, tenant: &Tenant) -> Value {
+    let mut value = with_times(check, &["at"]);
+    if let (Some(fields), Some(_)) = (value.as_object_mut(), tenant.name()) {
+        fields.retain(|name, _| !matches!(name.as_str(), "input" | "output" | "error" | "denial"));
+    }
     value
 }
 

@@ -128,9 +128,14 @@ async fn somebody_else_cannot_confirm() {
     fleet.settled(&id).await;
     let review = review_of(&fleet).await;
     let path = format!("/reviews/{}/approve", review["id"].as_str().unwrap());
-    for body in [json!({"by": "mallory"}), json!({}), json!({"by": "Manager"})] {
+    for body in [json!({"by": "mallory"}), json!({"by": "Manager"}), json!({"by": "anonymous"})] {
         let (status, refusal) = fleet.post(&path, &body).await;
         assert_eq!(status, StatusCode::FORBIDDEN, "{body}: {refusal:#}");
+    }
+    for body in [json!({}), json!({"by": ""}), json!({"reason": "because"})] {
+        let (status, refusal) = fleet.post(&path, &body).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{body}: {refusal:#}");
+        assert!(refusal["error"]["message"].as_str().unwrap().contains("by is missing"), "{refusal:#}");
     }
     assert!(fleet.tools.calls().is_empty());
     assert_eq!(answer(&fleet, &review, "approve").await.0, StatusCode::OK);
@@ -208,4 +213,109 @@ async fn a_reviewer_who_does_not_exist_is_refused() {
     }
     assert_eq!(fleet.send(Method::GET, "/agents/booker", "").await.0, StatusCode::NOT_FOUND);
     fleet.end().await;
+}
+
+/// OAS-31, OAS-32: a review by the user of an engagement whose user nobody knows asks nobody: the call is refused, of an input
+/// and of an output restriction, and the model is told why. A user who is known is asked.
+#[tokio::test]
+async fn a_user_whom_nobody_knows_is_not_asked() {
+    for backend in turnstone_tests::Backend::ALL {
+        for side in ["input_restriction", "output_restriction"] {
+            let fleet = Fleet::builder().on(backend).model(script(640)).start().await;
+            let document = format!(
+                "{}  book:\n    user_identity: false\n    {side}:\n      require_review: user\n",
+                AGENT.split_once("  book:").unwrap().0
+            );
+            let (status, body) = fleet.send(Method::POST, "/agents", document).await;
+            assert!(status.is_success(), "{body:#}");
+            let job = |meta: Value| json!({"type": "agent.book", "args": ["book it"], "meta": meta});
+            for meta in [json!({"agent": "booker"}), json!({"agent": "booker", "user": {"id": "anonymous"}})]
+            {
+                let id = fleet.push(&job(meta)).await;
+                let done = fleet.settled(&id).await;
+                assert_eq!(done["state"], "completed", "the model goes on without it: {done:#}");
+                let error = &done["ext_agent_tool_results"][0]["error"];
+                assert_eq!(error["code"], "OSSA_POLICY_VIOLATION", "{done:#}");
+                assert!(error["message"].as_str().unwrap().contains("nobody to ask"), "{done:#}");
+            }
+            assert!(fleet.tools.calls().is_empty(), "{side}");
+            assert_eq!(fleet.get("/reviews").await["items"], json!([]), "{side}");
+            let id = fleet.push(&job(json!({"agent": "booker", "user": {"id": "u-17"}}))).await;
+            assert_eq!(fleet.settled(&id).await["state"], "pending");
+            assert_eq!(review_of(&fleet).await["reviewer"], "u-17");
+            assert_eq!(fleet.tools.calls().len(), usize::from(side == "output_restriction"));
+            fleet.end().await;
+        }
+    }
+}
+
+/// OAS-32: who has a job tried again that a reviewer said no to, or that nobody answered in time, has the reviewer asked anew,
+/// whether that is a person or an agent; the paid answer is not bought again.
+#[tokio::test]
+async fn a_job_that_is_tried_again_asks_its_reviewer_anew() {
+    for backend in turnstone_tests::Backend::ALL {
+        let fleet = Fleet::builder().on(backend).model(script(640)).start().await;
+        let (status, body) = fleet.send(Method::POST, "/agents", AGENT).await;
+        assert!(status.is_success(), "{body:#}");
+        let job = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});
+        let id = fleet.push(&job).await;
+        fleet.settled(&id).await;
+        let first = review_of(&fleet).await;
+        assert_eq!(answer(&fleet, &first, "reject").await.0, StatusCode::OK);
+        fleet.wait_for(&id, &[JobState::Discarded]).await;
+        let (status, again) = fleet.post(&format!("/ojs/v1/admin/jobs/{id}/retry"), &json!({})).await;
+        assert_eq!(status, StatusCode::OK, "{again:#}");
+        fleet.wait_for(&id, &[JobState::Pending]).await;
+        let second = review_of(&fleet).await;
+        assert_ne!(first["id"], second["id"]);
+        assert_eq!(answer(&fleet, &first, "approve").await.0, StatusCode::CONFLICT, "a no stays a no");
+        assert!(fleet.tools.calls().is_empty());
+        assert_eq!(answer(&fleet, &second, "approve").await.0, StatusCode::OK);
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!((&done["state"], fleet.tools.calls().len()), (&json!("completed"), 1), "{done:#}");
+        assert_eq!(fleet.models.calls().len(), 2);
+        let states: Vec<_> = fleet.get("/reviews").await["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|review| review["state"].clone())
+            .collect();
+        assert_eq!(states, [json!("rejected"), json!("approved")]);
+        fleet.end().await;
+    }
+}
+
+/// The same where an agent reviews, and says no the first time.
+#[tokio::test]
+async fn a_job_that_is_tried_again_asks_its_reviewing_agent_anew() {
+    for backend in turnstone_tests::Backend::ALL {
+        let asked = std::sync::atomic::AtomicUsize::new(0);
+        let script = move |request: &Value| {
+            let system = request["messages"][0]["content"].as_str().unwrap_or_default();
+            let verdicts = ["REJECT not now", "APPROVE it is cheap"];
+            match (system.starts_with("You review"), model_server::outcomes(request)) {
+                (true, _) => {
+                    Reply::text(verdicts[asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst).min(1)])
+                }
+                (false, 0) => Reply::call("book", json!({"price": 640})),
+                _ => Reply::text("booked"),
+            }
+        };
+        let fleet = Fleet::builder().on(backend).model(script).start().await;
+        for document in
+            [REVIEWER.to_owned(), AGENT.replace("require_review: manager", "require_review: auditor")]
+        {
+            let (status, body) = fleet.send(Method::POST, "/agents", document).await;
+            assert!(status.is_success(), "{body:#}");
+        }
+        let job = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});
+        let id = fleet.push(&job).await;
+        fleet.wait_for(&id, &[JobState::Discarded]).await;
+        assert!(fleet.tools.calls().is_empty());
+        let (status, again) = fleet.post(&format!("/ojs/v1/admin/jobs/{id}/retry"), &json!({})).await;
+        assert_eq!(status, StatusCode::OK, "{again:#}");
+        let done = fleet.wait_for(&id, &[JobState::Completed]).await;
+        assert_eq!((&done["result"], fleet.tools.calls().len()), (&json!("booked"), 1), "{done:#}");
+        fleet.end().await;
+    }
 }

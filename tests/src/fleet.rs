@@ -168,6 +168,7 @@ impl FleetBuilder {
             options: ApiOptions {
                 private_webhooks: self.private_webhooks,
                 reviewers: self.reviews.names(),
+                keyless_tools: toolbox.keyless(),
                 ..ApiOptions::default()
             },
             shutdown: shutdown.clone(),

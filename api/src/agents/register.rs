@@ -75,10 +75,12 @@ async fn read(
 ) -> Result<(AgentDefinition, Vec<Problem>, String), Failure> {
     let tools: Vec<String> = app.api.tools.iter().map(|tool| tool.name.clone()).collect();
     let servers = app.api.options.mcp_servers.clone();
+    let keyless = app.api.options.keyless_tools.clone();
     let remote = app.api.options.remote_hosts.clone();
     let reviewers = app.api.options.reviewers.clone();
     let reading = tokio::task::spawn_blocking(move || {
         let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
+        let keyless: Vec<&str> = keyless.iter().map(String::as_str).collect();
         let agents: Vec<&str> = agents.iter().map(String::as_str).collect();
         let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
         let remote: Vec<&str> = remote.iter().map(String::as_str).collect();
@@ -86,6 +88,7 @@ async fn read(
             reviewers.as_ref().map(|names| names.iter().map(String::as_str).collect());
         let names = Names {
             tools: &tools,
+            keyless: &keyless,
             servers: &servers,
             agents: &agents,
             remote: &remote,
@@ -114,13 +117,15 @@ pub(super) fn unresolved(params: &Params) -> Result<bool, Failure> {
 }
 
 fn refusal(problems: &[Problem]) -> OjsError {
-    let first = problems.first().map(Problem::to_string).unwrap_or_default();
-    let message = match problems.len() {
+    let errors: Vec<&Problem> = problems.iter().filter(|one| one.severity == Severity::Error).collect();
+    let first = errors.first().map(ToString::to_string).unwrap_or_default();
+    let message = match errors.len() {
         0 | 1 => format!("The document is not a usable agent: {first}"),
-        count => format!("The document has {count} problems and was not stored. The first: {first}"),
+        count => format!("The document has {count} errors and was not stored. The first: {first}"),
     };
     let hint = "Correct the document; `turnstone agent lint FILE` shows what does not depend on the server, and a tool that is missing is configured on the server under [tools.NAME].";
-    let problems: Value = problems.iter().map(shown).collect();
+    let warnings = problems.iter().filter(|one| one.severity != Severity::Error);
+    let problems: Value = errors.into_iter().chain(warnings).map(shown).collect();
     OjsError::new(422, "validation_error", message, hint).with("problems", problems)
 }
 

@@ -199,11 +199,36 @@ pub(crate) struct Audit {
     /// To be sent as `after` for the next attempts.
     cursor: u32,
     has_more: bool,
+    /// What guardrails were asked and answered, oldest first; a tenant sees the verdicts alone.
+    guardrails: Vec<GuardrailCheck>,
+    /// The answer that an output guardrail kept from the user; null for tenants, and when there is none.
+    answer_withheld: Option<String>,
     reviews: Vec<Review>,
     /// What each turn changed of the agent's state: mode, changes, transaction_id and status.
     state: Vec<Map<String, Value>>,
     /// What was used and paid for: `phases` and `tools`, by job.
     cost: Value,
+}
+
+/// What a guardrail was asked and answered.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct GuardrailCheck {
+    /// The id of the call, which is its idempotency key.
+    call_id: String,
+    turn: i64,
+    /// input or output.
+    side: String,
+    tool: String,
+    passed: bool,
+    /// The arguments of the call, with the text that was checked.
+    input: Value,
+    output: Option<Value>,
+    /// Why there is no answer.
+    error: Option<String>,
+    /// Why the assertion does not hold for the answer.
+    denial: Option<String>,
+    at: String,
 }
 
 /// A question to a user or an agent about a parked job.
@@ -260,8 +285,8 @@ pub(crate) struct ReviewPage {
 #[schema(example = json!({"by": "ada", "reason": "the price is fine"}))]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct ReviewAnswer {
-    /// Who answers; `anonymous` unless said otherwise.
-    by: Option<String>,
+    /// Who answers.
+    by: String,
     /// Why.
     reason: Option<String>,
 }

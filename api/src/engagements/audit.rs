@@ -1,5 +1,5 @@
 //! `GET /engagements/{id}/audit`: the Engagement object as expressions see it (OAS-54 … OAS-65), every attempt with its tries
-//! (RS-27), and the reviews, escalations among them.
+//! (RS-27), what guardrails were asked and answered (OAS-41 … OAS-46), and the reviews, escalations among them.
 
 use super::object;
 use super::tool_calls::Part;
@@ -10,11 +10,15 @@ use crate::request::{Params, Segment, Tenant};
 use crate::show;
 use axum::extract::State;
 use serde_json::{Value, json};
+use turnstone_domain::agent::guardrails::Side;
+use turnstone_domain::guardrail_check::GuardrailCheck;
 use turnstone_domain::{EngagementId, Phase};
 use turnstone_store::{Page, ReviewFilter, StoreError, Views};
 
 /// Turns whose changes of state are shown.
 const TURNS: u32 = 1000;
+/// At most this many checks of guardrails are shown, the newest.
+const CHECKS: u32 = 1000;
 /// At most this many reviews of one engagement are shown.
 const REVIEWS: u32 = 1000;
 
@@ -43,6 +47,10 @@ pub(crate) async fn audit(
     let reviews = views.reviews(&filter, Page { limit: REVIEWS, offset: 0 }).await?;
     let reviews: Vec<Value> = reviews.iter().map(show::review).collect();
     let cost = crate::budgets::engagement_cost::parts(&app, &engagement.id).await?;
+    let checks = app.api.store.views.guardrail_checks(&engagement.id, CHECKS).await?;
+    let withheld = withheld(&checks, &tenant);
+    let guardrails: Vec<Value> =
+        checks.iter().rev().map(|check| show::guardrail_check(check, &tenant)).collect();
     let attempts: Vec<Value> = part.calls.iter().map(show::tool_call).collect();
     Ok(reply::ok(&json!({
         "engagement_id": engagement.id,
@@ -52,10 +60,18 @@ pub(crate) async fn audit(
         "attempts": attempts,
         "cursor": part.cursor,
         "has_more": part.has_more,
+        "guardrails": guardrails,
+        "answer_withheld": withheld,
         "reviews": reviews,
         "state": transactions(views.as_ref(), &engagement.id).await?,
         "cost": cost,
     })))
+}
+
+/// The answer that an output guardrail kept from the user, for those who operate the server.
+fn withheld<'a>(newest_first: &'a [GuardrailCheck], tenant: &Tenant) -> Option<&'a str> {
+    let last = newest_first.iter().find(|check| check.side == Side::Output)?;
+    last.text().filter(|_| !last.passed && tenant.name().is_none())
 }
 
 /// What turns changed of the agent's state, oldest first: the records of PERSIST that have changes (RS-31).

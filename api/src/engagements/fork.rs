@@ -11,10 +11,12 @@ use std::collections::BTreeMap;
 use turnstone_domain::fork::{ForkChanges, ForkPoint, Origin};
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{EngagementId, JobId, Phase};
-use turnstone_ojs::{Fields, OjsError};
+use turnstone_ojs::{Fields, OjsError, did_you_mean};
 use turnstone_store::{ForkRefusal, NewFork};
 use utoipa::ToSchema;
 
+/// The members of a request.
+const MEMBERS: [&str; 4] = ["at_turn", "phase", "set", "live_tools"];
 /// The longest prompt that may be set, in bytes.
 const MOST_PROMPT: usize = 4 * 1024 * 1024;
 /// The longest name of a model or provider, in bytes.
@@ -97,6 +99,10 @@ pub(crate) async fn fork(
     JsonBytes(body): JsonBytes,
 ) -> Answer {
     let fields = Fields::read(&body)?;
+    if let Some(unknown) = fields.0.names().find(|name| !MEMBERS.contains(name)) {
+        let why = format!("is not known here{}", did_you_mean(unknown, MEMBERS));
+        return Err(OjsError::invalid_request(unknown, why).into());
+    }
     let missing = || OjsError::invalid_request("at_turn", "is missing: say in which turn they part");
     let turn = fields.integer("at_turn", 1, i64::MAX)?.ok_or_else(missing)?;
     let phase = match fields.text("phase")? {

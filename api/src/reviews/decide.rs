@@ -1,4 +1,4 @@
-//! `POST /reviews/{id}/approve` and `/reject` with `{"by"?, "reason"?}` (OAS-30 … OAS-32): the first answer counts, and of
+//! `POST /reviews/{id}/approve` and `/reject` with `{"by", "reason"?}` (OAS-30 … OAS-32): the first answer counts, and of
 //! several reviewers each has one vote.
 
 use crate::api::Shared;
@@ -12,16 +12,14 @@ use turnstone_domain::{ReviewId, Timestamp};
 use turnstone_ojs::{Fields, OjsError};
 use turnstone_store::{Decision, DecisionOutcome};
 
-/// Who answers when the request does not say.
-const NOBODY_NAMED: &str = "anonymous";
-
 /// Says yes to a review. The first answer counts.
 #[utoipa::path(
     post, path = "/reviews/{id}/approve", tag = "reviews",
     params(("id" = String, Path, description = "The review.")),
-    request_body(content = Option<rows::ReviewAnswer>, content_type = "application/json"),
+    request_body(content = rows::ReviewAnswer, content_type = "application/json"),
     responses(
         (status = 200, description = "The answer counts; the parked job goes on, unless others have to agree.", body = rows::Review, content_type = "application/json"),
+        (status = 400, description = "It is not said whose answer it is.", body = docs::ErrorReply, content_type = "application/json"),
         (status = 403, description = "Somebody else is asked, or an agent.", body = docs::ErrorReply, content_type = "application/json"),
         (status = 409, description = "The review can no longer be answered, or this reviewer has voted.", body = docs::ErrorReply, content_type = "application/json"),
     ),
@@ -32,16 +30,17 @@ pub(crate) async fn approve(
     tenant: Tenant,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    decide(&app, &id, &tenant, decision(true, &body, app.api.clock.now())?).await
+    decide(&app, &id, &tenant, (true, &body)).await
 }
 
 /// Says no to a review. The first answer counts.
 #[utoipa::path(
     post, path = "/reviews/{id}/reject", tag = "reviews",
     params(("id" = String, Path, description = "The review.")),
-    request_body(content = Option<rows::ReviewAnswer>, content_type = "application/json"),
+    request_body(content = rows::ReviewAnswer, content_type = "application/json"),
     responses(
         (status = 200, description = "The answer counts; the parked job goes on, unless others have to agree.", body = rows::Review, content_type = "application/json"),
+        (status = 400, description = "It is not said whose answer it is.", body = docs::ErrorReply, content_type = "application/json"),
         (status = 403, description = "Somebody else is asked, or an agent.", body = docs::ErrorReply, content_type = "application/json"),
         (status = 409, description = "The review can no longer be answered, or this reviewer has voted.", body = docs::ErrorReply, content_type = "application/json"),
     ),
@@ -52,12 +51,13 @@ pub(crate) async fn reject(
     tenant: Tenant,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    decide(&app, &id, &tenant, decision(false, &body, app.api.clock.now())?).await
+    decide(&app, &id, &tenant, (false, &body)).await
 }
 
-async fn decide(app: &Shared, id: &str, tenant: &Tenant, decision: Decision) -> Answer {
+async fn decide(app: &Shared, id: &str, tenant: &Tenant, (approve, body): (bool, &[u8])) -> Answer {
     let review = app.api.store.views.review_of(&ReviewId::from(id), tenant.name()).await?;
     review.ok_or_else(|| OjsError::not_found("review", id))?;
+    let decision = decision(approve, body, app.api.clock.now())?;
     let by = decision.by.clone();
     match app.api.store.intake.decide_review(&ReviewId::from(id), decision).await? {
         DecisionOutcome::Decided(review) | DecisionOutcome::Counted(review) => {
@@ -101,7 +101,8 @@ fn decision(approve: bool, bytes: &[u8], at: Timestamp) -> Result<Decision, OjsE
     if let Some(unknown) = fields.0.names().find(|name| !matches!(*name, "by" | "reason")) {
         return Err(OjsError::invalid_request(unknown, "is not known here; an answer has `by` and `reason`"));
     }
-    let by = by.filter(|by| !by.is_empty()).unwrap_or_else(|| NOBODY_NAMED.to_owned());
+    let missing = || OjsError::invalid_request("by", "is missing: say whose answer it is");
+    let by = by.filter(|by| !by.trim().is_empty()).ok_or_else(missing)?;
     Ok(Decision { approve, by, reason, at })
 }
 
@@ -112,9 +113,12 @@ mod tests {
     #[test]
     fn answers_are_read_strictly() {
         let read = |text: &str| decision(true, text.as_bytes(), Timestamp(5));
-        assert_eq!(read("").unwrap().by, "anonymous");
         let full = read(r#"{"by":"ann","reason":"fine"}"#).unwrap();
         assert_eq!((full.by.as_str(), full.reason.as_deref(), full.at), ("ann", Some("fine"), Timestamp(5)));
+        for nobody in ["", "{}", r#"{"by":" "}"#, r#"{"reason":"fine"}"#] {
+            let refused = read(nobody).unwrap_err();
+            assert_eq!((refused.status, refused.message.contains("by is missing")), (400, true), "{nobody}");
+        }
         for bad in [r#"{"by":1}"#, r#"{"who":"ann"}"#, "[]", "{"] {
             assert_eq!(read(bad).unwrap_err().status, 400, "{bad}");
         }

@@ -14,7 +14,7 @@ use turnstone_store::{Page, ReviewFilter};
 #[utoipa::path(
     get, path = "/reviews", tag = "reviews",
     params(
-        ("state" = Option<String>, Query, description = "open, approved, rejected or expired."),
+        ("state" = Option<String>, Query, description = "open, approved, rejected, expired, or all, as when it is left out."),
         ("reviewer" = Option<String>, Query, description = "Asked of this user or agent."),
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
@@ -23,7 +23,10 @@ use turnstone_store::{Page, ReviewFilter};
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let filter = ReviewFilter {
-        state: params.word("state", ReviewState::parse, "open, approved, rejected, expired")?,
+        state: match params.text("state") {
+            Some("all") => None,
+            _ => params.word("state", ReviewState::parse, "open, approved, rejected, expired and all")?,
+        },
         reviewer: params.text("reviewer").map(str::to_owned),
         tenant: tenant.0,
         engagement: None,

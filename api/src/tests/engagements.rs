@@ -114,7 +114,7 @@ async fn a_parked_engagement_says_what_it_waits_for_and_one_answer_counts() {
         answer.text
     );
     assert_eq!(answer.json()["reason"], "fine");
-    let late = server.post("/reviews/r1/reject", "").await;
+    let late = server.post("/reviews/r1/reject", r#"{"by":"boss"}"#).await;
     assert_eq!((late.status.as_u16(), late.code().as_str()), (409, "conflict"));
     assert_eq!(late.json()["error"]["details"]["state"], "approved");
     assert_eq!(get(&server, "/reviews/r1").await["state"], "approved");

@@ -161,11 +161,11 @@ impl Client {
     /// What the server, or the way to it, says.
     pub async fn post_text(
         &self,
-        path: &[&str],
+        (path, query): (&[&str], &[(&str, String)]),
         media_type: &'static str,
         body: String,
     ) -> Result<Value, Failure> {
-        self.answer(self.request(Method::POST, path, &[]).header(CONTENT_TYPE, media_type).body(body)).await
+        self.answer(self.request(Method::POST, path, query).header(CONTENT_TYPE, media_type).body(body)).await
     }
 
     /// Sets something.

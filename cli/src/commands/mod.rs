@@ -62,12 +62,17 @@ impl Session {
         Layers::of_process(self.global.config.clone(), [self.global.overrides(), flags].concat()).load()
     }
 
-    /// A client for the configured server.
+    /// A client for the configured server. What else is wrong with the configuration is remarked.
     ///
     /// # Errors
-    /// The configuration or the API key cannot be used.
+    /// `[client]` of the configuration or the API key cannot be used.
     pub fn client(&self) -> Result<Client, Failure> {
-        Client::new(&self.config(Vec::new())?.config.client, self.output)
+        let layers = Layers::of_process(self.global.config.clone(), self.global.overrides());
+        let (client, wrong) = layers.load_client()?;
+        if let Some(wrong) = wrong {
+            self.output.remark(&format!("only [client] of the configuration is used: {}", wrong.message));
+        }
+        Client::new(&client, self.output)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Lays the sources of the configuration over one another and remembers where each value came from.
 
 use super::problem::{self, FileText};
-use super::sections::Config;
+use super::sections::{ClientConfig, Config};
 use crate::failure::Failure;
 use config::{Environment, File, FileFormat, Value, ValueKind};
 use std::collections::BTreeMap;
@@ -22,6 +22,9 @@ const SHORT: &[(&str, &str)] = &[
     ("DATABASE_URL", "TURNSTONE_STORE__URL"),
     ("REDIS_URL", "TURNSTONE_REDIS__URL"),
 ];
+/// The key of the server that clients ask, and the variables that name it.
+const URL: &str = "client.url";
+const URL_VARIABLES: [&str; 2] = ["TURNSTONE_URL", "TURNSTONE_CLIENT__URL"];
 /// The keys whose value in the environment is a comma-separated list.
 const LISTS: [&str; 3] = ["worker.queues", "server.api_keys", "encryption.previous"];
 
@@ -101,6 +104,35 @@ impl Layers {
         loaded.anchor_paths();
         loaded.config.check()?;
         Ok(loaded)
+    }
+
+    /// What a client needs: where the server is, and the key. Anything else that is wrong is given back to be told, and keeps
+    /// nobody from asking a server that runs.
+    ///
+    /// # Errors
+    /// As [`Layers::load`], when `[client]` itself is wrong, or nothing but a file that cannot be read may name the server.
+    pub fn load_client(self) -> Result<(ClientConfig, Option<Failure>), Failure> {
+        #[derive(serde::Deserialize)]
+        struct Part {
+            #[serde(default)]
+            client: ClientConfig,
+        }
+        let again = self.clone();
+        let failure = match self.load() {
+            Ok(loaded) => return Ok((loaded.config.client, None)),
+            Err(failure) => failure,
+        };
+        let named = again.flags.iter().any(|(key, _)| *key == URL)
+            || URL_VARIABLES.iter().any(|name| again.env.contains_key(*name));
+        let file = match again.read_file() {
+            Ok(file) => file,
+            Err(_) if named => None,
+            Err(_) => return Err(failure),
+        };
+        match again.merge(file.as_ref()).map(|merged| merged.try_deserialize::<Part>()) {
+            Ok(Ok(part)) if reqwest::Url::parse(&part.client.url).is_ok() => Ok((part.client, Some(failure))),
+            _ => Err(failure),
+        }
     }
 
     fn read_file(&self) -> Result<Option<FileText>, Failure> {
@@ -238,6 +270,28 @@ mod tests {
     fn load(toml: &str, env: &[(&str, &str)], flags: &[(&'static str, &str)]) -> Result<Loaded, Failure> {
         let (_dir, layers) = layers(toml, env, flags);
         layers.load()
+    }
+
+    #[test]
+    fn a_client_needs_nothing_but_its_own_section() {
+        let client = |toml: &str, flags: &[(&'static str, &str)]| {
+            let (_dir, layers) = layers(toml, &[], flags);
+            layers.load_client()
+        };
+        let broken = "[client]\nurl = 'http://far.example'\n[prices]\nnonsense = 1";
+        let (config, wrong) = client(broken, &[]).unwrap();
+        assert_eq!(config.url, "http://far.example");
+        assert!(wrong.unwrap().message.contains("nonsense"));
+        assert_eq!(
+            client("[client]\nurl = 'http://far.example'", &[]).unwrap().1.map(|wrong| wrong.message),
+            None
+        );
+        assert!(client("[client", &[]).is_err(), "it might name another server");
+        let (config, wrong) = client("[client", &[("client.url", "http://near.example")]).unwrap();
+        assert_eq!((config.url.as_str(), wrong.is_some()), ("http://near.example", true));
+        for own in ["[client]\nulr = 'x'", "[client]\nurl = 'nonsense'"] {
+            assert!(client(own, &[]).is_err(), "{own}");
+        }
     }
 
     #[test]

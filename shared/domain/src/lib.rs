@@ -18,6 +18,7 @@ pub mod error;
 pub mod event;
 pub mod feed;
 pub mod fork;
+pub mod guardrail_check;
 pub mod ids;
 pub mod job;
 pub mod json;

@@ -146,9 +146,12 @@ impl EngagementRecord {
     /// # Errors
     /// A sentence that says what is wrong, and where.
     pub fn read(text: &str) -> Result<Self, String> {
+        if text.trim().is_empty() {
+            return Err("the document is empty".to_owned());
+        }
         let first = text.lines().next().unwrap_or_default();
         let head: Head = serde_json::from_str(first).map_err(|_| {
-            "this is no engagement that Turnstone exported: its first line says so".to_owned()
+            "this is no engagement that Turnstone exported: its first line is not the head of one".to_owned()
         })?;
         if head.turnstone_engagement != VERSION {
             return Err(format!(

@@ -1,6 +1,7 @@
 //! What a turn hands to the ledger in one transaction, under its lease.
 
 use crate::budget::{BudgetMove, ChargeMove};
+use crate::guardrail_check::GuardrailCheck;
 use crate::message::Message;
 use crate::session_state::StateCommit;
 use crate::tool_call::ToolCallMove;
@@ -16,6 +17,8 @@ pub struct TurnWrite {
     pub messages: Vec<(i64, Message)>,
     /// New or changed rows of the tool journal.
     pub tool_calls: Vec<ToolCallMove>,
+    /// What guardrails said.
+    pub checks: Vec<GuardrailCheck>,
     /// New events of the engagement.
     pub events: Vec<NewEvent>,
     /// At most one movement of the engagement's budget.

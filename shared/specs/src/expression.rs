@@ -1,20 +1,35 @@
-//! CEL inside of a document, compiled so that a mistake is found when it is registered (OAS-33, OAS-48).
+//! CEL inside of a document, compiled so that a mistake is found when it is registered (OAS-33, OAS-48), and looked at for what
+//! can never hold.
 
 use crate::problem::Problems;
 use crate::tree::Node;
+use turnstone_domain::policy::doubts::{About, Place, Surroundings};
 use turnstone_domain::policy::{Expression, PolicyError};
+
+/// The capabilities of a document, as expressions may name them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Capabilities {
+    /// Their names.
+    pub(crate) names: Vec<String>,
+    /// Those whose results are not collected.
+    pub(crate) dropped: Vec<String>,
+}
 
 /// Compiles an expression over the Engagement object and gives back its source.
 pub(crate) fn over_engagement(
     node: &Node,
-    names: &[&str],
+    (own, place): (&Capabilities, Place),
     what: &str,
     rule: &'static str,
     problems: &mut Problems,
 ) -> Option<String> {
     let source = node.text()?;
-    match Expression::compile(source, names) {
-        Ok(_) => Some(source.to_owned()),
+    let names: Vec<&str> = own.names.iter().map(String::as_str).collect();
+    match Expression::compile(source, &names) {
+        Ok(expression) => {
+            doubt(node, &expression, own, place, what, problems);
+            Some(source.to_owned())
+        }
         Err(e) => {
             // `recent.create-ticket.outputs` is a subtraction unless `create-ticket` is declared.
             let hint = match &e {
@@ -40,10 +55,38 @@ pub(crate) fn over_output(
 ) -> Option<String> {
     let source = node.text()?;
     match Expression::compile_over_output(source) {
-        Ok(_) => Some(source.to_owned()),
+        Ok(expression) => {
+            doubt(node, &expression, &Capabilities::default(), Place::Guardrail, what, problems);
+            Some(source.to_owned())
+        }
         Err(e) => {
             problems.error(node.at, rule, format!("`{what}`: {e}"));
             None
         }
+    }
+}
+
+/// Warns of what can never hold.
+fn doubt(
+    node: &Node,
+    expression: &Expression,
+    own: &Capabilities,
+    place: Place,
+    what: &str,
+    problems: &mut Problems,
+) {
+    let around = Surroundings { names: own.names.clone(), dropped: own.dropped.clone(), place };
+    for doubt in expression.doubts(around) {
+        let rule = match doubt.about {
+            About::Name => "OAS-33_name",
+            About::Member => "OAS-33_member",
+            About::Own => "OAS-33_own",
+            About::Dropped => "OAS-24_dropped",
+            About::Type => "OAS-33_type",
+            About::Never => "OAS-33_never",
+            About::Pattern => "OAS-33_pattern",
+            About::Scope => "OAS-45",
+        };
+        problems.warning(node.at, rule, format!("`{what}`: {}", doubt.message));
     }
 }

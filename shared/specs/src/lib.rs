@@ -35,6 +35,8 @@ pub enum Format {
 pub struct Names<'a> {
     /// Names of the tools in the registry.
     pub tools: &'a [&'a str],
+    /// Those of them that take no credentials.
+    pub keyless: &'a [&'a str],
     /// Names of the MCP servers; their tools are named `<server>.<tool>`.
     pub servers: &'a [&'a str],
     /// Names of the agents that are hosted.
@@ -95,6 +97,12 @@ fn format_of(root: &Node, problems: &mut Problems) -> Option<Format> {
     match (kind, root.get("apiVersion")) {
         (Some(kind), _) if kind.starts_with("openagentspec:") => Some(Format::OpenAgentSpec),
         (_, Some(_)) => Some(Format::Ossa),
+        (Some("Agent"), None) => {
+            let message = "`apiVersion` is missing: a manifest of OSSA says `apiVersion: ossa/v0.2.9` beside `kind: Agent`, and an \
+                           OpenAgentSpec document `kind: \"openagentspec:v1/agent\"`";
+            problems.error(root.at, "OSSA-apiVersion", message);
+            None
+        }
         // An OpenAgentSpec document with a bad or missing `kind` is told by its other keys.
         _ if ["intent", "owner", "capabilities"].iter().any(|key| root.get(key).is_some()) => {
             Some(Format::OpenAgentSpec)

@@ -116,7 +116,18 @@ pub(crate) fn check(node: &Node, shape: &Shape, what: &str, rule: &'static str, 
             Ok(())
         }
         (Shape::TextOr(_), Content::Text(_)) => Ok(()),
-        (shape, content) => Err(format!("must be {}, not {}", expected(shape), found(content))),
+        (Shape::Integer(..), Content::Number(number)) => {
+            Err(format!("must be a whole number, written without a point or an exponent, not {number}"))
+        }
+        (shape, content) => {
+            let wants_text = matches!(
+                shape,
+                Shape::Text | Shape::Filled | Shape::Checked(_) | Shape::OneOf(_) | Shape::TextOr(_)
+            );
+            let is_quoted = !matches!(content, Content::Flag(_) | Content::Integer(_) | Content::Number(_));
+            let hint = if wants_text && !is_quoted { " (put a text in quotes)" } else { "" };
+            Err(format!("must be {}, not {}{hint}", expected(shape), found(content)))
+        }
     };
     if let Err(wrong) = wrong {
         let subject = if what.is_empty() { "the document".to_owned() } else { format!("`{what}`") };
@@ -163,8 +174,19 @@ fn one_of(text: &str, words: &[&'static str]) -> Result<(), String> {
 }
 
 fn within<T: PartialOrd + std::fmt::Display>(number: &T, min: &T, max: &T) -> Result<(), String> {
-    if number >= min && number <= max { Ok(()) } else { Err(format!("must be {min} to {max}, not {number}")) }
+    if number >= min && number <= max {
+        return Ok(());
+    }
+    let most = max.to_string();
+    // A bound that only says that the type has one.
+    if most.len() >= BOUNDLESS && number < min {
+        return Err(format!("must be at least {min}, not {number}"));
+    }
+    Err(format!("must be {min} to {most}, not {number}"))
 }
+
+/// A bound of so many digits bounds nothing.
+const BOUNDLESS: usize = 16;
 
 /// Enough of a text to recognise it.
 pub(crate) fn shortened(text: &str) -> String {
@@ -187,8 +209,8 @@ fn expected(shape: &Shape) -> &'static str {
 fn found(content: &Content) -> &'static str {
     match content {
         Content::Null => "nothing",
-        Content::Flag(_) => "true or false (put a text in quotes)",
-        Content::Integer(_) | Content::Number(_) => "a number (put a text in quotes)",
+        Content::Flag(_) => "true or false",
+        Content::Integer(_) | Content::Number(_) => "a number",
         Content::Text(_) => "a text",
         Content::List(_) => "a list",
         Content::Map(_) => "a map",

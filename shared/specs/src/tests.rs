@@ -7,7 +7,8 @@ const HEAD: &str = "kind: \"openagentspec:v1/agent\"\nname: desk\ndescription: F
 const MANIFEST: &str =
     "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: desk}\nspec:\n  role: You find things.\n";
 const NAMES: Names<'static> = Names {
-    tools: &["find", "book-flight", "both", "web_search"],
+    tools: &["find", "book-flight", "both", "web_search", "clock"],
+    keyless: &["clock"],
     servers: &["github"],
     agents: &["helper", "both"],
     remote: &["peer.example", "peer.example:8443"],
@@ -515,7 +516,15 @@ fn formats_are_told_apart() {
 fn the_example_agents_read_without_a_problem() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/agents");
     let tools = ["web_search", "search-flights", "book-flight", "search-faqs", "clock", "http_get"];
-    let names = Names { tools: &tools, servers: &[], agents: &[], remote: &[], reviewers: None, open: false };
+    let names = Names {
+        tools: &tools,
+        keyless: &[],
+        servers: &[],
+        agents: &[],
+        remote: &[],
+        reviewers: None,
+        open: false,
+    };
     let mut read_files = 0;
     for file in std::fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();

@@ -6,6 +6,7 @@ use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::event::Event;
 use turnstone_domain::feed::FeedEvent;
+use turnstone_domain::guardrail_check::GuardrailCheck;
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::session_state::{Scope, StateSnapshot};
@@ -216,6 +217,13 @@ pub trait Views: Send + Sync + 'static {
 
     /// The calls whose outputs nobody outside may see.
     async fn withheld_calls(&self, id: &EngagementId) -> Result<Vec<CallId>, StoreError>;
+
+    /// What the guardrails of an engagement said, newest first.
+    async fn guardrail_checks(
+        &self,
+        id: &EngagementId,
+        limit: u32,
+    ) -> Result<Vec<GuardrailCheck>, StoreError>;
 
     /// The engagement's budget.
     async fn budget(&self, id: &EngagementId) -> Result<Budget, StoreError>;

@@ -168,11 +168,14 @@ async fn reviews_are_listed_and_answered() {
         assert_eq!(listed.as_array().unwrap().len(), 1, "{listed:#}");
         assert_eq!((&listed[0]["reviewer"], &listed[0]["job_id"]), (&json!("manager"), &json!(id)));
         let review = listed[0]["id"].as_str().unwrap();
-        let answered = dev.run(&["review", answer, review, "--reason", "because", "-o", "json"]).await;
+        let nobodys = dev.run(&["review", answer, review]).await;
+        assert!(nobodys.code == Some(2) && nobodys.stderr.contains("--by NAME"), "{nobodys:?}");
+        let said = ["review", answer, review, "--by", "manager", "--reason", "because", "-o", "json"];
+        let answered = dev.run(&said).await;
         assert_eq!(answered.code, Some(0), "{answered:?}");
         assert_eq!(answered.json()["decided_by"], "manager", "{answered:?}");
         dev.events(id, |name, _| name == event).await;
-        let late = dev.run(&["review", answer, review]).await;
+        let late = dev.run(&["review", answer, review, "--by", "manager"]).await;
         assert_eq!(late.code, Some(5), "{late:?}");
     }
     assert_eq!(tools.calls().len(), 1, "only the approved call was made");

@@ -25,6 +25,14 @@ async fn budgets_are_set_listed_shown_raised_and_forgotten() {
     let budget = dev.json_of(&["budget", "show", "tenant/acme"]).await;
     let limits = &budget["limits"];
     assert_eq!((&limits["tokens_per_day"], &limits["cost"]), (&json!(1500), &json!("3.00")), "{budget:#}");
+    dev.says_ok(&["budget", "set", "tenant/acme", "--tokens", "9000"]).await;
+    let budget = dev.json_of(&["budget", "show", "tenant/acme"]).await;
+    let limits = json!({"tokens": 9000, "tokens_per_day": 1500, "cost": "3.00", "cost_per_day": null});
+    assert_eq!((&budget["limits"], &budget["on_exceed"]), (&limits, &json!("park")), "{budget:#}");
+    dev.says_ok(&["budget", "set", "tenant/acme", "--only", "--tokens", "9000"]).await;
+    let budget = dev.json_of(&["budget", "show", "tenant/acme"]).await;
+    let limits = json!({"tokens": 9000, "tokens_per_day": null, "cost": null, "cost_per_day": null});
+    assert_eq!(budget["limits"], limits, "{budget:#}");
     assert_eq!(dev.says_ok(&["budget", "delete", "tenant/acme"]).await, "tenant/acme is forgotten");
     let gone = dev.run(&["budget", "show", "tenant/acme"]).await;
     assert_eq!(gone.code, Some(4), "{gone:?}");

@@ -107,7 +107,11 @@ async fn a_parked_job_says_who_has_to_answer_and_the_review_shows_what() {
         assert!(said.stdout.contains(&format!("review {review} by manager")), "{said:?}");
     }
     let shown = dev.run(&["review", "show", review]).await;
-    assert!(shown.stdout.contains("\"price\": 640") && shown.stdout.contains(id), "{shown:?}");
+    for part in
+        ["\"price\": 640", id, "agent       booker", "before it   no calls", "--by manager --reason TEXT"]
+    {
+        assert!(shown.stdout.contains(part), "{part}: {shown:?}");
+    }
 }
 
 #[tokio::test]

@@ -78,3 +78,34 @@ async fn a_call_of_high_risk_is_asked_about() {
     assert_eq!((&done["state"], fleet.tools.calls().len()), (&json!("discarded"), 1), "{done:#}");
     fleet.end().await;
 }
+
+/// `human_in_loop` with `policy_violation`: a call that ends so is put before a person, once. After a yes the model is told of
+/// the error and goes on, and nobody is asked about it again; a no ends the job with the error.
+#[tokio::test]
+async fn a_violation_is_asked_about_once() {
+    for backend in Backend::ALL {
+        for (verb, state) in [("approve", "completed"), ("reject", "discarded")] {
+            let spec = "  safety: {human_in_loop: {enabled: true, triggers: [policy_violation]}}\n  autonomy: {escalation_policy: \
+                        {target: ann}}\n  tools: [{type: http, capabilities: [{name: search, error_handling: {error_mapping: \
+                        {'500': POLICY_VIOLATION}}}]}]";
+            let fleet = desk(Fleet::builder().on(backend), spec, &["search"]).await;
+            fleet.tools.fail("search", 1000);
+            let id = push(&fleet).await;
+            assert_eq!(fleet.settled(&id).await["state"], "pending");
+            let calls = fleet.tools.calls().len();
+            let review = open_review(&fleet).await;
+            assert_eq!((&review["reviewer"], &review["kind"]), (&json!("ann"), &json!("escalation")));
+            assert_eq!(review["question"]["error"]["ossa_code"], "POLICY_VIOLATION", "{review:#}");
+            answer(&fleet, &review, verb).await;
+            let done = fleet.wait_for(&id, &ENDED).await;
+            assert_eq!(done["state"], state, "{done:#}");
+            if verb == "reject" {
+                assert_eq!(done["error"]["code"], "OSSA_POLICY_VIOLATION", "{done:#}");
+            }
+            let reviews = fleet.get("/reviews").await;
+            assert_eq!(reviews["items"].as_array().map(Vec::len), Some(1), "asked once: {reviews:#}");
+            assert_eq!(fleet.tools.calls().len(), calls, "the call is not made again");
+            fleet.end().await;
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 mod draining;
 mod refusals;
+mod reviews;
 mod services;
 
 use crate::program::{PATIENCE, Program, Ran, run};

@@ -66,8 +66,7 @@ async fn every_input_and_every_answer_is_checked() {
     .await;
 }
 
-/// OAS-36, OAS-45, OAS-46: an assertion that errs, gives no boolean or names the engagement does not pass; nor does a tool that
-/// fails.
+/// OAS-36, OAS-45, OAS-46: an assertion that errs, gives no boolean or names the engagement does not pass.
 #[tokio::test]
 async fn a_guardrail_fails_closed() {
     let fleet = fleet(Backend::Sqlite, vec![Reply::text("done")]).await;
@@ -79,11 +78,105 @@ async fn a_guardrail_fails_closed() {
         register(&fleet, &document(&format!("closed-{n}"), &input(assertion))).await;
         failed(&fleet, &format!("closed-{n}")).await;
     }
-    register(&fleet, &document("down", "guardrails: {input: {tool_name: broken, assertion: \"true\"}}\n"))
-        .await;
-    failed(&fleet, "down").await;
     assert!(fleet.models.calls().is_empty());
     fleet.end().await;
+}
+
+/// OAS-46: a guardrail whose tool is away lets nothing pass, and the job is tried again as its retry policy says; the error
+/// has the cause. When the tool is back nothing that was paid for is bought again.
+#[tokio::test]
+async fn a_guardrail_that_is_away_for_a_moment_ends_nothing() {
+    on_both(async |backend| {
+        for (side, asked_before) in [(input("echo.input == 'go'"), 0), (output("echo.output == 'done'"), 1)] {
+            let fleet = fleet(backend, vec![Reply::text("done")]).await;
+            register(&fleet, &document("patient", &side)).await;
+            // As often as one attempt tries.
+            fleet.tools.fail("search", 3);
+            let id = ask(&fleet, "patient").await;
+            let waiting = fleet.wait_for(&id, &[JobState::Retryable]).await;
+            let message = waiting["error"]["message"].as_str().unwrap();
+            assert!(message.contains("could not be asked") && message.contains("status 500"), "{waiting:#}");
+            assert_eq!(waiting["error"]["details"]["oas_rule"], "OAS-46", "{waiting:#}");
+            assert_eq!(fleet.models.calls().len(), asked_before);
+            fleet.clock.advance_ms(60_000);
+            fleet.tick().await;
+            let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+            assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!("done")), "{done:#}");
+            assert_eq!((fleet.models.calls().len(), fleet.tools.calls_of("search")), (1, 4));
+            let engagement = fleet.engagement_of(&id).await;
+            let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
+            let checks = audit["guardrails"].as_array().unwrap();
+            let passed: Vec<_> = checks.iter().map(|check| check["passed"].as_bool().unwrap()).collect();
+            assert_eq!(passed, [false, true], "{audit:#}");
+            assert!(checks[0]["error"].as_str().unwrap().contains("status 500"), "{audit:#}");
+            assert_eq!(checks[0]["call_id"], checks[1]["call_id"], "the same key: {audit:#}");
+            fleet.end().await;
+        }
+    })
+    .await;
+}
+
+/// OAS-46: one that stays away lets nothing pass to the end.
+#[tokio::test]
+async fn a_guardrail_that_stays_away_lets_nothing_pass() {
+    let fleet = fleet(Backend::Sqlite, vec![Reply::text("done")]).await;
+    let broken = "guardrails: {input: {tool_name: broken, assertion: \"true\"}}\n";
+    register(&fleet, &document("down", broken)).await;
+    let id = ask(&fleet, "down").await;
+    for attempt in 1..3 {
+        let waiting = fleet.wait_for(&id, &[JobState::Retryable]).await;
+        assert_eq!(waiting["attempt"], attempt, "{waiting:#}");
+        fleet.clock.advance_ms(60_000);
+        fleet.tick().await;
+        fleet.tools.seen(3 * (attempt + 1)).await;
+    }
+    let done = fleet.wait_for(&id, &[JobState::Discarded]).await;
+    assert_eq!(done["error"]["code"], "OSSA_POLICY_VIOLATION", "{done:#}");
+    assert!(fleet.models.calls().is_empty());
+    fleet.end().await;
+}
+
+/// OAS-41, OAS-43, OAS-46: the audit has what a guardrail was asked, what it said and why that is a no, with the answer that was
+/// kept from the user; a tenant's audit has the verdict.
+#[tokio::test]
+async fn the_audit_shows_what_a_guardrail_said() {
+    on_both(async |backend| {
+        let server = OjsServer::over(fleet(backend, vec![Reply::text("a spoken-word answer")]).await);
+        let fleet = &server.fleet;
+        for (agent, body, side, text) in [
+            ("no-input", input("echo.input == ''"), "input", "go"),
+            ("no-output", output("echo.output == ''"), "output", "a spoken-word answer"),
+        ] {
+            register(fleet, &document(agent, &body)).await;
+            let meta = json!({"agent": agent, "tenant_id": "acme"});
+            let id = fleet.push(&json!({"type": "agent.policy", "args": ["go"], "meta": meta})).await;
+            fleet.wait_for(&id, &[JobState::Discarded]).await;
+            let engagement = fleet.engagement_of(&id).await;
+            let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
+            let check = &audit["guardrails"][0];
+            assert_eq!(audit["guardrails"].as_array().unwrap().len(), 1, "{audit:#}");
+            assert_eq!(
+                (&check["side"], &check["tool"], &check["passed"]),
+                (&json!(side), &json!("search"), &json!(false))
+            );
+            assert_eq!((&check["input"], &check["turn"]), (&json!({side: text}), &json!(1)), "{audit:#}");
+            assert_eq!(check["output"]["echo"], json!({side: text}), "{audit:#}");
+            assert!(check["denial"].is_string() && check["at"].is_string(), "{audit:#}");
+            let withheld = if side == "output" { json!(text) } else { Value::Null };
+            assert_eq!(audit["answer_withheld"], withheld, "{audit:#}");
+            let path = format!("/engagements/{engagement}/audit");
+            let tenants = server.send(Method::GET, &path, &[("x-ojs-tenant", "acme")], "").await;
+            if side == "input" {
+                let tenants = tenants.expect(200).json();
+                let check = tenants["guardrails"][0].as_object().unwrap();
+                assert!(!check.contains_key("output") && !check.contains_key("input"), "{tenants:#}");
+            } else {
+                tenants.expect(403);
+            }
+        }
+        server.fleet.end().await;
+    })
+    .await;
 }
 
 /// OAS-43, OAS-46: nothing that a model said is visible anywhere before it has passed: not in the state, the events, the

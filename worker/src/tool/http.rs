@@ -22,6 +22,9 @@ use url::Url;
 /// How much of a failed answer is told, in characters.
 const EXCERPT: usize = 300;
 
+/// What stands before the status of an answer that was no success.
+pub const STATUS: &str = " answered with status ";
+
 /// A tool that is called over HTTP.
 #[derive(Debug)]
 pub struct HttpTool {
@@ -110,7 +113,7 @@ impl HttpTool {
             let hint = if status.is_redirection() { " (redirects are not followed)" } else { "" };
             let code = status.as_u16();
             let told = if told.is_empty() { told } else { format!(": {told}") };
-            let text = format!("tool {}: answered with status {code}{hint}{told}", self.spec.name);
+            let text = format!("tool {}:{STATUS}{code}{hint}{told}", self.spec.name);
             return Err(match code {
                 429 | 503 => ToolError::Busy(text, wait_ms),
                 // A gateway does not know what became of the request behind it.

@@ -104,13 +104,16 @@ pub fn trace_headers() -> HeaderMap {
         .collect()
 }
 
+/// What is said of a server that no connection could be made to.
+pub const CANNOT_CONNECT: &str = "cannot connect";
+
 /// An error with its causes in one sentence, without the URL (which may hold a secret) and with secrets struck out.
 #[must_use]
 pub fn describe(error: &reqwest::Error) -> String {
     let mut text = if error.is_timeout() {
         "timed out".to_owned()
     } else if error.is_connect() {
-        "cannot connect".to_owned()
+        CANNOT_CONNECT.to_owned()
     } else if error.is_body() || error.is_decode() {
         "the connection was lost while the answer was read".to_owned()
     } else if error.is_builder() {

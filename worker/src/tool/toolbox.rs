@@ -228,6 +228,13 @@ impl Toolbox {
         let elsewhere = self.remote.iter().flat_map(|book| book.specs());
         self.tools.values().map(|tool| tool.spec().clone()).chain(elsewhere).collect()
     }
+
+    /// The names of the tools that take no credentials.
+    #[must_use]
+    pub fn keyless(&self) -> Vec<String> {
+        let keyless = self.tools.values().filter(|tool| !tool.takes_credentials());
+        keyless.map(|tool| tool.spec().name.clone()).collect()
+    }
 }
 
 impl fmt::Debug for Toolbox {

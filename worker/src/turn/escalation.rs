@@ -47,7 +47,7 @@ pub fn review(
         asked: None,
     };
     let target = if contact.target.is_empty() { OPERATOR } else { &contact.target };
-    reviewers::assign(turn, review, target, wait_ms)
+    reviewers::assign_somebody(turn, review, target, wait_ms)
 }
 
 /// Parks with a question to this contact.

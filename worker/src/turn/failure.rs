@@ -101,8 +101,14 @@ fn handled(turn: &mut Turn, error: JobError) -> Result<Settlement, JobError> {
     }
 }
 
-/// Asks whom the agent's document names. When it names nobody the dead letters are where people look (D2).
+/// Asks whom the agent's document names. When it names nobody the dead letters are where people look (D2). Nobody is asked
+/// about a violation again who said yes to one more try: it happens every time.
 fn escalate(turn: &mut Turn, error: JobError) -> Settlement {
+    if error.kind == FailureKind::Policy && escalation::is_granted(turn, error.kind) {
+        turn.roll_back_state(&error, true);
+        let message = format!("{}; it happened again after somebody had said yes", error.message);
+        return Settlement::Discard { error: JobError { message, retryable: false, ..error } };
+    }
     let Some(contact) = turn.agent.errors.contact(error.kind.ossa()) else {
         let alert = Escalation { to: EscalationType::Alert, target: None, context: None };
         turn.roll_back_state(&error, true);

@@ -1,18 +1,22 @@
 //! Guardrails of an OpenAgentSpec agent (OAS-41 … OAS-46).
 //!
 //! They are no calls of the agent: they stand in no history and count as no repetition. A check whose outcome a crash lost is
-//! made again under the same key. A guardrail that does not hold, for whatever reason, ends the engagement, and nothing else
-//! is run for it.
+//! made again under the same key. A guardrail that does not hold ends the engagement, and nothing else is run for it. One
+//! whose tool is away lets nothing pass either, and is asked again when the job's retry policy says so. What was asked and
+//! answered stands in the audit.
 
 use super::state::Turn;
 use super::stop::Stop;
 use crate::phases::exec::pay;
+use crate::tool::http::STATUS;
+use crate::tool::outbound::CANNOT_CONNECT;
 use crate::tool::{Identity, Invocation, Tool, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::agent::guardrails::{Guardrail, Side};
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::guardrail_check::{Asked, GuardrailCheck};
 use turnstone_domain::message::Message;
 use turnstone_domain::policy::Expression;
 use turnstone_domain::{CallId, EventName, JobError};
@@ -76,49 +80,118 @@ async fn check(turn: &mut Turn, side: Side, position: usize, text: &str) -> Resu
     let Some(guardrail) = agent.guardrails.of(side) else { return Ok(()) };
     let call_id =
         CallId(format!("{}-guard-{}-{}-{position}", turn.job.id, side.as_str(), turn.position.turn));
-    let outcome = held(turn, guardrail, side, &call_id, text).await?;
-    let data = json!({"side": side, "tool": guardrail.tool_name, "passed": outcome.is_ok()});
+    let mut asked = Asked::default();
+    let outcome = held(turn, guardrail, (side, &call_id), text, &mut asked).await?;
+    let passed = outcome.is_ok();
+    let data = json!({"side": side, "tool": guardrail.tool_name, "passed": passed});
     turn.event(EventName::GuardrailChecked, data);
-    outcome.map_err(|why| {
-        let message =
-            format!("the {} guardrail of agent `{}` did not pass: {why}", side.as_str(), agent.name);
-        let error = JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-46");
-        Stop::Fail(error.with("guardrail", side.as_str()))
+    let (tool, turn_number, at) = (guardrail.tool_name.clone(), turn.position.turn, turn.deps.clock.now());
+    turn.pending().checks.push(GuardrailCheck { call_id, turn: turn_number, side, tool, passed, asked, at });
+    outcome.map_err(|no| {
+        let side = side.as_str();
+        let (message, retryable, wait_ms) = match no {
+            No::Denied(why) => {
+                (format!("the {side} guardrail of agent `{}` did not pass: {why}", agent.name), false, None)
+            }
+            No::Away(why, wait_ms) => {
+                let message = format!(
+                    "the {side} guardrail of agent `{}` could not be asked, so nothing passes it: {why}",
+                    agent.name
+                );
+                (message, true, wait_ms)
+            }
+        };
+        let error =
+            JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-46").with("guardrail", side);
+        Stop::Fail(JobError { retryable, ..error }.retry_after(wait_ms))
     })
 }
 
-/// Whether the guardrail holds; else why not, without anything that the tool said.
+/// Why a guardrail does not let a text pass, without anything that its tool said.
+enum No {
+    /// It does not hold, and would not the next time.
+    Denied(String),
+    /// Its tool is away or fails: the job's retry policy says when it is asked again, not before so many milliseconds when
+    /// the tool said so.
+    Away(String, Option<u64>),
+}
+
+/// Whether the guardrail holds; `asked` is told what its tool was asked and answered.
 ///
 /// # Errors
 /// [`Stop::Fail`] when a budget has not enough left for its tool.
 async fn held(
     turn: &mut Turn,
     guardrail: &Guardrail,
-    side: Side,
-    call_id: &CallId,
+    (side, call_id): (Side, &CallId),
     text: &str,
-) -> Result<Result<(), String>, Stop> {
+    asked: &mut Asked,
+) -> Result<Result<(), No>, Stop> {
     let name = &guardrail.tool_name;
+    asked.input = side.arguments(&Value::Null, text);
     let tool = match tool(turn, name).await {
         Ok(tool) => tool,
-        Err(why) => return Ok(Err(why)),
+        Err((no, error)) => {
+            asked.error = Some(error);
+            return Ok(Err(no));
+        }
     };
-    let input = side.arguments(&tool.spec().input_schema, text);
-    let Ok(output) = called(turn, &tool, name, call_id, &input).await? else {
-        return Ok(Err(format!("its tool `{name}` failed")));
+    asked.input = side.arguments(&tool.spec().input_schema, text);
+    let output = match called(turn, &tool, name, call_id, &asked.input).await? {
+        Ok(output) => output,
+        Err(error) => {
+            asked.error = Some(error.to_string());
+            let why = format!("its tool `{name}` {}", cause(&error));
+            return Ok(Err(match error {
+                ToolError::Final(_) | ToolError::Refused(_) => No::Denied(why),
+                ToolError::Busy(_, wait_ms) => No::Away(why, wait_ms),
+                ToolError::Failed(_) | ToolError::Lost(_) | ToolError::Timeout(_) => No::Away(why, None),
+            }));
+        }
     };
     let expression = Expression::compile_over_output(&guardrail.assertion).map_err(|e| e.to_string());
-    Ok(expression.and_then(|holds| holds.assert_over_output(&output).map_err(|denial| denial.to_string())))
+    let holds =
+        expression.and_then(|holds| holds.assert_over_output(&output).map_err(|denial| denial.to_string()));
+    asked.output = Some(output);
+    asked.denial = holds.as_ref().err().cloned();
+    Ok(holds.map_err(No::Denied))
 }
 
-async fn tool(turn: &Turn, name: &str) -> Result<Arc<dyn Tool>, String> {
+/// What became of a call, in words that are never the tool's own: it was given what a model said, and may repeat it.
+fn cause(error: &ToolError) -> String {
+    let text = error.to_string();
+    if let Some((_, rest)) = text.split_once(STATUS) {
+        let code: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        return format!("{}{code}", STATUS.trim_start());
+    }
+    let ours = [CANNOT_CONNECT, "its server is not available", "the connection to its server was lost"];
+    if let Some(known) = ours.iter().find(|words| text.contains(*words)) {
+        let refused = if text.contains("refused") { " (connection refused)" } else { "" };
+        return format!("could not be reached: {known}{refused}");
+    }
+    match error {
+        ToolError::Timeout(_) => "did not answer in time",
+        ToolError::Lost(_) => "gave no answer before the connection was lost",
+        ToolError::Refused(_) => "may not be called so; the audit says why",
+        _ => "failed; the audit has its words",
+    }
+    .to_owned()
+}
+
+async fn tool(turn: &Turn, name: &str) -> Result<Arc<dyn Tool>, (No, String)> {
     let toolbox = &turn.deps.toolbox;
     if let Some(tool) = toolbox.get(name) {
         return Ok(Arc::clone(tool));
     }
-    let missing = || format!("this worker has no tool `{name}`");
+    let missing = || {
+        let why = format!("this worker has no tool `{name}`");
+        (No::Denied(why.clone()), why)
+    };
     let (server, tool) = toolbox.of_server(name).ok_or_else(missing)?;
-    let catalogue = server.catalogue().await.map_err(|_| missing())?;
+    let catalogue = server
+        .catalogue()
+        .await
+        .map_err(|why| (No::Away(format!("the server of its tool `{name}` is not available"), None), why))?;
     let found = catalogue.get(tool).cloned().ok_or_else(missing)?;
     Ok(found)
 }

@@ -1,6 +1,6 @@
 //! `turnstone agent apply`: register agents from files.
 
-use super::FilesArgs;
+use super::ApplyArgs;
 use super::problem::FoundProblem;
 use crate::commands::{Session, several};
 use crate::failure::Failure;
@@ -13,9 +13,12 @@ use std::process::ExitCode;
 ///
 /// # Errors
 /// A file cannot be read, the server cannot be asked, or an agent was refused.
-pub async fn run(args: &FilesArgs, session: &Session) -> anyhow::Result<ExitCode> {
+pub async fn run(args: &ApplyArgs, session: &Session) -> anyhow::Result<ExitCode> {
     // All are read first, so that a name mistyped at the end does not leave half of them applied.
-    let documents = args.files.iter().map(|file| super::read(file)).collect::<Result<Vec<_>, _>>()?;
+    let files = args.files.expanded().into_iter().collect::<Result<Vec<_>, _>>()?;
+    let documents = files.iter().map(|file| super::read(file)).collect::<Result<Vec<_>, _>>()?;
+    let query: &[(&str, String)] =
+        if args.allow_unresolved { &[("allow_unresolved", "1".to_owned())] } else { &[] };
     let client = session.client()?;
     let output = session.output;
     let mut outcome = several::Outcome::new(output);
@@ -24,7 +27,7 @@ pub async fn run(args: &FilesArgs, session: &Session) -> anyhow::Result<ExitCode
         let mut refused = Vec::new();
         let before = left.len();
         for (name, source) in left {
-            match client.post_text(&["agents"], "application/yaml", source.clone()).await {
+            match client.post_text((&["agents"], query), "application/yaml", source.clone()).await {
                 Ok(answer) => show(&name, &answer, &output)?,
                 Err(failure) => refused.push((name, source, failure)),
             }

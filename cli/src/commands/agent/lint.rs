@@ -12,17 +12,33 @@ use std::process::ExitCode;
 /// not checked here.
 ///
 /// # Errors
-/// A file cannot be read, the configuration is wrong where it is needed, or standard output cannot be written.
+/// The configuration is wrong where it is needed, or standard output cannot be written.
 pub async fn run(args: &LintArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let output = &session.output;
     let reach = match args.reach {
         true => Some(Reach::with(session.config(Vec::new())?.config)?),
         false => None,
     };
-    let args = &args.files;
-    let mut found = Vec::new();
-    for file in &args.files {
-        let (name, source) = super::read(file)?;
+    let files = args.files.expanded();
+    let (mut found, mut unreadable) = (Vec::new(), false);
+    for (file, given) in files.iter().zip(0_usize..) {
+        let file = match file {
+            Ok(file) => file,
+            Err(failure) => {
+                unreadable = true;
+                let of = format!("argument {}", given + 1);
+                found.push(FoundProblem::unreadable(&of, failure.message.clone()));
+                continue;
+            }
+        };
+        let (name, source) = match super::read(file) {
+            Ok(read) => read,
+            Err(failure) => {
+                unreadable = true;
+                found.push(FoundProblem::unreadable(file, failure.message));
+                continue;
+            }
+        };
         let (agent, problems) = match turnstone_specs::read(&source, None) {
             Ok((agent, warnings)) => (Some(agent), warnings),
             Err(problems) => (None, problems),
@@ -41,11 +57,16 @@ pub async fn run(args: &LintArgs, session: &Session) -> anyhow::Result<ExitCode>
         Format::Json => output.json(&found)?,
         Format::Table | Format::Ids => found.iter().try_for_each(|problem| problem.print(output))?,
     }
-    let files = args.files.len();
+    let files = files.len();
     output.remark(&format!(
         "{files} {} checked, {errors} errors, {} warnings",
         if files == 1 { "file" } else { "files" },
         found.len() - errors
     ));
-    Ok(if errors == 0 { Exit::Ok.into() } else { Exit::Failed.into() })
+    let exit = match (unreadable, errors) {
+        (true, _) => Exit::Usage,
+        (false, 0) => Exit::Ok,
+        (false, _) => Exit::Failed,
+    };
+    Ok(exit.into())
 }

@@ -9,6 +9,8 @@ mod reach;
 mod show;
 
 use super::Session;
+use crate::commands::serve::agents::documents_of;
+use crate::failure::Failure;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
@@ -18,7 +20,7 @@ pub enum AgentCommand {
     /// Print every problem of agent files with file, line, column and rule; needs no server
     Lint(LintArgs),
     /// Register agents from files, or replace them
-    Apply(FilesArgs),
+    Apply(ApplyArgs),
     /// List the registered agents
     List,
     /// Print an agent's document as it was written
@@ -44,9 +46,38 @@ pub struct LintArgs {
 /// Files of agents.
 #[derive(Clone, Debug, Args)]
 pub struct FilesArgs {
-    /// OpenAgentSpec or OSSA documents; `-` is standard input
+    /// OpenAgentSpec or OSSA documents; of a directory its *.yaml, *.yml and *.json; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
+}
+
+/// `turnstone agent apply`.
+#[derive(Clone, Debug, Args)]
+pub struct ApplyArgs {
+    #[command(flatten)]
+    files: FilesArgs,
+    /// Register them although they name agents or tools that are not there yet; calls of those fail until they are
+    #[arg(long)]
+    allow_unresolved: bool,
+}
+
+impl FilesArgs {
+    /// The files that are meant: those of a directory in the order of their names.
+    fn expanded(&self) -> Vec<Result<String, Failure>> {
+        let of = |file: &String| match std::path::Path::new(file).is_dir() {
+            false => vec![Ok(file.clone())],
+            true => match documents_of(std::path::Path::new(file)) {
+                Ok(found) if found.is_empty() => {
+                    vec![Err(Failure::usage(format!(
+                        "{file} is a directory without *.yaml, *.yml or *.json"
+                    )))]
+                }
+                Ok(found) => found.into_iter().map(|path| Ok(path.display().to_string())).collect(),
+                Err(error) => vec![Err(Failure::usage(format!("{file} cannot be read: {error}")))],
+            },
+        };
+        self.files.iter().flat_map(of).collect()
+    }
 }
 
 /// Runs the command.
@@ -64,7 +95,7 @@ pub async fn run(command: AgentCommand, session: &Session) -> anyhow::Result<Exi
 }
 
 /// The text of a file and the name it is reported under.
-fn read(file: &str) -> Result<(String, String), crate::failure::Failure> {
+fn read(file: &str) -> Result<(String, String), Failure> {
     use std::io::Read as _;
     let (name, text) = if file == "-" {
         let mut text = String::new();
@@ -72,8 +103,7 @@ fn read(file: &str) -> Result<(String, String), crate::failure::Failure> {
     } else {
         (file, std::fs::read_to_string(file))
     };
-    let text =
-        text.map_err(|error| crate::failure::Failure::usage(format!("{name} cannot be read: {error}")))?;
+    let text = text.map_err(|error| Failure::usage(format!("{name} cannot be read: {error}")))?;
     let folder = std::path::Path::new(file).parent().filter(|_| file != "-");
     let whole = folder.and_then(|folder| turnstone_specs::with_template(&text, &|name| beside(folder, name)));
     Ok((name.to_owned(), whole.unwrap_or(text)))

@@ -42,6 +42,13 @@ impl FoundProblem {
         }
     }
 
+    /// A file that cannot be read at all.
+    #[must_use]
+    pub fn unreadable(file: &str, message: String) -> Self {
+        let (rule, severity) = ("file".to_owned(), "error".to_owned());
+        Self { file: file.to_owned(), line: 0, column: 0, rule, severity, message }
+    }
+
     /// Something that the document names and that cannot be reached from here.
     #[must_use]
     pub fn unreached(file: &str, missing: Missing) -> Self {

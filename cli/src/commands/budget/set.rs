@@ -1,13 +1,17 @@
 //! `turnstone budget set`: what a budget limits.
 
+use crate::client::Client;
 use crate::commands::Session;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use clap::Args;
 use serde_json::{Map, Value};
 use std::process::ExitCode;
 use turnstone_domain::budget::{Amount, OnExceed};
 
-/// `turnstone budget set`. What is not given is not limited.
+/// What a budget may limit.
+const LIMITS: [&str; 4] = ["tokens", "tokens_per_day", "cost", "cost_per_day"];
+
+/// `turnstone budget set`. What is not given stays as it is.
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Example: turnstone budget set tenant/acme --tokens-per-day 1000000 --cost-per-day 25 --on-exceed park"
@@ -36,6 +40,9 @@ pub struct SetArgs {
     /// The percentage of a limit at which a warning is given; 80 unless said otherwise
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub warn_at: Option<u8>,
+    /// Limit nothing else: what the budget limited before and is not given here is dropped
+    #[arg(long)]
+    pub only: bool,
 }
 
 /// Reads a number of tokens.
@@ -46,6 +53,25 @@ pub(super) fn tokens(text: &str) -> Result<u64, String> {
 /// Reads retry, park or fail.
 pub(super) fn on_exceed(text: &str) -> Result<OnExceed, String> {
     OnExceed::parse(text).ok_or_else(|| "write retry, park or fail".to_owned())
+}
+
+/// Adds what the budget says already, where nothing else is said now.
+async fn keep(body: &mut Map<String, Value>, client: &Client, name: &str) -> Result<(), Failure> {
+    let known = match client.get(&["budgets", name], &[]).await {
+        Ok(known) => known,
+        Err(failure) if failure.exit == Exit::NotFound => return Ok(()),
+        Err(failure) => return Err(failure),
+    };
+    let limits = LIMITS.map(|field| (field, &known["limits"][field]));
+    let rest = ["on_exceed", "warn_at"].map(|field| (field, &known[field]));
+    for (field, value) in limits.into_iter().chain(rest).filter(|(_, value)| !value.is_null()) {
+        body.entry(field).or_insert_with(|| value.clone());
+    }
+    // An amount is in the currency that it was set in.
+    if !known["limits"]["cost"].is_null() || !known["limits"]["cost_per_day"].is_null() {
+        body.entry("currency").or_insert_with(|| known["currency"].clone());
+    }
+    Ok(())
 }
 
 /// Sets the budget.
@@ -75,6 +101,10 @@ pub async fn run(args: &SetArgs, session: &Session) -> anyhow::Result<ExitCode> 
     put("currency", args.currency.clone().map(Value::from));
     put("on_exceed", args.on_exceed.map(|word| word.as_str().into()));
     put("warn_at", args.warn_at.map(Value::from));
-    let budget = session.client()?.put(&["budgets", &args.name], &Value::Object(body)).await?;
+    let client = session.client()?;
+    if !args.only {
+        keep(&mut body, &client, &args.name).await?;
+    }
+    let budget = client.put(&["budgets", &args.name], &Value::Object(body)).await?;
     super::show::print(&budget, session)
 }

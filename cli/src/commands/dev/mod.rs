@@ -169,7 +169,15 @@ async fn start(
     .with_reviews(config.reviews.clone());
     let api = api::part(
         listening,
-        api::Materials { store, clock, ids, tools: specs, mcp_servers: known.servers, backend: "sqlite" },
+        api::Materials {
+            store,
+            clock,
+            ids,
+            tools: specs,
+            mcp_servers: known.servers,
+            keyless_tools: known.keyless,
+            backend: "sqlite",
+        },
     );
     // The worker is stopped first, so that its turns can give their jobs back; the api last, so that clients see it.
     let service = Service::of(vec![worker::part(Worker::new(deps)), scheduler, api]);

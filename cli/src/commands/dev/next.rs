@@ -60,7 +60,7 @@ impl NextCommands {
         let list = self.client("job list");
         let watch = self.client(&format!("job push {research} --watch"));
         let book = self.client(&format!("job push {BOOKING}"));
-        let approve = self.client("review approve -");
+        let approve = self.client("review approve - --by travel-manager");
         let reviews = self.client("review list");
         let ids = self.client("review list -o ids");
         let push = self.client(&format!("job push {research}"));

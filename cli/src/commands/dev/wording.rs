@@ -193,7 +193,7 @@ fn parked(data: &Fields<'_>) -> Words {
         let happened = format!("parked until {whose} is raised{again}; no slot is held");
         return Words::new("job", happened, Tone::Warning, &format!("waits for {whose}"));
     }
-    let approve = format!("turnstone review approve {}", data.text("review_id"));
+    let approve = format!("turnstone review approve {} --by NAME", data.text("review_id"));
     let running = format!("waits for an answer: {approve}");
     let happened = format!("parked until {} answers: {approve}", data.text("reviewer"));
     Words::new("job", happened, Tone::Warning, &running)

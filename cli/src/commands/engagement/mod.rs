@@ -44,6 +44,9 @@ pub enum EngagementCommand {
         /// The file; standard output unless it is given
         #[arg(long, value_name = "FILE")]
         to: Option<PathBuf>,
+        /// Write it although there is a file of that name
+        #[arg(long, requires = "to")]
+        force: bool,
     },
     /// Take in a document that another server exported
     Import {
@@ -70,7 +73,7 @@ pub async fn run(command: EngagementCommand, session: &Session) -> anyhow::Resul
         EngagementCommand::Send(args) => send::run(args, session).await,
         EngagementCommand::Fork(args) => fork::run(args, session).await,
         EngagementCommand::Diff { a, b } => diff::run(&a, &b, session).await,
-        EngagementCommand::Export { id, to } => transfer::export(&id, to, session).await,
+        EngagementCommand::Export { id, to, force } => transfer::export(&id, (to, force), session).await,
         EngagementCommand::Import { file } => transfer::import(&file, session).await,
         EngagementCommand::Replay { what } => replay::run(&what, session).await,
     }

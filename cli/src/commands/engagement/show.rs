@@ -6,6 +6,9 @@ use crate::output::{Format, text};
 use serde_json::Value;
 use std::process::ExitCode;
 
+/// The most columns that a result or an error takes.
+const SHOWN: usize = 400;
+
 /// Prints it.
 ///
 /// # Errors
@@ -40,6 +43,7 @@ fn lines(engagement: &Value) -> Vec<String> {
         format!("job     {}", plain(&engagement["job_id"])),
         format!("tokens  {} used{limit}, {} reserved", plain(&tokens["used"]), plain(&tokens["reserved"])),
     ];
+    lines.extend(standing(engagement));
     if let Some(origin) = engagement["forked_from"].as_object() {
         let part = |name: &str| origin.get(name).map(plain).unwrap_or_default();
         let (from, turn, phase) = (part("engagement_id"), part("at_turn"), part("phase"));
@@ -60,6 +64,29 @@ fn lines(engagement: &Value) -> Vec<String> {
     ));
     branch(&mut lines, below, &engagement["job_id"], 1);
     lines
+}
+
+/// Whose it is, and what it waits for, came to, or failed of.
+fn standing(engagement: &Value) -> Vec<String> {
+    let awaiting = &engagement["awaiting"];
+    let whom = match (awaiting["review_id"].as_str(), awaiting["call_id"].as_str()) {
+        (Some(review), _) => {
+            format!("review {review} by {}: {}", plain(&awaiting["reviewer"]), plain(&awaiting["prompt"]))
+        }
+        (None, Some(_)) => format!("its user: {}", plain(&awaiting["prompt"])),
+        (None, None) => String::new(),
+    };
+    let error = match engagement["error"]["code"].as_str() {
+        Some(code) => format!("{code}: {}", plain(&engagement["error"]["message"])),
+        None => String::new(),
+    };
+    let results = &engagement["results"];
+    let result =
+        if results.is_null() { String::new() } else { plain(results.get("text").unwrap_or(results)) };
+    let parts =
+        [("user", plain(&engagement["user"]["id"])), ("awaits", whom), ("error", error), ("result", result)];
+    let parts = parts.into_iter().filter(|(_, value)| !value.is_empty());
+    parts.map(|(label, value)| format!("{label:<8}{}", text::fit(&text::line(&value), SHOWN))).collect()
 }
 
 /// Those who work for one job, each with those below it.
@@ -83,6 +110,23 @@ fn branch(lines: &mut Vec<String>, below: &[Value], parent: &Value, depth: usize
 mod tests {
     use super::lines;
     use serde_json::json;
+
+    #[test]
+    fn what_it_waits_for_or_failed_of_is_told() {
+        let engagement = |rest: serde_json::Value| {
+            let mut all = json!({"agent": "desk", "status": "failed", "turns": 0, "started_at": null, "job_id": "a",
+                                 "user": {"id": "ada"}, "tokens": {"used": 0, "reserved": 0, "limit": null}});
+            all.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+            lines(&all)[3..].to_vec()
+        };
+        let error = json!({"error": {"code": "OSSA_POLICY_VIOLATION", "message": "no"}});
+        assert_eq!(engagement(error), ["user    ada", "error   OSSA_POLICY_VIOLATION: no"]);
+        let review =
+            json!({"awaiting": {"kind": "review", "review_id": "r", "reviewer": "ann", "prompt": "May it?"}});
+        assert_eq!(engagement(review), ["user    ada", "awaits  review r by ann: May it?"]);
+        let done = json!({"results": {"text": "all is well", "n": 1}, "awaiting": null, "error": null});
+        assert_eq!(engagement(done), ["user    ada", "result  all is well"]);
+    }
 
     #[test]
     fn children_stand_below_their_parents() {

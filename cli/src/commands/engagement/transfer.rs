@@ -3,15 +3,40 @@
 use crate::commands::Session;
 use crate::failure::Failure;
 use crate::output::{Format, text};
-use std::io::Read;
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Writes a file that nobody else may read, as what is in it is in the clear.
+fn keep(path: &Path, document: &str, force: bool) -> Result<(), Failure> {
+    let shown = path.display();
+    let mut options = OpenOptions::new();
+    options.write(true);
+    match force {
+        true => options.create(true).truncate(true),
+        false => options.create_new(true),
+    };
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(path).and_then(|mut file| file.write_all(document.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            Failure::usage(format!("{shown} is there already")).hint("name another file, or add --force")
+        }
+        _ => Failure::failed(format!("{shown} cannot be written: {error}")),
+    })
+}
 
 /// Writes the document of an engagement to a file, or to standard output.
 ///
 /// # Errors
 /// The server refused, or the file cannot be written.
-pub async fn export(id: &str, to: Option<PathBuf>, session: &Session) -> anyhow::Result<ExitCode> {
+pub async fn export(
+    id: &str,
+    (to, force): (Option<PathBuf>, bool),
+    session: &Session,
+) -> anyhow::Result<ExitCode> {
     let document = session.client()?.get_text(&["engagements", id, "export"]).await?;
     let output = session.output;
     output
@@ -19,8 +44,7 @@ pub async fn export(id: &str, to: Option<PathBuf>, session: &Session) -> anyhow:
     match to {
         None => output.line(document.trim_end())?,
         Some(path) => {
-            std::fs::write(&path, &document)
-                .map_err(|error| Failure::failed(format!("{} cannot be written: {error}", path.display())))?;
+            keep(&path, &document, force)?;
             output.line(&text::line(&format!("{id} is in {}", path.display())))?;
         }
     }
@@ -45,7 +69,7 @@ pub(super) fn read(file: &str) -> Result<String, Failure> {
 pub async fn import(file: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let document = read(file)?;
     let client = session.client()?;
-    let told = client.post_text(&["engagements", "import"], "application/x-ndjson", document).await?;
+    let told = client.post_text((&["engagements", "import"], &[]), "application/x-ndjson", document).await?;
     let (output, id) = (session.output, told["engagement_id"].as_str().unwrap_or_default());
     match output.format {
         Format::Json => output.json(&told)?,

@@ -14,7 +14,7 @@ pub fn put(job: &mut Map<String, Value>, set: &[String], agent: Option<&str>) ->
             return Err(Failure::usage(format!("--set {field} has not the form FIELD=VALUE")));
         };
         let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
-        job.insert(name.to_owned(), value);
+        set_at(job, name, value)?;
     }
     if let Some(agent) = agent {
         let meta = job.entry("meta").or_insert_with(|| json!({}));
@@ -24,6 +24,21 @@ pub fn put(job: &mut Map<String, Value>, set: &[String], agent: Option<&str>) ->
         meta.insert("agent".to_owned(), json!(agent));
     }
     Ok(())
+}
+
+/// Sets a field; a name with dots is a member of an object, as in `meta.user`.
+fn set_at(job: &mut Map<String, Value>, name: &str, value: Value) -> Result<(), Failure> {
+    let Some((object, rest)) =
+        name.split_once('.').filter(|(object, rest)| !object.is_empty() && !rest.is_empty())
+    else {
+        job.insert(name.to_owned(), value);
+        return Ok(());
+    };
+    let inner = job.entry(object).or_insert_with(|| json!({}));
+    match inner.as_object_mut() {
+        Some(inner) => set_at(inner, rest, value),
+        None => Err(Failure::usage(format!("--set {name}=…: `{object}` is not a JSON object"))),
+    }
 }
 
 /// What should be said of jobs before they are sent, each sentence once: fields that look like those of agents and are none.
@@ -42,6 +57,17 @@ pub fn remarks(jobs: &[Value]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_member_of_an_object_is_set_by_its_path() {
+        let mut job = Map::new();
+        let set =
+            [r#"meta.user={"id":"ada"}"#, "meta.tenant_id=acme", "ext_agent_model=m"].map(str::to_owned);
+        put(&mut job, &set, Some("desk")).unwrap();
+        let meta = json!({"user": {"id": "ada"}, "tenant_id": "acme", "agent": "desk"});
+        assert_eq!(Value::Object(job.clone()), json!({"meta": meta, "ext_agent_model": "m"}));
+        assert!(put(&mut job, &["ext_agent_model.x=1".to_owned()], None).is_err());
+    }
 
     #[test]
     fn a_misspelt_field_is_remarked_once() {

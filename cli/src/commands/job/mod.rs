@@ -29,7 +29,7 @@ Examples:
   turnstone job cancel --queue mail --state scheduled --dry-run
   turnstone job list --state active -o ids | turnstone job cancel -")]
     Cancel(JobsArgs),
-    /// Let jobs that ended without success run again, with all their attempts
+    /// Let discarded jobs run again, with all their attempts, and failed ones before their time; reviewers who said no are asked anew
     Retry(JobsArgs),
     /// List jobs, newest first
     List(list::ListArgs),

@@ -52,7 +52,7 @@ pub struct PushArgs {
     /// The registered agent that runs it
     #[arg(long, requires = "job_type", value_name = "NAME")]
     pub agent: Option<String>,
-    /// Any other field of the job, such as ext_agent_model=gpt-4o; what is JSON is taken as JSON
+    /// Any other field of the job, such as ext_agent_model=gpt-4o or meta.user='{"id":"ada"}'; what is JSON is taken as JSON
     #[arg(long, requires = "job_type", value_name = "FIELD=VALUE")]
     pub set: Vec<String>,
     /// Follow the job until it ends

@@ -12,9 +12,11 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use turnstone_domain::Timestamp;
+use turnstone_domain::agent::guardrails::Side;
 use turnstone_domain::engagement::{Engagement, User};
-use turnstone_domain::policy::rehearsal::{Found, Recorded, Rehearsal};
+use turnstone_domain::policy::Expression;
+use turnstone_domain::policy::rehearsal::{Found, Recorded, Refused, Rehearsal};
+use turnstone_domain::{AgentDefinition, Timestamp};
 
 /// Audits that are read at once.
 const AT_ONCE: usize = 16;
@@ -74,10 +76,13 @@ pub async fn run(args: TestArgs, session: &Session) -> anyhow::Result<ExitCode> 
             }
         })
         .buffered(AT_ONCE);
-    let (mut engagements, mut assertions, mut refused) = (0, 0, 0);
+    let (mut engagements, mut assertions, mut refused, mut of_others) = (0, 0, 0, 0);
     while let Some((id, audit)) = audits.next().await {
-        let found = over(&rehearsal, &id, &audit?)?;
+        let audit = audit?;
+        let mut found = over(&rehearsal, &id, &audit)?;
+        guarded(&agent, &audit, &mut found);
         engagements += 1;
+        of_others += usize::from(args.agent.is_none() && audit["agent"] != agent.name.as_str());
         assertions += found.assertions;
         refused += found.refused.len();
         match output.format {
@@ -102,7 +107,47 @@ pub async fn run(args: TestArgs, session: &Session) -> anyhow::Result<ExitCode> 
     output.remark(&format!(
         "{engagements} engagements, {assertions} assertions evaluated, {refused} would have refused"
     ));
+    if of_others > 0 {
+        output.remark(&format!("{of_others} of them are of other agents than `{}`", text::line(&agent.name)));
+    }
+    if !asserts(&agent) {
+        output.remark(
+            "the document asserts nothing: it has no restriction with an assertion, and no guardrail",
+        );
+    }
     Ok(if refused > 0 && args.fail_on_denied { Exit::Failed.into() } else { Exit::Ok.into() })
+}
+
+/// Whether a document asserts anything.
+fn asserts(agent: &AgentDefinition) -> bool {
+    let restrictions =
+        agent.capabilities.iter().flat_map(|own| [&own.input_restriction, &own.output_restriction]);
+    let mut assertions = restrictions.filter(|restriction| restriction.assertion.is_some());
+    assertions.next().is_some() || agent.guardrails.input.is_some() || agent.guardrails.output.is_some()
+}
+
+/// The assertions of guardrails over what their tools said; what they would say of other texts nobody knows.
+fn guarded(agent: &AgentDefinition, audit: &Value, found: &mut Found) {
+    let checks = audit["guardrails"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for (check, call) in checks.iter().zip(1..) {
+        let Some(side) = check["side"].as_str().and_then(Side::parse) else { continue };
+        let Some(guardrail) = agent.guardrails.of(side) else { continue };
+        let Some(said) = check.get("output") else {
+            found.unknown += 1;
+            continue;
+        };
+        found.assertions += 1;
+        let expression = Expression::compile_over_output(&guardrail.assertion).map_err(|why| why.to_string());
+        let holds = expression
+            .and_then(|expression| expression.assert_over_output(said).map_err(|denial| denial.to_string()));
+        if let Err(why) = holds {
+            let restriction = match side {
+                Side::Input => "guardrails.input",
+                Side::Output => "guardrails.output",
+            };
+            found.refused.push(Refused { call, name: guardrail.tool_name.clone(), restriction, why });
+        }
+    }
 }
 
 /// The ids of the engagements that the filters leave, newest first.
@@ -162,6 +207,24 @@ fn recorded(attempt: &Value) -> Option<Recorded> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// OAS-45: a guardrail's assertion is tried on what its tool said.
+    #[test]
+    fn guardrails_are_tried_on_what_their_tools_said() {
+        let source = "kind: \"openagentspec:v1/agent\"\nname: a\ndescription: An agent.\nintent: You are a.\nowner: o\n\
+                      guardrails: {input: {tool_name: judge, assertion: score < 3}}\n";
+        let (agent, _) = turnstone_specs::read(source, None).unwrap();
+        let audit = json!({"guardrails": [
+            {"side": "input", "output": {"score": 1}}, {"side": "input", "output": {"score": 5}},
+            {"side": "input", "error": "away"}, {"side": "output", "output": {"score": 9}},
+        ]});
+        let mut found = Found::default();
+        guarded(&agent, &audit, &mut found);
+        assert_eq!((found.assertions, found.unknown), (2, 1));
+        let refused: Vec<_> = found.refused.iter().map(|one| (one.call, one.restriction)).collect();
+        assert_eq!(refused, [(2, "guardrails.input")]);
+        assert!(asserts(&agent) && !asserts(&AgentDefinition::default()));
+    }
 
     #[test]
     fn what_is_withheld_is_unknown_and_a_refusal_was_no_call() {

@@ -3,6 +3,7 @@
 use crate::client::unwrapped;
 use crate::commands::{Session, several};
 use crate::failure::Failure;
+use crate::output::table::plain;
 use crate::output::{Format, text};
 use clap::Args;
 use serde_json::{Value, json};
@@ -26,24 +27,25 @@ pub struct DecideArgs {
     /// Why; it is kept with the answer
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
-    /// Whose answer it is; where only one is asked, that reviewer's unless it is said
+    /// Whose answer it is; needed unless the operators are asked
     #[arg(long, value_name = "NAME")]
     pub by: Option<String>,
 }
 
-/// Whose answer it is when nobody says: the reviewer's, where only one is asked.
+/// Who answers what nobody in particular is asked.
+const OPERATOR: &str = "operator";
+
+/// Whose answer it is when nobody says: the operators', where they are asked. In anybody else's name nothing is said that he
+/// has not said himself.
 fn reviewer(review: &Value) -> Result<String, Failure> {
-    let members = review["members"].as_array().map(Vec::as_slice).unwrap_or_default();
-    match members {
-        [one] => Ok(one.as_str().unwrap_or("operator").to_owned()),
-        [] => Ok(review["reviewer"].as_str().unwrap_or("operator").to_owned()),
-        several => {
-            let names: Vec<&str> = several.iter().filter_map(Value::as_str).collect();
-            let asked = names.join(", ");
-            Err(Failure::usage(format!("several are asked: {asked}"))
-                .hint("say whose vote it is with --by NAME"))
-        }
+    if review["reviewer"] == OPERATOR {
+        return Ok(OPERATOR.to_owned());
     }
+    let members = review["members"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let names: Vec<&str> = members.iter().filter_map(Value::as_str).collect();
+    let asked = if names.is_empty() { text::line(&plain(&review["reviewer"])) } else { names.join(", ") };
+    let problem = format!("this is not said to be anybody's answer; asked: {asked}");
+    Err(Failure::usage(problem).hint("say whose answer it is with --by NAME"))
 }
 
 /// Answers one after the other. One that cannot be answered does not keep the others from it.

@@ -18,7 +18,7 @@ const COLUMNS: &[Column] = &[
     column("VOTES", votes),
     column("JOB", |review| plain(&review["job_id"])),
     column("ASKED", |review| time(&review["created_at"])),
-    column("UNTIL", |review| time(&review["deadline_at"])),
+    column("DEADLINE", |review| time(&review["deadline_at"])),
     column("QUESTION", |review| text::fit(&text::line(&asked(&review["question"])), QUESTION).into_owned()),
 ];
 

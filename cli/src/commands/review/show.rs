@@ -10,6 +10,8 @@ use std::process::ExitCode;
 
 /// Columns of the labels.
 const LABEL: usize = 12;
+/// At most so many calls of the history are named, the newest.
+const CALLS: usize = 10;
 
 /// `turnstone review show`.
 #[derive(Clone, Debug, Args)]
@@ -23,7 +25,16 @@ pub struct ShowArgs {
 /// # Errors
 /// There is no such review, or the server cannot be asked.
 pub async fn run(args: &ShowArgs, session: &Session) -> anyhow::Result<ExitCode> {
-    let review = unwrapped(session.client()?.get(&["reviews", &args.id], &[]).await?, "review");
+    let client = session.client()?;
+    let mut review = unwrapped(client.get(&["reviews", &args.id], &[]).await?, "review");
+    let engagement = plain(&review["engagement_id"]);
+    if session.output.format == Format::Table
+        && review["question"]["agent"].is_null()
+        && let Ok(engagement) = client.get(&["engagements", &engagement], &[]).await
+    {
+        // A question about an error, or of an older worker: the engagement has the agent all the same.
+        review["agent"] = engagement["agent"].clone();
+    }
     let output = session.output;
     match output.format {
         Format::Json => output.json(&review)?,
@@ -38,6 +49,27 @@ pub(super) fn votes(review: &Value) -> String {
     let quorum = &review["quorum"];
     let (yes, no) = (plain(&quorum["approvals"]), plain(&quorum["rejections"]));
     format!("{yes} yes, {no} no; {} of {} have to agree", plain(&quorum["needed"]), plain(&quorum["of"]))
+}
+
+/// The user with the address, if there is one.
+fn user(user: &Value) -> String {
+    match (plain(&user["id"]), plain(&user["email"])) {
+        (id, email) if email.is_empty() => id,
+        (id, email) => format!("{id} <{email}>"),
+    }
+}
+
+/// What was called before, in short.
+fn history(history: &Value) -> String {
+    let Some(calls) = history["_list"].as_array() else { return String::new() };
+    let skipped = calls.len().saturating_sub(CALLS);
+    let names: Vec<String> = calls[skipped..].iter().map(plain).collect();
+    let more = if skipped > 0 { "…, " } else { "" };
+    match calls.len() {
+        0 => "no calls".to_owned(),
+        1 => format!("1 call: {more}{}", names.join(", ")),
+        count => format!("{count} calls: {more}{}", names.join(", ")),
+    }
 }
 
 /// One fact per line, what is asked about below, and how it is answered.
@@ -57,6 +89,8 @@ fn lines(review: &Value) -> String {
         ("then", plain(&review["escalates_to"])),
         ("reminders", Some(plain(&review["reminders"])).filter(|count| count != "0").unwrap_or_default()),
         ("reminded", time(&review["remind_at"])),
+        ("agent", plain(if question["agent"].is_null() { &review["agent"] } else { &question["agent"] })),
+        ("user", user(&question["engagement"]["user"])),
         ("job", plain(&review["job_id"])),
         ("engagement", plain(&review["engagement_id"])),
         ("turn", plain(&review["turn"])),
@@ -66,6 +100,14 @@ fn lines(review: &Value) -> String {
         ("decided by", plain(&review["decided_by"])),
         ("reason", plain(&review["reason"])),
         ("tool", plain(&question["name"])),
+        (
+            "assertion",
+            Some(plain(&question["assertion"]))
+                .filter(|text| !text.is_empty())
+                .map(|text| format!("{text} (holds)"))
+                .unwrap_or_default(),
+        ),
+        ("before it", history(&question["engagement"]["history"])),
         ("why", plain(&question["what_happened"])),
         ("approve", plain(&question["approve_means"])),
         ("reject", plain(&question["reject_means"])),
@@ -80,7 +122,7 @@ fn lines(review: &Value) -> String {
             text::line(&format!("{:<LABEL$}{at} {by} said {word} {reason}", "vote")).trim_end().to_owned(),
         );
     }
-    let known = ["inputs", "result", "error"];
+    let known = ["inputs", "outputs", "result", "error"];
     let parts = known.into_iter().filter_map(|part| Some((part, question.get(part)?)));
     let mut parts: Vec<(&str, &Value)> = parts.collect();
     if parts.is_empty() {
@@ -91,8 +133,9 @@ fn lines(review: &Value) -> String {
         lines.push(format!("{part}:\n{}", text::json(&pretty)));
     }
     if review["state"] == "open" && review["asked_engagement_id"].is_null() {
-        let by = if several { " --by NAME" } else { "" };
-        lines.push(format!("turnstone review approve {id}{by}\nturnstone review reject {id}{by}"));
+        let who = if several { "NAME".to_owned() } else { text::line(&plain(&review["reviewer"])) };
+        let answer = |verb: &str| format!("turnstone review {verb} {id} --by {who} --reason TEXT");
+        lines.push(format!("{}\n{}", answer("approve"), answer("reject")));
     }
     lines.join("\n")
 }
@@ -118,5 +161,27 @@ mod tests {
             assert!(shown.contains(part), "{part:?} is missing in:\n{shown}");
         }
         assert!(!shown.contains("deadline"), "{shown}");
+    }
+
+    /// OAS-31: whoever is asked about a result sees it, whose it is, and what happened before.
+    #[test]
+    fn the_result_that_one_approves_is_shown() {
+        let engagement = json!({"user": {"id": "u-17", "email": "u@example.org"},
+                                "history": {"_list": ["search", "search", "pay"], "_total": 3}});
+        let shown = lines(&json!({
+            "id": "r", "state": "open", "kind": "output", "reviewer": "boss", "job_id": "j", "members": ["boss"],
+            "question": {"name": "pay", "inputs": {"amount": 100}, "outputs": {"receipt": "r-1"}, "call_id": "c",
+                         "agent": "cashier", "assertion": "recent.pay.outputs.ok", "engagement": engagement},
+        }));
+        for part in [
+            "agent       cashier",
+            "user        u-17 <u@example.org>",
+            "assertion   recent.pay.outputs.ok (holds)",
+            "before it   3 calls: search, search, pay",
+            "outputs:\n{\n  \"receipt\": \"r-1\"\n}",
+            "turnstone review approve r --by boss --reason TEXT",
+        ] {
+            assert!(shown.contains(part), "{part:?} is missing in:\n{shown}");
+        }
     }
 }

@@ -22,6 +22,8 @@ pub type Document = (String, String);
 pub struct KnownTools {
     /// The tools of the registry.
     pub tools: Vec<String>,
+    /// Those of them that take no credentials.
+    pub keyless: Vec<String>,
     /// The MCP servers.
     pub servers: Vec<String>,
     /// The hosts of agents on other servers.
@@ -36,6 +38,7 @@ impl KnownTools {
     pub fn of(toolbox: &Toolbox, remote: &[String], reviewers: Option<Vec<String>>) -> Self {
         Self {
             tools: toolbox.specs().into_iter().map(|tool| tool.name).collect(),
+            keyless: toolbox.keyless(),
             servers: toolbox.servers().map(|server| server.name().to_owned()).collect(),
             remote: remote.to_vec(),
             reviewers,
@@ -78,11 +81,7 @@ pub fn documents(dir: &Path) -> Result<Vec<Document>, Failure> {
         Failure::usage(format!("`agents.dir`: {} cannot be read: {error}", path.display()))
             .hint("`turnstone config show` says where `agents.dir` comes from")
     };
-    let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
-        .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>())
-        .map_err(|error| unreadable(dir, &error))?;
-    files.retain(|path| is_agent_file(path));
-    files.sort();
+    let files = documents_of(dir).map_err(|error| unreadable(dir, &error))?;
     files
         .into_iter()
         .map(|path| match std::fs::read_to_string(&path) {
@@ -90,6 +89,18 @@ pub fn documents(dir: &Path) -> Result<Vec<Document>, Failure> {
             Err(error) => Err(unreadable(&path, &error)),
         })
         .collect()
+}
+
+/// The files in a directory that are documents by their names, in their order.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn documents_of(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>())?;
+    files.retain(|path| is_agent_file(path));
+    files.sort();
+    Ok(files)
 }
 
 fn is_agent_file(path: &Path) -> bool {
@@ -139,12 +150,14 @@ fn read_all(
     );
     let hosted: Vec<&str> = hosted.iter().map(String::as_str).collect();
     let tools: Vec<&str> = known_tools.tools.iter().map(String::as_str).collect();
+    let keyless: Vec<&str> = known_tools.keyless.iter().map(String::as_str).collect();
     let remote: Vec<&str> = known_tools.remote.iter().map(String::as_str).collect();
     let servers: Vec<&str> = known_tools.servers.iter().map(String::as_str).collect();
     let reviewers: Option<Vec<&str>> =
         known_tools.reviewers.as_ref().map(|names| names.iter().map(String::as_str).collect());
     let names = Names {
         tools: &tools,
+        keyless: &keyless,
         servers: &servers,
         agents: &hosted,
         remote: &remote,

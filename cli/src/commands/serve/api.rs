@@ -49,6 +49,8 @@ pub struct Materials {
     pub tools: Vec<ToolSpec>,
     /// The MCP servers whose tools they may name.
     pub mcp_servers: Vec<String>,
+    /// Those of the tools that take no credentials.
+    pub keyless_tools: Vec<String>,
     /// The kind of store, as health and manifest name it.
     pub backend: &'static str,
 }
@@ -70,7 +72,7 @@ pub fn part(listening: Listening, materials: Materials) -> Part {
             reviewers,
             currency,
         } = listening;
-        let Materials { store, clock, ids, tools, mcp_servers, backend } = materials;
+        let Materials { store, clock, ids, tools, mcp_servers, keyless_tools, backend } = materials;
         let options = ApiOptions {
             bind: address,
             api_keys,
@@ -82,6 +84,7 @@ pub fn part(listening: Listening, materials: Materials) -> Part {
             reviewers,
             currency,
             mcp_servers,
+            keyless_tools,
             tls: tls.is_some(),
             ..ApiOptions::default()
         };
@@ -130,7 +133,15 @@ async fn start(config: &Config, enable_reset: bool, session: &Session) -> anyhow
     let line = format!("turnstone listens on {url}");
     let part = part(
         listening,
-        Materials { store, clock, ids, tools, mcp_servers: known.servers, backend: "postgres" },
+        Materials {
+            store,
+            clock,
+            ids,
+            tools,
+            mcp_servers: known.servers,
+            keyless_tools: known.keyless,
+            backend: "postgres",
+        },
     );
     Started { url: Some(url), ..Started::new("api", line) }.print(&session.output)?;
     Ok(Service::of(vec![part]))

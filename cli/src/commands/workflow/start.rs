@@ -35,8 +35,10 @@ pub async fn run(args: &StartArgs, session: &Session) -> anyhow::Result<ExitCode
         return Err(Failure::usage(format!("{file} is not JSON: {error}")).into());
     }
     let (client, output) = (session.client()?, session.output);
-    let workflow =
-        unwrapped(client.post_text(super::WORKFLOWS.path, "application/json", body).await?, "workflow");
+    let workflow = unwrapped(
+        client.post_text((super::WORKFLOWS.path, &[]), "application/json", body).await?,
+        "workflow",
+    );
     match output.format {
         Format::Json => output.json(&workflow)?,
         Format::Ids | Format::Table => {

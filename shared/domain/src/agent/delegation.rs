@@ -218,33 +218,37 @@ fn asked(agent: &AgentDefinition) -> Vec<String> {
     agent.capabilities.iter().filter_map(|c| c.delegate(false)).map(|delegate| delegate.agent).collect()
 }
 
+/// The words by which an agent names its reviewers, without the prefix that tells agents from users.
+fn reviewers(agent: &AgentDefinition) -> Vec<String> {
+    let both = |c: &super::Capability| {
+        [c.input_restriction.require_review.clone(), c.output_restriction.require_review.clone()]
+    };
+    let words = agent.capabilities.iter().flat_map(both).flatten();
+    words.map(|word| word.strip_prefix("oagent://").unwrap_or(&word).to_owned()).collect()
+}
+
 /// The agents that name this one as a capability or as a reviewer, in their order; it may name itself. A tool of the same
 /// name is not known here, so a name is taken for the agent's.
 #[must_use]
 pub fn named_by(name: &str, agents: &[AgentDefinition]) -> Vec<String> {
-    let reviews = |agent: &AgentDefinition| {
-        let both = |c: &super::Capability| {
-            [c.input_restriction.require_review.clone(), c.output_restriction.require_review.clone()]
-        };
-        let mut words = agent.capabilities.iter().flat_map(both).flatten();
-        words.any(|word| word.strip_prefix("oagent://").unwrap_or(&word) == name)
-    };
     let others = agents.iter().filter(|agent| agent.name != name);
-    let naming = others.filter(|agent| asked(agent).iter().any(|one| one == name) || reviews(agent));
+    let naming =
+        others.filter(|agent| [asked(agent), reviewers(agent)].concat().iter().any(|one| one == name));
     naming.map(|agent| agent.name.clone()).collect()
 }
 
-/// The shortest way on which an agent would come to ask itself through others, its own name first and last; `None` when
+/// The shortest way on which an agent would come to ask itself through others, as capabilities or as reviewers, its own name first and last; `None` when
 /// there is none, or it is shorter than that (OAS-A18). Only names are compared: whether a name means a tool is not known here.
 #[must_use]
 pub fn circle(agent: &AgentDefinition, others: &[AgentDefinition]) -> Option<Vec<String>> {
+    let named = |agent: &AgentDefinition| [asked(agent), reviewers(agent)].concat();
     let mut ways: VecDeque<Vec<String>> =
-        asked(agent).into_iter().filter(|name| *name != agent.name).map(|name| vec![name]).collect();
+        named(agent).into_iter().filter(|name| *name != agent.name).map(|name| vec![name]).collect();
     let mut seen = HashSet::new();
     while let Some(way) = ways.pop_front() {
         let Some(last) = way.last().filter(|name| seen.insert((*name).clone())) else { continue };
         let Some(other) = others.iter().find(|other| other.name == *last) else { continue };
-        for name in asked(other) {
+        for name in named(other) {
             if name == agent.name {
                 let own = || std::iter::once(agent.name.clone());
                 return Some(own().chain(way).chain(own()).collect());
@@ -290,6 +294,11 @@ mod tests {
         assert_eq!(way, ["a", "b", "c", "e", "a"]);
         assert_eq!(circle(&agent("a", &["d", "nobody"]), &others), None);
         assert_eq!(circle(&agent("a", &["a"]), &others), None, "the reader of documents says that");
+        let mut careful = agent("judge", &["tool"]);
+        careful.capabilities[0].input_restriction.require_review = Some("oagent://a".to_owned());
+        let mut a = agent("a", &["tool"]);
+        a.capabilities[0].output_restriction.require_review = Some("judge".to_owned());
+        assert_eq!(circle(&a, &[careful]).unwrap(), ["a", "judge", "a"], "reviewers ask as well");
     }
 
     #[test]

@@ -48,6 +48,12 @@ impl Side {
         }
     }
 
+    /// Reads [`Side::as_str`].
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Input, Self::Output].into_iter().find(|side| side.as_str() == word)
+    }
+
     /// The arguments of the guardrail's tool: under the name of its one required text when it has exactly one, else under
     /// `input` or `output` (agents brief §1.7).
     #[must_use]

@@ -5,6 +5,7 @@
 //! functions, bounded input and output, and every step runs on a thread with a stack that its recursion cannot
 //! exhaust.
 
+pub mod doubts;
 mod kept;
 pub mod rehearsal;
 mod rewrite;
@@ -249,7 +250,12 @@ fn reason(error: &ExecutionError, source: &str) -> String {
         // A key that is not in the source was computed from values.
         ExecutionError::NoSuchKey(key) if !source.contains(key.as_str()) => "there is no such key".to_owned(),
         ExecutionError::NoSuchKey(key) => {
-            format!("there is no `{key}`; test for it first, as in `\"{key}\" in recent`")
+            format!("there is no `{key}` where it is looked up; test for it first, with `\"{key}\" in` that map or with has()")
+        }
+        ExecutionError::NoSuchOverload(overload) if overload.to_string().contains("null_type") => {
+            "something is looked up in null: a call failed, or its output is not collected or was withheld; compare it with null \
+             first"
+                .to_owned()
         }
         ExecutionError::UndeclaredReference(name) => format!("`{name}` is not known, or not for this type"),
         ExecutionError::NoSuchOverload(overload) => overload.to_string(),

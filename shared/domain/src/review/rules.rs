@@ -43,24 +43,33 @@ pub struct ReviewGroup {
 const SHORTEST_MS: u64 = 1_000;
 
 impl ReviewRules {
-    /// Who is asked where a document names this reviewer. `person` says whom a word such as `owner` stands for,
-    /// `deadline_ms` how long a review waits where nothing else is said.
+    /// Who is asked where a document names this reviewer; `None` when that is nobody. `person` says whom a word such as
+    /// `owner` stands for, if anybody; `deadline_ms` how long a review waits where nothing else is said.
     #[must_use]
-    pub fn plan(&self, name: &str, deadline_ms: Option<i64>, person: &dyn Fn(&str) -> String) -> ReviewPlan {
+    pub fn plan(
+        &self,
+        name: &str,
+        deadline_ms: Option<i64>,
+        person: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<ReviewPlan> {
         let (mut steps, mut next, mut wait) = (Vec::new(), Some(name.to_owned()), deadline_ms);
+        let mut seen = 0;
         // Circles are refused with the configuration; a bound all the same.
-        while let Some(name) = next.take().filter(|_| steps.len() <= self.groups.len()) {
+        while let Some(name) = next.take().filter(|_| seen <= self.groups.len()) {
+            seen += 1;
             let group = self.groups.get(&name);
             let step = self.step(&name, group, wait, person);
             next = group.and_then(|group| group.escalate_to.clone());
-            wait = step.answer_within_ms;
-            steps.push(step);
+            wait = group.and_then(|group| group.answer_within_ms).map(whole).or(wait);
+            // So few of them are there that they cannot agree: the next are asked at once.
+            steps.extend(step.filter(|step| step.members.len() >= step.quorum));
         }
         match steps.as_slice() {
+            [] => None,
             [only] if only.remind_every_ms.is_none() && !self.groups.contains_key(name) => {
-                ReviewPlan::default()
+                Some(ReviewPlan::default())
             }
-            _ => ReviewPlan { steps },
+            _ => Some(ReviewPlan { steps }),
         }
     }
 
@@ -69,26 +78,28 @@ impl ReviewRules {
         name: &str,
         group: Option<&ReviewGroup>,
         wait: Option<i64>,
-        person: &dyn Fn(&str) -> String,
-    ) -> ReviewStep {
-        let ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+        person: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<ReviewStep> {
         let members = group.map(|group| group.members.as_slice()).unwrap_or_default();
-        let named = if group.is_some() { name.to_owned() } else { person(name) };
-        let mut who: Vec<String> = members.iter().map(|member| person(member)).collect();
-        if who.is_empty() {
-            who.push(named.clone());
-        }
+        let named = if group.is_some() { Some(name.to_owned()) } else { person(name) };
+        let mut who: Vec<String> = match members {
+            [] => person(name).into_iter().collect(),
+            members => members.iter().filter_map(|member| person(member)).collect(),
+        };
         // Two words may stand for one person, who has one vote.
         let mut seen = std::collections::BTreeSet::new();
         who.retain(|member| seen.insert(member.clone()));
         let quorum = group.and_then(|group| group.quorum).unwrap_or(1);
-        ReviewStep {
-            name: named,
+        Some(ReviewStep {
+            name: named?,
             members: who,
             quorum,
-            remind_every_ms: group.and_then(|group| group.remind_every_ms).or(self.remind_every_ms).map(ms),
-            answer_within_ms: group.and_then(|group| group.answer_within_ms).map(ms).or(wait),
-        }
+            remind_every_ms: group
+                .and_then(|group| group.remind_every_ms)
+                .or(self.remind_every_ms)
+                .map(whole),
+            answer_within_ms: group.and_then(|group| group.answer_within_ms).map(whole).or(wait),
+        })
     }
 
     /// Whether a document may name this reviewer, who is no agent.
@@ -170,6 +181,10 @@ impl ReviewRules {
     }
 }
 
+fn whole(ms: u64) -> i64 {
+    i64::try_from(ms).unwrap_or(i64::MAX)
+}
+
 /// What OAS-30 takes for the id or address of a user.
 fn is_name(name: &str) -> bool {
     (1..=253).contains(&name.len())
@@ -185,8 +200,12 @@ mod tests {
         serde_json::from_str(json).unwrap()
     }
 
-    fn itself(name: &str) -> String {
-        if name == "owner" { "olga".to_owned() } else { name.to_owned() }
+    fn itself(name: &str) -> Option<String> {
+        match name {
+            "owner" => Some("olga".to_owned()),
+            "user" => None,
+            name => Some(name.to_owned()),
+        }
     }
 
     const BOARD: &str = r#"{"users": ["ann", "ben", "cem", "eve"], "remind_every_ms": 5000, "groups": {
@@ -197,7 +216,7 @@ mod tests {
     fn a_group_is_planned_with_those_who_follow_it() {
         let rules = rules(BOARD);
         assert_eq!(rules.check(), Ok(()));
-        let plan = rules.plan("board", Some(7), &itself);
+        let plan = rules.plan("board", Some(7), &itself).unwrap();
         let [board, chair, eve] = plan.steps.as_slice() else { panic!("{plan:?}") };
         assert_eq!(
             (board.quorum, board.answer_within_ms, board.remind_every_ms),
@@ -205,9 +224,26 @@ mod tests {
         );
         assert_eq!((chair.members.as_slice(), chair.remind_every_ms), (&["olga".to_owned()][..], Some(1000)));
         assert_eq!((eve.name.as_str(), eve.answer_within_ms), ("eve", Some(9000)));
-        let alone = rules.plan("ann", Some(7), &itself);
+        let alone = rules.plan("ann", Some(7), &itself).unwrap();
         assert_eq!((alone.steps.len(), alone.steps[0].answer_within_ms), (1, Some(7)));
-        assert_eq!(ReviewRules::default().plan("ann", Some(7), &itself), ReviewPlan::default());
+        assert_eq!(ReviewRules::default().plan("ann", Some(7), &itself), Some(ReviewPlan::default()));
+    }
+
+    /// OAS-31: a user who is not known cannot be asked; those who can are, as far as they are enough to agree.
+    #[test]
+    fn nobody_is_asked_in_the_place_of_a_user_who_is_not_known() {
+        assert_eq!(ReviewRules::default().plan("user", None, &itself), None);
+        let rules = rules(
+            r#"{"groups": {"two": {"members": ["user", "ann"], "answer_within_ms": 9000, "escalate_to": "eve"},
+                           "both": {"members": ["user", "ann"], "quorum": 2, "answer_within_ms": 9000,
+                                    "escalate_to": "eve"},
+                           "last": {"members": ["user"]}}}"#,
+        );
+        let two = rules.plan("two", None, &itself).unwrap();
+        assert_eq!(two.steps[0].members, ["ann"]);
+        let both = rules.plan("both", None, &itself).unwrap();
+        assert_eq!((both.steps.len(), both.steps[0].name.as_str()), (1, "eve"), "ann alone is not two");
+        assert_eq!(rules.plan("last", None, &itself), None);
     }
 
     #[test]

@@ -225,6 +225,7 @@ mod tests {
             (r#"{"priority":1e400}"#, 400, "options.priority"),
             (r#"{"timeout_ms":1e999}"#, 400, "options.timeout_ms"),
             (r#"{"retry":{"max_attempts":1e400}}"#, 422, "options.retry.max_attempts"),
+            (r#"{"retry":{"max_atempts":1}}"#, 422, "options.retry.max_atempts"),
             (r#"{"rate_limit":{"max_per_second":1e400}}"#, 400, "options.rate_limit.max_per_second"),
         ] {
             let error = options(text).unwrap_err();

@@ -18,7 +18,11 @@ const FIELDS: [&str; 9] = [
     "on_exhaustion",
 ];
 
-/// Reads a policy field by field, so that an error names its field (OJS retry §3.1). Unknown fields are tolerated.
+/// A name that differs in so many letters from a known one is a slip of it.
+const SLIP: usize = 2;
+
+/// Reads a policy field by field, so that an error names its field (OJS retry §3.1). Unknown fields are tolerated, unless
+/// they are a slip of a known one: that would leave the default in force without a word.
 pub(super) fn retry(policy: &RawJson) -> Result<RetryPolicy, OjsError> {
     let whole = |why: String| OjsError::validation("options.retry", format!("options.retry {why}"));
     let wrong = |field: &str, why: String| {
@@ -26,6 +30,11 @@ pub(super) fn retry(policy: &RawJson) -> Result<RetryPolicy, OjsError> {
         OjsError::validation(&field, format!("{field}: {}", read::shortened(&why, 300)))
     };
     let sent = object(policy).map_err(whole)?;
+    for name in sent.names().filter(|name| !FIELDS.contains(name)) {
+        if let Some(meant) = FIELDS.into_iter().find(|known| strsim::osa_distance(name, known) <= SLIP) {
+            return Err(wrong(name, format!("is no field of a retry policy; did you mean `{meant}`?")));
+        }
+    }
     let mut fields = Map::new();
     for name in FIELDS {
         let Some(value) = sent.get(name) else { continue };

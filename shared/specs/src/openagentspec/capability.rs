@@ -2,6 +2,7 @@
 
 use super::shape::CAPABILITY;
 use crate::Names;
+use crate::expression::Capabilities;
 use crate::name::{self, Reference};
 use crate::problem::Problems;
 use crate::shape::{Shape, check};
@@ -9,20 +10,30 @@ use crate::tree::{Entry, Node};
 use crate::{expression, suggest};
 use turnstone_domain::agent::delegation::{Delegate, Target};
 use turnstone_domain::agent::{Capability, Restriction};
+use turnstone_domain::policy::doubts::Place;
 
 /// Reads the capabilities in document order.
 pub(super) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Problems) -> Vec<Capability> {
     let entries = root.get("capabilities").map(Node::entries).unwrap_or_default();
     let own: Vec<&str> = entries.iter().map(|entry| Reference::parse(&entry.key).name()).collect();
+    let declared = declared(root);
     let mut capabilities = Vec::with_capacity(entries.len());
     for entry in entries {
         resolve(root, entry, names, problems);
+        check_identity(entry, names, problems);
         let what = format!("capabilities.{}", entry.key);
         if !entry.value.is_null() {
             check(&entry.value, &Shape::Object(&CAPABILITY), &what, "OAS-15", problems);
         }
         let flag = |key: &str| entry.value.get(key).and_then(Node::flag).unwrap_or(true);
-        let mut restriction = |key: &str| restriction(&entry.value, key, &what, (&own, names), problems);
+        let name = called(&entry.key, &own);
+        let mut restriction = |key: &str| {
+            let place = match key {
+                "input_restriction" => Place::Input(name.clone()),
+                _ => Place::Output(name.clone()),
+            };
+            restriction(root, (&entry.value, key, &what), (&declared, place, names), problems)
+        };
         capabilities.push(Capability {
             input_restriction: restriction("input_restriction"),
             output_restriction: restriction("output_restriction"),
@@ -30,10 +41,47 @@ pub(super) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
             user_identity: flag("user_identity"),
             static_identity: entry.value.get("static_identity").and_then(Node::text).map(str::to_owned),
             target: target(&entry.key),
-            ..Capability::named(called(&entry.key, &own))
+            ..Capability::named(name.clone())
         });
     }
     capabilities
+}
+
+/// A static identity is for a tool that takes credentials (OAS-27): of others no call could be made with it. Agents work for the
+/// user who asked.
+fn check_identity(entry: &Entry, names: Option<&Names<'_>>, problems: &mut Problems) {
+    let Some(node) = entry.value.get("static_identity").filter(|node| !node.is_null()) else { return };
+    let key = crate::shape::shortened(&entry.key);
+    let what = format!("`capabilities.{key}.static_identity`");
+    let agents = format!("{what} has no effect: an agent works for the same user as who asks it");
+    match (Reference::parse(&entry.key), names) {
+        (Reference::Local(_) | Reference::Remote { .. }, _) => problems.warning(node.at, "OAS-27", agents),
+        (Reference::Bare(name), Some(names)) if names.keyless.contains(&name) => {
+            problems.error(node.at, "OAS-27", format!("{what} cannot be used: `{key}` takes no credentials"));
+        }
+        (Reference::Bare(name), Some(names)) if names.tools.contains(&name) => {}
+        (Reference::Bare(name), Some(names)) if names.may_have_tool(name) => {
+            let message = format!(
+                "{what} cannot be used: tools of MCP servers have the credentials of their section, and take no others"
+            );
+            problems.error(node.at, "OAS-27", message);
+        }
+        (Reference::Bare(name), Some(names)) if names.agents.contains(&name) => {
+            problems.warning(node.at, "OAS-27", agents);
+        }
+        _ => {}
+    }
+}
+
+/// The capabilities as expressions of the document may name them.
+pub(super) fn declared(root: &Node) -> Capabilities {
+    let entries = root.get("capabilities").map(Node::entries).unwrap_or_default();
+    let own: Vec<&str> = entries.iter().map(|entry| Reference::parse(&entry.key).name()).collect();
+    let dropped = |entry: &&Entry| entry.value.get("collect_results").and_then(Node::flag) == Some(false);
+    Capabilities {
+        names: entries.iter().map(|entry| called(&entry.key, &own)).collect(),
+        dropped: entries.iter().filter(dropped).map(|entry| called(&entry.key, &own)).collect(),
+    }
 }
 
 /// What a capability is called: an agent by its name alone, unless something else has that name too (agents brief §1.5).
@@ -112,10 +160,9 @@ fn resolve(root: &Node, entry: &Entry, names: Option<&Names<'_>>, problems: &mut
 }
 
 fn restriction(
-    capability: &Node,
-    key: &str,
-    what: &str,
-    (own, names): (&[&str], Option<&Names<'_>>),
+    root: &Node,
+    (capability, key, what): (&Node, &str, &str),
+    (own, place, names): (&Capabilities, Place, Option<&Names<'_>>),
     problems: &mut Problems,
 ) -> Restriction {
     let Some(node) = capability.get(key).filter(|node| !node.is_null()) else {
@@ -134,10 +181,10 @@ fn restriction(
         );
     }
     if let Some((node, reviewer)) = reviewer.and_then(|node| Some((node, node.text()?))) {
-        check_reviewer(node, reviewer, &what, names, problems);
+        check_reviewer(root, (node, reviewer), &what, names, problems);
     }
     let compile = |node: &Node| {
-        expression::over_engagement(node, own, &format!("{what}.assertion"), "OAS-33", problems)
+        expression::over_engagement(node, (own, place), &format!("{what}.assertion"), "OAS-33", problems)
     };
     Restriction {
         require_review: reviewer.and_then(Node::text).map(str::to_owned),
@@ -149,12 +196,21 @@ fn restriction(
 /// A reviewer is an agent of this server, a user or a group of users (OAS-30). Which users there are the server knows only when
 /// the configuration says so; but what is no identifier is no user either.
 fn check_reviewer(
-    node: &Node,
-    reviewer: &str,
+    root: &Node,
+    (node, reviewer): (&Node, &str),
     what: &str,
     names: Option<&Names<'_>>,
     problems: &mut Problems,
 ) {
+    let own = root.get("name").and_then(Node::text);
+    let is_user = names.is_some_and(|names| {
+        names.reviewers.is_some_and(|known| known.contains(&reviewer)) && !names.agents.contains(&reviewer)
+    });
+    if own.is_some_and(|own| Reference::parse(reviewer).name() == own) && !is_user {
+        let message =
+            format!("`{what}.require_review`: the agent reviews itself; only the delegation depth ends that");
+        problems.warning(node.at, "OAS-A18", message);
+    }
     let mut refuse = |why: String| {
         problems.error(node.at, "OAS-30", format!("`{what}.require_review`: {why}"));
     };
@@ -166,6 +222,12 @@ fn check_reviewer(
                 let hint = suggest::hint(name, names.agents.iter().copied());
                 refuse(format!("there is no agent `{name}` on this server{hint}; register it first"));
             }
+        }
+        Reference::Bare("anonymous") => {
+            refuse(
+                "`anonymous` is what a user is called whom nobody knows, and nobody who can be asked"
+                    .to_owned(),
+            );
         }
         Reference::Bare(id) if id.chars().any(|c| c.is_whitespace() || c.is_control()) || id.len() > 253 => {
             refuse("a reviewer is the id or the address of a user, or an agent, without spaces".to_owned());

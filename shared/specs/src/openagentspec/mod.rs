@@ -4,12 +4,14 @@ mod capability;
 mod shape;
 
 use crate::Names;
+use crate::expression::Capabilities;
 use crate::problem::Problems;
 use crate::shape::{Shape, check};
 use crate::tree::Node;
 use crate::{expression, name};
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::{AgentFormat, Guardrail, Guardrails};
+use turnstone_domain::policy::doubts::Place;
 
 /// Reads a document; the definition is only of use when no error was found.
 pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Problems) -> AgentDefinition {
@@ -22,8 +24,7 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
     check_person(root, problems);
     let guardrails = guardrails(root, names, problems);
     let capabilities = capability::read(root, names, problems);
-    let own: Vec<&str> = capabilities.iter().map(|capability| capability.name.as_str()).collect();
-    let exposes = exposes(root, &own, problems);
+    let exposes = exposes(root, &capability::declared(root), problems);
     let short_circuit = root.at_path(&["lifespan", "short_circuit"]).and_then(Node::integer);
     AgentDefinition {
         name: text(root, "name"),
@@ -62,7 +63,7 @@ fn check_person(root: &Node, problems: &mut Problems) {
     }
 }
 
-fn exposes(root: &Node, own: &[&str], problems: &mut Problems) -> Vec<(String, String)> {
+fn exposes(root: &Node, own: &Capabilities, problems: &mut Problems) -> Vec<(String, String)> {
     let entries = root.get("exposes").map(Node::entries).unwrap_or_default();
     let mut exposes = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -74,7 +75,9 @@ fn exposes(root: &Node, own: &[&str], problems: &mut Problems) -> Vec<(String, S
             );
         }
         let what = format!("exposes.{}", entry.key);
-        if let Some(source) = expression::over_engagement(&entry.value, own, &what, "OAS-48", problems) {
+        if let Some(source) =
+            expression::over_engagement(&entry.value, (own, Place::Exposed), &what, "OAS-48", problems)
+        {
             exposes.push((entry.key.clone(), source));
         }
     }

@@ -42,3 +42,4 @@ DELETE FROM delegations;
 DELETE FROM forks;
 DELETE FROM inheritances;
 DELETE FROM stubs;
+DELETE FROM guardrail_checks;

@@ -32,6 +32,7 @@ const CLEAR: &[(&str, &str)] = &[
     ("event_marks", "*"),
     ("events", "name"),
     ("forks", "parent_id"),
+    ("guardrail_checks", "id side tool"),
     ("inheritances", "*"),
     ("job_envelopes", "retry"),
     ("job_schemas", "*"),

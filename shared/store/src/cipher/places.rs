@@ -63,6 +63,7 @@ written! {
     ERRORS_INSERT: "job_errors"[0, 1, 3] { 2 error }
     EVENTS_INSERT: "events"[0, 1] { 5 data }
     FORK_INSERT: "forks"[0] { 5 changes }
+    GUARDRAIL_CHECKS_INSERT: "guardrail_checks"[0] { 6 content }
     MESSAGES_INSERT: "messages"[0, 1] { 4 message }
     PROGRESS_PUT: "progress"[0] { 2 message, 3 data }
     RESULTS_INSERT: "job_results"[0] { 1 result }
@@ -108,6 +109,7 @@ found! {
     FEED_READ: "events"[Int stream, Int seq] { data }
     FORK_OF_JOB: "forks"[Int engagement_seq] { changes }
     FORK_RECORD: "tool_calls"[Text call_id] { input, outcome, handled }
+    GUARDRAIL_CHECKS_NEWEST: "guardrail_checks"[Text id] { content }
     MESSAGE_INPUT: "messages"[Int engagement_seq, Int seq] { message }
     MESSAGES_AFTER: "messages"[Int engagement_seq, Int seq] { message }
     MESSAGES_NEWEST: "messages"[Int engagement_seq, Int seq] { message }

@@ -20,6 +20,7 @@ use crate::{Ring, StoreError, sql};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;
+use turnstone_domain::guardrail_check::GuardrailCheck;
 use turnstone_domain::job::FailedAttempt;
 use turnstone_domain::message::Message;
 use turnstone_domain::review::NewReview;
@@ -47,6 +48,7 @@ type ToolCallWrite = (
     Option<String>,
     Timestamp,
 );
+type CheckInsert = (String, i64, i64, i64, &'static str, String, String, i64, Timestamp);
 type ReviewInsert = (
     String,
     i64,
@@ -88,6 +90,7 @@ pub(super) struct Unit {
     stubs: Vec<(i64, String, String)>,
     results: Vec<(i64, String)>,
     errors: Vec<(i64, i64, String, Timestamp)>,
+    checks: Vec<CheckInsert>,
     reviews: Vec<ReviewInsert>,
     /// State of agents.
     pub(super) states: States,
@@ -410,6 +413,24 @@ impl Unit {
         Ok(())
     }
 
+    /// Appends what a guardrail said. Each attempt of the job asks it once.
+    pub(super) fn guardrail_check(&mut self, job_seq: i64, check: &GuardrailCheck) -> Result<(), StoreError> {
+        let Some(engagement_seq) = self.engagement_of(job_seq).map(|row| row.seq) else { return Ok(()) };
+        let attempt = self.job(job_seq).map_or(0, |job| job.attempt);
+        self.checks.push((
+            format!("{}#{attempt}", check.call_id),
+            engagement_seq,
+            job_seq,
+            check.turn,
+            check.side.as_str(),
+            check.tool.clone(),
+            as_json(&check.asked)?,
+            i64::from(check.passed),
+            check.at,
+        ));
+        Ok(())
+    }
+
     /// A job that was just parked waits for these.
     pub(super) fn wait_for_children(&mut self, job_seq: i64, children: &[NewChild], at: Timestamp) {
         let Some(job) = self.job(job_seq).map(|job| job.id.clone()) else { return };
@@ -495,6 +516,7 @@ impl Unit {
         writes.all("write stubs", &sql::STUBS_INSERT, take(&mut self.stubs));
         writes.all("write results", &sql::RESULTS_INSERT, take(&mut self.results));
         writes.all("write errors", &sql::ERRORS_INSERT, take(&mut self.errors));
+        writes.all("write guardrail checks", &sql::GUARDRAIL_CHECKS_INSERT, take(&mut self.checks));
         writes.all("write reviews", &sql::REVIEWS_INSERT, take(&mut self.reviews));
         self.states.flush(&mut writes);
         writes.all("write events", &sql::EVENTS_INSERT, take(&mut self.events));

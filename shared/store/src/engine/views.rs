@@ -3,7 +3,7 @@
 use super::columns::Columns;
 use super::ops::claim::ReadyQueue;
 use super::ops::reviews::between_breaks;
-use super::rows::{self, EngagementRow, Inconsistency, JobRow, get, json, time};
+use super::rows::{self, EngagementRow, Fields, Inconsistency, JobRow, get, json, time, word};
 use super::session::{Arg, Args, Reader};
 use super::statement::decode_all;
 use super::{Engine, delegations, feed, forks};
@@ -13,10 +13,12 @@ use crate::{
     ListedEngagement, Page, Recall, ReviewAnswer, ReviewFilter, StoreError, Views, WorkerBeat,
 };
 use async_trait::async_trait;
+use turnstone_domain::agent::guardrails::Side;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::event::Event;
 use turnstone_domain::feed::FeedEvent;
+use turnstone_domain::guardrail_check::GuardrailCheck;
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::review::Review;
 use turnstone_domain::session_state::{Scope, StateEntry, StateSnapshot};
@@ -224,6 +226,16 @@ impl<R: Reader> Views for Engine<R> {
             .await
     }
 
+    async fn guardrail_checks(
+        &self,
+        id: &EngagementId,
+        limit: u32,
+    ) -> Result<Vec<GuardrailCheck>, StoreError> {
+        let values = [id.as_str().into(), limit.into()];
+        let text = &sql::GUARDRAIL_CHECKS_NEWEST;
+        all(&self.readers, "read guardrail checks", text, &values, guardrail_check).await
+    }
+
     async fn budget(&self, id: &EngagementId) -> Result<Budget, StoreError> {
         let (action, values) = ("read a budget", [id.as_str().into(), Arg::Text(None)]);
         let row = one(&self.readers, action, &sql::ENGAGEMENT_BY_ID, &values, EngagementRow::decode).await?;
@@ -289,7 +301,7 @@ impl<R: Reader> Views for Engine<R> {
     ) -> Result<Vec<(JobState, u64)>, StoreError> {
         all(&self.readers, "count jobs", &sql::STATES_COUNTED, &[queue.into(), tenant.into()], |row| {
             let jobs: i64 = get(row, "jobs")?;
-            Ok((rows::word(row, "state", JobState::parse)?, jobs.unsigned_abs()))
+            Ok((word(row, "state", JobState::parse)?, jobs.unsigned_abs()))
         })
         .await
     }
@@ -297,7 +309,7 @@ impl<R: Reader> Views for Engine<R> {
     async fn counts_by_queue(&self) -> Result<Vec<(String, JobState, u64)>, StoreError> {
         all(&self.readers, "count jobs of queues", &sql::QUEUE_STATES_COUNTED, &[], |row| {
             let jobs: i64 = get(row, "jobs")?;
-            let state = rows::word(row, "state", JobState::parse)?;
+            let state = word(row, "state", JobState::parse)?;
             Ok((get(row, "queue")?, state, u64::try_from(jobs).unwrap_or_default()))
         })
         .await
@@ -400,4 +412,18 @@ pub(super) async fn recall<R: Reader>(
     let delegations = delegations::of_turn(readers, job, turn).await?;
     let fork = forks::recorded(readers, job).await?;
     Ok(Recall { messages, input, tool_calls, reviews, delegations, fork })
+}
+
+fn guardrail_check(row: &impl Fields) -> Result<GuardrailCheck, Inconsistency> {
+    let id: String = get(row, "id")?;
+    let call_id = id.rsplit_once('#').map_or(id.as_str(), |(call, _)| call);
+    Ok(GuardrailCheck {
+        call_id: call_id.into(),
+        turn: get(row, "turn")?,
+        side: word(row, "side", Side::parse)?,
+        tool: get(row, "tool")?,
+        passed: get(row, "passed")?,
+        asked: json(row, "content")?,
+        at: time(row, "created_at")?,
+    })
 }

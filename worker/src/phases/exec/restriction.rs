@@ -34,7 +34,8 @@ pub fn before(
 ) -> Result<Checked, Stop> {
     let restriction = &capability.input_restriction;
     let reviewer = reviewer_of(restriction).or_else(|| of_high_risk(turn, call, idempotent));
-    if restriction.assertion.is_none() && reviewer.is_none() {
+    let of_output = reviewer_of(&capability.output_restriction);
+    if restriction.assertion.is_none() && reviewer.is_none() && of_output.is_none() {
         return Ok(Checked::Passed);
     }
     let view =
@@ -45,11 +46,19 @@ pub fn before(
         let text = format!("the input restriction of `{}` does not allow this call: {why}", call.asked.name);
         return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
     }
+    // Nor is a call made whose result nobody may release.
+    if let Some(word) = reviewer.iter().chain(&of_output).find_map(|asked| nobody(turn, asked)) {
+        let text = format!(
+            "`{}` needs the word of its reviewer `{word}`, and there is nobody to ask: the caller did not say who the user is",
+            call.asked.name
+        );
+        return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
+    }
     if let Some(reviewer) = reviewer {
         let engagement = view.map(|view| view.to_json()).unwrap_or_default();
         // Planned: nothing leaves before the answer.
         reviewer::plan(turn, call, idempotent);
-        let question = question(call, None, engagement);
+        let question = question(turn, (call, restriction), None, engagement);
         asked(turn, call, ReviewKind::Input, reviewer, question)?;
     }
     Ok(Checked::Passed)
@@ -87,7 +96,7 @@ pub fn review_output(
     let Some(reviewer) = reviewer_of(&capability.output_restriction) else { return Ok(()) };
     let outputs = outputs_of(outcome);
     let engagement = candidate(turn, call, &outputs);
-    let question = question(call, Some(outputs), engagement);
+    let question = question(turn, (call, &capability.output_restriction), Some(outputs), engagement);
     asked(turn, call, ReviewKind::Output, reviewer, question)
 }
 
@@ -123,7 +132,14 @@ fn asked(
         }
         None | Some(ReviewState::Open) => {
             let review = question_to(turn, call, kind, question);
-            Err(Stop::Park(Box::new(Wait::Review(reviewers::assign(turn, review, word, wait)))))
+            match reviewers::assign(turn, review, word, wait) {
+                Some(review) => Err(Stop::Park(Box::new(Wait::Review(review)))),
+                None => {
+                    let message =
+                        format!("`{}` is reviewed by `{word}`, and there is nobody to ask", call.asked.name);
+                    Err(JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-31").into())
+                }
+            }
         }
     }
 }
@@ -154,7 +170,7 @@ pub fn may_resend(turn: &mut Turn, call: &Call, sends: i64) -> Result<bool, Stop
 /// Parks the job until an operator has answered.
 pub fn ask_operator(turn: &Turn, call: &Call, kind: ReviewKind, question: Value) -> Stop {
     let review = question_to(turn, call, kind, question);
-    Stop::Park(Box::new(Wait::Review(reviewers::assign(turn, review, OPERATOR, None))))
+    Stop::Park(Box::new(Wait::Review(reviewers::assign_somebody(turn, review, OPERATOR, None))))
 }
 
 /// A question about this call and these arguments, to nobody yet.
@@ -195,15 +211,29 @@ fn reviewer_of(restriction: &Restriction) -> Option<Contact> {
     Some(Contact { target, timeout_ms: restriction.answer_within_ms })
 }
 
+/// The reviewer's name in the document, when that is nobody.
+fn nobody<'a>(turn: &Turn, asked: &'a Contact) -> Option<&'a str> {
+    (!reviewers::is_somebody(turn, &asked.target)).then_some(asked.target.as_str())
+}
+
 /// Whom an OSSA agent asks before a call of a tool that may not be made twice (`human_in_loop`, `high_risk_action`).
 fn of_high_risk(turn: &Turn, call: &Call, idempotent: bool) -> Option<Contact> {
     let risky = !idempotent && turn.deputy(&call.asked.name).is_none();
     turn.agent.approvals.high_risk.clone().filter(|_| risky)
 }
 
-fn question(call: &Call, outputs: Option<Value>, engagement: Value) -> Value {
-    let mut question = json!({"name": call.asked.name, "call_id": call.asked.call_id,
+/// What a reviewer is shown: whose call it is, what it says, and what was asserted of it already.
+fn question(
+    turn: &Turn,
+    (call, restriction): (&Call, &Restriction),
+    outputs: Option<Value>,
+    engagement: Value,
+) -> Value {
+    let mut question = json!({"agent": turn.agent.name, "name": call.asked.name, "call_id": call.asked.call_id,
                               "inputs": call.asked.arguments, "engagement": engagement});
+    if let Some(assertion) = &restriction.assertion {
+        question["assertion"] = assertion.as_str().into();
+    }
     if let Some(outputs) = outputs {
         question["outputs"] = outputs;
     }

@@ -18,6 +18,7 @@ const OF_JOBS: &[&Text] = &[
     &sql::PRUNE_FORKS,
     &sql::PRUNE_INHERITANCES,
     &sql::PRUNE_STUBS,
+    &sql::PRUNE_GUARDRAIL_CHECKS,
     &sql::PRUNE_DELEGATIONS,
     &sql::PRUNE_REVIEWS,
     &sql::BUDGET_WAITS_DELETE,

@@ -110,6 +110,9 @@ fn apply_one(unit: &mut Unit, step: &TurnStep) -> Result<Budget, LedgerError> {
     for call in &write.tool_calls {
         unit.tool_call(seq, call, step.now)?;
     }
+    for check in &write.checks {
+        unit.guardrail_check(seq, check)?;
+    }
     for event in &write.events {
         unit.event(seq, event)?;
     }

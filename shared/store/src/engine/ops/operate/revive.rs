@@ -104,6 +104,9 @@ pub(super) async fn again<S: Session>(
             job.retry_delay_ms = None;
             let errors = Args::Rows(Columns::of(vec![(seq,)]), &[]);
             session.execute("forget errors", &sql::PRUNE_ERRORS, errors).await?;
+            // Whoever said no, or nothing, is asked anew.
+            let of_job = [seq.into()];
+            session.execute("ask reviewers anew", &sql::REVIEWS_SPEND, Args::Values(&of_job)).await?;
         }
         _ => return Ok(Again::Not),
     }
