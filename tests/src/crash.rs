@@ -9,8 +9,8 @@ use std::sync::Arc;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::message::Role;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
-use turnstone_domain::tool_call::ToolCallMove;
-use turnstone_domain::{AgentDefinition, JobId, Lease, Phase, Settlement, Timestamp, TurnWrite};
+use turnstone_domain::tool_call::{ToolCall, ToolCallMove};
+use turnstone_domain::{AgentDefinition, CallId, JobId, Lease, Phase, Settlement, Timestamp, TurnWrite};
 use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 
 /// What is committed at the point.
@@ -204,6 +204,10 @@ impl Ledger for CrashLedger {
 
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
         self.inner.agents(names).await
+    }
+
+    async fn recorded_call(&self, job: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError> {
+        self.inner.recorded_call(job, call).await
     }
 
     async fn recall(

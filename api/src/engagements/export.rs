@@ -1,5 +1,7 @@
 //! `GET /engagements/{id}/export`: everything that is on record of an engagement, as one document.
 
+mod past;
+
 use crate::api::{App, Shared};
 use crate::reply::{Answer, Failure};
 use crate::request::{Segment, Tenant};
@@ -7,10 +9,12 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use std::collections::BTreeSet;
+use turnstone_domain::agent::delegation::OnFailure;
 use turnstone_domain::engagement::{Engagement, NewEngagement};
 use turnstone_domain::event::Event;
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::record::{EngagementRecord, JobEnd};
+use turnstone_domain::review::Review;
 use turnstone_domain::session_state::Scope;
 use turnstone_domain::{AgentDefinition, Checkpoint, EngagementId, Job, JobId, NewJob, Terms};
 use turnstone_ojs::OjsError;
@@ -90,6 +94,41 @@ async fn events(app: &App, id: &EngagementId) -> Result<Vec<Event>, Failure> {
     }
 }
 
+async fn reviews(app: &App, id: &EngagementId) -> Result<Vec<Review>, Failure> {
+    let filter = ReviewFilter { engagement: Some(id.clone()), ..ReviewFilter::default() };
+    let mut rows = Vec::new();
+    for offset in (0..).step_by(PAGE as usize) {
+        let page = app.api.store.views.reviews(&filter, Page { limit: PAGE, offset }).await?;
+        let is_last = page.len() < PAGE as usize;
+        rows.extend(page);
+        if is_last {
+            break;
+        }
+    }
+    Ok(rows)
+}
+
+/// The agents that one may ask: for calls of its capabilities, when those fail, and as reviewers. Names of persons are among
+/// them, and nobody's agents.
+fn agents_of(app: &App, agent: &AgentDefinition) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for capability in &agent.capabilities {
+        let is_tool =
+            capability.origin.is_some() || app.api.tools.iter().any(|tool| tool.name == capability.name);
+        if let Some(terms) = capability.delegate(is_tool) {
+            if let OnFailure::Fallback { agent } = &terms.on_failure {
+                names.insert(agent.clone());
+            }
+            names.insert(terms.agent);
+        }
+        let restrictions = [&capability.input_restriction, &capability.output_restriction];
+        for word in restrictions.into_iter().filter_map(|one| one.require_review.as_deref()) {
+            names.insert(word.strip_prefix("oagent://").unwrap_or(word).to_owned());
+        }
+    }
+    names
+}
+
 async fn record(
     app: &App,
     engagement: Engagement,
@@ -101,16 +140,7 @@ async fn record(
     let checkpoints = checkpoints(app, id).await?.into_iter().map(|(_, done)| done).collect();
     let messages = messages(app, id).await?;
     let events = events(app, id).await?;
-    let filter = ReviewFilter { engagement: Some(id.clone()), ..ReviewFilter::default() };
-    let mut reviews = Vec::new();
-    for offset in (0..).step_by(PAGE as usize) {
-        let page = views.reviews(&filter, Page { limit: PAGE, offset }).await?;
-        let is_last = page.len() < PAGE as usize;
-        reviews.extend(page);
-        if is_last {
-            break;
-        }
-    }
+    let reviews = reviews(app, id).await?;
     let scope = match app.api.store.forks.origin(&job.id).await? {
         Some(_) => Scope::of_fork(&agent, &engagement),
         None => Scope::of(&agent, &engagement, &job.envelope.meta),
@@ -119,14 +149,17 @@ async fn record(
         Some(scope) => views.session_state(&scope, app.api.clock.now()).await?.entries,
         None => Vec::new(),
     };
+    let mut deputies = Vec::new();
+    for name in agents_of(app, &agent) {
+        deputies.extend(views.agent(&name).await?.map(|found| found.definition));
+    }
     let names: BTreeSet<&str> =
         agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
-    let mut deputies = Vec::new();
-    for name in &names {
-        deputies.extend(views.agent(name).await?.map(|found| found.definition));
-    }
     let tools = app.api.tools.iter().filter(|tool| names.contains(tool.name.as_str())).cloned().collect();
     let calls = views.tool_calls(id).await?;
+    let past = past::of(app, &job.id, &calls).await?;
+    let events = past.events.into_iter().chain(events).collect();
+    let reviews = past.reviews.into_iter().chain(reviews).collect();
     let depth = app.api.store.delegations.kindred(&job.id, 1).await?.depth;
     let (job, end) = parted(engagement, agent, job, depth);
     Ok(EngagementRecord { job, end, checkpoints, messages, calls, reviews, events, state, deputies, tools })

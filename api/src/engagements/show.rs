@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::policy::Expression;
 use turnstone_domain::review::{Review, ReviewState};
-use turnstone_domain::{AgentDefinition, EngagementId, JobState};
+use turnstone_domain::{AgentDefinition, EngagementId, Job, JobId, JobState};
 use turnstone_ojs::OjsError;
-use turnstone_store::{Page, ReviewFilter};
+use turnstone_store::{Kindred, Page, ReviewFilter};
 
 /// At most this many of a tree are shown.
 const MOST_KIN: u32 = 1000;
@@ -28,14 +28,8 @@ const MOST_REVIEWS: u32 = 100;
 pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let (engagement, agent, job_id) = super::find(&app, &id, &tenant).await?;
     let views = &app.api.store.views;
-    // Before the job: whoever works for it ends in the transaction that lets it go on.
-    let kindred = app.api.store.delegations.kindred(&job_id, MOST_KIN).await?;
-    let job = views.job(&job_id).await?.ok_or_else(|| OjsError::not_found("job", job_id.as_str()))?;
+    let (job, kindred, review) = at_once(&app, &engagement.id, &job_id).await?;
     let budget = views.budget(&engagement.id).await?;
-    let review = match job.state {
-        JobState::Pending => open_review(&app, &engagement.id).await?,
-        _ => None,
-    };
     let warnings = match job.state {
         JobState::Completed if !agent.exposes.is_empty() => unexposed(&app, &engagement, &agent).await?,
         _ => Vec::new(),
@@ -47,6 +41,37 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
     shown["forked_from"] =
         app.api.store.forks.origin(&job.id).await?.map(|origin| fork::origin(&origin)).into();
     Ok(reply::ok(&shown))
+}
+
+/// How often a job is read anew that changes while it is looked at.
+const LOOKS: usize = 5;
+
+/// A job with those who work for it and the review that it waits for, as they were at one time: nobody is told that it waits for
+/// somebody when it waits for somebody else.
+async fn at_once(
+    app: &App,
+    engagement: &EngagementId,
+    id: &JobId,
+) -> Result<(Job, Kindred, Option<Review>), Failure> {
+    let read = async || -> Result<Job, Failure> {
+        let found = app.api.store.views.job(id).await?;
+        found.ok_or_else(|| OjsError::not_found("job", id.as_str()).into())
+    };
+    let mut job = read().await?;
+    for look in 1.. {
+        let kindred = app.api.store.delegations.kindred(id, MOST_KIN).await?;
+        let review = match job.state {
+            JobState::Pending => open_review(app, engagement).await?,
+            _ => None,
+        };
+        let now = read().await?;
+        // Every way out of waiting and back into it is a claim.
+        if (now.state, now.attempt) == (job.state, job.attempt) || look >= LOOKS {
+            return Ok((now, kindred, review));
+        }
+        job = now;
+    }
+    Err(OjsError::internal("Nothing was read.").into())
 }
 
 /// Why exposed values are not there (OAS-A12).

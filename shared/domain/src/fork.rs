@@ -2,17 +2,21 @@
 //!
 //! What is changed belongs to the fork. Everything before the point where they part is the other one's, and is read there.
 
+mod recorded;
+
+pub use recorded::{QUESTIONS, Recorded, RecordedCall, RecordedCheck, RecordedReview};
+
 use crate::agent::ModelRef;
 use crate::message::{Role, StoredMessage};
 use crate::session_state::{StateChange, StateSnapshot};
-use crate::tool_call::{ToolCall, ToolOutcome};
-use crate::{AgentDefinition, CallId, Checkpoint, EngagementId, Phase};
+use crate::tool_call::ToolOutcome;
+use crate::{AgentDefinition, Checkpoint, EngagementId, Phase};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 
 /// Where two engagements part: the phases before it are shared, this one is the first that is run anew.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct ForkPoint {
     /// The turn, from 1.
     pub turn: i64,
@@ -79,29 +83,6 @@ pub struct Origin {
     pub live_tools: bool,
     /// What was set.
     pub changes: ForkChanges,
-}
-
-/// What was recorded of the calls of those that an engagement was forked from.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Recorded {
-    /// Settled calls: the nearest engagement's first, calls after the parting before earlier ones.
-    pub calls: Vec<ToolCall>,
-    /// Those that stand for a call of the fork already.
-    pub used: HashSet<CallId>,
-}
-
-impl Recorded {
-    /// The recorded call that stands for one with this name and these arguments. Each stands for one call, in their order; when
-    /// all have, the last one does so again.
-    pub fn stand_in(&mut self, name: &str, input: &Value) -> Option<ToolCall> {
-        let copies: HashSet<&CallId> = self.calls.iter().filter_map(|call| call.stub_of.as_ref()).collect();
-        let alike =
-            |call: &&ToolCall| call.name == name && call.input == *input && !copies.contains(&call.call_id);
-        let fresh = self.calls.iter().filter(alike).find(|call| !self.used.contains(&call.call_id));
-        let found = fresh.or_else(|| self.calls.iter().rfind(alike))?.clone();
-        self.used.insert(found.call_id.clone());
-        Some(found)
-    }
 }
 
 /// How many of a turn's messages were said before a phase of it began.
@@ -176,7 +157,6 @@ mod tests {
     use super::*;
     use crate::message::Message;
     use crate::session_state::StateEntry;
-    use crate::tool_call::ToolCallState;
     use crate::{Spent, Timestamp};
     use serde_json::json;
 
@@ -184,50 +164,6 @@ mod tests {
         let (version, duration_ms, tokens_in, tokens_out) = (1, 0, 0, 0);
         let (at, spent) = (Timestamp(0), Spent::default());
         Checkpoint { turn, phase, version, body, duration_ms, tokens_in, tokens_out, at, spent }
-    }
-
-    fn called(id: &str, input: Value, stub_of: Option<&str>) -> ToolCall {
-        ToolCall {
-            call_id: id.into(),
-            turn: 1,
-            position: 0,
-            name: "search".into(),
-            input,
-            idempotent: true,
-            state: ToolCallState::Settled,
-            sends: 1,
-            outcome: Some(ToolOutcome::Success { output: id.into() }),
-            withheld: false,
-            duration_ms: Some(1),
-            created_at: Timestamp(0),
-            review_id: None,
-            again: false,
-            provider: None,
-            retries: 0,
-            tried: Vec::new(),
-            handled: None,
-            started_at: None,
-            completed_at: None,
-            stub_of: stub_of.map(Into::into),
-        }
-    }
-
-    #[test]
-    fn each_recorded_call_stands_for_one_and_the_last_one_again() {
-        let calls = vec![
-            called("a", json!({"q": 1}), Some("c")),
-            called("b", json!({"q": 2}), None),
-            called("c", json!({"q": 1}), None),
-            called("d", json!({"q": 1}), None),
-        ];
-        let mut recorded = Recorded { calls, used: HashSet::new() };
-        let mut next = |input: Value| recorded.stand_in("search", &input).map(|call| call.call_id.0);
-        assert_eq!(next(json!({"q": 1})).as_deref(), Some("a"));
-        assert_eq!(next(json!({"q": 1})).as_deref(), Some("d"), "c is what a stood for");
-        assert_eq!(next(json!({"q": 1})).as_deref(), Some("d"));
-        assert_eq!(next(json!({"q": 2})).as_deref(), Some("b"));
-        assert_eq!(next(json!({"q": 3})), None);
-        assert!(recorded.stand_in("book", &json!({"q": 1})).is_none());
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! One JSON value per line: a head with the version of the format, then the parts, then a foot that counts the lines and carries
 //! the digest of all that stands above it. What is not whole is not read.
 
+mod renamed;
+
 use crate::agent::ToolSpec;
 use crate::event::Event;
 use crate::job::FailedAttempt;
@@ -14,6 +16,8 @@ use crate::tool_call::ToolCall;
 use crate::turn_write::Position;
 use crate::{AgentDefinition, Checkpoint, EngagementId, JobState, NewJob, RawJson, Timestamp, digest};
 use serde::{Deserialize, Serialize};
+
+pub use renamed::NewIds;
 
 /// The version of the format that is written, and the only one that is read.
 pub const VERSION: u32 = 1;

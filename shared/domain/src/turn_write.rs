@@ -65,6 +65,9 @@ pub struct Position {
     /// When waiting for a budget to be raised is given up; set when the job parks for it, forgotten when a call fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raise_until: Option<Timestamp>,
+    /// The agent to which control was handed over, by its name: it is the agent of the inputs that follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heir: Option<String>,
     /// The model that answered last, if any did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_used: Option<String>,

@@ -246,8 +246,12 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// The state of a scope at `now`: keys whose time is over are not there.
     async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError>;
+
     /// The registered agents of these names, as they are now; names that nobody has are left out.
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError>;
+
+    /// One of the calls that are on record for a fork's job ([`Recorded`]), with what it came to.
+    async fn recorded_call(&self, job: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError>;
 
     /// What the engagement remembers. `window` is the number of messages; `whole_journal` asks for every tool call.
     async fn recall(

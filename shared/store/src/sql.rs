@@ -97,9 +97,13 @@ common! {
     EVENT_MARK_MOVE = "event_mark_move",
     EVENTS_OF_ENGAGEMENT = "events_of_engagement",
     EVENTS_OF_JOB = "events_of_job",
+    FORK_CALL = "fork_call",
+    FORK_CALL_TURN = "fork_call_turn",
+    FORK_CHECKS = "fork_checks",
     FORK_INSERT = "fork_insert",
     FORK_OF_JOB = "fork_of_job",
     FORK_RECORD = "fork_record",
+    FORK_REVIEWS = "fork_reviews",
     GUARDRAIL_CHECKS_NEWEST = "guardrail_checks_newest",
     INHERITANCES_INSERT = "inheritances_insert",
     INPUTS_BESIDE = "inputs_beside",
@@ -243,6 +247,7 @@ common! {
 
 each! {
     INHERITANCES_BY_SOURCE = "inheritances_by_source",
+    INPUTS_HOLD = "inputs_hold",
     INPUTS_OF_ENGAGEMENTS = "inputs_of_engagements",
     PRUNE_FORKS = "prune_forks",
     PRUNE_INHERITANCES = "prune_inheritances",

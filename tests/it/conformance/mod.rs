@@ -13,6 +13,7 @@ mod fencing;
 mod fleet;
 mod histories;
 mod history;
+mod inputs;
 mod intake;
 pub(crate) mod jobs;
 mod leases;

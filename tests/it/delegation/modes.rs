@@ -2,9 +2,10 @@
 
 use super::{answers, ask, calls, engagement, may_ask, oas, ossa, register, said, told, who};
 use futures::future::join_all;
+use reqwest::Method;
 use serde_json::json;
 use turnstone_domain::JobState;
-use turnstone_tests::{Backend, Fleet, Gate, Reply};
+use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
 
 /// OAS-09, OAS-25, RS-02: the child has an engagement of its own under the user of the parent, and its answer is the outcome of the
 /// call. The parent holds no slot meanwhile: one is enough for both.
@@ -114,6 +115,52 @@ async fn after_a_handoff_the_child_has_the_last_word() {
     assert_eq!(asked, ["desk", "expert"], "control was handed over once, and never came back");
     assert_eq!(engagement(&fleet, &id).await["children"][0]["mode"], "handoff");
     fleet.end().await;
+}
+
+/// OSSA §5: who took over is the agent of the inputs that follow, in the same conversation, until control is handed on; when it is
+/// not there any more, the engagement's own agent answers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_handoff_the_child_answers_what_follows() {
+    for backend in Backend::ALL {
+        let script = |request: &serde_json::Value| {
+            let newest = crate::further::newest(request);
+            match who(request) {
+                "desk" if newest != "bye" => Reply::call("expert", json!({"input": "he is angry"})),
+                "expert" if newest == "higher" && model_server::outcomes(request) < 2 => {
+                    Reply::call("chief", json!({"input": "he is still angry"}))
+                }
+                name => Reply::text(format!("{name}: {newest}")),
+            }
+        };
+        let fleet = Fleet::builder().on(backend).model(script).start().await;
+        let hands_to = |name: &str, other: &str| {
+            ossa(
+                name,
+                &format!("collaboration: {{handoffs: [{{target_agent: {other}, conditions: [anger]}}]}}"),
+            )
+        };
+        register(&fleet, &[oas("chief", &[]), hands_to("expert", "chief"), hands_to("desk", "expert")]).await;
+        let job = ask(&fleet, "desk", &json!({})).await;
+        fleet.wait_for(&job, &[JobState::Completed, JobState::Discarded]).await;
+        let id = fleet.engagement_of(&job).await;
+        let say = async |text: &str| {
+            let job = crate::further::send(&fleet, &id, text, "?reopen=true").await;
+            let done = fleet.wait_for(&job, &[JobState::Completed, JobState::Discarded]).await;
+            done["result"].as_str().unwrap_or_default().to_owned()
+        };
+        assert_eq!(say("and now?").await, "expert: and now?");
+        let told = fleet.models.calls().pop().unwrap().request["messages"].to_string();
+        assert!(
+            told.contains("\"go\"") && told.contains("expert: he is angry"),
+            "the same conversation: {told}"
+        );
+        assert_eq!(say("higher").await, "chief: he is still angry");
+        assert_eq!(say("thanks").await, "chief: thanks");
+        let (status, body) = fleet.send(Method::DELETE, "/agents/chief?allow_unresolved=1", "").await;
+        assert!(status.is_success(), "{body:#}");
+        assert_eq!(say("bye").await, "desk: bye");
+        fleet.end().await;
+    }
 }
 
 /// RS-23: the last word of a child passes the filters of the agent whose result it becomes.

@@ -30,6 +30,11 @@ impl Gate {
              CREATE {trigger} FOR EACH ROW EXECUTE FUNCTION pass();"
         );
         site.postgres.psql(&site.database, &made).await;
+        Self::again(site).await
+    }
+
+    /// Shuts one that was made before and opened.
+    pub async fn again(site: &Site) -> Self {
         let mut keeper = PgConnection::connect(&site.database.url).await.expect("a connection");
         sqlx::query("SELECT pg_advisory_lock(7)").execute(&mut keeper).await.expect("the gate's lock");
         Self { keeper }

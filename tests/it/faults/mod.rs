@@ -4,9 +4,9 @@
 mod commits;
 mod connections;
 mod flows;
-mod gate;
+pub(crate) mod gate;
 mod invariants;
 mod load;
 mod network;
 mod restarts;
-mod site;
+pub(crate) mod site;

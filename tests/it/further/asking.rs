@@ -140,3 +140,29 @@ async fn a_question_ends_with_its_job() {
     }))
     .await;
 }
+
+/// RS-11: a manifest of OSSA names the tool as any function of the server.
+#[tokio::test]
+async fn an_agent_of_a_manifest_asks_its_user() {
+    join_all(Backend::ALL.map(async |backend| {
+        let script = |request: &Value| match model_server::outcomes(request) {
+            0 => Reply::call("ask_user", json!({"question": "Where to?"})),
+            _ => Reply::text(format!("booked: {}", said(request).pop().unwrap().1)),
+        };
+        let fleet = Fleet::builder().on(backend).model(script).start().await;
+        let manifest = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: desk}\nspec:\n  role: You answer.\n  \
+                        tools: [{type: function, name: ask_user}]\n";
+        let (status, body) = fleet.send(reqwest::Method::PUT, "/agents/desk", manifest).await;
+        assert!(status.is_success(), "{body:#}");
+        let (id, job) = begin(&fleet, "a trip").await;
+        fleet.wait_for(&job, &[JobState::Pending]).await;
+        let waiting = state(&fleet, &id).await;
+        assert_eq!((&waiting["status"], &waiting["awaiting"]["prompt"]), (&json!("waiting-for-input"), &json!("Where to?")));
+        let answer = json!({"answers": {"answer": "Oslo"}});
+        assert_eq!(post(&fleet, &format!("/engagements/{id}/answer"), &answer, &[]).await.0, 200);
+        let done = fleet.wait_for(&job, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!(done["result"], "booked: {\"answer\":\"Oslo\"}", "{done:#}");
+        fleet.end().await;
+    }))
+    .await;
+}

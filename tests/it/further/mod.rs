@@ -1,6 +1,7 @@
 //! Further inputs of an engagement, as its user and its operators meet them.
 
 mod asking;
+mod commands;
 mod killed;
 mod order;
 mod refusals;

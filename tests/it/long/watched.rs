@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use turnstone_domain::budget::Budget;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
-use turnstone_domain::{AgentDefinition, JobId, Lease, Settlement, Timestamp, TurnWrite};
+use turnstone_domain::tool_call::ToolCall;
+use turnstone_domain::{AgentDefinition, CallId, JobId, Lease, Settlement, Timestamp, TurnWrite};
 use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 
 /// What was written at the barriers of one turn, by the turn of the newest checkpoint in each write.
@@ -130,6 +131,10 @@ impl Ledger for Watched {
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
         self.tally().reads += 1;
         self.inner.agents(names).await
+    }
+
+    async fn recorded_call(&self, job: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError> {
+        self.inner.recorded_call(job, call).await
     }
 
     async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {

@@ -92,3 +92,29 @@ async fn a_crash_neither_resets_nor_doubles_the_count() {
     })
     .await;
 }
+
+/// OAS-52, OAS-53: an engagement is watched over all of its inputs.
+#[tokio::test]
+async fn calls_of_all_inputs_are_counted() {
+    on_both(async |backend| {
+        // One call for each input, then an answer.
+        let script = |request: &Value| match request["messages"].as_array().and_then(|all| all.last()) {
+            Some(last) if last["role"] == "user" => Reply::call("search", json!({})),
+            _ => Reply::text("found"),
+        };
+        let fleet = Fleet::builder().on(backend).model(script).start().await;
+        let body = "capabilities: {search: {user_identity: false}}\nlifespan: {short_circuit: 3}";
+        register(&fleet, &document("looping", body)).await;
+        let job = json!({"type": "agent.loop", "args": ["go"], "meta": {"agent": "looping"}});
+        let mut id = fleet.push(&job).await;
+        let engagement = fleet.engagement_of(&id).await;
+        for _ in 0..2 {
+            let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+            assert_eq!(done["result"], "found", "{done:#}");
+            id = crate::further::send(&fleet, &engagement, "go on", "?reopen=true").await;
+        }
+        stopped(&fleet, &id, 2).await;
+        fleet.end().await;
+    })
+    .await;
+}

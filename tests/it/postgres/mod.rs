@@ -4,6 +4,7 @@
 mod bells;
 mod families;
 mod history;
+mod inputs;
 mod plans;
 mod pooler;
 mod two_stores;

@@ -3,13 +3,18 @@
 mod diff;
 mod fork;
 mod fork_limits;
+mod guarded;
+mod killed;
+mod move_together;
 mod tenants;
 mod transfer;
 
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
+use turnstone_domain::record::EngagementRecord;
 use turnstone_tests::{Fleet, Reply, model_server};
+use turnstone_worker::rerun;
 
 /// Makes a test of each case per database.
 macro_rules! on_either {
@@ -74,4 +79,26 @@ async fn said(fleet: &Fleet, engagement: &str) -> Vec<(i64, String, String)> {
 async fn calls(fleet: &Fleet, engagement: &str) -> Vec<Value> {
     let answer = fleet.get(&format!("/engagements/{engagement}/tool-calls")).await;
     answer["tool_calls"].as_array().cloned().unwrap()
+}
+
+async fn exported(fleet: &Fleet, engagement: &str) -> String {
+    let answer = reqwest::Client::builder().no_proxy().build().unwrap();
+    let answer = answer.get(format!("{}/engagements/{engagement}/export", fleet.url)).send().await.unwrap();
+    let status = answer.status();
+    let text = answer.text().await.unwrap();
+    assert_eq!(status.as_u16(), 200, "{text}");
+    text
+}
+
+async fn imported(fleet: &Fleet, document: &str) -> (u16, Value) {
+    let (status, answer) = fleet.send(Method::POST, "/engagements/import", document.to_owned()).await;
+    (status.as_u16(), answer)
+}
+
+/// Runs a document again; it has to be the same.
+async fn runs_again(document: &str) -> (i64, i64) {
+    let record = EngagementRecord::read(document).unwrap();
+    let told = rerun(&record).await.unwrap();
+    assert_eq!(told.difference, None, "{told:#?}");
+    (told.turns, told.phases)
 }

@@ -1,39 +1,15 @@
 //! An engagement moves from one store to the other, and is run again from its record: no model, no tool, bit for bit.
 
-use super::{fork_ran, job, ran, said, trip};
+use super::{exported, fork_ran, imported, job, ran, runs_again, said, trip};
 use crate::inputs::register;
-use reqwest::Method;
 use serde_json::{Value, json};
-use turnstone_domain::digest;
 use turnstone_domain::record::EngagementRecord;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 use turnstone_worker::rerun;
 
-async fn exported(fleet: &Fleet, engagement: &str) -> String {
-    let answer = reqwest::Client::builder().no_proxy().build().unwrap();
-    let answer = answer.get(format!("{}/engagements/{engagement}/export", fleet.url)).send().await.unwrap();
-    let status = answer.status();
-    let text = answer.text().await.unwrap();
-    assert_eq!(status.as_u16(), 200, "{text}");
-    text
-}
-
-async fn imported(fleet: &Fleet, document: &str) -> (u16, Value) {
-    let (status, answer) = fleet.send(Method::POST, "/engagements/import", document.to_owned()).await;
-    (status.as_u16(), answer)
-}
-
 async fn bodies(fleet: &Fleet, engagement: &str) -> Vec<Value> {
     let path = format!("/engagements/{engagement}/checkpoints?bodies=true&per_page=100");
     fleet.get(&path).await["checkpoints"].as_array().cloned().unwrap()
-}
-
-/// Runs a document again; it has to be the same.
-async fn runs_again(document: &str) -> (i64, i64) {
-    let record = EngagementRecord::read(document).unwrap();
-    let told = rerun(&record).await.unwrap();
-    assert_eq!(told.difference, None, "{told:#?}");
-    (told.turns, told.phases)
 }
 
 /// SQLite → PostgreSQL and back: what is read is the same, and what is run again calls nobody.
@@ -133,7 +109,8 @@ async fn a_changed_record_differs_where_it_was_changed() {
         (2, Some("emit".to_owned())),
         "{found:?}"
     );
-    assert_eq!(found.recorded, Some(digest::of_json(&body.checkpoints[13].body)));
+    let told = (found.what.as_str(), found.recorded.as_deref(), found.rerun.as_deref());
+    assert_eq!(told, ("`tool_calls` of its checkpoint", Some("7"), Some("1")), "{found:?}");
     let mut outcome = record.clone();
     outcome.calls[0].outcome = None;
     let found = rerun(&outcome).await.unwrap().difference.unwrap();
@@ -144,7 +121,12 @@ async fn a_changed_record_differs_where_it_was_changed() {
     );
     let mut said = record.clone();
     said.messages[2].message.content = "something else".to_owned();
-    assert_eq!(rerun(&said).await.unwrap().difference.map(|found| found.turn), Some(1));
+    let found = rerun(&said).await.unwrap().difference.unwrap();
+    assert_eq!(
+        (found.turn, found.recorded.as_deref()),
+        (1, Some("the tool says \"something else\"")),
+        "{found:?}"
+    );
     let mut result = record;
     result.end.result = Some(turnstone_domain::RawJson::of(&json!("cooked")));
     assert_eq!(

@@ -17,9 +17,10 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
     if turn.next_phase().is_none() && error.kind != FailureKind::MaxTurns {
         // A complete turn would be judged the same again: the next attempt asks the model anew.
         let Position { begins, granted, .. } = turn.position;
-        let model_used = turn.position.model_used.clone();
+        let (model_used, heir) = (turn.position.model_used.clone(), turn.position.heir.clone());
         let turn_number = turn.position.turn + 1;
-        let position = Position { turn: turn_number, begins, model_used, granted, ..Position::default() };
+        let position =
+            Position { turn: turn_number, begins, model_used, granted, heir, ..Position::default() };
         turn.pending().position = Some(position);
     }
     if error.details.contains_key("needed") {

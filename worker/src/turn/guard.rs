@@ -16,10 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::agent::guardrails::{Guardrail, Side};
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::fork::QUESTIONS;
 use turnstone_domain::guardrail_check::{Asked, GuardrailCheck};
 use turnstone_domain::message::Message;
 use turnstone_domain::policy::Expression;
-use turnstone_domain::{CallId, EventName, JobError};
+use turnstone_domain::{CallId, EventName, JobError, Phase, digest};
 
 /// Tries of a guardrail's tool whose failure is known.
 const TRIES: u32 = 3;
@@ -53,15 +54,12 @@ pub async fn answer(turn: &mut Turn, result: &Value) -> Result<(), Stop> {
     check(turn, Side::Output, 0, &text).await
 }
 
-/// Places of answers among the checks of a turn: behind those of its messages.
-const ANSWERS: usize = 1_000;
-
 /// Checks what the agent wants to ask its user, before any of it is shown (OAS-44).
 ///
 /// # Errors
 /// [`Stop::Fail`] when it does not pass.
 pub async fn question(turn: &mut Turn, call: usize, text: &str) -> Result<(), Stop> {
-    check(turn, Side::Output, ANSWERS * (call + 1), text).await
+    check(turn, Side::Output, QUESTIONS * (call + 1), text).await
 }
 
 /// Checks what a user answered to a question of the agent, value by value, before a model sees any of it (OAS-42).
@@ -70,7 +68,7 @@ pub async fn question(turn: &mut Turn, call: usize, text: &str) -> Result<(), St
 /// [`Stop::Fail`] when one does not pass.
 pub async fn answers(turn: &mut Turn, call: usize, texts: &[String]) -> Result<(), Stop> {
     for (position, text) in texts.iter().enumerate() {
-        check(turn, Side::Input, ANSWERS * (call + 1) + position, text).await?;
+        check(turn, Side::Input, QUESTIONS * (call + 1) + position, text).await?;
     }
     Ok(())
 }
@@ -80,13 +78,36 @@ async fn check(turn: &mut Turn, side: Side, position: usize, text: &str) -> Resu
     let Some(guardrail) = agent.guardrails.of(side) else { return Ok(()) };
     let call_id =
         CallId(format!("{}-guard-{}-{}-{position}", turn.job.id, side.as_str(), turn.position.turn));
+    let text_sha256 = digest::of_text(text);
+    let known = on_record(turn, side, position, &text_sha256)?;
     let mut asked = Asked::default();
-    let outcome = held(turn, guardrail, (side, &call_id), text, &mut asked).await?;
+    let outcome = match known {
+        Some(true) => Ok(()),
+        Some(false) => Err(No::Denied("as the record says; a fork with live tools asks it again".to_owned())),
+        None => held(turn, guardrail, (side, &call_id), text, &mut asked).await?,
+    };
     let passed = outcome.is_ok();
-    let data = json!({"side": side, "tool": guardrail.tool_name, "passed": passed});
+    let mut data = json!({"side": side, "tool": guardrail.tool_name, "passed": passed, "position": position});
+    // The digest of what a model said is told only when what it said is shown as well.
+    if (side == Side::Input || passed) && !agent.guardrails.for_guarded {
+        data["text_sha256"] = text_sha256.into();
+    }
+    if known.is_some() {
+        data["on_record"] = true.into();
+    } else {
+        let (tool, turn_number, at) =
+            (guardrail.tool_name.clone(), turn.position.turn, turn.deps.clock.now());
+        turn.pending().checks.push(GuardrailCheck {
+            call_id,
+            turn: turn_number,
+            side,
+            tool,
+            passed,
+            asked,
+            at,
+        });
+    }
     turn.event(EventName::GuardrailChecked, data);
-    let (tool, turn_number, at) = (guardrail.tool_name.clone(), turn.position.turn, turn.deps.clock.now());
-    turn.pending().checks.push(GuardrailCheck { call_id, turn: turn_number, side, tool, passed, asked, at });
     outcome.map_err(|no| {
         let side = side.as_str();
         let (message, retryable, wait_ms) = match no {
@@ -114,6 +135,32 @@ enum No {
     /// Its tool is away or fails: the job's retry policy says when it is asked again, not before so many milliseconds when
     /// the tool said so.
     Away(String, Option<u64>),
+}
+
+/// What the guardrail came to when the same was said before: in an engagement that this one was forked from, unless its tools
+/// are called, or when the record of this one is run again.
+///
+/// # Errors
+/// [`Stop::Fail`] when there is nothing but the record, and it does not say.
+fn on_record(turn: &Turn, side: Side, position: usize, text_sha256: &str) -> Result<Option<bool>, Stop> {
+    let Some(fork) = &turn.fork else { return Ok(None) };
+    let number = turn.position.turn;
+    if fork.recorded.is_all {
+        let known = fork.recorded.verdict_at(number, side, position);
+        let missing = || {
+            let message = format!("the record does not say what the {} guardrail came to", side.as_str());
+            JobError::new(FailureKind::Policy, message)
+        };
+        return known.map(Some).ok_or_else(|| missing().into());
+    }
+    if fork.origin.live_tools {
+        return Ok(None);
+    }
+    let known = fork.recorded.verdict_on(side, text_sha256);
+    // What was refused of a model's words has no digest on record; an answer that is shared is the same.
+    let point = fork.origin.point;
+    let is_shared = side == Side::Output && point.turn == number && point.phase > Phase::Infer;
+    Ok(known.or_else(|| fork.recorded.verdict_at(number, side, position).filter(|_| is_shared)))
 }
 
 /// Whether the guardrail holds; `asked` is told what its tool was asked and answered.

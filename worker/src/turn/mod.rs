@@ -7,6 +7,7 @@ pub mod escalation;
 mod exceeded;
 mod failure;
 pub mod guard;
+mod heir;
 pub mod place;
 pub mod rerun;
 pub mod reviewers;
@@ -148,6 +149,7 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
             Verdict::Complete(result) => return Ok(Settlement::Complete { result: RawJson::of(&result) }),
             Verdict::HandedOver(result) => {
                 let result = turn.screen_result(result)?;
+                heir::name(turn);
                 return Ok(Settlement::Complete { result: RawJson::of(&result) });
             }
             Verdict::Continue(position) => {

@@ -2,6 +2,7 @@
 
 use super::conversation::Conversation;
 use super::deadline::Deadline;
+use super::heir;
 use super::place::Place;
 use super::stop::Stop;
 use super::trace::Trace;
@@ -148,7 +149,9 @@ impl Turn {
     /// # Errors
     /// [`Stop::Store`].
     pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Self>, Stop> {
-        let Some(side) = claim.engagement else { return Ok(None) };
+        let Some(mut side) = claim.engagement else { return Ok(None) };
+        side.agent = heir::of(&deps, &side).await?;
+        side.engagement.agent.clone_from(&side.agent.name);
         let mut turn = Self {
             job: JobFacts {
                 id: claim.job,

@@ -40,6 +40,7 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
         reasks,
         begins: turn.position.begins,
         asks: None,
+        heir: turn.position.heir.clone(),
         granted,
         raise_until: None,
         model_used: turn.position.model_used.clone(),

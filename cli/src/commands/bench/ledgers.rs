@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, watch};
 use turnstone_domain::budget::Budget;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
-use turnstone_domain::{AgentDefinition, EventName, JobId, Lease, Settlement, Timestamp, TurnWrite};
+use turnstone_domain::tool_call::ToolCall;
+use turnstone_domain::{AgentDefinition, CallId, EventName, JobId, Lease, Settlement, Timestamp, TurnWrite};
 use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 
 /// What was asked of a ledger.
@@ -157,6 +158,10 @@ impl Ledger for Counted {
         self.inner.agents(names).await
     }
 
+    async fn recorded_call(&self, job: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError> {
+        self.inner.recorded_call(job, call).await
+    }
+
     async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {
         self.tally.called();
         self.inner.recall(job, turn, window, whole).await
@@ -281,6 +286,10 @@ impl Ledger for Naive {
 
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
         self.inner.agents(names).await
+    }
+
+    async fn recorded_call(&self, job: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError> {
+        self.inner.recorded_call(job, call).await
     }
 
     async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {

@@ -7,6 +7,7 @@ pub mod delegation;
 pub mod errors;
 pub mod guardrails;
 pub mod identity;
+mod kin;
 mod live;
 mod operations;
 pub mod prompt;

@@ -107,8 +107,11 @@ found! {
     EVENTS_OF_JOB: "events"[Int stream, Int seq] { data }
     FEED_OF_JOB: "events"[Int stream, Int seq] { data }
     FEED_READ: "events"[Int stream, Int seq] { data }
+    FORK_CALL: "tool_calls"[Text call_id] { input, outcome, handled }
+    FORK_CHECKS: "events"[Int stream, Int seq] { data }
     FORK_OF_JOB: "forks"[Int engagement_seq] { changes }
-    FORK_RECORD: "tool_calls"[Text call_id] { input, outcome, handled }
+    FORK_RECORD: "tool_calls"[Text call_id] { input }
+    FORK_REVIEWS: "reviews"[Text id] { reason }
     GUARDRAIL_CHECKS_NEWEST: "guardrail_checks"[Text id] { content }
     MESSAGE_INPUT: "messages"[Int engagement_seq, Int seq] { message }
     MESSAGES_AFTER: "messages"[Int engagement_seq, Int seq] { message }

@@ -8,7 +8,7 @@ use super::rows;
 use super::session::{Args, Reader};
 use super::statement::decode_all;
 use super::writer::{Answer, Asked, Request, Work};
-use super::{Engine, delegations, views};
+use super::{Engine, delegations, forks, views};
 use crate::{
     AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Claim, ClaimRequest, Decision, DecisionOutcome,
     Duty, Intake, Ledger, LedgerError, NewAgent, NewAnswer, Pushed, Recall, Standing, StoreError, Term,
@@ -21,7 +21,10 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
-use turnstone_domain::{AgentDefinition, JobId, Lease, NewJob, ReviewId, Settlement, Timestamp, TurnWrite};
+use turnstone_domain::tool_call::ToolCall;
+use turnstone_domain::{
+    AgentDefinition, CallId, JobId, Lease, NewJob, ReviewId, Settlement, Timestamp, TurnWrite,
+};
 
 impl<R: Reader> Engine<R> {
     pub(super) async fn ask<T>(
@@ -214,6 +217,10 @@ impl<R: Reader> Ledger for Engine<R> {
 
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
         delegations::agents(&self.readers, names).await
+    }
+
+    async fn recorded_call(&self, job: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError> {
+        forks::recorded_call(&self.readers, job, call).await
     }
 
     async fn recall(

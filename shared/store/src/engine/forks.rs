@@ -1,14 +1,17 @@
 //! Engagements that share the past of others: the calls.
 
 use super::Engine;
-use super::rows::{self, get};
+use super::rows::{self, Fields, Inconsistency, get, json, maybe, word};
 use super::session::Reader;
 use super::views::{all, one};
 use super::writer::{Answer, Request};
 use crate::{ForkRefusal, Forks, NewFork, StoreError, sql};
 use async_trait::async_trait;
-use turnstone_domain::fork::{Origin, Recorded};
-use turnstone_domain::{CallId, JobId};
+use serde_json::Value;
+use turnstone_domain::fork::{Origin, Recorded, RecordedCall, RecordedCheck, RecordedReview};
+use turnstone_domain::review::{ReviewKind, ReviewState};
+use turnstone_domain::tool_call::ToolCall;
+use turnstone_domain::{CallId, JobId, digest};
 
 #[async_trait]
 impl<R: Reader> Forks for Engine<R> {
@@ -30,29 +33,78 @@ pub(super) async fn origin<R: Reader>(readers: &R, job: &JobId) -> Result<Option
     one(readers, "look for a fork", &sql::FORK_OF_JOB, &values, rows::origin).await
 }
 
-/// The same with what is on record for its tools, unless they are called.
+/// Recorded calls whose arguments are read at once.
+const CALLS: u32 = 32;
+
+/// The same with what stands for what it does not ask the world again, unless everything is to be asked.
 pub(super) async fn recorded<R: Reader>(
     readers: &R,
     job: &JobId,
 ) -> Result<Option<(Origin, Recorded)>, StoreError> {
     let Some(origin) = origin(readers, job).await? else { return Ok(None) };
-    if origin.live_tools && origin.changes.tool_results.is_empty() {
+    let set = &origin.changes.tool_results;
+    if origin.live_tools && set.is_empty() {
         return Ok(Some((origin, Recorded::default())));
     }
-    let values = [job.as_str().into()];
-    let text = &sql::FORK_RECORD;
-    let mut calls = all(readers, "read the record of a fork", text, &values, rows::tool_call).await?;
-    if origin.live_tools {
-        calls.retain(|call| origin.changes.tool_results.contains_key(call.call_id.as_str()));
-    }
-    for call in &mut calls {
-        if let Some(outcome) = origin.changes.tool_results.get(call.call_id.as_str()) {
-            call.outcome = Some(outcome.clone());
-            call.handled = None;
+    let mut calls: Vec<RecordedCall> = Vec::new();
+    for offset in (0_u32..).step_by(CALLS as usize) {
+        let values = [job.as_str().into(), CALLS.into(), offset.into()];
+        let page = all(readers, "read the record of a fork", &sql::FORK_RECORD, &values, call).await?;
+        let is_last = page.len() < CALLS as usize;
+        calls.extend(page);
+        if is_last {
+            break;
         }
     }
+    let values = [job.as_str().into()];
     let used = all(readers, "read the stubs of a job", &sql::STUBS_OF_JOB, &values, |row| {
         get::<String>(row, "of_call").map(CallId)
     });
-    Ok(Some((origin, Recorded { calls, used: used.await?.into_iter().collect() })))
+    let used = used.await?.into_iter().collect();
+    if origin.live_tools {
+        calls.retain(|call| set.contains_key(call.call_id.as_str()));
+    }
+    let mut recorded = Recorded::of(calls);
+    recorded.used = used;
+    if origin.live_tools {
+        return Ok(Some((origin, recorded)));
+    }
+    let text = &sql::FORK_CHECKS;
+    let checks = all(readers, "read what guardrails came to", text, &values, |row| {
+        Ok((get::<i64>(row, "turn")?, json::<Value>(row, "data")?))
+    });
+    let told = |(turn, data): &(i64, Value)| RecordedCheck::told(*turn, data);
+    recorded.checks = checks.await?.iter().filter_map(told).collect();
+    recorded.reviews = all(readers, "read what was decided", &sql::FORK_REVIEWS, &values, review).await?;
+    Ok(Some((origin, recorded)))
+}
+
+/// One of the recorded calls.
+pub(super) async fn recorded_call<R: Reader>(
+    readers: &R,
+    job: &JobId,
+    call: &CallId,
+) -> Result<Option<ToolCall>, StoreError> {
+    let values = [job.as_str().into(), call.as_str().into()];
+    one(readers, "read a recorded call", &sql::FORK_CALL, &values, rows::tool_call).await
+}
+
+fn call(row: &impl Fields) -> Result<RecordedCall, Inconsistency> {
+    Ok(RecordedCall {
+        call_id: CallId(get(row, "call_id")?),
+        name: get(row, "name")?,
+        arguments_hash: digest::of_json(&json(row, "input")?),
+        stub_of: maybe::<String>(row, "stub_of")?.map(CallId),
+    })
+}
+
+fn review(row: &impl Fields) -> Result<RecordedReview, Inconsistency> {
+    Ok(RecordedReview {
+        call_id: CallId(get(row, "call_id")?),
+        kind: word(row, "kind", ReviewKind::parse)?,
+        arguments_hash: get(row, "arguments_hash")?,
+        state: word(row, "state", ReviewState::parse)?,
+        decided_by: maybe(row, "decided_by")?,
+        reason: maybe(row, "reason")?,
+    })
 }

@@ -445,7 +445,7 @@ impl<S: Session> Writer<S> {
             Request::Fork(asked) => Answer::Forked(fork::apply(session, unit, asked, &*self.ids).await?),
             Request::Import(asked) => {
                 let (record, at) = &**asked;
-                Answer::Imported(import::apply(session, unit, record, *at).await?)
+                Answer::Imported(import::apply(session, unit, record, *at, &*self.ids).await?)
             }
             Request::Breakers(asked) => {
                 Answer::Breakers(breakers::apply(session, unit, asked, &*self.ids).await?)

@@ -109,6 +109,19 @@ pub fn handed_over(turn: &Turn) -> Option<Value> {
     Some(done.result.as_ref().and_then(|result| result.parse().ok()).unwrap_or_default())
 }
 
+/// The agent to which control was handed over in this turn, if it was and is known here.
+pub fn took_over(turn: &Turn) -> Option<Arc<AgentDefinition>> {
+    let answer = turn.conversation.answer()?;
+    let known = turn.deputies.as_ref()?;
+    let asked = answer.tool_calls.iter();
+    let name = match super::stub::handed_over_by(turn, &answer.tool_calls) {
+        Some(call) => known.get(&asked.clone().find(|asked| asked.call_id == call)?.name)?.agent.name.clone(),
+        None => asked.clone().find_map(|asked| handover(turn, asked))?.agent.clone(),
+    };
+    let agents = known.values().flat_map(|deputy| [Some(&deputy.agent), deputy.fallback.as_ref()]);
+    agents.flatten().find(|agent| agent.name == name).map(Arc::clone)
+}
+
 fn handover<'t>(turn: &'t Turn, asked: &RequestedCall) -> Option<&'t Delegated> {
     let over = |done: &&Delegated| {
         done.call_id == asked.call_id
@@ -343,13 +356,10 @@ fn begin(turn: &mut Turn, call: &mut Call, agent: &AgentDefinition) -> NewChild 
     call::leave(turn, call, false, true);
     let mode = mode(turn, call);
     let span = trace::handoff(&agent.name, mode.as_str());
-    let mut agent = agent.clone();
-    agent.limits.max_delegation_depth =
-        agent.limits.max_delegation_depth.min(turn.agent.limits.max_delegation_depth);
-    agent.guardrails.for_guarded |= turn.agent.guardrails.hold_back();
-    if mode == DelegationMode::Handoff && !turn.agent.output.is_free() {
-        agent.output = turn.agent.output.clone();
-    }
+    let agent = match mode {
+        DelegationMode::Handoff => agent.clone().taking_over_from(&turn.agent),
+        _ => agent.clone().working_for(&turn.agent),
+    };
     NewChild {
         job: JobId(turn.deps.ids.next()),
         engagement: EngagementId(turn.deps.ids.next()),

@@ -23,7 +23,7 @@ mod stub;
 mod tell;
 
 pub use again::again;
-pub use delegate::handed_over;
+pub use delegate::{handed_over, took_over};
 
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
@@ -54,6 +54,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     let body = ExecBody { calls: asked.iter().map(|call| call.call_id.clone()).collect() };
     let all = asked.clone();
     let mut open: Vec<_> = asked.into_iter().enumerate().collect();
+    stub::recalled(turn);
     // What stands for the calls of a fork is told in their order.
     let parallel = turn.fork.is_none()
         && open.len() > 1

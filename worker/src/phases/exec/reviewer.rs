@@ -59,10 +59,7 @@ pub fn ask(turn: &mut Turn, call: &Call, review: NewReview) -> Stop {
         return JobError { retryable: false, ..error }.into();
     }
     let span = trace::handoff(&agent.name, DelegationMode::Supervisor.as_str());
-    let mut agent = (*agent).clone();
-    agent.limits.max_delegation_depth =
-        agent.limits.max_delegation_depth.min(turn.agent.limits.max_delegation_depth);
-    agent.guardrails.for_guarded |= turn.agent.guardrails.hold_back();
+    let agent = (*agent).clone().working_for(&turn.agent);
     let engagement = EngagementId(turn.deps.ids.next());
     let left_ms = review.deadline_at.map(|deadline| deadline.since(turn.deps.clock.now()).max(1));
     let child = NewChild {

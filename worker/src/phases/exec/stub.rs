@@ -13,6 +13,7 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::RequestedCall;
 use turnstone_domain::tool_call::{ToolCall, ToolCallMove, ToolOutcome};
 use turnstone_domain::{CallId, JobError};
+use turnstone_store::ReviewAnswer;
 
 /// Answers a call from the record; `false` when it is to be made, or refused, as any other.
 ///
@@ -31,8 +32,7 @@ pub async fn answered(turn: &mut Turn, position: usize, asked: &RequestedCall) -
         journalled: row.map(|row| row.state),
         stub_of: row.and_then(|row| row.stub_of.clone()),
     };
-    let recorded = turn.fork.as_mut().and_then(|fork| fork.recorded.stand_in(&asked.name, &asked.arguments));
-    let Some((recorded, outcome)) = recorded.and_then(|row| Some((row.clone(), row.outcome?))) else {
+    let Some((recorded, outcome)) = on_record(turn, asked).await? else {
         if live || (turn.deputy(&asked.name).is_none() && call::callable(turn, &call, true).is_err()) {
             return Ok(false);
         }
@@ -40,12 +40,58 @@ pub async fn answered(turn: &mut Turn, position: usize, asked: &RequestedCall) -
     };
     call::watch_repetition(turn, &call)?;
     call.stub_of = Some(recorded.call_id.clone());
+    reviewed(turn, &call.asked.call_id, &recorded.call_id);
     call::plan(turn, &mut call, recorded.idempotent);
     let (call_id, of) = (call.asked.call_id.clone(), recorded.call_id.clone());
     turn.pending().tool_calls.push(ToolCallMove::StandIn { call_id, of });
     stand_in(turn, &call, recorded, outcome)?;
     turn.barrier().await?;
     Ok(true)
+}
+
+/// The recorded call that stands for this one, and what it came to, or was set to come to.
+async fn on_record(turn: &mut Turn, asked: &RequestedCall) -> Result<Option<(ToolCall, ToolOutcome)>, Stop> {
+    let Some(fork) = &mut turn.fork else { return Ok(None) };
+    let Some(known) = fork.recorded.stand_in(&asked.name, &asked.arguments) else { return Ok(None) };
+    let set = fork.origin.changes.tool_results.get(known.call_id.as_str()).cloned();
+    let row = turn.deps.ledger.recorded_call(&turn.job.id, &known.call_id).await?;
+    Ok(row.and_then(|mut row| {
+        if set.is_some() {
+            (row.outcome, row.handled) = (set, None);
+        }
+        let outcome = row.outcome.clone()?;
+        Some((row, outcome))
+    }))
+}
+
+/// Calls that were stood in for before this worker had the job: what was decided about those holds for them.
+pub fn recalled(turn: &mut Turn) {
+    let stubs: Vec<(CallId, CallId)> = turn
+        .recalled_calls
+        .iter()
+        .filter_map(|row| Some((row.call_id.clone(), row.stub_of.clone()?)))
+        .collect();
+    stubs.iter().for_each(|(call, of)| reviewed(turn, call, of));
+}
+
+/// Whatever reviewers decided about a recorded call holds for the one that it stands for, unless its outcome was changed:
+/// nobody is asked again, and no agent is paid for it.
+fn reviewed(turn: &mut Turn, call: &CallId, of: &CallId) {
+    let Some(fork) = &turn.fork else { return };
+    if fork.origin.changes.tool_results.contains_key(of.as_str()) {
+        return;
+    }
+    let decided = fork.recorded.decided(of).into_iter().map(|known| ReviewAnswer {
+        call_id: call.clone(),
+        kind: known.kind,
+        arguments_hash: known.arguments_hash,
+        state: known.state,
+        decided_by: known.decided_by,
+        reason: known.reason,
+    });
+    // What was decided about the call itself goes before it.
+    let decided: Vec<_> = decided.chain(std::mem::take(&mut turn.reviews)).collect();
+    turn.reviews = decided;
 }
 
 fn stand_in(turn: &mut Turn, call: &Call, recorded: ToolCall, outcome: ToolOutcome) -> Result<(), Stop> {
@@ -62,17 +108,26 @@ fn stand_in(turn: &mut Turn, call: &Call, recorded: ToolCall, outcome: ToolOutco
 
 /// The recorded answer of an agent to which control was handed over in this turn, if it was.
 pub fn handed_over(turn: &Turn, asked: &[RequestedCall]) -> Option<Value> {
+    Some(handover(turn, asked)?.1)
+}
+
+/// The call with which that happened.
+pub fn handed_over_by(turn: &Turn, asked: &[RequestedCall]) -> Option<CallId> {
+    Some(handover(turn, asked)?.0)
+}
+
+fn handover(turn: &Turn, asked: &[RequestedCall]) -> Option<(CallId, Value)> {
     let fork = turn.fork.as_ref()?;
     let of_this = |id: &CallId| asked.iter().any(|call| call.call_id == *id);
-    if let Some((_, answer)) = fork.handed_over.as_ref().filter(|(id, _)| of_this(id)) {
-        return Some(answer.clone());
+    if let Some(known) = fork.handed_over.as_ref().filter(|(id, _)| of_this(id)) {
+        return Some(known.clone());
     }
     let stands = |row: &&ToolCall| {
         let mode = turn.deputy(&row.name).map(|deputy| deputy.terms.mode);
         row.stub_of.is_some() && of_this(&row.call_id) && mode == Some(DelegationMode::Handoff)
     };
     turn.recalled_calls.iter().filter(stands).find_map(|row| match &row.outcome {
-        Some(ToolOutcome::Success { output }) => Some(output.clone()),
+        Some(ToolOutcome::Success { output }) => Some((row.call_id.clone(), output.clone())),
         _ => None,
     })
 }

@@ -102,6 +102,8 @@ pub fn tell(turn: &mut Turn, call: &Call, over: Over) -> Result<(), Stop> {
         Ending::Made { denied: Some(denial), .. } => say(turn, call, denial.for_model()),
         Ending::Made { reviewed: Some(capability), .. } => {
             restriction::review_output(turn, call, &capability, &outcome)?;
+            // It was decided before: about a recorded call that stands for this one, or when a record is run again.
+            call::release(turn, call, outcome, duration_ms)?;
         }
         Ending::Made { .. } => say(turn, call, outcome.for_model()),
     }

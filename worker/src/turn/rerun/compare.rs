@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use turnstone_domain::message::{Message, Role, StoredMessage};
 use turnstone_domain::record::EngagementRecord;
-use turnstone_domain::{Checkpoint, Phase, digest};
+use turnstone_domain::{Checkpoint, Phase};
 
 /// What came of it.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -26,7 +26,7 @@ pub struct Difference {
     pub phase: Option<Phase>,
     /// What differs.
     pub what: String,
-    /// The digest of what is on record, or itself when it is short.
+    /// What is on record; of a long text the part in which they differ first.
     pub recorded: Option<String>,
     /// The same of what was left.
     pub rerun: Option<String>,
@@ -38,9 +38,31 @@ impl Difference {
     }
 
     pub(super) fn result(turn: i64, recorded: &str, rerun: &str) -> Self {
-        let (recorded, rerun) = (Some(recorded.to_owned()), Some(rerun.to_owned()));
-        Self { turn, phase: None, what: "the result".to_owned(), recorded, rerun }
+        Self::of(turn, None, "the result").apart(Some(recorded), Some(rerun))
     }
+
+    /// The same with what either side says there.
+    fn apart(self, recorded: Option<&str>, rerun: Option<&str>) -> Self {
+        let (a, b) = (recorded.unwrap_or_default().chars(), rerun.unwrap_or_default().chars());
+        let same = a.zip(b).take_while(|(a, b)| a == b).count();
+        let shown = |text: Option<&str>| text.map(|text| part(text, same));
+        Self { recorded: shown(recorded), rerun: shown(rerun), ..self }
+    }
+}
+
+/// Characters that are shown of a text.
+const SHOWN: usize = 200;
+
+/// The part of a text around the first character that differs, as short as a line.
+fn part(text: &str, differs_at: usize) -> String {
+    if text.chars().count() <= SHOWN {
+        return text.to_owned();
+    }
+    let from = differs_at.saturating_sub(SHOWN / 4);
+    let shown: String = text.chars().skip(from).take(SHOWN).collect();
+    let (before, after) =
+        (if from > 0 { "…" } else { "" }, text.chars().nth(from + SHOWN).map_or("", |_| "…"));
+    format!("{before}{shown}{after}")
 }
 
 /// The record, by turns.
@@ -81,16 +103,30 @@ impl<'a> Recorded<'a> {
 
     /// Compares what was said in a turn, without the time at which an input was taken in.
     pub(super) fn messages_differ(&self, turn: i64, said: &[Message]) -> Result<(), Difference> {
-        let recorded: Vec<Value> = self.messages(turn).map(|stored| spoken(&stored.message)).collect();
-        let rerun: Vec<Value> = said.iter().map(spoken).collect();
-        let same = recorded.iter().zip(&rerun).take_while(|(a, b)| a == b).count();
-        if same == recorded.len() && same == rerun.len() {
+        let recorded: Vec<&Message> = self.messages(turn).map(|stored| &stored.message).collect();
+        let same = recorded.iter().zip(said).take_while(|(a, b)| spoken(a) == spoken(b)).count();
+        if same == recorded.len() && same == said.len() {
             return Ok(());
         }
-        let of = |list: &[Value]| list.get(same).map(digest::of_json);
+        let (recorded, rerun) = (recorded.get(same).copied(), said.get(same));
         let what = format!("message {} of the turn", same + 1);
-        Err(Difference { recorded: of(&recorded), rerun: of(&rerun), ..Difference::of(turn, None, &what) })
+        // Mostly it is the words; where they are the same, it is what stands beside them.
+        let words = recorded.map(|message| &message.content) != rerun.map(|message| &message.content);
+        let shown = |message: &Message| if words { in_words(message) } else { spoken(message).to_string() };
+        let (recorded, rerun) = (recorded.map(shown), rerun.map(shown));
+        Err(Difference::of(turn, None, &what).apart(recorded.as_deref(), rerun.as_deref()))
     }
+}
+
+/// Who says what.
+fn in_words(message: &Message) -> String {
+    let who = match message.role {
+        Role::User => "the user",
+        Role::System => "the system",
+        Role::Assistant => "the model",
+        Role::Tool => "the tool",
+    };
+    format!("{who} says {:?}", message.content)
 }
 
 fn spoken(message: &Message) -> Value {
@@ -119,13 +155,20 @@ pub(super) fn checkpoints_differ(
     if recorded.version == left.version && recorded.body == body {
         return Ok(());
     }
-    let (was, is) = (digest::of_json(&recorded.body), digest::of_json(&body));
-    let what = if recorded.version == left.version {
-        "the body of its checkpoint".to_owned()
-    } else {
-        format!("its version: {} is on record, this worker writes {}", recorded.version, left.version)
-    };
-    Err(Difference { recorded: Some(was), rerun: Some(is), ..at(&what) })
+    if recorded.version != left.version {
+        let (was, is) = (recorded.version.to_string(), left.version.to_string());
+        return Err(at("the version of its checkpoint").apart(Some(&was), Some(&is)));
+    }
+    let name = first_member(&recorded.body, &body);
+    let of = |body: &Value| name.map_or(Some(body), |name| body.get(name)).map(Value::to_string);
+    let what = name.map_or_else(|| "its checkpoint".to_owned(), |name| format!("`{name}` of its checkpoint"));
+    Err(at(&what).apart(of(&recorded.body).as_deref(), of(&body).as_deref()))
+}
+
+/// The first member that two objects do not share.
+fn first_member<'v>(a: &'v Value, b: &'v Value) -> Option<&'v str> {
+    let (a, b) = (a.as_object()?, b.as_object()?);
+    a.keys().chain(b.keys()).find(|name| a.get(*name) != b.get(*name)).map(String::as_str)
 }
 
 /// A body with what only the first run could know: the span that it was traced by, when a key of the state was changed

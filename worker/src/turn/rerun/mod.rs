@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use turnstone_domain::agent::Identity;
 use turnstone_domain::budget::{Budget, OnExceed};
 use turnstone_domain::engagement::Engagement;
-use turnstone_domain::fork::{self, ForkChanges, ForkPoint, Origin};
+use turnstone_domain::fork::{self, ForkChanges, ForkPoint, Origin, RecordedCall, RecordedCheck};
 use turnstone_domain::ids::IdForm;
 use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::turn_write::Position;
@@ -46,7 +46,11 @@ pub async fn rerun(record: &EngagementRecord) -> Result<Rerun, String> {
     let Ok(Some(mut turn)) = Turn::begin(deps, claim).await else {
         return Err("the document has no job of an agent".to_owned());
     };
-    let calls = fork::Recorded { calls: record.calls.clone(), ..fork::Recorded::default() };
+    let calls = record.calls.iter().filter(|call| call.outcome.is_some()).map(RecordedCall::from);
+    let checked = record.events.iter().rev().filter(|event| event.name == EventName::GuardrailChecked);
+    let mut known = fork::Recorded::of(calls.collect());
+    known.checks = checked.filter_map(|event| RecordedCheck::told(event.turn, &event.data)).collect();
+    known.is_all = true;
     turn.fork = Some(Box::new(Fork {
         origin: Origin {
             engagement_id: turn.engagement.id.clone(),
@@ -54,7 +58,7 @@ pub async fn rerun(record: &EngagementRecord) -> Result<Rerun, String> {
             live_tools: false,
             changes: ForkChanges::default(),
         },
-        recorded: calls,
+        recorded: known,
         handed_over: None,
         resolved: None,
     }));

@@ -11,8 +11,9 @@ use turnstone_domain::fork::{ForkPoint, state_at};
 use turnstone_domain::message::{Message, Role};
 use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::session_state::{Scope, StateCommit, StateEntry, StateSnapshot};
+use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
-    AgentDefinition, Checkpoint, Clock, Ids, JobId, Lease, Phase, Settlement, Timestamp, TurnWrite,
+    AgentDefinition, CallId, Checkpoint, Clock, Ids, JobId, Lease, Phase, Settlement, Timestamp, TurnWrite,
 };
 use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 
@@ -23,6 +24,7 @@ const SUMMARY: &str = "Summary of the conversation so far: ";
 pub(super) struct World {
     inner: Mutex<Inner>,
     deputies: Vec<AgentDefinition>,
+    calls: Vec<ToolCall>,
 }
 
 #[derive(Default)]
@@ -50,7 +52,8 @@ impl World {
         let entries: Vec<StateEntry> = began.into_iter().map(entry).collect();
         let state = StateSnapshot { version: i64::from(!entries.is_empty()), entries };
         let inner = Inner { now: at, state, ..Inner::default() };
-        Self { inner: Mutex::new(inner), deputies: record.deputies.clone() }
+        let (deputies, calls) = (record.deputies.clone(), record.calls.clone());
+        Self { inner: Mutex::new(inner), deputies, calls }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -237,6 +240,10 @@ impl Ledger for World {
 
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
         Ok(self.deputies.iter().filter(|agent| names.contains(&agent.name)).cloned().collect())
+    }
+
+    async fn recorded_call(&self, _: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError> {
+        Ok(self.calls.iter().find(|known| known.call_id == *call).cloned())
     }
 
     async fn recall(&self, _: &JobId, _: i64, _: u32, _: bool) -> Result<Recall, StoreError> {

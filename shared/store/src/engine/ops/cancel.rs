@@ -4,7 +4,7 @@ use super::super::rows::JobRow;
 use super::super::session::Session;
 use super::super::statement::read_by;
 use super::super::unit::Unit;
-use super::{delegations, reviews};
+use super::{delegations, inputs, reviews};
 use crate::{CancelOutcome, Ring, StoreError, sql};
 use serde_json::json;
 use turnstone_domain::state::Trigger;
@@ -18,6 +18,7 @@ pub(in super::super) async fn apply<S: Session>(
     tenant: Option<&str>,
     at: Timestamp,
 ) -> Result<CancelOutcome, StoreError> {
+    inputs::hold_before(session, id).await?;
     delegations::hold_family(session, id).await?;
     let Some(seq) = unit.read_job(session, id, tenant).await? else { return Ok(CancelOutcome::NotFound) };
     let previous = unit.change_job(seq)?.state;

@@ -159,18 +159,14 @@ async fn unusable<S: Session>(
     if changes.provider.is_some() && changes.model.is_none() && parent.agent.model.models.is_empty() {
         return Ok(Some(ForkRefusal::NoModel));
     }
-    if changes.tool_results.is_empty() {
-        return Ok(None);
-    }
-    let values = [parent.seq.into(), 0_i64.into(), i64::MAX.into()];
-    let (action, text) = ("read the tool journal", &sql::TOOL_CALLS_OF_TURNS);
-    let journal = read(session, action, text, &values, rows::tool_call).await?;
     for id in changes.tool_results.keys() {
-        let found = journal.iter().find(|call| call.call_id.as_str() == id && call.outcome.is_some());
-        let Some(call) = found else { return Ok(Some(ForkRefusal::NoCall(id.clone()))) };
+        let values = [parent.seq.into(), id.as_str().into()];
+        let (action, text) = ("look for a call", &sql::FORK_CALL_TURN);
+        let found = read(session, action, text, &values, |row| rows::get::<i64>(row, "turn")).await?;
+        let Some(turn) = found.first().copied() else { return Ok(Some(ForkRefusal::NoCall(id.clone()))) };
         let point = fork.point;
-        if call.turn < point.turn || (call.turn == point.turn && point.phase > Phase::Exec) {
-            return Ok(Some(ForkRefusal::CallBefore { call: id.clone(), turn: call.turn }));
+        if turn < point.turn || (turn == point.turn && point.phase > Phase::Exec) {
+            return Ok(Some(ForkRefusal::CallBefore { call: id.clone(), turn }));
         }
     }
     Ok(None)
@@ -315,6 +311,7 @@ async fn position<S: Session>(
         tool_turns: count(true).unwrap_or(u32::MAX),
         reasks: count(false).unwrap_or(u32::MAX).min(1),
         begins: 0,
+        heir: None,
         asks: None,
         granted: stands.granted,
         model_used: model.or(stands.model_used),

@@ -8,21 +8,26 @@ use super::control::copy::{Past, copy_record};
 use super::push;
 use crate::transfers::ImportRefusal;
 use crate::{StoreError, sql};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
 use turnstone_domain::budget::OnExceed;
-use turnstone_domain::record::EngagementRecord;
+use turnstone_domain::record::{EngagementRecord, NewIds};
 use turnstone_domain::review::{NewReview, ReviewState};
 use turnstone_domain::session_state::Scope;
-use turnstone_domain::{EventName, NewEvent, Terms, Timestamp};
+use turnstone_domain::{EventName, Ids, NewEvent, ReviewId, Terms, Timestamp};
 
 pub(in super::super) async fn apply<S: Session>(
     session: &mut S,
     unit: &mut Unit,
     record: &EngagementRecord,
     at: Timestamp,
+    ids: &dyn Ids,
 ) -> Result<Result<(), ImportRefusal>, StoreError> {
     if let Some(known) = known(session, record).await? {
         return Ok(Err(ImportRefusal::Known(known)));
     }
+    let own = unique(session, record, ids).await?;
+    let record = &*own;
     let mut job = record.job.clone();
     let (tenant, parent_results) = (job.terms.tenant, job.terms.parent_results);
     job.terms = Terms { tenant, parent_results, ..Terms::default() };
@@ -67,13 +72,38 @@ async fn known<S: Session>(session: &mut S, record: &EngagementRecord) -> Result
     }
     let keys = vec![(record.job.id.clone(),)];
     let found = read_by(session, "look for a job", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
-    if !found.is_empty() {
-        return Ok(Some(format!("job {}", record.job.id)));
-    }
+    Ok((!found.is_empty()).then(|| format!("job {}", record.job.id)))
+}
+
+/// The record with new ids for what others here have, or may come to have, under the same ones: calls that it shares with the
+/// engagement that it was forked from, and what was decided about them.
+async fn unique<'r, S: Session>(
+    session: &mut S,
+    record: &'r EngagementRecord,
+    ids: &dyn Ids,
+) -> Result<Cow<'r, EngagementRecord>, StoreError> {
     let keys = record.calls.iter().map(|call| (call.call_id.0.clone(),)).collect();
     let text = &sql::TOOL_CALLS_KNOWN;
-    let found = read_by(session, "look for calls", text, keys, |row| rows::get::<String>(row, "call_id"));
-    Ok(found.await?.pop().map(|call| format!("call {call}")))
+    let known = read_by(session, "look for calls", text, keys, |row| rows::get::<String>(row, "call_id"));
+    let shared = record.shared_calls().map(|call| call.0.clone());
+    let new: NewIds = known.await?.into_iter().chain(shared).map(|id| (id, ids.next())).collect();
+    let (mut seen, mut reviews) = (HashSet::new(), BTreeMap::new());
+    for (at, review) in record.reviews.iter().enumerate() {
+        let values = [review.id.as_str().into(), None.into()];
+        let (action, text) = ("look for a review", &sql::REVIEW_BY_ID);
+        let found = read(session, action, text, &values, |row| rows::get::<i64>(row, "seq")).await?;
+        if !found.is_empty() || !seen.insert(&review.id) {
+            reviews.insert(at, ReviewId(ids.next()));
+        }
+    }
+    if new.is_empty() && reviews.is_empty() {
+        return Ok(Cow::Borrowed(record));
+    }
+    let mut record = record.clone().with_calls_renamed(&new);
+    for (at, id) in reviews {
+        record.reviews[at].id = id;
+    }
+    Ok(Cow::Owned(record))
 }
 
 /// Raises the budget to what was used: somebody had raised it where the engagement ran.

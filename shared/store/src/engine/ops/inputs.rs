@@ -7,7 +7,7 @@
 use super::super::rows::EngagementRow;
 use super::super::rows::{Fields, Inconsistency, JobRow, get, json, maybe, word};
 use super::super::session::Session;
-use super::super::statement::read_by;
+use super::super::statement::{read, read_by};
 use super::super::unit::Unit;
 use crate::{Ring, StoreError, sql};
 use serde_json::json;
@@ -54,6 +54,8 @@ pub(in super::super) struct Standing {
     pub open: Vec<OpenInput>,
     begun: i64,
     granted: i64,
+    /// The newest input that knows of an agent that took over, and that agent.
+    heir: Option<(i64, String)>,
 }
 
 impl Standing {
@@ -61,7 +63,8 @@ impl Standing {
     /// again: what belongs to it stays with the job that began it.
     pub(super) fn next(&self, turns: i64) -> Position {
         let turn = turns.max(self.begun) + 1;
-        Position { turn, begins: turn, granted: self.granted, ..Position::default() }
+        let heir = self.heir.as_ref().map(|(_, name)| name.clone());
+        Position { turn, begins: turn, granted: self.granted, heir, ..Position::default() }
     }
 }
 
@@ -78,6 +81,10 @@ pub(super) async fn standings<S: Session>(
         let standing = standings.entry(engagement_seq).or_default();
         standing.begun = standing.begun.max(begun);
         standing.granted = standing.granted.max(position.granted);
+        // What waits was told of an agent before the input in front of it may have handed over to another one.
+        let is_over = input.state.is_terminal() || !input.waits_its_turn(engagement_seq);
+        let heir = position.heir.filter(|_| is_over).map(|name| (input.seq, name));
+        standing.heir = standing.heir.take().max(heir);
         if !input.state.is_terminal() && standing.open.iter().all(|open| open.seq != input.seq) {
             standing.open.push(input);
         }
@@ -96,6 +103,14 @@ fn decode(row: &impl Fields) -> Result<(i64, OpenInput, i64, Position), Inconsis
         attempt: get(row, "attempt")?,
     };
     Ok((get(row, "engagement_seq")?, input, maybe(row, "begun")?.unwrap_or_default(), json(row, "position")?))
+}
+
+/// Holds the inputs that a job waits for, if it does: whoever ends one of them makes the next one available in the same
+/// transaction, and so holds them in the order in which they came.
+pub(super) async fn hold_before<S: Session>(session: &mut S, job: &JobId) -> Result<(), StoreError> {
+    let values = [job.as_str().into()];
+    read(session, "hold inputs", &sql::INPUTS_HOLD, &values, |row| get::<i64>(row, "seq")).await?;
+    Ok(())
 }
 
 /// `pending → available` for the next input of each of these engagements, unless one of them is still worked on.

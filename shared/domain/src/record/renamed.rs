@@ -1,0 +1,58 @@
+//! New ids for calls of a record. An id names one call of a whole store, and a fork's record has calls of the engagement that it
+//! comes from, which may be imported as well.
+
+use super::EngagementRecord;
+use crate::{CallId, EventName};
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// The new ids, by the old ones.
+pub type NewIds = HashMap<String, String>;
+
+impl EngagementRecord {
+    /// The calls of the turns that it shares with the engagement that it was forked from, if it was.
+    pub fn shared_calls(&self) -> impl Iterator<Item = &CallId> {
+        let forked = self.events.iter().rev().find(|event| event.name == EventName::EngagementForked);
+        let at = forked.and_then(|event| event.data.get("at_turn")?.as_i64()).unwrap_or(0);
+        self.calls.iter().filter(move |call| call.turn < at).map(|call| &call.call_id)
+    }
+
+    /// Gives calls other ids wherever they are named, so that it is run again as before.
+    #[must_use]
+    pub fn with_calls_renamed(mut self, new: &NewIds) -> Self {
+        let call_id = |id: &mut CallId| {
+            if let Some(new) = new.get(id.as_str()) {
+                id.0.clone_from(new);
+            }
+        };
+        for stored in &mut self.messages {
+            stored.message.tool_calls.iter_mut().for_each(|call| call_id(&mut call.call_id));
+            stored.message.call_id.iter_mut().for_each(call_id);
+        }
+        for call in &mut self.calls {
+            call_id(&mut call.call_id);
+            call.stub_of.iter_mut().for_each(call_id);
+        }
+        for review in &mut self.reviews {
+            call_id(&mut review.call_id);
+            texts(&mut review.question, new);
+        }
+        self.checkpoints.iter_mut().for_each(|done| texts(&mut done.body, new));
+        self.events.iter_mut().for_each(|event| texts(&mut event.data, new));
+        self
+    }
+}
+
+/// Texts that are an old id and nothing else.
+fn texts(value: &mut Value, new: &NewIds) {
+    match value {
+        Value::String(text) => {
+            if let Some(new) = new.get(text.as_str()) {
+                text.clone_from(new);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| texts(item, new)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| texts(field, new)),
+        _ => {}
+    }
+}

@@ -1,0 +1,61 @@
+//! An input that waits is cancelled just as the one before it ends, on a real PostgreSQL and in two processes.
+
+use super::{few, migrated, opened};
+use crate::conformance::jobs::{NOW, agent, complete, nothing, request};
+use futures::future::{join, join_all};
+use turnstone_domain::ids::SystemIds;
+use turnstone_domain::terms::Continues;
+use turnstone_domain::{Ids, JobId, JobState, NewJob};
+use turnstone_store::{CancelOutcome, JobKind};
+use turnstone_tests::Place;
+
+/// Engagements at once.
+const PAIRS: usize = 40;
+const ROUNDS: usize = 5;
+
+/// A further input of the engagement that a job began.
+fn further(first: &NewJob) -> NewJob {
+    let mut job = NewJob { id: JobId(SystemIds.next()), ..first.clone() };
+    job.terms.continues = Some(Continues::Always);
+    job
+}
+
+/// Of three inputs the first one ends and the second one is cancelled at the same moment, in many engagements at once: the
+/// database never has to break a circle of transactions, and the third one is next in each of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_waiting_input_is_cancelled_as_the_one_before_it_ends() {
+    let database = migrated().await;
+    let options = few(&database.url);
+    let (one, other) = (opened(&options).await, opened(&options).await);
+    for round in 0..ROUNDS {
+        let firsts: Vec<NewJob> = (0..PAIRS).map(|_| agent(None)).collect();
+        let seconds: Vec<NewJob> = firsts.iter().map(further).collect();
+        let thirds: Vec<NewJob> = firsts.iter().map(further).collect();
+        for jobs in [&firsts, &seconds, &thirds] {
+            one.intake.push(jobs.clone()).await.unwrap();
+        }
+        let claims = one.ledger.claim(request(JobKind::Agent, PAIRS, NOW)).await.unwrap();
+        assert_eq!(claims.len(), PAIRS);
+        let ends = claims.iter().map(|claim| one.ledger.settle(&claim.lease, nothing(), complete(), NOW));
+        let cancels = seconds.iter().map(|job| other.intake.cancel(&job.id, NOW));
+        let (ended, cancelled) = join(join_all(ends), join_all(cancels)).await;
+        ended.into_iter().collect::<Result<Vec<_>, _>>().unwrap();
+        for outcome in cancelled {
+            assert!(matches!(outcome.unwrap(), CancelOutcome::Cancelled { .. }));
+        }
+        for (jobs, state) in
+            [(&firsts, JobState::Completed), (&seconds, JobState::Cancelled), (&thirds, JobState::Available)]
+        {
+            for job in jobs {
+                let now = one.views.job(&job.id).await.unwrap().unwrap().state;
+                assert_eq!(now, state, "round {round}: {}", job.id);
+            }
+        }
+        let next = other.ledger.claim(request(JobKind::Agent, PAIRS, NOW)).await.unwrap();
+        assert_eq!(next.len(), PAIRS, "the last ones go on");
+        let ends = next.iter().map(|claim| other.ledger.settle(&claim.lease, nothing(), complete(), NOW));
+        join_all(ends).await.into_iter().collect::<Result<Vec<_>, _>>().unwrap();
+    }
+    let broken = "SELECT CAST(deadlocks AS BIGINT) FROM pg_stat_database WHERE datname = current_database()";
+    assert_eq!(Place::from(&database).number(broken).await, 0, "circles of transactions");
+}
