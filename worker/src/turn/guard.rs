@@ -193,6 +193,9 @@ async fn held(
                 ToolError::Final(_) | ToolError::Refused(_) => No::Denied(why),
                 ToolError::Busy(_, wait_ms) => No::Away(why, wait_ms),
                 ToolError::Failed(_) | ToolError::Lost(_) | ToolError::Timeout(_) => No::Away(why, None),
+                ToolError::Begun(_) | ToolError::Asks(_) => {
+                    No::Denied(format!("`{name}` is an agent of another server, which no guardrail can ask"))
+                }
             }));
         }
     };
