@@ -1,5 +1,6 @@
 //! OpenAgentSpec as its clients and other servers meet it: documents, the server, identities, and agents elsewhere.
 
+mod documents;
 mod identity;
 mod remote;
 mod server;

@@ -70,20 +70,30 @@ async fn a_broken_expression_is_refused_at_once() {
     fleet.end().await;
 }
 
-/// OAS-49, OAS-50, OAS-51: `lifespan` may be left out; with `retain_memory: false`, and without it, the model of a second
-/// engagement is told nothing of the first one.
+/// OAS-49, OAS-50, OAS-51: `lifespan` may be left out; with `retain_memory: false`, with `true`, which is warned of, and without it,
+/// the model of a second engagement is told nothing of the first one.
 #[tokio::test]
 async fn a_second_engagement_begins_with_nothing() {
-    let fleet =
-        fleet(Backend::Sqlite, vec![Reply::call("search", json!({"q": "tides"})), Reply::text("done")]).await;
-    for (name, lifespan) in [("fresh", "lifespan: {retain_memory: false}"), ("plain", "")] {
-        register(&fleet, &document(name, &format!("capabilities: {{search: {{}}}}\n{lifespan}\n"))).await;
-        let before = fleet.models.calls().len();
-        run(&fleet, name).await;
-        run(&fleet, name).await;
-        let calls = fleet.models.calls();
-        let second = calls[before + 2].request["messages"].to_string();
-        assert!(!second.contains("tides") && !second.contains("done"), "{second}");
-    }
-    fleet.end().await;
+    on_both(async |backend| {
+        let replies = vec![Reply::call("search", json!({"q": "tides"})), Reply::text("done")];
+        let fleet = fleet(backend, replies).await;
+        for (name, lifespan, warned) in [
+            ("fresh", "lifespan: {retain_memory: false}", false),
+            ("kept", "lifespan: {retain_memory: true}", true),
+            ("plain", "", false),
+        ] {
+            let text = document(name, &format!("capabilities: {{search: {{}}}}\n{lifespan}\n"));
+            let (status, body) = fleet.send(Method::POST, "/agents", text).await;
+            assert!(status.is_success(), "{body:#}");
+            assert_eq!(body["warnings"].to_string().contains("OAS-51"), warned, "{body:#}");
+            let before = fleet.models.calls().len();
+            run(&fleet, name).await;
+            run(&fleet, name).await;
+            let calls = fleet.models.calls();
+            let second = calls[before + 2].request["messages"].to_string();
+            assert!(!second.contains("tides") && !second.contains("done"), "{second}");
+        }
+        fleet.end().await;
+    })
+    .await;
 }

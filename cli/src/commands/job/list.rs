@@ -16,6 +16,7 @@ const COLUMNS: &[Column] = &[
     column("ID", |job| plain(&job["id"])),
     column("STATE", |job| plain(&job["state"])),
     column("TYPE", |job| plain(&job["type"])),
+    column("AGENT", |job| plain(&job["meta"]["agent"])),
     column("QUEUE", |job| plain(&job["queue"])),
     column("ATTEMPT", |job| plain(&job["attempt"])),
     column("ENQUEUED", |job| time(&job["enqueued_at"])),

@@ -53,7 +53,7 @@ pub enum Which {
     Approved,
     /// Those answered with no
     Rejected,
-    /// Those nobody answered in time
+    /// Those nobody answered in time, or whose job ended first
     Expired,
     /// All of them
     All,

@@ -22,6 +22,7 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
         problems.error(node.at, rule, message);
     }
     check_person(root, problems);
+    check_memory(root, problems);
     let guardrails = guardrails(root, names, problems);
     let capabilities = capability::read(root, names, problems);
     let exposes = exposes(root, &capability::declared(root), problems);
@@ -60,6 +61,16 @@ fn check_person(root: &Node, problems: &mut Problems) {
     }
     if let Some(at) = begins("intent", &["i", "i'm"]) {
         problems.warning(at, "OAS-19", "`intent` should be in the second person, as in \"You are …\"");
+    }
+}
+
+/// With `retain_memory: true` a server may keep context across engagements (OAS-51). This one does not, and says so.
+fn check_memory(root: &Node, problems: &mut Problems) {
+    let retained = root.at_path(&["lifespan", "retain_memory"]);
+    if let Some(node) = retained.filter(|node| node.flag() == Some(true)) {
+        let message = "`lifespan.retain_memory`: nothing of an engagement is kept for the next one, whether this is set or not; \
+                       go on with the same engagement, or keep what has to last in a tool of your own";
+        problems.warning(node.at, "OAS-51", message);
     }
 }
 

@@ -2,8 +2,8 @@
 //! it, and is forgotten with it: it is in no prompt, event, journal or log.
 
 use super::abroad;
-use crate::tool::Tool;
 use crate::tool::identity::{Errand, Identity, headers};
+use crate::tool::{Tool, Transport};
 use crate::turn::state::Turn;
 use serde_json::Value;
 use std::sync::Arc;
@@ -76,10 +76,15 @@ pub async fn of(
         };
         return Ok(Identity { errand: Some(Arc::new(errand)), ..Identity::default() });
     }
-    if turn.agent.format != AgentFormat::OpenAgentSpec || !tool.takes_credentials() {
+    if turn.agent.format != AgentFormat::OpenAgentSpec {
         return Ok(Identity::default());
     }
     let acting = acting(capability, user).map_err(refused)?;
+    if !tool.takes_credentials() {
+        // A server of tools has credentials of its own; it is told for whom it works (OAS-25).
+        let told = tool.transport() == Transport::Mcp && matches!(acting, Acting::User);
+        return Ok(Identity { user: told.then(|| user.clone()), ..Identity::default() });
+    }
     let owner = match &acting {
         Acting::Anonymous => return Ok(Identity::default()),
         // Two tenants may have users with the same id, and whoever enqueues says the id.

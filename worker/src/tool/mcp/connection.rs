@@ -21,10 +21,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use turnstone_domain::CallId;
+use turnstone_domain::engagement::User;
 use turnstone_telemetry::propagation;
 
 /// Where the id of a call stands in the `_meta` of `tools/call`: the same id twice is the same call twice.
 pub const IDEMPOTENCY_KEY: &str = "idempotencyKey";
+/// Where the end user stands there, as `{"id", "email"}`, when the call is made in that user's name (OAS-25).
+pub const USER: &str = "turnstoneUser";
 
 /// The most requests that one connection carries at once.
 pub(super) const CALLS_AT_ONCE: usize = 32;
@@ -182,9 +185,12 @@ impl Connection {
         &self,
         tool: &str,
         arguments: Map<String, Value>,
-        call_id: &CallId,
+        (call_id, user): (&CallId, Option<&User>),
     ) -> Result<CallToolResponse, RequestError> {
         let mut meta = MetaObject::new();
+        if let Some(user) = user {
+            meta.0.insert(USER.to_owned(), serde_json::json!(user));
+        }
         meta.0.insert(IDEMPOTENCY_KEY.to_owned(), call_id.as_str().into());
         // The keys that MCP reserves for the context of a trace are those of W3C.
         meta.0.extend(propagation::outgoing().into_iter().map(|(name, value)| (name, value.into())));

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, Semaphore};
+use turnstone_domain::engagement::User;
 use turnstone_domain::{CallId, Clock, Timestamp};
 
 /// Tools are listed again after this time, in milliseconds, even when the server does not say that they changed.
@@ -130,14 +131,14 @@ impl McpServer {
         &self,
         tool: &str,
         arguments: Map<String, Value>,
-        call_id: &CallId,
+        whose: (&CallId, Option<&User>),
     ) -> Result<CallToolResponse, ToolError> {
         let sentence = |problem: String| format!("tool {}.{tool}: {problem}", self.name);
         let failed = |problem: String| ToolError::Failed(sentence(problem));
         let _place = self.calls.acquire().await.map_err(|_| failed("the worker is stopping".to_owned()))?;
         let connection =
             self.connected().await.map_err(|why| failed(format!("its server is not available: {why}")))?;
-        match connection.call(tool, arguments, call_id).await {
+        match connection.call(tool, arguments, whose).await {
             Ok(response) => {
                 self.state.lock().await.failures = 0;
                 Ok(response)

@@ -51,11 +51,12 @@ async fn call(server: &Arc<McpServer>, tool: &str, input: Value) -> Result<Value
     let catalogue = server.catalogue().await.map_err(ToolError::Failed)?;
     let tool = catalogue.get(tool).unwrap_or_else(|| panic!("no {tool} in {catalogue:?}")).clone();
     let call_id = CallId::from("call-7");
+    let user = turnstone_domain::engagement::User { id: "ada".to_owned(), email: None };
     tool.call(Invocation {
         call_id: &call_id,
         input: &input,
         timeout: tool.timeout(),
-        identity: &crate::tool::Identity::default(),
+        identity: &crate::tool::Identity { user: Some(user), ..crate::tool::Identity::default() },
     })
     .await
 }
@@ -92,7 +93,7 @@ async fn tools_are_listed_page_by_page_and_one_without_a_schema_is_left_out() {
     assert_eq!((names, narrowed.withheld().len()), (vec!["add", "echo"], 0));
 }
 
-/// RS-22.
+/// RS-22; OAS-25: the server is told for whom it works.
 #[tokio::test]
 async fn outcomes_are_structured_or_text_or_blocks() {
     let server = script("well", json!({}));
@@ -101,7 +102,7 @@ async fn outcomes_are_structured_or_text_or_blocks() {
     let image = call(&server, "image", json!({})).await.unwrap();
     assert_eq!((&image[0]["text"], &image[1]["mimeType"]), (&json!("here"), &json!("image/png")));
     let meta = call(&server, "meta", json!({})).await.unwrap();
-    assert_eq!(meta["idempotencyKey"], "call-7");
+    assert_eq!((&meta["idempotencyKey"], &meta["turnstoneUser"]["id"]), (&json!("call-7"), &json!("ada")));
     assert!(failure(call(&server, "fail", json!({})).await).contains("there is no such ticket"));
 }
 

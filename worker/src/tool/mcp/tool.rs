@@ -109,7 +109,8 @@ impl Tool for McpTool {
             Value::Null => Map::new(),
             _ => return Err(refused("the arguments must be an object")),
         };
-        let call = server.call(&self.remote, arguments, invocation.call_id);
+        let call =
+            server.call(&self.remote, arguments, (invocation.call_id, invocation.identity.user.as_ref()));
         let response = tokio::time::timeout(invocation.timeout, call).await.unwrap_or_else(|_| {
             let ms = invocation.timeout.as_millis();
             Err(ToolError::Timeout(format!("tool {name} did not answer within {ms} ms")))
