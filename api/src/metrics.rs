@@ -1,8 +1,11 @@
 //! What Prometheus reads: requests as they are answered, and what the store holds, asked for at most every few seconds.
 
+mod held;
+
 use crate::api::App;
 use axum::extract::MatchedPath;
 use axum::http::Method;
+use held::Held;
 use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{
@@ -24,6 +27,7 @@ pub(crate) struct Metrics {
     durations: HistogramVec,
     jobs: IntGaugeVec,
     queued: IntGaugeVec,
+    held: Held,
     workers: IntGaugeVec,
     store_seconds: Gauge,
     uptime_seconds: Gauge,
@@ -47,6 +51,7 @@ impl Metrics {
             durations: HistogramVec::new(seconds, &["method", "route"])?,
             jobs: IntGaugeVec::new(opts(names::JOBS), &["state"])?,
             queued: IntGaugeVec::new(opts(names::QUEUE_JOBS), &["queue", "state"])?,
+            held: Held::new()?,
             workers: IntGaugeVec::new(opts(names::WORKERS), &["alive"])?,
             store_seconds: Gauge::with_opts(opts(names::STORE_SECONDS))?,
             uptime_seconds: Gauge::with_opts(opts(names::UPTIME_SECONDS))?,
@@ -62,6 +67,7 @@ impl Metrics {
             Box::new(metrics.uptime_seconds.clone()),
         ];
         all.into_iter().try_for_each(|one| metrics.registry.register(one))?;
+        metrics.held.register(&metrics.registry)?;
         Ok(metrics)
     }
 
@@ -121,6 +127,7 @@ impl Metrics {
         for (queue, state, count) in queued {
             self.queued.with_label_values(&[queue.as_str(), state.as_str()]).set(number(count));
         }
+        self.held.read(app, now).await?;
         let workers = views.workers().await?;
         let alive = workers.iter().filter(|worker| worker.is_alive(now)).count();
         self.workers.with_label_values(&["true"]).set(number(alive));

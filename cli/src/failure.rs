@@ -121,10 +121,17 @@ impl Failure {
         let error = parsed.get_mut("error").map(Value::take).unwrap_or_default();
         let word = |name: &str| error[name].as_str().filter(|word| !word.is_empty()).map(str::to_owned);
         let details = error["details"].clone();
+        let message = word("message").unwrap_or_else(|| format!("the server answered {status}"));
+        // What the server says of headers and ids is for programs; here a command helps.
+        let own = match status {
+            401 => hint_for(exit, status),
+            404 => listing(&message),
+            _ => None,
+        };
         Self {
             exit,
-            message: word("message").unwrap_or_else(|| format!("the server answered {status}")),
-            hint: word("hint").or_else(|| hint_for(exit, status)),
+            hint: own.or_else(|| word("hint")).or_else(|| hint_for(exit, status)),
+            message,
             refusal: Some(Box::new(Refusal {
                 status,
                 code: word("code"),
@@ -152,6 +159,26 @@ fn hint_for(exit: Exit, status: u16) -> Option<String> {
         _ => return None,
     };
     Some(hint.to_owned())
+}
+
+/// What there is under names, and the command that lists it.
+const LISTED: [(&str, &str); 9] = [
+    ("agent", "agent list"),
+    ("budget", "budget list"),
+    ("cron", "cron list"),
+    ("engagement", "engagement list"),
+    ("review", "review list --state all"),
+    ("queue", "queue list"),
+    ("webhook", "webhook list"),
+    ("worker", "worker list"),
+    ("workflow", "workflow list"),
+];
+
+/// The command that lists what there is instead of what is not there.
+fn listing(message: &str) -> Option<String> {
+    let kind = message.strip_prefix("There is no ")?.split(' ').next()?;
+    let (_, command) = LISTED.iter().find(|(known, _)| *known == kind)?;
+    Some(format!("`turnstone {command}` shows those that there are"))
 }
 
 impl fmt::Display for Failure {
@@ -216,6 +243,18 @@ mod tests {
         let (exit, text) = printed(Failure::of_answer(404, body).into());
         assert_eq!(exit, Exit::NotFound);
         assert_eq!(text, "error: There is no job x (not_found, request req_7)\nhint: List the jobs.\n");
+    }
+
+    #[test]
+    fn a_hint_names_the_command_that_helps() {
+        let of = |status, message: &str| {
+            let body = format!(r#"{{"error":{{"message":"{message}","hint":"Send a header."}}}}"#);
+            Failure::of_answer(status, &body).hint.unwrap_or_default()
+        };
+        assert_eq!(of(404, "There is no budget x."), "`turnstone budget list` shows those that there are");
+        assert_eq!(of(404, "There is no job x."), "Send a header.");
+        assert!(of(401, "No key.").contains("TURNSTONE_API_KEY"));
+        assert_eq!(of(409, "It waits."), "Send a header.");
     }
 
     #[test]

@@ -50,6 +50,8 @@ impl BreakerConfig {
 pub struct BreakerWatch {
     keeper: Option<Arc<dyn Breakers>>,
     known: Mutex<Known>,
+    /// Held while somebody looks.
+    looking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -116,19 +118,30 @@ impl BreakerWatch {
         }
     }
 
-    /// Looks at all of them, unless somebody in this process has just done so.
+    /// Looks at all of them, unless somebody in this process has just done so. While somebody does, what was seen before has to
+    /// do; where nothing was, as in a worker that has just begun, everybody waits for the first look.
     async fn look(&self, keeper: &dyn Breakers) {
-        {
-            let mut known = self.known();
-            if known.looked.is_some_and(|at| at.elapsed() < LOOK) {
-                return;
-            }
-            known.looked = Some(Instant::now());
+        if self.is_fresh() {
+            return;
         }
-        if let Some(troubled) = told(keeper.troubled().await) {
-            self.known().troubled =
-                troubled.into_iter().map(|trouble| (trouble.key, trouble.open_until)).collect();
+        let _looking = match self.looking.try_lock() {
+            Ok(looking) => looking,
+            Err(_) if self.known().looked.is_some() => return,
+            Err(_) => self.looking.lock().await,
+        };
+        if self.is_fresh() {
+            return;
         }
+        let troubled = told(keeper.troubled().await);
+        let mut known = self.known();
+        known.looked = Some(Instant::now());
+        if let Some(troubled) = troubled {
+            known.troubled = troubled.into_iter().map(|trouble| (trouble.key, trouble.open_until)).collect();
+        }
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.known().looked.is_some_and(|at| at.elapsed() < LOOK)
     }
 }
 

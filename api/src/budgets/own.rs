@@ -82,7 +82,7 @@ pub(crate) async fn own(
     let (engagement, now) = (EngagementId::from(id.as_str()), app.api.clock.now());
     let changed = app.api.store.budgets.set_own(&engagement, tenant.name(), change, now).await?;
     let budget = changed.ok_or_else(|| OjsError::not_found("engagement", &id))?;
-    operator.did("budget.set", &id, "set");
+    operator.did("engagement.budget", &id, "set");
     let mut shown = rows::sides(&budget);
     shown["engagement_id"] = id.into();
     Ok(reply::ok(&shown))

@@ -27,6 +27,12 @@ pub fn block(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
+/// How many there are of something, in words: `1 turn`, `2 turns`.
+#[must_use]
+pub fn counted(count: i64, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}
+
 /// As [`block`], on one line: every run of white space becomes one space.
 #[must_use]
 pub fn line(text: &str) -> String {

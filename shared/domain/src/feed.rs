@@ -76,10 +76,19 @@ pub struct FeedEvent {
     pub at: Timestamp,
 }
 
+/// The member of an event's data that says that it came with an engagement that was imported: it happened elsewhere.
+pub const IMPORTED: &str = "imported";
+
 /// Members of an event's data that say what it is about, when it is not about a job.
 const SUBJECTS: [&str; 6] = ["subject", "job_id", "workflow_id", "cron", "name", "queue"];
 
 impl FeedEvent {
+    /// Whether it came with an engagement that was imported.
+    #[must_use]
+    pub fn is_imported(&self) -> bool {
+        self.data.get(IMPORTED) == Some(&Value::Bool(true))
+    }
+
     fn said(&self, member: &str) -> Option<&str> {
         self.data.get(member).and_then(Value::as_str)
     }

@@ -64,6 +64,7 @@ impl Webhook {
     #[must_use]
     pub fn wants(&self, event: &FeedEvent) -> Option<Form> {
         let concerned = self.active
+            && !event.is_imported()
             && event.cursor.tx > self.since
             && among(&self.filter.queues, event.queue())
             && among(&self.filter.job_types, event.job_type())

@@ -93,7 +93,7 @@ pub use tenants::{TenantLimits, TenantSetup, Tenants};
 pub use transfers::{ImportRefusal, Transfers};
 pub use upkeep::{Duty, Term, Upkeep};
 pub use views::{
-    AgentRecord, CheckpointRow, EngagementFilter, EventFilter, HourlyCount, JobFilter, JobOrder,
+    AgentRecord, CheckpointRow, EngagementFilter, EventFilter, Gauges, HourlyCount, JobFilter, JobOrder,
     ListedEngagement, Page, ReviewFilter, Views,
 };
 

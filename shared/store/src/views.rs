@@ -147,6 +147,17 @@ pub struct HourlyCount {
     pub took_ms: i64,
 }
 
+/// What operators are to be warned by, as of now.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Gauges {
+    /// How many jobs ever ended, per queue and state; those of the last minute may be missing.
+    pub ended: Vec<(String, JobState, u64)>,
+    /// Since when the job waits to be claimed that has waited longest, per queue that has any.
+    pub oldest: Vec<(String, Timestamp)>,
+    /// Reviews that are open.
+    pub open_reviews: u64,
+}
+
 /// Everybody's side of the store.
 #[async_trait]
 pub trait Views: Send + Sync + 'static {
@@ -275,6 +286,9 @@ pub trait Views: Send + Sync + 'static {
 
     /// Jobs that have not ended, per queue and state.
     async fn counts_by_queue(&self) -> Result<Vec<(String, JobState, u64)>, StoreError>;
+
+    /// What operators are to be warned by.
+    async fn gauges(&self) -> Result<Gauges, StoreError>;
 
     /// Queues that have ever had a job or were named at a migration, by name.
     async fn queues(&self) -> Result<Vec<String>, StoreError>;

@@ -118,6 +118,10 @@ names! {
     Metric HTTP_REQUEST_DURATION = "turnstone_http_request_duration_seconds", "How long requests took, by method and route.";
     Metric JOBS = "turnstone_jobs", "Jobs that are kept, by state.";
     Metric QUEUE_JOBS = "turnstone_queue_jobs", "Jobs that have not ended, by queue and state.";
+    Metric QUEUE_OLDEST = "turnstone_queue_oldest_seconds", "How long the available job has waited that has waited longest, by queue; 0 when none waits.";
+    Metric JOBS_ENDED = "turnstone_jobs_ended_total", "Jobs that ever ended, by queue and state (completed, discarded, cancelled); those of the last minute may be missing.";
+    Metric REVIEWS_OPEN = "turnstone_reviews_open", "Reviews that wait for an answer.";
+    Metric BUDGET_USED = "turnstone_budget_used_ratio", "How much of a shared budget is used or set aside, from 0 to 1, by budget and unit (tokens, money); of a daily one today's.";
     Metric WORKERS = "turnstone_workers", "Workers that are known, by whether they were heard of lately (alive).";
     Metric STORE_SECONDS = "turnstone_store_ping_seconds", "How long the store took to answer when it was asked last.";
     Metric UPTIME_SECONDS = "turnstone_uptime_seconds", "How long this process has run.";

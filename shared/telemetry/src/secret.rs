@@ -2,14 +2,21 @@
 
 use aho_corasick::AhoCorasick;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, PoisonError, RwLock};
 
 /// Values shorter than this are not searched for in texts: striking them out would hit innocent words.
 const SHORTEST_REDACTED: usize = 6;
+
+/// Values that came without a reference, as credentials of users do, are forgotten beyond so many.
+const MOST: usize = 50_000;
+
+/// The last use of what was resolved by reference: it is never forgotten.
+const ALWAYS: u64 = u64::MAX;
 
 static KNOWN: LazyLock<RwLock<Known>> = LazyLock::new(RwLock::default);
 
@@ -51,7 +58,7 @@ impl SecretRef {
         if value.is_empty() {
             return Err(format!("the secret {self} is empty"));
         }
-        remember(&value);
+        remember(&value, ALWAYS);
         Ok(Secret(value))
     }
 }
@@ -82,11 +89,13 @@ impl Serialize for SecretRef {
 pub struct Secret(String);
 
 impl Secret {
-    /// A secret that came by its value, without a reference. From then on it is struck out of logs and errors.
+    /// A secret that came by its value, without a reference. From then on it is struck out of logs and errors, until
+    /// tens of thousands of others were used since.
     #[must_use]
     pub fn given(value: impl Into<String>) -> Self {
         let value = value.into();
-        remember(&value);
+        let used = KNOWN.read().unwrap_or_else(PoisonError::into_inner).uses.fetch_add(1, Ordering::Relaxed);
+        remember(&value, used);
         Self(value)
     }
 
@@ -103,7 +112,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-fn remember(value: &str) {
+/// Remembers a value that was used the `used`-th time that any was.
+fn remember(value: &str, used: u64) {
     if value.len() < SHORTEST_REDACTED {
         return;
     }
@@ -113,18 +123,23 @@ fn remember(value: &str) {
     let forms = [value.to_owned(), escape(&once), once];
     let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
     // Each call of a tool brings its own again.
-    if forms.iter().all(|form| known.all.contains(form)) {
-        return;
+    let mut is_new = false;
+    for form in &forms {
+        is_new |= !known.touched(form, used);
     }
     drop(known);
-    let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
-    forms.into_iter().for_each(|form| known.add(form));
+    if is_new {
+        let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+        forms.into_iter().for_each(|form| known.add(form, used, MOST));
+    }
 }
 
 /// The secrets that were resolved so far. There are as many as users have credentials.
 #[derive(Default)]
 struct Known {
-    all: HashSet<String>,
+    /// When each was used last, counted in uses of any.
+    all: HashMap<String, AtomicU64>,
+    uses: AtomicU64,
     /// Finds most of them at once.
     most: Option<AhoCorasick>,
     /// Those that came since it was made.
@@ -132,14 +147,38 @@ struct Known {
 }
 
 impl Known {
-    fn add(&mut self, form: String) {
-        if !self.all.insert(form.clone()) {
+    /// Notes that one is used; whether it is known.
+    fn touched(&self, form: &str, used: u64) -> bool {
+        let known = self.all.get(form);
+        if let Some(last) = known {
+            last.fetch_max(used, Ordering::Relaxed);
+        }
+        known.is_some()
+    }
+
+    /// Takes one in. Of more than `most` those are forgotten that were not used for longest: credentials that were rotated, or
+    /// whose users are gone.
+    fn add(&mut self, form: String, used: u64, most: usize) {
+        if self.touched(&form, used) {
             return;
         }
+        self.all.insert(form.clone(), AtomicU64::new(used));
         self.new.push(form);
+        if self.all.len() > most {
+            let mut uses: Vec<u64> = self.all.values().map(|last| last.load(Ordering::Relaxed)).collect();
+            uses.sort_unstable();
+            let oldest = uses[uses.len() / 4];
+            self.all.retain(|_, last| *last.get_mut() > oldest || *last.get_mut() == ALWAYS);
+            self.most = AhoCorasick::new(self.all.keys()).ok();
+            self.new.clear();
+            if self.most.is_none() {
+                self.new = self.all.keys().cloned().collect();
+            }
+            return;
+        }
         // Seldom enough that making it anew costs each secret little.
         if self.new.len() > 32.max(self.all.len() / 4)
-            && let Ok(most) = AhoCorasick::new(&self.all)
+            && let Ok(most) = AhoCorasick::new(self.all.keys())
         {
             self.most = Some(most);
             self.new.clear();
@@ -196,9 +235,24 @@ mod tests {
 
     #[test]
     fn a_secret_that_begins_with_another_leaves_no_tail() {
-        remember("prefix-of-another");
-        remember("prefix-of-another-secret");
+        remember("prefix-of-another", ALWAYS);
+        remember("prefix-of-another-secret", ALWAYS);
         assert_eq!(redact("(prefix-of-another-secret, prefix-of-another)"), "(***, ***)");
+    }
+
+    #[test]
+    fn what_was_not_used_for_longest_is_forgotten_first() {
+        let mut known = Known::default();
+        known.add("by-reference".to_owned(), ALWAYS, 8);
+        for n in 0..30_u64 {
+            known.add(format!("credential-{n:02}"), n + 1, 8);
+            // The first one is used all the time.
+            assert!(known.touched("credential-00", n + 1), "{n}");
+            assert!(known.all.len() <= 8, "{n}");
+        }
+        let found = |text: &str| known.found(text).len();
+        assert_eq!((found("by-reference"), found("credential-00"), found("credential-29")), (1, 1, 1));
+        assert_eq!(found("credential-01"), 0);
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub(crate) async fn retry(
     let missing = || OjsError::not_found("job", &id);
     match app.api.store.operate.retry(&job_id, tenant.name(), false, anew, now).await? {
         ActionOutcome::Done { previous } => {
-            operator.did("job.retry", &id, previous.as_str());
+            operator.did("job.retry", &id, &format!("available, was {previous}"));
             let job = app.api.store.views.job_of(&job_id, tenant.name()).await?.ok_or_else(missing)?;
             Ok(reply::ok(&job_reply(&job)))
         }

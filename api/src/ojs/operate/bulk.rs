@@ -92,12 +92,33 @@ pub(crate) async fn run(
     let filter = JobFilter { tenant: tenant.0, ..filter };
     let at = app.api.clock.now();
     let bulk = Bulk { action, dead_letters, states, filter, most: MOST, dry_run, at };
-    let what = format!("{:?}", bulk.filter);
+    let what = in_words(&bulk);
     let outcome = app.api.store.operate.bulk(bulk).await?;
     if !dry_run {
-        operator.did(action.as_str(), &what, &format!("{} of {}", outcome.done.len(), outcome.matched));
+        operator.did(
+            &format!("job.{}", action.as_str()),
+            &what,
+            &format!("{} of {}", outcome.done.len(), outcome.matched),
+        );
     }
     Ok(reply::json(StatusCode::OK, &answer(action, dry_run, outcome)))
+}
+
+/// Which jobs a bulk is about, for the operators' log.
+fn in_words(bulk: &Bulk) -> String {
+    let states: Vec<&str> = bulk.states.iter().map(|state| state.as_str()).collect();
+    let kind = if bulk.dead_letters { "dead letters" } else { "jobs" };
+    let filter = &bulk.filter;
+    let parts = [
+        (!states.is_empty()).then(|| format!("that are {}", states.join(" or "))),
+        filter.queue.as_ref().map(|queue| format!("in queue {queue}")),
+        filter.job_type.as_ref().map(|job_type| format!("of type {job_type}")),
+        filter.tenant.as_ref().map(|tenant| format!("of tenant {tenant}")),
+        filter.since.map(|at| format!("since {}", at.to_rfc3339())),
+        filter.until.map(|at| format!("until {}", at.to_rfc3339())),
+    ];
+    let said: Vec<String> = parts.into_iter().flatten().collect();
+    if said.is_empty() { format!("all {kind}") } else { format!("{kind} {}", said.join(" ")) }
 }
 
 fn answer(action: JobAction, dry_run: bool, outcome: BulkOutcome) -> BulkReply {

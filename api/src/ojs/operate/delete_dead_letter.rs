@@ -57,7 +57,7 @@ pub(crate) async fn delete_for_admins(
 async fn remove(app: &App, id: &str, tenant: &Tenant, operator: &Operator) -> Result<(), Failure> {
     match app.api.store.operate.delete_dead_letter(&JobId::from(id), tenant.name()).await? {
         ActionOutcome::Done { previous } => {
-            operator.did("dead_letter.delete", id, previous.as_str());
+            operator.did("dead_letter.delete", id, &format!("deleted, was {previous}"));
             Ok(())
         }
         ActionOutcome::Forked => Err(super::forked(id).into()),

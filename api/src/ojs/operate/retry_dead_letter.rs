@@ -52,7 +52,7 @@ async fn again(app: &App, id: &str, tenant: &Tenant, operator: &Operator, body: 
     let missing = || OjsError::not_found("dead letter", id);
     match app.api.store.operate.retry(&job_id, tenant.name(), true, anew, now).await? {
         ActionOutcome::Done { previous } => {
-            operator.did("dead_letter.retry", id, previous.as_str());
+            operator.did("dead_letter.retry", id, &format!("available, was {previous}"));
             let job = app.api.store.views.job_of(&job_id, tenant.name()).await?.ok_or_else(missing)?;
             Ok(reply::ok(&job_reply(&job)))
         }

@@ -6,7 +6,7 @@ mod fleet;
 
 use super::Session;
 use crate::failure::{Exit, report};
-use crate::output::{Format, table, text};
+use crate::output::{Format, text};
 use std::process::ExitCode;
 use turnstone_store::Finding;
 
@@ -49,11 +49,14 @@ fn print(findings: &[Finding], session: &Session) -> anyhow::Result<()> {
                 .try_for_each(|f| output.line(&text::line(&f.what)))?;
         }
         Format::Table => {
-            let word = |finding: &Finding| if finding.ok { "ok" } else { "trouble" };
             let cell = |words: &str| text::line(&turnstone_telemetry::redact(words));
-            let rows =
-                findings.iter().map(|f| vec![cell(&f.what), word(f).to_owned(), cell(&f.advice)]).collect();
-            output.line(&table::ruled(vec!["CHECK", "FOUND", "WHAT TO DO"], rows, output.tty))?;
+            for finding in findings {
+                let word = if finding.ok { "ok" } else { "trouble" };
+                output.line(&format!("{word:<8} {}", cell(&finding.what)))?;
+                if !finding.advice.is_empty() {
+                    output.line(&format!("{:<8} to do: {}", "", cell(&finding.advice)))?;
+                }
+            }
         }
     }
     Ok(())

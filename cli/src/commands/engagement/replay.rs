@@ -26,7 +26,11 @@ pub async fn run(what: &str, session: &Session) -> anyhow::Result<ExitCode> {
     match output.format {
         Format::Json => output.json(&told)?,
         Format::Ids | Format::Table => match &told.difference {
-            None => output.line(&format!("the same: {turns} turns, {phases} phases, and the result"))?,
+            None => output.line(&format!(
+                "the same: {}, {}, and the result",
+                text::counted(turns, "turn"),
+                text::counted(phases, "phase")
+            ))?,
             Some(difference) => output.line(&text::line(&sentence(difference)))?,
         },
     }

@@ -76,8 +76,9 @@ pub async fn import(file: &str, session: &Session) -> anyhow::Result<ExitCode> {
         Format::Ids => output.line(&text::line(id))?,
         Format::Table => {
             output.line(&text::line(&format!(
-                "{id} is here: {} turns, {} messages",
-                told["turns"], told["messages"]
+                "{id} is here: {}, {}",
+                text::counted(told["turns"].as_i64().unwrap_or_default(), "turn"),
+                text::counted(told["messages"].as_i64().unwrap_or_default(), "message")
             )))?;
         }
     }

@@ -33,7 +33,11 @@ pub async fn run(args: &PurgeArgs, session: &Session) -> anyhow::Result<ExitCode
     match output.format {
         Format::Json => output.json(&answer)?,
         Format::Ids => output.line(&text::line(&args.name))?,
-        Format::Table => output.line(&format!("{} {} jobs {word}", answer[count], args.state))?,
+        Format::Table => {
+            let jobs =
+                text::counted(answer[count].as_i64().unwrap_or_default(), &format!("{} job", args.state));
+            output.line(&format!("{jobs} {word}"))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

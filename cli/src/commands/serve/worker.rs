@@ -10,6 +10,7 @@ use crate::failure::{Exit, Failure};
 use anyhow::Context as _;
 use clap::Args;
 use std::future::pending;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,9 @@ pub struct RunArgs {
     /// How long a stopping worker lets turns reach their next checkpoint, such as 10s [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
     pub drain_grace: Option<u64>,
+    /// Where Prometheus reads what it counts, such as 0.0.0.0:9464 [default: nowhere]
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics_bind: Option<SocketAddr>,
 }
 
 impl RunArgs {
@@ -48,6 +52,7 @@ impl RunArgs {
             ("worker.lease_ms", text(self.lease)),
             ("worker.name", self.name.clone()),
             ("worker.drain_grace_ms", text(self.drain_grace)),
+            ("worker.metrics_bind", self.metrics_bind.map(|address| address.to_string())),
         ]
         .into_iter()
         .filter_map(|(key, value)| Some((key, value?)))

@@ -4,6 +4,7 @@ use crate::client::unwrapped;
 use crate::commands::Session;
 use crate::output::table::{self, Column, column, plain, time};
 use crate::output::{Format, text};
+use serde_json::Value;
 use std::process::ExitCode;
 
 const STEPS: &[Column] = &[
@@ -14,6 +15,15 @@ const STEPS: &[Column] = &[
     column("TYPE", |step| plain(&step["type"])),
     column("JOB", |step| plain(&step["job_id"])),
 ];
+
+/// A step with its place, where it has no other name.
+fn numbered((at, step): (usize, &Value)) -> Value {
+    let mut step = step.clone();
+    if step["step"].is_null() {
+        step["step"] = (at + 1).into();
+    }
+    step
+}
 
 /// Prints it.
 ///
@@ -33,7 +43,8 @@ pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
                 plain(&workflow["name"])
             )))?;
             let steps = workflow["steps"].as_array().map(Vec::as_slice).unwrap_or_default();
-            output.line(&table::of(steps, STEPS, output.tty))?;
+            let steps: Vec<Value> = steps.iter().enumerate().map(numbered).collect();
+            output.line(&table::of(&steps, STEPS, output.tty))?;
         }
     }
     Ok(ExitCode::SUCCESS)

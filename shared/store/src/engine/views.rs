@@ -9,8 +9,8 @@ use super::statement::decode_all;
 use super::{Engine, delegations, feed, forks};
 use crate::sql::{self, Text};
 use crate::{
-    AgentRecord, CheckpointRow, EngagementFilter, EventFilter, HourlyCount, JobFilter, JobKind, JobOrder,
-    ListedEngagement, Page, Recall, ReviewAnswer, ReviewFilter, StoreError, Views, WorkerBeat,
+    AgentRecord, CheckpointRow, EngagementFilter, EventFilter, Gauges, HourlyCount, JobFilter, JobKind,
+    JobOrder, ListedEngagement, Page, Recall, ReviewAnswer, ReviewFilter, StoreError, Views, WorkerBeat,
 };
 use async_trait::async_trait;
 use turnstone_domain::agent::guardrails::Side;
@@ -313,6 +313,25 @@ impl<R: Reader> Views for Engine<R> {
             Ok((get(row, "queue")?, state, u64::try_from(jobs).unwrap_or_default()))
         })
         .await
+    }
+
+    async fn gauges(&self) -> Result<Gauges, StoreError> {
+        let (readers, count) = (&self.readers, |jobs: i64| u64::try_from(jobs).unwrap_or_default());
+        let ended = all(readers, "count what ended", &sql::JOBS_ENDED_COUNTED, &[], |row| {
+            let state = rows::word(row, "state", JobState::parse)?;
+            Ok((get::<String>(row, "queue")?, state, get::<i64>(row, "jobs")?))
+        });
+        let ended = ended.await?.into_iter().map(|(queue, state, jobs)| (queue, state, count(jobs)));
+        let oldest = all(readers, "look for what waits", &sql::QUEUES_OLDEST, &[], |row| {
+            Ok((get(row, "queue")?, time(row, "run_at")?))
+        });
+        let open =
+            one(readers, "count reviews", &sql::REVIEWS_OPEN_COUNTED, &[], |row| get::<i64>(row, "reviews"));
+        Ok(Gauges {
+            ended: ended.collect(),
+            oldest: oldest.await?,
+            open_reviews: count(open.await?.unwrap_or_default()),
+        })
     }
 
     async fn queues(&self) -> Result<Vec<String>, StoreError> {

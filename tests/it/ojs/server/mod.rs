@@ -59,6 +59,8 @@ async fn metrics_are_plain_text_and_count_what_happened(server: &OjsServer) {
         r#"turnstone_jobs{state="available"} 1"#,
         r#"turnstone_jobs{state="completed"} 0"#,
         r#"turnstone_queue_jobs{queue="counted",state="available"} 1"#,
+        r#"turnstone_queue_oldest_seconds{queue="counted"} 0"#,
+        r#"turnstone_reviews_open 0"#,
         r#"turnstone_workers{alive="true"} 0"#,
     ] {
         assert!(reply.text.lines().any(|found| found == line), "{line} is not in\n{}", reply.text);
@@ -72,6 +74,7 @@ async fn metrics_are_plain_text_and_count_what_happened(server: &OjsServer) {
     server.fleet.clock.advance_ms(5_000);
     let fresh = server.get("/metrics").await.expect(200).text;
     assert!(fresh.contains(r#"turnstone_queue_jobs{queue="counted",state="available"} 2"#));
+    assert!(fresh.contains(r#"turnstone_queue_oldest_seconds{queue="counted"} 5"#), "{fresh}");
 }
 
 async fn traces_of_a_client_stay_in_meta(server: &OjsServer) {

@@ -11,6 +11,7 @@ use crate::{StoreError, sql};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use turnstone_domain::budget::OnExceed;
+use turnstone_domain::feed::IMPORTED;
 use turnstone_domain::record::{EngagementRecord, NewIds};
 use turnstone_domain::review::{NewReview, ReviewState};
 use turnstone_domain::session_state::Scope;
@@ -52,7 +53,11 @@ pub(in super::super) async fn apply<S: Session>(
     for event in &record.events {
         // Those of the enqueueing are there.
         if !matches!(event.name, EventName::JobEnqueued | EventName::JobScheduled) {
-            let (name, turn, data) = (event.name, event.turn, event.data.clone());
+            // Subscribers are not told: it happened elsewhere, and whoever imports says that it did.
+            let (name, turn, mut data) = (event.name, event.turn, event.data.clone());
+            if let Some(data) = data.as_object_mut() {
+                data.insert(IMPORTED.to_owned(), true.into());
+            }
             unit.event(seq, &NewEvent { name, turn, data, at: event.at })?;
         }
     }
