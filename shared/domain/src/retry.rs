@@ -152,6 +152,19 @@ impl RetryPolicy {
         Decision::After { delay_ms: self.delay_ms(failures, random).max(asked) }
     }
 
+    /// The number of a failure (this one included) among those that are counted with it, as [`RetryPolicy::decide`] takes it.
+    /// What an outage ends is counted apart from the failures of the work, unless the policy says how often either may be.
+    #[must_use]
+    pub fn number(&self, failures: i64, outages: u32, error: &JobError) -> u32 {
+        let failures = u32::try_from(failures).unwrap_or(u32::MAX);
+        let before = match (self.is_default(), error.is_of_an_outage()) {
+            (false, _) => failures.saturating_add(outages),
+            (true, true) => outages,
+            (true, false) => failures,
+        };
+        before.saturating_add(1)
+    }
+
     /// Whether nobody has said how often and when: only what is never retried, and what follows the last attempt.
     fn is_default(&self) -> bool {
         let (non_retryable_errors, on_exhaustion) = (self.non_retryable_errors.clone(), self.on_exhaustion);
@@ -269,6 +282,22 @@ mod tests {
         for word in ["DISCARD", "DEAD_LETTER", "FAIL"] {
             assert_eq!(p.decide(1, &says(word, true), 0.0), Decision::Exhausted, "{word}");
         }
+    }
+
+    #[test]
+    fn an_outage_uses_up_none_of_the_retries_of_the_work() {
+        let (away, late) = (
+            JobError::new(FailureKind::ModelUnavailable, "away").of_an_outage(),
+            JobError::new(FailureKind::ModelTimeout, "late"),
+        );
+        let own = RetryPolicy { jitter: true, ..policy() };
+        let ends = |policy: &RetryPolicy, failures, outages, error: &JobError| {
+            policy.decide(policy.number(failures, outages, error), error, 0.0) == Decision::Exhausted
+        };
+        assert!(!ends(&own, 0, 10, &late) && !ends(&own, 1, 24, &late) && ends(&own, 2, 0, &late));
+        assert!(!ends(&own, 2, 23, &away) && ends(&own, 0, 24, &away));
+        let said = RetryPolicy { max_attempts: 5, ..policy() };
+        assert!(!ends(&said, 1, 2, &late) && ends(&said, 2, 2, &late) && ends(&said, 2, 2, &away));
     }
 
     #[test]

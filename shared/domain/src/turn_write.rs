@@ -44,6 +44,11 @@ fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_none(number: &u32) -> bool {
+    *number == 0
+}
+
 /// Where a job stands between turns: small, rewritten once a turn.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Position {
@@ -68,6 +73,10 @@ pub struct Position {
     /// The agent to which control was handed over, by its name: it is the agent of the inputs that follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heir: Option<String>,
+    /// How often an attempt ended because the provider of the model was away or busy; no failure of the work (see
+    /// [`RetryPolicy::number`](crate::retry::RetryPolicy::number)).
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub outages: u32,
     /// The model that answered last, if any did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_used: Option<String>,

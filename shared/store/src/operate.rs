@@ -57,6 +57,8 @@ pub enum ActionOutcome {
     NotUnique(JobId),
     /// Forks read the engagement's past; nothing changed.
     Forked,
+    /// The engagement goes on with further inputs, which read this one; nothing changed.
+    GoesOn,
     /// There is no such job, or no such dead letter.
     NotFound,
 }

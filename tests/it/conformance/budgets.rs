@@ -21,6 +21,7 @@ on_both![
     a_reservation_takes_the_place_of_the_one_before,
     a_tool_call_is_paid_for_at_once,
     a_raise_lets_parked_and_retryable_jobs_go_on,
+    a_delegate_that_parks_sees_what_was_raised_since_it_was_refused,
     what_is_parked_for_a_day_goes_on_with_the_next,
     a_job_that_was_claimed_since_waits_for_nothing,
     a_warning_is_given_once_per_budget,
@@ -332,6 +333,24 @@ async fn a_raise_lets_parked_and_retryable_jobs_go_on(at: &Opened) {
     assert_eq!(budget.limit, Some(50));
     assert_eq!(at.state(&own.job).await, JobState::Available);
     assert_eq!(at.query("SELECT count(*) FROM budget_waits").await, 0);
+}
+
+async fn a_delegate_that_parks_sees_what_was_raised_since_it_was_refused(at: &Opened) {
+    let root = at.held(Some(10)).await;
+    let mut works_for = agent(None);
+    works_for.terms.works_for = Some(root.job.clone());
+    let child = at.held_of(works_for).await;
+    at.write(&child.lease, reserve(11, None, &[])).await.unwrap_err();
+    let change = OwnBudget { tokens: Some(Some(50)), ..OwnBudget::default() };
+    at.budgets().set_own(&engagement(&root), None, change, NOW).await.unwrap().unwrap();
+    let wait =
+        BudgetWait { name: None, resets_at: None, measure: Measure::Tokens, needed: Some(11), until: None };
+    at.settle(&child.lease, Settlement::Park { wait: Wait::Raise(wait) }).await;
+    assert_eq!(at.state(&child.job).await, JobState::Pending);
+    let soon = NOW.plus_ms(5_000);
+    assert_eq!(at.store.upkeep.next_due().await.unwrap().map(|due| due <= soon), Some(true));
+    at.perform(Duty::PromoteDue, soon).await;
+    assert_eq!(at.state(&child.job).await, JobState::Available, "the raise came before it parked");
 }
 
 async fn what_is_parked_for_a_day_goes_on_with_the_next(at: &Opened) {

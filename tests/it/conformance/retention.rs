@@ -25,6 +25,7 @@ on_both![
     the_budget_of_a_root_goes_with_the_last_of_its_tree,
     a_queue_keeps_its_jobs_as_long_as_it_says,
     a_limit_is_forgotten_with_the_last_job_that_names_it,
+    a_retention_without_end_stops_nobody_elses,
 ];
 
 const HOUR: i64 = 3_600_000;
@@ -343,4 +344,24 @@ async fn a_limit_is_forgotten_with_the_last_job_that_names_it(at: &Opened) {
     assert_eq!(names().await, ["operated", "used", "waits"], "a job that is kept still names it");
     at.perform(Duty::Prune { before: later }, later).await;
     assert_eq!(names().await, ["operated", "waits"]);
+}
+
+/// A conversation that is kept for longer than there are numbers is kept, and those of others go.
+async fn a_retention_without_end_stops_nobody_elses(at: &Opened) {
+    let mut ended = Vec::new();
+    for retention_ms in [i64::MAX, 1_000, i64::MIN] {
+        let mut job = agent(None);
+        job.engagement.as_mut().unwrap().agent.state.retention_ms = Some(retention_ms);
+        at.push(job).await;
+        let held = at.claim(JobKind::Agent, 1).await.remove(0);
+        let write = TurnWrite { messages: vec![(1, Message::text(Role::User, "go"))], ..nothing() };
+        at.store.ledger.settle(&held.lease, write, complete(), NOW).await.unwrap();
+        ended.push(engagement(&held));
+    }
+    at.perform(Duty::Prune { before: Timestamp(0) }, NOW.plus_ms(5_000)).await;
+    let mut left = Vec::new();
+    for id in &ended {
+        left.push(at.store.views.messages(id, 0, 100).await.unwrap().len());
+    }
+    assert_eq!(left, [1, 0, 0]);
 }

@@ -127,3 +127,32 @@ async fn a_model_is_asked_again_within_the_turn() {
     assert_eq!(failed, 0);
     fleet.end().await;
 }
+
+/// RS-26, RS-47: what an outage ends is counted apart: the first failure after it that is of another kind is the first, and not
+/// the last.
+#[tokio::test]
+async fn an_outage_uses_up_no_retry_of_other_failures() {
+    for backend in Backend::ALL {
+        let tries = AtomicUsize::new(0);
+        let script = move |_: &Value| match tries.fetch_add(1, Ordering::SeqCst) {
+            0..=2 => Reply::Status(503),
+            3 | 4 => Reply::Wire(b"data: {nonsense\n\n".to_vec()),
+            _ => Reply::text("done"),
+        };
+        let fleet = Fleet::builder().on(backend).model(script).start().await;
+        let id = fleet.push(&json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m"})).await;
+        for failed in 1..=5 {
+            let sql = format!(
+                "SELECT count(*) FROM job_errors AS e WHERE {failed} = (SELECT count(*) FROM job_errors)"
+            );
+            fleet.until("it has failed once more", async || fleet.number(&sql).await == failed).await;
+            let job = fleet.wait_for(&id, &[JobState::Retryable, JobState::Discarded]).await;
+            assert_eq!(job["state"], "retryable", "{failed} on {backend:?}: {job:#}");
+            fleet.clock.advance_ms(61_000);
+            fleet.tick().await;
+        }
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!("done")), "{done:#}");
+        fleet.end().await;
+    }
+}

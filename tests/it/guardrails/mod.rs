@@ -354,3 +354,27 @@ async fn a_broken_guardrail_is_refused() {
     }
     fleet.end().await;
 }
+
+/// OAS-43, OAS-44: a member `text` of what a model said in JSON does not stand for the whole of it, whoever asked for JSON.
+#[tokio::test]
+async fn all_that_a_model_said_in_json_is_checked() {
+    on_both(async |backend| {
+        for (said, passes) in
+            [(json!({"text": "fine", "note": "BAD"}), false), (json!({"text": "fine", "note": "fine"}), true)]
+        {
+            let fleet = fleet(backend, vec![Reply::text(&said.to_string())]).await;
+            register(&fleet, &document("strict", &output("!(echo.output.contains('BAD'))"))).await;
+            let job = json!({"type": "agent.x", "args": ["go"], "ext_agent_model": "m", "meta": {"agent": "strict"},
+                             "ext_agent_output_format": "json"});
+            let id = fleet.push(&job).await;
+            let ended = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+            assert_eq!(ended["state"] == "completed", passes, "{ended:#}");
+            let engagement = fleet.engagement_of(&id).await;
+            let seen = visible(&fleet, &id, &engagement).await;
+            assert!(!seen.contains("BAD"), "{seen}");
+            assert_eq!(fleet.tools.calls()[0].input, json!({"output": said.to_string()}));
+            fleet.end().await;
+        }
+    })
+    .await;
+}

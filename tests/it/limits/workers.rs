@@ -181,3 +181,33 @@ async fn a_held_model_is_passed_over_when_another_may_be_asked() {
     );
     fleet.end().await;
 }
+
+/// Who is held back has asked nobody, and so has not failed: it comes back when the hold is over, whatever its policy says.
+#[tokio::test]
+async fn a_job_that_is_held_back_loses_no_attempt() {
+    let keeper: Arc<dyn RateLimits> = Arc::new(LocalLimits::one_of(1));
+    let first = AtomicBool::new(true);
+    let answer = move |_: &Value| match first.swap(false, Ordering::SeqCst) {
+        true => Reply::Later(429, 60),
+        false => Reply::text("done"),
+    };
+    let (fleet, calls) = fleet(&[keeper], LimitConfig::default(), answer).await;
+    let mut jobs = vec![fleet.push(&job("")).await];
+    fleet.wait_for(&jobs[0], &[JobState::Retryable]).await;
+    for _ in 0..3 {
+        let mut once = job("");
+        once["options"] = json!({"retry": {"max_attempts": 1}});
+        jobs.push(fleet.push(&once).await);
+    }
+    for id in &jobs[1..] {
+        let held = fleet.wait_for(id, &[JobState::Retryable, JobState::Discarded]).await;
+        assert_eq!(held["state"], "retryable", "{held:#}");
+    }
+    assert_eq!(calls.by_second(), [(0, 1)], "nobody else has asked");
+    fleet.clock.advance_ms(60_000);
+    fleet.tick().await;
+    for id in &jobs {
+        fleet.wait_for(id, &[JobState::Completed]).await;
+    }
+    fleet.end().await;
+}

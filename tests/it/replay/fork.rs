@@ -3,6 +3,7 @@
 use super::{calls, fork_ran, forked, job, on_either, ran, said, trip};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
+use turnstone_tests::model_server::Gate;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
 on_either!(
@@ -12,6 +13,7 @@ on_either!(
     a_fork_of_a_fork_reads_both,
     live_tools_are_called,
     a_million_bytes_are_shared,
+    a_fork_that_goes_on_keeps_its_past,
 );
 
 async fn rows(fleet: &Fleet, table: &str) -> i64 {
@@ -167,5 +169,42 @@ async fn a_million_bytes_are_shared(backend: Backend) {
     assert_eq!(said(&fleet, &fork).await, said(&fleet, &engagement).await);
     let (_, done) = fork_ran(&fleet, &engagement, json!({"at_turn": 1, "phase": "exec"})).await;
     assert_eq!((&done["state"], fleet.tools.calls().len()), (&json!("completed"), 1), "{done:#}");
+    fleet.end().await;
+}
+
+/// The first input of an engagement is not deleted while a further one works, and what a fork reads of its origin goes with the
+/// last of its inputs.
+async fn a_fork_that_goes_on_keeps_its_past(backend: Backend) {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let script = move |request: &Value| match request["messages"].to_string().contains("and then?") {
+        true => Reply::text("nothing").behind(&held),
+        false => trip(request),
+    };
+    let fleet = Fleet::builder().on(backend).model(script).start().await;
+    let engagement = ran(&fleet, &job("go")).await;
+    let (fork, first) = fork_ran(&fleet, &engagement, json!({"at_turn": 4, "phase": "infer"})).await;
+    let before = fleet.now().plus_ms(500).to_rfc3339();
+    fleet.clock.advance_ms(1_000);
+    let next = crate::further::send(&fleet, &fork, "and then?", "?reopen=true").await;
+    let asked = fleet.models.count();
+    fleet.wait_for(&next, &[JobState::Active]).await;
+    fleet.models.seen(asked.max(6)).await;
+    let delete = async || {
+        let body = json!({"confirm": true, "filter": {"state": "completed", "until": before}});
+        let (status, answer) = fleet.post("/ojs/v1/admin/jobs/bulk/delete", &body).await;
+        assert_eq!(status.as_u16(), 200, "{answer:#}");
+        answer["ids"].clone()
+    };
+    assert_eq!(
+        delete().await,
+        json!([]),
+        "one is read by a fork, the other by what its engagement goes on with"
+    );
+    gate.open();
+    fleet.wait_for(&next, &[JobState::Completed]).await;
+    let past = said(&fleet, &fork).await;
+    assert_eq!(delete().await, json!([first["id"]]));
+    assert_eq!(said(&fleet, &fork).await, past, "the past went with the first input");
     fleet.end().await;
 }

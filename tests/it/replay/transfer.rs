@@ -170,3 +170,30 @@ async fn forks_state_and_failures_are_run_again() {
     assert!(turns >= 1 && phases >= 7 * turns, "{turns} {phases}");
     fleet.end().await;
 }
+
+/// Reviews that a document calls open are over with its job: nobody could answer them, and no duty of the scheduler stumbles over
+/// them for ever.
+#[tokio::test]
+async fn reviews_that_a_document_leaves_open_are_over() {
+    let fleet = Fleet::builder().model(trip).start().await;
+    let engagement = ran(&fleet, &job("go")).await;
+    let mut record = EngagementRecord::read(&exported(&fleet, &engagement).await).unwrap();
+    let review = json!({
+        "id": "01900000-0000-7000-8000-000000000001", "engagement_id": engagement, "job_id": record.job.id, "turn": 1,
+        "call_id": record.calls[0].call_id, "kind": "input", "reviewer": "ann", "question": {"name": "search"},
+        "arguments_hash": "h", "state": "open", "created_at": 1, "deadline_at": 2, "remind_at": 2,
+        "plan": [{"name": "ann", "members": ["ann"], "quorum": 1, "remind_every_ms": 1, "answer_within_ms": 1}],
+    });
+    record.reviews.push(serde_json::from_value(review).unwrap());
+    let document = record.write().unwrap();
+    for backend in Backend::ALL {
+        let to = Fleet::builder().on(backend).workers(0).start().await;
+        let (status, answer) = imported(&to, &document).await;
+        assert_eq!(status, 201, "{answer:#}");
+        assert_eq!(to.number("SELECT count(*) FROM reviews WHERE state = 'expired'").await, 1);
+        to.tick().await;
+        assert_eq!(to.number("SELECT sum(reminders) FROM reviews").await, 0);
+        to.end().await;
+    }
+    fleet.end().await;
+}

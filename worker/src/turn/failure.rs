@@ -16,11 +16,18 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
     let error = of_own_limit(turn, turn.unquoted(turn.screen_error(error)));
     if turn.next_phase().is_none() && error.kind != FailureKind::MaxTurns {
         // A complete turn would be judged the same again: the next attempt asks the model anew.
-        let Position { begins, granted, .. } = turn.position;
+        let Position { begins, granted, outages, .. } = turn.position;
         let (model_used, heir) = (turn.position.model_used.clone(), turn.position.heir.clone());
         let turn_number = turn.position.turn + 1;
-        let position =
-            Position { turn: turn_number, begins, model_used, granted, heir, ..Position::default() };
+        let position = Position {
+            turn: turn_number,
+            begins,
+            model_used,
+            granted,
+            heir,
+            outages,
+            ..Position::default()
+        };
         turn.pending().position = Some(position);
     }
     if error.details.contains_key("needed") {
@@ -38,8 +45,13 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
 
 /// What the job's retry policy says.
 fn by_policy(turn: &mut Turn, error: JobError) -> Settlement {
-    let failures = u32::try_from(turn.job.failures + 1).unwrap_or(u32::MAX);
-    let decision = turn.job.retry.decide(failures, &error, fraction(&turn.lease.token));
+    let number = turn.job.retry.number(turn.job.failures, turn.position.outages, &error);
+    let decision = turn.job.retry.decide(number, &error, fraction(&turn.lease.token));
+    if error.is_of_an_outage() {
+        let mut position = turn.pending().position.take().unwrap_or_else(|| turn.position.clone());
+        position.outages = position.outages.saturating_add(1);
+        turn.pending().position = Some(position);
+    }
     turn.roll_back_state(&error, matches!(decision, Decision::Exhausted));
     match decision {
         Decision::Exhausted => Settlement::Discard { error },

@@ -7,6 +7,7 @@
 
 use super::state::Turn;
 use super::stop::Stop;
+use super::verdict::exposes;
 use crate::phases::exec::pay;
 use crate::tool::http::STATUS;
 use crate::tool::outbound::CANNOT_CONNECT;
@@ -38,19 +39,17 @@ pub async fn inputs(turn: &mut Turn, messages: &[Message]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Checks what the user is to be answered, before any of it is shown (OAS-43, OAS-44).
+/// Checks what the user is to be answered, before any of it is shown (OAS-43, OAS-44): all that the model said, and nothing of
+/// what the agent exposes beside it.
 ///
 /// # Errors
 /// [`Stop::Fail`] when it does not pass.
 pub async fn answer(turn: &mut Turn, result: &Value) -> Result<(), Stop> {
-    let text = match result {
-        Value::String(text) => text.clone(),
-        Value::Object(fields) => match fields.get("text") {
-            Some(Value::String(text)) => text.clone(),
-            _ => result.to_string(),
-        },
-        other => other.to_string(),
+    let said = match result {
+        Value::Object(fields) if exposes(turn) => fields.get("text").unwrap_or(result),
+        whole => whole,
     };
+    let text = said.as_str().map_or_else(|| said.to_string(), str::to_owned);
     check(turn, Side::Output, 0, &text).await
 }
 

@@ -43,6 +43,7 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
         heir: turn.position.heir.clone(),
         granted,
         raise_until: None,
+        outages: turn.position.outages,
         model_used: turn.position.model_used.clone(),
     };
     if let Some(answer) = exec::handed_over(turn) {
@@ -155,9 +156,14 @@ fn unfenced(text: &str) -> &str {
         .map_or(text, |inner| inner.strip_prefix("json").unwrap_or(inner).trim())
 }
 
+/// Whether what the model said stands as `text` beside what the agent exposes.
+pub fn exposes(turn: &Turn) -> bool {
+    turn.object.is_some() && !turn.agent.exposes.is_empty()
+}
+
 /// Adds what the agent exposes of the Engagement object (OAS-47); an expression that fails yields `null`.
 fn with_exposes(turn: &Turn, result: Value) -> Result<Value, Stop> {
-    let Some(object) = turn.object.as_ref().filter(|_| !turn.agent.exposes.is_empty()) else {
+    let Some(object) = turn.object.as_ref().filter(|_| exposes(turn)) else {
         return Ok(result);
     };
     let object = object.view();

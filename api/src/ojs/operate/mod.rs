@@ -31,6 +31,13 @@ fn forked(id: &str) -> OjsError {
     OjsError::conflict(format!("Job {id} stays as long as forks of its engagement do, which read its past."))
 }
 
+/// Why a job stays whose engagement has not ended.
+fn goes_on(id: &str) -> OjsError {
+    OjsError::conflict(format!(
+        "Job {id} stays until its engagement has ended, which goes on with a further input."
+    ))
+}
+
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
         .merge(of_many())

@@ -20,6 +20,17 @@ pub struct StateOptions {
     pub storage: Option<String>,
 }
 
+/// The longest that a conversation is kept after its end, in milliseconds: a hundred years.
+pub const LONGEST_RETENTION_MS: i64 = 36_500 * 86_400_000;
+
+impl StateOptions {
+    /// How long the conversation is kept after its end, in milliseconds, whatever a document from elsewhere says.
+    #[must_use]
+    pub fn kept_ms(&self) -> Option<i64> {
+        self.retention_ms.map(|ms| ms.clamp(0, LONGEST_RETENTION_MS))
+    }
+}
+
 /// Whether state is kept, and for how long.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

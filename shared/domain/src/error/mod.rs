@@ -40,6 +40,8 @@ pub struct JobError {
 
 /// The member of an error's details that [`JobError::of_an_outage`] sets.
 const OUTAGE: &str = "outage";
+/// The member of an error's details that [`JobError::of_a_hold`] sets.
+const HOLD: &str = "hold";
 
 impl JobError {
     /// An error of this kind with the kind's own answer to "may it be tried again?".
@@ -64,10 +66,16 @@ impl JobError {
     }
 
     /// Whether it counts against the retry policy: as its kind does, unless a budget has room for the call and only sets it
-    /// aside for calls under way, which is over as soon as they are.
+    /// aside for calls under way, which is over as soon as they are, or the call was held back and never made.
     #[must_use]
     pub fn costs_a_retry(&self) -> bool {
-        self.kind.costs_a_retry() && !self.is_of_reservations()
+        self.kind.costs_a_retry() && !self.is_of_reservations() && !self.says(HOLD)
+    }
+
+    /// Whether it counts among the failures of the job's own work; those of an outage are counted apart.
+    #[must_use]
+    pub fn counts_as_failure(&self) -> bool {
+        self.costs_a_retry() && !self.is_of_an_outage()
     }
 
     /// Whether a budget refused a call that fits into it but for what is set aside for others.
@@ -158,7 +166,18 @@ impl JobError {
     /// Whether [`JobError::of_an_outage`] was said of it.
     #[must_use]
     pub fn is_of_an_outage(&self) -> bool {
-        self.details.get(OUTAGE).is_some_and(|said| *said == Value::Bool(true))
+        self.says(OUTAGE)
+    }
+
+    /// Says that the provider of a model wants to be left alone, and was: nothing was asked of it, so nothing has failed.
+    #[must_use]
+    pub fn of_a_hold(self) -> Self {
+        self.with(HOLD, true)
+    }
+
+    /// Whether this was said of it here; what workers elsewhere report has words of its own.
+    fn says(&self, fact: &str) -> bool {
+        self.reported.is_none() && self.details.get(fact).is_some_and(|said| *said == Value::Bool(true))
     }
 
     /// Adds what was behind it.
@@ -206,5 +225,8 @@ mod tests {
         assert!(JobError::new(FailureKind::TokenBudget, "spent").costs_a_retry());
         assert!(JobError::new(FailureKind::Tool, "no").with("limit", 9).with("needed", 1).costs_a_retry());
         assert!(!JobError::new(FailureKind::CircuitOpen, "no").costs_a_retry());
+        let busy = || JobError::new(FailureKind::RateLimited, "busy");
+        assert!(busy().counts_as_failure() && busy().of_an_outage().costs_a_retry());
+        assert!(!busy().of_an_outage().counts_as_failure() && !busy().of_a_hold().costs_a_retry());
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::problem::Problems;
 use crate::tree::Node;
+use turnstone_domain::agent::session::LONGEST_RETENTION_MS;
 use turnstone_domain::agent::{Isolation, StateMode, StateOptions};
 use turnstone_domain::duration::parse_iso8601_ms;
 
@@ -42,10 +43,12 @@ fn retention(node: &Node, problems: &mut Problems) -> Option<i64> {
         .iter()
         .find_map(|(unit, ms)| text.strip_suffix(unit)?.trim_end().parse::<i64>().ok()?.checked_mul(*ms));
     let read = short.or_else(|| parse_iso8601_ms(text).ok().and_then(|ms| i64::try_from(ms).ok()));
-    let read = read.filter(|ms| *ms >= 1_000);
+    let read = read.filter(|ms| (1_000..=LONGEST_RETENTION_MS).contains(ms));
     if read.is_none() {
-        let message =
-            format!("`spec.state.storage.retention` must be a time such as 30d, 12h or P30D, not `{text}`");
+        let message = format!(
+            "`spec.state.storage.retention` must be a time such as 30d, 12h or P30D, of a second at least and of 36500 \
+             days at most, not `{text}`"
+        );
         problems.error(node.at, "OSSA-state", message);
     }
     read

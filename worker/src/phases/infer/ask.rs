@@ -194,7 +194,8 @@ async fn enter(
             let message =
                 format!("model {model}: provider {provider} asked every worker to wait until {until}");
             let wait_ms = u64::try_from(until.since(deps.clock.now())).unwrap_or(0);
-            Ok(Err(JobError::new(FailureKind::RateLimited, message).retry_after(Some(wait_ms))))
+            let held = JobError::new(FailureKind::RateLimited, message).retry_after(Some(wait_ms));
+            Ok(Err(held.of_a_hold()))
         }
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn moves(step: &TurnStep) -> bool {
 }
 
 /// What a job that parks waits for, if it is a budget.
-fn waits(step: &TurnStep) -> Option<&BudgetWait> {
+pub(super) fn waits(step: &TurnStep) -> Option<&BudgetWait> {
     let TurnEnd::Settle(end) = &step.end else { return None };
     match &**end {
         Settlement::Park { wait: Wait::Raise(wait) } => Some(wait),

@@ -292,7 +292,8 @@ async fn position<S: Session>(
     let turn = fork.point.turn;
     let stands = unit.job(parent.seq).and_then(|job| job.position.clone()).unwrap_or_default();
     if stands.turn == turn {
-        return Ok(stands);
+        // What its origin waits for, and how long it has waited, are the origin's.
+        return Ok(Position { asks: None, raise_until: None, outages: 0, ..stands });
     }
     let values = [fork.from.as_str().into(), 6_i64.into(), i64::MAX.into()];
     let text = &sql::CHECKPOINTS_OF_PHASE;
@@ -316,5 +317,6 @@ async fn position<S: Session>(
         granted: stands.granted,
         model_used: model.or(stands.model_used),
         raise_until: None,
+        outages: 0,
     })
 }

@@ -63,6 +63,8 @@ pub(in super::super) async fn apply<S: Session>(
     }
     unit.flush(session).await?;
     decide(session, record).await?;
+    // The job has ended: whatever the document says, nobody can answer them any more.
+    super::reviews::close(session, seq, record.end.ended_at.unwrap_or(at)).await?;
     Ok(Ok(()))
 }
 

@@ -15,8 +15,6 @@ const OF_JOBS: &[&Text] = &[
     &sql::PRUNE_TOOL_CALLS,
     &sql::PRUNE_TOOL_RETRIES,
     &sql::PRUNE_BRANCHES,
-    &sql::PRUNE_FORKS,
-    &sql::PRUNE_INHERITANCES,
     &sql::PRUNE_STUBS,
     &sql::PRUNE_GUARDRAIL_CHECKS,
     &sql::PRUNE_DELEGATIONS,
@@ -34,6 +32,8 @@ const OF_JOBS: &[&Text] = &[
 const OF_STREAMS: &[&Text] = &[
     &sql::PRUNE_EVENTS,
     &sql::PRUNE_MESSAGES,
+    &sql::PRUNE_FORKS,
+    &sql::PRUNE_INHERITANCES,
     &sql::PRUNE_STATE_KEYS,
     &sql::PRUNE_RUN_EVENTS,
     &sql::PRUNE_RUN_REQUESTS,
@@ -131,7 +131,10 @@ async fn forget_limits<S: Session>(session: &mut S, limit: usize) -> Result<usiz
 }
 
 /// Those of the streams of these jobs in which an input has not ended. Nobody adds one from now on.
-async fn open<S: Session>(session: &mut S, jobs: &[(i64, i64)]) -> Result<BTreeSet<i64>, StoreError> {
+pub(in super::super) async fn open<S: Session>(
+    session: &mut S,
+    jobs: &[(i64, i64)],
+) -> Result<BTreeSet<i64>, StoreError> {
     let streams: BTreeSet<i64> = jobs.iter().map(|(_, stream)| *stream).collect();
     let keys = || streams.iter().map(|stream| (*stream,)).collect::<Vec<_>>();
     let seq = |row: &S::Row| rows::get::<i64>(row, "seq");

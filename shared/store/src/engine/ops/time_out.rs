@@ -37,7 +37,9 @@ pub(in super::super) async fn apply<S: Session>(
         let settlement = if job.engagement_seq.is_none() {
             remote::failure(job, error, &policy, now)
         } else {
-            of_agent(job.failures + 1, error, &policy, now)
+            let outages = job.position.as_ref().map_or(0, |position| position.outages);
+            let number = policy.number(job.failures, outages, &error);
+            of_agent(number, error, &policy, now)
         };
         turns::settle(unit, *seq, &settlement, now)?;
         unit.rings.extend(token.map(Ring::Revoked));
@@ -47,8 +49,8 @@ pub(in super::super) async fn apply<S: Session>(
 }
 
 /// Timed out attempts of agent jobs are rare and apart in time: they need no jitter.
-fn of_agent(failures: i64, error: JobError, policy: &RetryPolicy, now: Timestamp) -> Settlement {
-    match policy.decide(u32::try_from(failures).unwrap_or(u32::MAX), &error, 0.5) {
+fn of_agent(number: u32, error: JobError, policy: &RetryPolicy, now: Timestamp) -> Settlement {
+    match policy.decide(number, &error, 0.5) {
         Decision::After { delay_ms } => Settlement::Retry { error, run_at: now.plus_ms(delay_ms), delay_ms },
         Decision::Exhausted => Settlement::Discard { error },
     }

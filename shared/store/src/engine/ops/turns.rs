@@ -44,6 +44,8 @@ pub(in super::super) async fn apply<S: Session>(
     steps: &[&TurnStep],
     known: Option<&Held>,
 ) -> Result<Vec<Result<Budget, LedgerError>>, StoreError> {
+    // Who parks for a budget has to see a raise, or be seen by it: its rows are read and locked.
+    let known = known.filter(|_| !steps.iter().any(|step| charge::waits(step).is_some()));
     let mut leases = Vec::new();
     for step in steps {
         // Whether a job was paused is not known here: who gives one back reads it.
@@ -146,7 +148,7 @@ pub(super) fn settle(
             (EventName::JobCompleted, completed(unit.change_job(seq)?, result, now))
         }
         Settlement::Retry { error, run_at, delay_ms } => {
-            job.failures += i64::from(error.costs_a_retry());
+            job.failures += i64::from(error.counts_as_failure());
             job.run_at = *run_at;
             job.retry_delay_ms = Some(*delay_ms);
             if error.kind == FailureKind::TokenBudget {

@@ -21,6 +21,9 @@ pub(super) async fn apply<S: Session>(
     if !prune::sources(session, &[(seq, stream)]).await?.is_empty() {
         return Ok(ActionOutcome::Forked);
     }
+    if !prune::open(session, &[(seq, stream)]).await?.is_empty() {
+        return Ok(ActionOutcome::GoesOn);
+    }
     prune::delete(session, &[(seq, stream)]).await?;
     Ok(ActionOutcome::Done { previous })
 }

@@ -102,6 +102,9 @@ pub(super) async fn again<S: Session>(
             job.lapses = 0;
             job.started_at = None;
             job.retry_delay_ms = None;
+            if let Some(position) = &mut job.position {
+                (position.asks, position.raise_until, position.outages) = (None, None, 0);
+            }
             let errors = Args::Rows(Columns::of(vec![(seq,)]), &[]);
             session.execute("forget errors", &sql::PRUNE_ERRORS, errors).await?;
             // Whoever said no, or nothing, is asked anew.

@@ -1,5 +1,5 @@
 //! One thing done to several jobs in one transaction. A job that is in another state by now is left alone,
-//! and one that forks read is not deleted.
+//! and one that forks read, or whose engagement goes on with further inputs, is not deleted.
 
 use super::super::super::rows::JobRow;
 use super::super::super::session::Session;
@@ -36,6 +36,7 @@ pub(super) async fn apply<S: Session>(
         _ => Vec::new(),
     };
     let forked = prune::sources(session, &read).await?;
+    let open = prune::open(session, &read).await?;
     let (mut done, mut refused, mut gone) = (Vec::new(), Vec::new(), Vec::new());
     let mut revived = Revived::new();
     for (seq, id, state, stream) in jobs {
@@ -48,7 +49,7 @@ pub(super) async fn apply<S: Session>(
                 cancel::end(session, unit, seq, at).await?;
                 true
             }
-            JobAction::Delete if state.is_terminal() && !forked.contains(&seq) => {
+            JobAction::Delete if state.is_terminal() && !forked.contains(&seq) && !open.contains(&stream) => {
                 gone.push((seq, stream));
                 true
             }

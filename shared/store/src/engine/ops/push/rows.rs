@@ -201,7 +201,7 @@ impl Rows {
 
     /// A job that carries a further input into an engagement: it waits for those before it.
     fn go_on(&mut self, job: &NewJob, open: &Open, run_at: Timestamp) -> Result<Place, StoreError> {
-        let retention_ms = job.engagement.as_ref().and_then(|new| new.agent.state.retention_ms);
+        let retention_ms = job.engagement.as_ref().and_then(|new| new.agent.state.kept_ms());
         let definition = as_json(&job.engagement.as_ref().map(|new| &new.agent))?;
         let digest = digest::of_text(&definition);
         self.definitions.push((digest.clone(), definition));
@@ -277,7 +277,7 @@ impl Rows {
             entry.kinship.map_or(new.depth, |kin| kin.depth),
             entry.kinship.map(|kin| kin.parent_seq),
             (!limited_by.is_empty()).then(|| limited_by.join(" ")),
-            new.agent.state.retention_ms,
+            new.agent.state.kept_ms(),
         ));
         self.definitions.push((digest, definition));
         Ok(Some(seq))
