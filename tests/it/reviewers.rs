@@ -214,3 +214,35 @@ async fn an_approval_of_other_arguments_confirms_nothing() {
         fleet.end().await;
     }
 }
+
+/// OAS-32: where the words of a group stand for one person, that person is not the quorum: the next are asked, and where there
+/// are none nothing is approved.
+#[tokio::test]
+async fn one_person_is_no_quorum_of_two() {
+    for backend in Backend::ALL {
+        for (next, by, state, calls) in [(Some("ann"), "ann", "completed", 1), (None, "olga", "discarded", 0)]
+        {
+            let mut board = json!({"members": ["owner", "olga"], "quorum": 2, "answer_within_ms": 60_000});
+            if let Some(next) = next {
+                board["escalate_to"] = json!(next);
+            }
+            let rules = json!({"users": ["ann", "olga"], "groups": {"board": board}});
+            let fleet = Fleet::builder().on(backend).model(script).reviews(rules).start().await;
+            let (status, body) = fleet.send(Method::POST, "/agents", AGENT).await;
+            assert!(status.is_success(), "{body:#}");
+            let job = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});
+            let id = fleet.push(&job).await;
+            assert_eq!(fleet.settled(&id).await["state"], "pending");
+            let review = review_of(&fleet).await;
+            assert_eq!(review["members"], json!([by]), "{review:#}");
+            let (status, answered) = answer(&fleet, &review, "approve", by).await;
+            assert_eq!(status, StatusCode::OK, "{answered:#}");
+            let told =
+                if calls == 1 { "ann thinks so" } else { "2 have to agree, and only 1 could be asked" };
+            assert_eq!(answered["reason"], told, "{answered:#}");
+            let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+            assert_eq!((&done["state"], fleet.tools.calls().len()), (&json!(state), calls), "{done:#}");
+            fleet.end().await;
+        }
+    }
+}

@@ -22,6 +22,7 @@ on_both![
     a_tool_call_is_paid_for_at_once,
     a_raise_lets_parked_and_retryable_jobs_go_on,
     a_delegate_that_parks_sees_what_was_raised_since_it_was_refused,
+    who_parks_for_a_budget_that_is_no_more_goes_on,
     what_is_parked_for_a_day_goes_on_with_the_next,
     a_job_that_was_claimed_since_waits_for_nothing,
     a_warning_is_given_once_per_budget,
@@ -351,6 +352,23 @@ async fn a_delegate_that_parks_sees_what_was_raised_since_it_was_refused(at: &Op
     assert_eq!(at.store.upkeep.next_due().await.unwrap().map(|due| due <= soon), Some(true));
     at.perform(Duty::PromoteDue, soon).await;
     assert_eq!(at.state(&child.job).await, JobState::Available, "the raise came before it parked");
+}
+
+async fn who_parks_for_a_budget_that_is_no_more_goes_on(at: &Opened) {
+    at.rule("fleet", |rule| rule.tokens = Some(1)).await;
+    let held = at.held(None).await;
+    at.write(&held.lease, reserve(2, None, &["fleet"])).await.unwrap_err();
+    assert!(at.budgets().forget("fleet", None, NOW).await.unwrap());
+    let wait = BudgetWait {
+        name: Some("fleet".into()),
+        resets_at: None,
+        measure: Measure::Tokens,
+        needed: Some(2),
+        until: None,
+    };
+    at.settle(&held.lease, Settlement::Park { wait: Wait::Raise(wait) }).await;
+    at.perform(Duty::PromoteDue, NOW.plus_ms(5_000)).await;
+    assert_eq!(at.state(&held.job).await, JobState::Available);
 }
 
 async fn what_is_parked_for_a_day_goes_on_with_the_next(at: &Opened) {

@@ -33,7 +33,9 @@ async fn a_dead_agent_job_goes_on_where_it_stopped(at: &Opened) {
     let id = at.push(kept(agent(Some(100)))).await;
     let claim = at.claim(JobKind::Agent, 1).await.remove(0);
     let position = Position { turn: 1, tool_turns: 3, ..Position::default() };
-    let write = TurnWrite { position: Some(position.clone()), ..done(Phase::Init) };
+    // What it waited for, and how long and how often, was over with its end.
+    let waited = Position { raise_until: Some(NOW), outages: 3, ..position.clone() };
+    let write = TurnWrite { position: Some(waited), ..done(Phase::Init) };
     at.store.ledger.checkpoint(&claim.lease, write, NOW, LEASE).await.unwrap();
     at.store.ledger.checkpoint(&claim.lease, reserve(40), NOW, LEASE).await.unwrap();
     at.settle(&claim.lease, discard()).await;

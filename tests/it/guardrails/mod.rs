@@ -360,10 +360,10 @@ async fn a_broken_guardrail_is_refused() {
 async fn all_that_a_model_said_in_json_is_checked() {
     on_both(async |backend| {
         for (said, passes) in
-            [(json!({"text": "fine", "note": "BAD"}), false), (json!({"text": "fine", "note": "fine"}), true)]
+            [(json!({"text": "fine", "note": "spoken-word"}), false), (json!({"text": "fine", "note": "fine"}), true)]
         {
             let fleet = fleet(backend, vec![Reply::text(&said.to_string())]).await;
-            register(&fleet, &document("strict", &output("!(echo.output.contains('BAD'))"))).await;
+            register(&fleet, &document("strict", &output("!(echo.output.contains('spoken'))"))).await;
             let job = json!({"type": "agent.x", "args": ["go"], "ext_agent_model": "m", "meta": {"agent": "strict"},
                              "ext_agent_output_format": "json"});
             let id = fleet.push(&job).await;
@@ -371,7 +371,7 @@ async fn all_that_a_model_said_in_json_is_checked() {
             assert_eq!(ended["state"] == "completed", passes, "{ended:#}");
             let engagement = fleet.engagement_of(&id).await;
             let seen = visible(&fleet, &id, &engagement).await;
-            assert!(!seen.contains("BAD"), "{seen}");
+            assert!(!seen.contains("spoken-word"), "{seen}");
             assert_eq!(fleet.tools.calls()[0].input, json!({"output": said.to_string()}));
             fleet.end().await;
         }

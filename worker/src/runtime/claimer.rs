@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use turnstone_store::{ClaimRequest, JobKind, Ring};
 
@@ -36,7 +36,7 @@ pub async fn run(
         let request = ClaimRequest {
             kind: JobKind::Agent,
             queues: deps.options.queues.clone(),
-            limit: free,
+            limit: free.len(),
             worker_id: deps.options.worker_id.clone(),
             lease_ms: deps.options.lease_ms(),
             tenant: None,
@@ -45,13 +45,13 @@ pub async fn run(
         };
         match deps.ledger.claim(request).await {
             Ok(claims) if claims.is_empty() => {
+                drop(free);
                 delays = patience.build();
                 wait(&mut bell, &draining).await;
             }
             Ok(claims) => {
                 delays = patience.build();
-                for claim in claims {
-                    let Ok(permit) = Arc::clone(&slots).try_acquire_owned() else { break };
+                for (claim, permit) in claims.into_iter().zip(free) {
                     let slot = keeper.keep(claim.lease.clone(), claim.priority, permit);
                     if assignments.send(Assignment::new(claim, slot)).await.is_err() {
                         return;
@@ -59,6 +59,7 @@ pub async fn run(
                 }
             }
             Err(error) => {
+                drop(free);
                 let delay = delays.next().unwrap_or(POLL);
                 tracing::warn!(%error, ?delay, "jobs cannot be claimed; trying again");
                 tokio::select! {
@@ -70,16 +71,19 @@ pub async fn run(
     }
 }
 
-/// Waits for a free slot and tells how many there are; `None` when the worker drains.
-async fn free_slots(slots: &Semaphore, draining: &CancellationToken) -> Option<usize> {
-    tokio::select! {
+/// Waits for a free slot and takes all that there are; `None` when the worker drains. They are kept while jobs are claimed for
+/// them: a turn that comes back from another server would take one else, and its job would be held by nobody.
+async fn free_slots(
+    slots: &Arc<Semaphore>,
+    draining: &CancellationToken,
+) -> Option<Vec<OwnedSemaphorePermit>> {
+    let first = tokio::select! {
         biased;
-        () = draining.cancelled() => None,
-        permit = slots.acquire() => permit.ok().map(|permit| {
-            drop(permit);
-            slots.available_permits()
-        }),
-    }
+        () = draining.cancelled() => return None,
+        permit = Arc::clone(slots).acquire_owned() => permit.ok()?,
+    };
+    let more = std::iter::from_fn(|| Arc::clone(slots).try_acquire_owned().ok());
+    Some(std::iter::once(first).chain(more).collect())
 }
 
 /// Waits for a ring that may mean work, or for the next poll.
@@ -100,4 +104,23 @@ async fn wait(bell: &mut Receiver<Ring>, draining: &CancellationToken) {
     }
     // Rings that came together are one.
     while !matches!(bell.try_recv(), Err(TryRecvError::Empty | TryRecvError::Closed)) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The claimer's slots are its own from before the claim until a job is in each: nobody comes back to one meanwhile.
+    #[tokio::test]
+    async fn slots_that_are_claimed_for_are_nobody_elses() {
+        let (slots, draining) = (Arc::new(Semaphore::new(3)), CancellationToken::new());
+        let taken = Arc::clone(&slots).try_acquire_owned().unwrap();
+        let free = free_slots(&slots, &draining).await.unwrap();
+        assert_eq!(free.len(), 2);
+        assert!(slots.try_acquire().is_err());
+        drop((free, taken));
+        assert_eq!(free_slots(&slots, &draining).await.map(|free| free.len()), Some(3));
+        draining.cancel();
+        assert!(free_slots(&slots, &draining).await.is_none());
+    }
 }

@@ -11,23 +11,16 @@ use turnstone_domain::review::ReviewKind;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{CallId, EventName, JobError, RawJson, Settlement, Wait};
 
-/// The settlement: what the agent's handlers say (OSSA §2, RS-50), else what the job's retry policy says.
+/// The settlement of an error that may be shown: what the agent's handlers say (OSSA §2, RS-50), else what the job's retry policy says.
 pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
-    let error = of_own_limit(turn, turn.unquoted(turn.screen_error(error)));
+    let error = of_own_limit(turn, error);
     if turn.next_phase().is_none() && error.kind != FailureKind::MaxTurns {
         // A complete turn would be judged the same again: the next attempt asks the model anew.
         let Position { begins, granted, outages, .. } = turn.position;
         let (model_used, heir) = (turn.position.model_used.clone(), turn.position.heir.clone());
         let turn_number = turn.position.turn + 1;
-        let position = Position {
-            turn: turn_number,
-            begins,
-            model_used,
-            granted,
-            heir,
-            outages,
-            ..Position::default()
-        };
+        let position =
+            Position { turn: turn_number, begins, model_used, granted, heir, outages, ..Position::default() };
         turn.pending().position = Some(position);
     }
     if error.details.contains_key("needed") {

@@ -203,6 +203,8 @@ async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), 
     let settlement = match end {
         Ok(settlement) => settlement,
         Err(Stop::Fail(error)) => {
+            // What is told of it outside is what the job is told.
+            let error = turn.unquoted(turn.screen_error(error));
             trace::failed(turn, &error);
             turn.fail_turn();
             failure::settlement(turn, error)

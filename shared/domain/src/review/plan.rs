@@ -27,6 +27,13 @@ pub struct ReviewStep {
     pub answer_within_ms: Option<i64>,
 }
 
+impl ReviewStep {
+    /// Whether enough are asked to agree.
+    pub(super) fn can_agree(&self) -> bool {
+        self.quorum <= self.members.len()
+    }
+}
+
 /// One reviewer's answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Vote {

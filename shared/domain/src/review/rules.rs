@@ -61,8 +61,8 @@ impl ReviewRules {
             let step = self.step(&name, group, wait, person);
             next = group.and_then(|group| group.escalate_to.clone());
             wait = group.and_then(|group| group.answer_within_ms).map(whole).or(wait);
-            // So few of them are there that they cannot agree: the next are asked at once.
-            steps.extend(step.filter(|step| step.members.len() >= step.quorum));
+            // Where words stand for one person, or for nobody, too few may be left to agree: those who follow are asked at once.
+            steps.extend(step.filter(ReviewStep::can_agree));
         }
         match steps.as_slice() {
             [] => None,
@@ -244,6 +244,24 @@ mod tests {
         let both = rules.plan("both", None, &itself).unwrap();
         assert_eq!((both.steps.len(), both.steps[0].name.as_str()), (1, "eve"), "ann alone is not two");
         assert_eq!(rules.plan("last", None, &itself), None);
+    }
+
+    /// OAS-32: two words that stand for one person are one vote, and a quorum of two is no quorum of one.
+    #[test]
+    fn a_quorum_that_too_few_are_left_for_asks_the_next() {
+        let rules = rules(
+            r#"{"groups": {
+            "pair": {"members": ["owner", "olga"], "quorum": 2, "answer_within_ms": 5000, "escalate_to": "ann"},
+            "alone": {"members": ["owner", "olga"], "quorum": 2}}}"#,
+        );
+        assert_eq!(rules.check(), Ok(()));
+        let names = |plan: Option<ReviewPlan>| {
+            plan.unwrap().steps.into_iter().map(|step| step.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(rules.plan("pair", None, &itself)), ["ann"]);
+        assert_eq!(rules.plan("alone", None, &itself), None, "there is nobody else");
+        let two = |name: &str| Some(name.to_owned());
+        assert_eq!(names(rules.plan("pair", None, &two)), ["pair", "ann"]);
     }
 
     #[test]

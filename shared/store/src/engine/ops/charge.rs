@@ -52,7 +52,8 @@ pub(super) fn look_again(unit: &Unit, seq: i64, wait: &BudgetWait, now: Timestam
         Some(name) => {
             let day = wait.resets_at.map_or(ALL_DAYS, |at| day_of(at) - 1);
             let mut rows = unit.shared_budgets(std::slice::from_ref(name), day_of(now)).into_iter();
-            rows.find(|row| row.day == day).is_some_and(|row| wait.fits(&unit.budget(row.seq)))
+            // One that was forgotten since limits nothing.
+            rows.find(|row| row.day == day).is_none_or(|row| wait.fits(&unit.budget(row.seq)))
         }
     };
     let soon = fits.then(|| now.plus_ms(LOOK_AGAIN_MS));

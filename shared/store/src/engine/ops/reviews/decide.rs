@@ -6,7 +6,7 @@ use super::super::super::unit::Unit;
 use super::{hold_with_job, overdue, write};
 use crate::{Decision, DecisionOutcome, Ring, StoreError, sql};
 use serde_json::json;
-use turnstone_domain::review::{Review, ReviewState, Vote};
+use turnstone_domain::review::{Review, ReviewState, Tally, Vote};
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobState, ReviewId};
 
@@ -53,7 +53,8 @@ async fn vote<S: Session>(
     if review.votes.iter().any(|vote| vote.step == review.step && vote.by == decision.by) {
         return Ok(DecisionOutcome::VotedAlready);
     }
-    let outcome = if review.members().len() > 1 {
+    let Tally { needed, of, .. } = review.tally();
+    let outcome = if of > 1 || needed > 1 {
         cast(session, unit, seq, &mut review, decision).await?
     } else if decision.approve {
         Some(ReviewState::Approved)
@@ -61,10 +62,12 @@ async fn vote<S: Session>(
         Some(ReviewState::Rejected)
     };
     let Some(state) = outcome else { return Ok(DecisionOutcome::Counted(Box::new(review))) };
+    // Whoever agrees cannot be enough, and is told so.
+    let short = (needed > of).then(|| format!("{needed} have to agree, and only {of} could be asked"));
     let decided = Review {
         state,
         decided_by: Some(decision.by.clone()),
-        reason: decision.reason.clone(),
+        reason: short.or_else(|| decision.reason.clone()),
         decided_at: Some(decision.at),
         ..review
     };
