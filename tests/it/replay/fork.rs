@@ -190,21 +190,31 @@ async fn a_fork_that_goes_on_keeps_its_past(backend: Backend) {
     let asked = fleet.models.count();
     fleet.wait_for(&next, &[JobState::Active]).await;
     fleet.models.seen(asked.max(6)).await;
-    let delete = async || {
-        let body = json!({"confirm": true, "filter": {"state": "completed", "until": before}});
+    let early = || json!({"state": "completed", "until": before});
+    let delete = async |filter: Value| {
+        let body = json!({"confirm": true, "filter": filter});
         let (status, answer) = fleet.post("/ojs/v1/admin/jobs/bulk/delete", &body).await;
         assert_eq!(status.as_u16(), 200, "{answer:#}");
         answer["ids"].clone()
     };
     assert_eq!(
-        delete().await,
+        delete(early()).await,
         json!([]),
         "one is read by a fork, the other by what its engagement goes on with"
     );
     gate.open();
     fleet.wait_for(&next, &[JobState::Completed]).await;
     let past = said(&fleet, &fork).await;
-    assert_eq!(delete().await, json!([first["id"]]));
+    assert_eq!(delete(early()).await, json!([first["id"]]));
     assert_eq!(said(&fleet, &fork).await, past, "the past went with the first input");
+    assert_eq!(delete(json!({"state": "completed"})).await, json!([next]));
+    for table in ["inheritances", "forks"] {
+        assert_eq!(rows(&fleet, table).await, 0, "{table}");
+    }
+    assert_eq!(
+        delete(json!({"state": "completed"})).await.as_array().map(Vec::len),
+        Some(1),
+        "nobody reads it now"
+    );
     fleet.end().await;
 }
