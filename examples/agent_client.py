@@ -4,7 +4,7 @@
     python3 agent_client.py URL agents
     python3 agent_client.py URL lead describe
     python3 agent_client.py URL lead configure temperature=0.2
-    python3 agent_client.py URL lead chat "Plan a trip" [--run RUN_ID] [--answer KEY=VALUE ...]
+    python3 agent_client.py URL lead chat "Plan a trip" [--run RUN_ID] [--answer KEY=VALUE ...] [--live]
     python3 agent_client.py URL lead follow REQUEST_ID [--since ID]
     python3 agent_client.py URL lead resume REQUEST_ID KEY=VALUE ...
     python3 agent_client.py URL lead cancel REQUEST_ID
@@ -41,25 +41,27 @@ def read(url, body=None):
             time.sleep(0.2)
 
 def frames(stream):
-    """The `id` and the `data` of server-sent events, as far as the stream goes."""
-    number, data = None, []
+    """The `id`, the name and the `data` of server-sent events, as far as the stream goes."""
+    number, event, data = None, None, []
     for line in stream:
         name, _, value = line.decode().rstrip("\r\n").partition(":")
         value = value.removeprefix(" ")
         if name == "id":
             number = value
+        elif name == "event":
+            event = value
         elif name == "data":
             data.append(value)
         elif not name and data:
-            yield number, json.loads("\n".join(data))
-            data = []
+            yield number, event, json.loads("\n".join(data))
+            event, data = None, []
 
 class Agent:
-    def __init__(self, url, name):
+    def __init__(self, url, name, live=False):
         places = {place["name"]: place["path"] for place in read(url + "/")}
         if name not in places:
             sys.exit(f"there is no agent {name}; there are {', '.join(places)}")
-        self.url = url + places[name]
+        self.url, self.live = url + places[name], live
 
     def get(self, path):
         return read(f"{self.url}/{path}")
@@ -74,8 +76,12 @@ class Agent:
             try:
                 with open_url(f"{self.url}/getevents/{request_id}?stream=true", None, headers, 60) as stream:
                     last = None
-                    for since, last in frames(stream):
-                        print(json.dumps(last), flush=True)
+                    for since, name, event in frames(stream):
+                        if name is None:
+                            last = event
+                            print(json.dumps(event), flush=True)
+                        elif self.live:  # What a model says while it speaks: it has no number, and is not told again.
+                            print(event["content"], end="", file=sys.stderr, flush=True)
                     if last and last["type"] in ("request_completed", "wait_for_input"):
                         return last
             except (OSError, ValueError):
@@ -112,10 +118,11 @@ def main():
     parser.add_argument("--run")
     parser.add_argument("--since", type=int)
     parser.add_argument("--answer", action="append", default=[])
+    parser.add_argument("--live", action="store_true", help="show on standard error what the model says while it speaks")
     args = parser.parse_args()
     if args.agent == "agents":
         return print(json.dumps(read(args.url + "/")))
-    agent, first = Agent(args.url, args.agent), args.rest[0] if args.rest else None
+    agent, first = Agent(args.url, args.agent, args.live), args.rest[0] if args.rest else None
     if args.wish == "chat":
         sys.exit(0 if agent.chat(first, args.run, pairs(args.answer)) else 1)
     if args.wish == "follow":

@@ -1,8 +1,12 @@
 //! What the api needs, and the router made of it.
 
+use crate::agent_protocol::RunStream;
+use crate::bells::Bells;
 use crate::caller::Peer;
 use crate::metrics::Metrics;
 use crate::ojs::schemas::SchemaBook;
+use crate::stream::Followed;
+use crate::together::Streams;
 use crate::{
     a2a, agent_protocol, agents, auth, budgets, credentials, docs, engagements, fleet, ojs, probes, query,
     reply, reviews, stamp,
@@ -16,9 +20,9 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use turnstone_domain::agent::ToolSpec;
-use turnstone_domain::{Clock, Ids, Timestamp};
+use turnstone_domain::{Clock, EngagementId, Ids, Timestamp};
 use turnstone_ojs::attest::Signer;
-use turnstone_store::Store;
+use turnstone_store::{EventFilter, Store};
 use turnstone_telemetry::Secret;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -105,6 +109,12 @@ pub(crate) struct App {
     pub(crate) schemas: SchemaBook,
     /// What receipts are signed with, once it is needed.
     pub(crate) signer: OnceCell<Signer>,
+    /// What wakes those who follow a stream.
+    pub(crate) bells: Arc<Bells>,
+    /// Streams of events that somebody follows.
+    pub(crate) feeds: Streams<EventFilter, Followed>,
+    /// Runs that somebody follows.
+    pub(crate) runs: Streams<EngagementId, RunStream>,
 }
 
 pub(crate) type Shared = Arc<App>;
@@ -116,6 +126,9 @@ impl Api {
         let started_at = self.clock.now();
         let reset = if self.options.enable_reset { ojs::reset() } else { Router::new() };
         let app = Arc::new(App {
+            bells: Bells::new(self.store.clone(), self.shutdown.clone()),
+            feeds: Streams::default(),
+            runs: Streams::default(),
             api: self,
             started_at,
             metrics: Metrics::started(),

@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 /// # Errors
 /// When the listener itself fails.
 pub async fn serve_metrics(listener: TcpListener, shutdown: CancellationToken) -> std::io::Result<()> {
-    crate::serve(listener, None, Router::new().route("/metrics", get(read)), shutdown).await
+    let router = Router::new().route("/metrics", get(read));
+    crate::serve(listener, None, router, crate::DEFAULT_CLIENT_PATIENCE, shutdown).await
 }
 
 async fn read() -> Response {

@@ -1,5 +1,6 @@
 //! Listening and draining.
 
+use crate::patience::Patient;
 use crate::tls::Tls;
 use axum::Router;
 use axum::serve::ListenerExt;
@@ -13,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 const DRAIN: Duration = Duration::from_secs(10);
 
 /// Serves, over TLS if there is any, until `shutdown`, then finishes the requests in flight. Use the token of [`crate::Api`], so that event
-/// streams end as well.
+/// streams end as well. A client that takes nothing of what waits for it for as long as `patience` is let go.
 ///
 /// # Errors
 /// When the listener itself fails.
@@ -21,12 +22,13 @@ pub async fn serve(
     listener: TcpListener,
     tls: Option<Tls>,
     router: Router,
+    patience: Duration,
     shutdown: CancellationToken,
 ) -> std::io::Result<()> {
     let over = shutdown.clone().cancelled_owned();
     let serving = match tls {
         Some(tls) => {
-            let listener = tls.listen(listener)?;
+            let listener = Patient { listener: tls.listen(listener)?, patience };
             axum::serve(listener, router).with_graceful_shutdown(over).into_future().boxed()
         }
         None => {
@@ -35,6 +37,7 @@ pub async fn serve(
                     tracing::debug!(%error, "a connection keeps its delay");
                 }
             });
+            let listener = Patient { listener, patience };
             axum::serve(listener, router).with_graceful_shutdown(over).into_future().boxed()
         }
     };

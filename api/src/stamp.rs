@@ -5,14 +5,22 @@ use crate::reply::{Answer, JSON};
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 use std::time::Instant;
+use tracing::{Instrument, Span};
 use turnstone_ojs::{MEDIA_TYPE, OjsError, SPEC_VERSION, speaks};
+use turnstone_telemetry::names;
+use turnstone_telemetry::propagation::{self, Carried, FIELDS};
+use turnstone_telemetry::span::{self, Common};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const OJS_VERSION: HeaderName = HeaderName::from_static("ojs-version");
+/// What is asked every few seconds, and says nothing about anybody's work.
+const UNSPANNED: [&str; 6] = ["/livez", "/ready", "/readyz", "/metrics", "/ojs/v1/health", "/health"];
+/// The methods that OpenTelemetry knows.
+const KNOWN: [&str; 9] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "CONNECT"];
 
 /// The outermost layer: ids, headers, error bodies, and one line in the log.
 pub(crate) async fn stamp(State(app): State<Shared>, request: Request, next: Next) -> Response {
@@ -20,7 +28,8 @@ pub(crate) async fn stamp(State(app): State<Shared>, request: Request, next: Nex
     let request_id = sent_id(request.headers()).unwrap_or_else(|| format!("req_{}", app.api.ids.next()));
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let mut response = next.run(request).await;
+    let span = span(&method, route.as_ref(), request.headers());
+    let mut response = next.run(request).instrument(span.clone()).await;
     if let Some(error) = response.extensions_mut().remove::<OjsError>() {
         *response.body_mut() = Body::from(error.to_json(&request_id).to_string());
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
@@ -36,12 +45,35 @@ pub(crate) async fn stamp(State(app): State<Shared>, request: Request, next: Nex
         headers.insert(REQUEST_ID, value);
     }
     let status = response.status().as_u16();
+    span::say(&span, names::HTTP_STATUS, i64::from(status));
+    if response.status().is_server_error() {
+        span::fail(&span, response.status().as_str(), "");
+    }
     if let Some(metrics) = &app.metrics {
         metrics.answered(&method, route.as_ref(), status, began.elapsed());
     }
     let duration_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-    tracing::debug!(%method, path, status, duration_us, request_id, "answered");
+    tracing::debug!(parent: &span, %method, path, status, duration_us, request_id, "answered");
     response
+}
+
+/// The span of a request, in the trace of whoever sent it. Its name is the template of the path: what clients write into paths
+/// makes no names.
+fn span(method: &Method, route: Option<&MatchedPath>, headers: &HeaderMap) -> Span {
+    let route = route.map(MatchedPath::as_str);
+    if route.is_some_and(|route| UNSPANNED.contains(&route)) {
+        return Span::none();
+    }
+    // A method that nobody knows is a name of the client's making, too.
+    let method = if KNOWN.contains(&method.as_str()) { method.as_str() } else { "_OTHER" };
+    let name = route.map_or_else(|| method.to_owned(), |route| format!("{method} {route}"));
+    let span = tracing::info_span!(names::HTTP_ANSWER, otel.kind = "server", otel.name = name.as_str());
+    let sent = |name: &&str| Some(((*name).to_owned(), headers.get(*name)?.to_str().ok()?.to_owned()));
+    let sent: Carried = FIELDS.iter().filter_map(sent).collect();
+    propagation::continue_from(&span, &sent, &Common::default());
+    span::say(&span, names::HTTP_METHOD, method);
+    span::say(&span, names::HTTP_ROUTE, route);
+    span
 }
 
 /// Refuses a client that speaks another version of OJS.

@@ -1,9 +1,11 @@
 //! Event streams: a page of JSON, or server-sent events that resume where the client stopped; in our own form or as CloudEvents.
 
-use crate::api::Shared;
+use crate::api::{App, Shared};
+use crate::bells::{Bells, Hook};
 use crate::reply::{self, Answer, Failure};
 use crate::request::Params;
 use crate::show;
+use crate::together::{Look, Page, Placed, Together, alone};
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
@@ -12,21 +14,20 @@ use futures::Stream;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
 use turnstone_domain::event::Event;
 use turnstone_domain::feed::FeedEvent;
 use turnstone_domain::{EngagementId, EventName, JobId};
 use turnstone_ojs::{OjsError, cloud_event};
-use turnstone_store::{Ear, EventFilter, Piece, Ring, StoreError};
+use turnstone_store::{Ear, EventFilter, Piece, StoreError};
 
 /// Events that are read at once: what one stream holds in memory at most.
 const PAGE: u32 = 200;
 /// A list may have this many.
 const MOST: u32 = 1000;
-/// The doorbell may lose a ring; then the stream looks by itself.
-const POLL: Duration = Duration::from_secs(2);
 /// Silence is broken this often, so that proxies keep the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -62,16 +63,16 @@ impl Form {
         Ok(params.word("format", read, "turnstone, cloudevents")?.unwrap_or_default())
     }
 
-    fn write(self, event: FeedEvent) -> Value {
+    fn write(self, event: &FeedEvent) -> Value {
         match self {
-            Self::Cloud => Value::Object(cloud_event(&event)),
+            Self::Cloud => Value::Object(cloud_event(event)),
             Self::Own => show::event(&Event {
                 seq: event.cursor.seq,
                 name: event.name,
-                job_id: event.job_id.unwrap_or_else(|| JobId(String::new())),
-                engagement_id: event.engagement_id,
+                job_id: event.job_id.clone().unwrap_or_else(|| JobId(String::new())),
+                engagement_id: event.engagement_id.clone(),
                 turn: event.turn,
-                data: event.data,
+                data: event.data.clone(),
                 at: event.at,
             }),
         }
@@ -121,8 +122,77 @@ async fn page(app: &Shared, filter: &EventFilter, since: i64, limit: u32, form: 
     let has_more = events.len() > limit as usize;
     events.truncate(limit as usize);
     let cursor = events.last().map_or(since, |event| event.cursor.seq);
-    let events: Vec<_> = events.into_iter().map(|event| form.write(event)).collect();
+    let events: Vec<_> = events.iter().map(|event| form.write(event)).collect();
     Ok(reply::ok(&json!({"events": events, "cursor": cursor, "has_more": has_more})))
+}
+
+/// An event of a stream that is followed.
+pub(crate) struct Noted {
+    event: FeedEvent,
+    /// Whether a job ended with it, and nothing followed when it was read.
+    over: bool,
+}
+
+impl Deref for Noted {
+    type Target = FeedEvent;
+
+    fn deref(&self) -> &FeedEvent {
+        &self.event
+    }
+}
+
+impl Placed for Noted {
+    fn place(&self) -> i64 {
+        self.event.cursor.seq
+    }
+
+    fn size(&self) -> usize {
+        // Events carry excerpts of what is long; this is about what one takes at most.
+        4096
+    }
+}
+
+/// A stream and those who follow it.
+pub(crate) struct Followed {
+    filter: EventFilter,
+    together: Together<Noted>,
+    _hook: Hook,
+}
+
+impl Followed {
+    fn new(bells: &Arc<Bells>, filter: EventFilter, name: &str) -> Self {
+        let together = Together::new();
+        let hook = bells.hang(name, &together.bell);
+        Self { filter, together, _hook: hook }
+    }
+
+    async fn read(&self, app: &App, after: i64) -> Result<Page<Noted>, StoreError> {
+        let events = app.api.store.views.feed_events_after(&self.filter, after, PAGE).await?;
+        let more = events.len() >= PAGE as usize;
+        let mut noted = Vec::with_capacity(events.len());
+        for event in events {
+            // The end of a job that was tried again is not its end.
+            let over = match event.job_id.as_ref().filter(|_| event.name.ends_job()) {
+                Some(job) => self.has_ended(app, job).await,
+                None => false,
+            };
+            noted.push(Arc::new(Noted { event, over }));
+        }
+        Ok(Page { events: noted, more })
+    }
+
+    /// Whether nothing follows the end of this job: an engagement may have begun another one meanwhile, and somebody may
+    /// have had the job tried again.
+    async fn has_ended(&self, app: &App, job: &JobId) -> bool {
+        let views = &app.api.store.views;
+        if let EventFilter::Engagement(id) = &self.filter {
+            let latest: Result<_, StoreError> = views.engagement(id).await;
+            if matches!(latest, Ok(Some((_, _, latest))) if latest != *job) {
+                return false;
+            }
+        }
+        !matches!(views.job(job).await, Ok(Some(job)) if !job.state.is_terminal())
+    }
 }
 
 /// One client's stream.
@@ -130,14 +200,17 @@ pub(crate) struct Feed {
     app: Shared,
     source: Source,
     form: Form,
-    bell: Receiver<Ring>,
+    followed: Arc<Followed>,
+    rung: watch::Receiver<u64>,
     ear: Option<Ear>,
     /// The newest turn whose answer was sent as an event: what is heard of it afterwards is late.
     answered: Option<(JobId, i64)>,
     cursor: i64,
-    read: VecDeque<FeedEvent>,
-    /// Whether the last look found everything there was.
-    exhausted: bool,
+    read: VecDeque<Arc<Noted>>,
+    /// Whether there may be more without waiting.
+    more: bool,
+    /// Whether the store did not answer: then there may be more, but not before the bell rings.
+    failed: bool,
     /// Whether the end of the job was sent.
     over: bool,
 }
@@ -152,18 +225,19 @@ fn frames(feed: Feed) -> impl Stream<Item = Result<Frame, Infallible>> + Send {
 /// What is sent.
 pub(crate) enum Said {
     /// Something that happened.
-    Event(Box<FeedEvent>),
+    Event(Arc<Noted>),
     /// A piece of what a model is saying.
-    Delta(Piece),
+    Delta(Arc<Piece>),
 }
 
 fn frame(said: Said, form: Form) -> Frame {
     match said {
         Said::Event(event) => {
             let frame = Frame::default().id(event.cursor.seq.to_string()).event(event.name.as_str());
-            frame.data(form.write(*event).to_string())
+            frame.data(form.write(&event).to_string())
         }
-        Said::Delta(Piece { job, turn, offset, text, .. }) => {
+        Said::Delta(piece) => {
+            let Piece { job, turn, offset, text, .. } = &*piece;
             let data = json!({"job_id": job, "turn": turn, "offset": offset, "text": text});
             Frame::default().event("delta").data(data.to_string())
         }
@@ -175,7 +249,7 @@ enum Woken {
     /// There may be new events.
     Look,
     /// A model said something.
-    Heard(Piece),
+    Heard(Arc<Piece>),
     /// The server drains.
     Draining,
 }
@@ -183,22 +257,25 @@ enum Woken {
 impl Feed {
     /// Listens, and reads what there is after `since`.
     pub(crate) async fn open(app: Shared, source: Source, since: i64) -> Result<Self, StoreError> {
-        let bell = app.api.store.doorbell.listen();
+        let followed = app.feeds.follow(source.filter.clone(), || {
+            Followed::new(&app.bells, source.filter.clone(), &source.bell_name)
+        });
+        let rung = followed.together.bell.listen();
         let ear = source.live.as_ref().map(|id| app.api.store.doorbell.live().listen(id));
-        let first = app.api.store.views.feed_events_after(&source.filter, since, PAGE).await?;
-        let exhausted = first.len() < PAGE as usize;
-        let (form, answered, over) = (Form::default(), None, false);
+        let first = followed.read(&app, since).await?;
         Ok(Self {
             app,
             source,
-            form,
-            bell,
+            form: Form::default(),
+            followed,
+            rung,
             ear,
-            answered,
+            answered: None,
             cursor: since,
-            exhausted,
-            read: first.into(),
-            over,
+            more: first.more,
+            read: first.events.into(),
+            failed: false,
+            over: false,
         })
     }
 
@@ -206,22 +283,22 @@ impl Feed {
     pub(crate) async fn next(&mut self) -> Option<Said> {
         loop {
             if let Some(event) = self.read.pop_front() {
-                self.cursor = event.cursor.seq;
+                self.cursor = event.place();
                 if event.name == EventName::PhaseCompleted && event.data["phase"] == "infer" {
                     self.answered = event.job_id.clone().map(|job| (job, event.turn));
                 }
-                // The end of a job that was tried again is not its end.
-                if let Some(job) = event.job_id.as_ref().filter(|_| event.name.ends_job()) {
-                    self.over = self.has_ended(job).await;
+                if event.name.ends_job() {
+                    self.over = event.over;
                 }
-                return Some(Said::Event(Box::new(event)));
+                return Some(Said::Event(event));
             }
-            let complete = (self.over || self.source.ended) && self.exhausted;
+            let complete = (self.over || self.source.ended) && !self.more && !self.failed;
             if complete || self.app.api.shutdown.is_cancelled() {
                 return None;
             }
-            if self.exhausted {
+            if !self.more {
                 match self.rung().await {
+                    Woken::Look if self.followed.together.bell.rang_for_the_last_time() => return None,
                     Woken::Look => {}
                     Woken::Heard(piece) if self.is_late(&piece) => continue,
                     Woken::Heard(piece) => return Some(Said::Delta(piece)),
@@ -233,40 +310,30 @@ impl Feed {
     }
 
     async fn look(&mut self) {
-        match self.app.api.store.views.feed_events_after(&self.source.filter, self.cursor, PAGE).await {
-            Ok(events) => {
-                self.exhausted = events.len() < PAGE as usize;
-                self.read = events.into();
-            }
-            Err(error) => {
-                tracing::warn!(error = %turnstone_telemetry::redact(&error.to_string()), "events could not be read");
-                self.exhausted = false;
-                tokio::time::sleep(POLL).await;
-            }
-        }
+        let (rings, others) = (*self.rung.borrow_and_update(), Arc::strong_count(&self.followed) > 1);
+        let (app, followed) = (&self.app, &self.followed);
+        let look =
+            followed.together.look(rings, self.cursor, others, |after| followed.read(app, after)).await;
+        let failed = matches!(look, Look::Failed);
+        let page = match look {
+            Look::Found(page) => page,
+            Look::Behind => alone(followed.read(app, self.cursor).await).await,
+            Look::Failed => Page::default(),
+        };
+        self.failed = failed;
+        self.more = page.more;
+        self.read = page.events.into();
     }
 
     /// Waits until there may be something new. Rings go before pieces: an event that was rung before a model spoke is sent
     /// before what it said.
     async fn rung(&mut self) -> Woken {
-        let poll = tokio::time::sleep(POLL);
-        tokio::pin!(poll);
-        loop {
-            tokio::select! {
-                biased;
-                () = self.app.api.shutdown.cancelled() => return Woken::Draining,
-                ring = self.bell.recv() => match ring {
-                    Ok(Ring::Events(name)) if name == self.source.bell_name => return Woken::Look,
-                    Ok(_) => {}
-                    Err(RecvError::Lagged(_)) => return Woken::Look,
-                    Err(RecvError::Closed) => {
-                        poll.await;
-                        return Woken::Look;
-                    }
-                },
-                piece = heard(&mut self.ear) => return Woken::Heard(piece),
-                () = &mut poll => return Woken::Look,
-            }
+        tokio::select! {
+            biased;
+            () = self.app.api.shutdown.cancelled() => Woken::Draining,
+            // The bell hangs as long as somebody follows.
+            _ = self.rung.changed() => Woken::Look,
+            piece = heard(&mut self.ear) => Woken::Heard(piece),
         }
     }
 
@@ -274,22 +341,9 @@ impl Feed {
     fn is_late(&self, piece: &Piece) -> bool {
         self.answered.as_ref().is_some_and(|(job, turn)| *job == piece.job && piece.turn <= *turn)
     }
-
-    /// Whether nothing follows the end of this job: an engagement may have begun another one meanwhile, and somebody may
-    /// have had the job tried again.
-    async fn has_ended(&self, job: &JobId) -> bool {
-        let views = &self.app.api.store.views;
-        if let EventFilter::Engagement(id) = &self.source.filter {
-            let latest: Result<_, StoreError> = views.engagement(id).await;
-            if matches!(latest, Ok(Some((_, _, latest))) if latest != *job) {
-                return false;
-            }
-        }
-        !matches!(views.job(job).await, Ok(Some(job)) if !job.state.is_terminal())
-    }
 }
 
-async fn heard(ear: &mut Option<Ear>) -> Piece {
+async fn heard(ear: &mut Option<Ear>) -> Arc<Piece> {
     match ear {
         Some(ear) => ear.hear().await,
         None => std::future::pending().await,

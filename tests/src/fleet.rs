@@ -77,9 +77,16 @@ pub struct FleetBuilder {
     real_time: bool,
     private_webhooks: bool,
     reviews: ReviewRules,
+    patience: Duration,
 }
 
 impl FleetBuilder {
+    /// How long its api keeps a client that takes nothing of what waits for it.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
     /// Who may be asked for reviews, as `[reviews]` of the configuration says it.
     pub fn reviews(mut self, rules: Value) -> Self {
         self.reviews = serde_json::from_value(rules).expect("rules for reviews");
@@ -175,7 +182,8 @@ impl FleetBuilder {
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let serving = tokio::spawn(turnstone_api::serve(listener, None, api.router(), shutdown.clone()));
+        let serving = turnstone_api::serve(listener, None, api.router(), self.patience, shutdown.clone());
+        let serving = tokio::spawn(serving);
         let mut fleet = Fleet {
             place,
             url,
@@ -244,6 +252,7 @@ impl Fleet {
             real_time: false,
             private_webhooks: true,
             reviews: ReviewRules::default(),
+            patience: turnstone_api::DEFAULT_CLIENT_PATIENCE,
         }
     }
 

@@ -43,6 +43,6 @@ pub(super) async fn edge(
     let Some(number) = told.and_then(|told| if last { told.ended } else { Some(told.began) }) else {
         return Ok(None);
     };
-    let event = runs.run_events(&run.id, number - 1, Some(job), 1).await?.pop();
+    let event = runs.run_events(&run.id, number - 1, Some(job), 1).await?.events.pop();
     Ok(event.and_then(|event| RawValue::from_string(event.body).ok()))
 }

@@ -13,14 +13,18 @@ use turnstone_domain::{Job, JobId};
 use turnstone_ojs::OjsError;
 use turnstone_store::RunEvent;
 
-/// A list has at most this many events; the next request goes on after the last.
+/// A list has at most this many events, and fewer when they are long; the next request goes on after the last.
 const MOST: u32 = 1000;
 
 /// Events of a request, or all events of a run (Agent Protocol, get events).
 ///
 /// Without `since` a request answers what is new since it was polled the last time, whoever polled; a run answers from its
-/// beginning. A stream replays the request and goes on live, and ends with `request_completed`. At most 1000 events are
-/// answered at once.
+/// beginning. A stream replays the request and goes on live, and ends with `request_completed`. At most 1000 events, or a megabyte
+/// of them, are answered at once.
+///
+/// A stream also has frames that are called `delta`, between the events: a piece of the text that a model is writing
+/// (`text_output_delta`, with `answer`, `offset` and `content`). They have no `id` and are not sent again: the whole text is the
+/// `text_output` of the same `answer`. Agents whose answers are checked first have none.
 #[utoipa::path(
     get, path = "/agents/{name}/getevents/{id}", tag = "agent protocol",
     params(
@@ -121,7 +125,7 @@ fn since(params: &Params) -> Result<Option<i64>, Failure> {
 
 async fn list(app: &App, run: &Engagement, request: Option<&JobId>, since: i64) -> Answer {
     telling::catch_up(app, run).await?;
-    shown(&app.api.store.runs.run_events(&run.id, since, request, MOST).await?)
+    shown(&app.api.store.runs.run_events(&run.id, since, request, MOST).await?.events)
 }
 
 /// What nobody has polled yet. Two who poll at the same time share it: each event goes to one of them.
@@ -131,7 +135,7 @@ async fn poll(app: &App, run: &Engagement, job: &Job) -> Answer {
     loop {
         let seen = runs.run_requests(&run.id).await?.into_iter().find(|request| request.job == job.id);
         let Some(seen) = seen.map(|request| request.seen) else { return shown(&[]) };
-        let events = runs.run_events(&run.id, seen, Some(&job.id), MOST).await?;
+        let events = runs.run_events(&run.id, seen, Some(&job.id), MOST).await?.events;
         let Some(last) = events.last().map(|event| event.id) else { return shown(&[]) };
         if runs.polled(&job.id, seen, last).await? {
             return shown(&events);

@@ -20,6 +20,8 @@ mod status;
 mod stream;
 mod telling;
 
+pub(crate) use stream::RunStream;
+
 use crate::api::Shared;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;

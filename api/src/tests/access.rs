@@ -137,7 +137,13 @@ async fn a_client_that_sends_too_much_reads_the_answer() {
     let server = Server::start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-    let serving = tokio::spawn(crate::serve(listener, None, server.router.clone(), server.shutdown.clone()));
+    let serving = tokio::spawn(crate::serve(
+        listener,
+        None,
+        server.router.clone(),
+        crate::DEFAULT_CLIENT_PATIENCE,
+        server.shutdown.clone(),
+    ));
     let body = "x".repeat(2 * 1024 * 1024);
     let head = format!(
         "POST /ojs/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",

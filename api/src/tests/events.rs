@@ -81,7 +81,13 @@ async fn an_open_stream_does_not_hold_up_the_drain() {
     server.push(&json!({"type": "a.b", "args": [], "id": ID})).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let serving = tokio::spawn(crate::serve(listener, None, server.router.clone(), server.shutdown.clone()));
+    let serving = tokio::spawn(crate::serve(
+        listener,
+        None,
+        server.router.clone(),
+        crate::DEFAULT_CLIENT_PATIENCE,
+        server.shutdown.clone(),
+    ));
     let mut client = TcpStream::connect(address).await.unwrap();
     let request = format!("GET /ojs/v1/jobs/{ID}/events?stream=true HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
     client.write_all(request.as_bytes()).await.unwrap();

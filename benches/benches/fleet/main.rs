@@ -1,7 +1,7 @@
 //! A whole fleet under faults, under pressure and as it grows: real processes of the real program on a PostgreSQL of its
 //! own.
 //!
-//! `cargo bench -p turnstone-benches --bench fleet -- faults|pressure|scale-out|takeover|long|waiting [-o json]` measures one thing,
+//! `cargo bench -p turnstone-benches --bench fleet -- faults|pressure|readers|scale-out|takeover|long|waiting [-o json]` measures one thing,
 //! or all of them without a name. Without `--bench`, as `cargo test --benches` runs it, everything is tried once and
 //! shortly, to see that it works. Nothing here can fail because of a figure.
 
@@ -27,7 +27,7 @@ use machine::Machine;
 use report::{Report, Section};
 use std::path::Path;
 use std::time::Duration;
-use subjects::{faults, long, pressure, scale_out, takeover, waiting};
+use subjects::{faults, long, pressure, readers, scale_out, takeover, waiting};
 
 /// How long things are watched.
 #[derive(Clone, Copy, Debug)]
@@ -49,12 +49,13 @@ impl Pace {
 }
 
 /// Name on the command line, and what is measured.
-const SUBJECTS: [(&str, &str); 6] = [
+const SUBJECTS: [(&str, &str); 7] = [
     (
         "faults",
         "time until jobs are completed at 95 % of the clean rate again, from the moment when the fault is over",
     ),
     ("pressure", "jobs completed a second while others press on the database, and afterwards"),
+    ("readers", "10,000 clients that follow runs at one api process, and how late events come to them"),
     (
         "scale-out",
         "jobs completed a second by more and more worker processes, with a model that answers after 200 ms",
@@ -93,6 +94,7 @@ async fn measure(subject: &str, pace: Pace) -> Vec<Figure> {
     match subject {
         "faults" => Box::pin(faults::measure(pace)).await,
         "pressure" => Box::pin(pressure::measure(pace)).await,
+        "readers" => Box::pin(readers::measure(pace)).await,
         "scale-out" => Box::pin(scale_out::measure(pace)).await,
         "takeover" => Box::pin(takeover::measure(pace)).await,
         "long" => Box::pin(long::measure(pace)).await,

@@ -86,7 +86,7 @@ pub use remote::{
     DEFAULT_VISIBILITY_MS, Heartbeat, HeartbeatAnswer, NewProgress, Progress, Remote, RemoteOutcome, Report,
     ReportedEnd,
 };
-pub use runs::{Configured, News, RunEvent, RunRequest, RunRow, RunSettings, Runs, Told};
+pub use runs::{Configured, News, RunEvent, RunPage, RunRequest, RunRow, RunSettings, Runs, Told};
 pub use schemas::Schemas;
 pub use sqlite::SqliteStore;
 pub use tenants::{TenantLimits, TenantSetup, Tenants};

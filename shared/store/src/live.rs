@@ -9,8 +9,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 use turnstone_domain::{EngagementId, JobId};
 
-/// Pieces that wait for a slow listener; older ones are lost to it.
-const KEPT: usize = 256;
+/// Pieces that wait for a slow listener; older ones are lost to it. Each engagement that is listened to has room for so many.
+const KEPT: usize = 128;
 /// Pieces that wait for a relay; older ones are lost to it.
 const CARRIED: usize = 1024;
 /// The longest piece, in bytes: a longer text is said in several.
@@ -41,7 +41,7 @@ pub struct Live(Arc<Place>);
 
 #[derive(Debug)]
 struct Place {
-    listened: Mutex<HashMap<EngagementId, broadcast::Sender<Piece>>>,
+    listened: Mutex<HashMap<EngagementId, broadcast::Sender<Arc<Piece>>>>,
     /// Counts up when somebody begins or ceases to listen to an engagement.
     changed: watch::Sender<u64>,
     carried: broadcast::Sender<Piece>,
@@ -58,13 +58,13 @@ impl Default for Place {
 }
 
 impl Place {
-    fn listened(&self) -> MutexGuard<'_, HashMap<EngagementId, broadcast::Sender<Piece>>> {
+    fn listened(&self) -> MutexGuard<'_, HashMap<EngagementId, broadcast::Sender<Arc<Piece>>>> {
         self.listened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn hear(&self, piece: Piece) {
         if let Some(ears) = self.listened().get(&piece.engagement) {
-            let _ = ears.send(piece);
+            let _ = ears.send(Arc::new(piece));
         }
     }
 }
@@ -168,12 +168,12 @@ impl Speaker {
 pub struct Ear {
     place: Arc<Place>,
     engagement: EngagementId,
-    heard: broadcast::Receiver<Piece>,
+    heard: broadcast::Receiver<Arc<Piece>>,
 }
 
 impl Ear {
     /// Waits for the next piece. One who is too slow misses pieces, and sees it by their offsets.
-    pub async fn hear(&mut self) -> Piece {
+    pub async fn hear(&mut self) -> Arc<Piece> {
         loop {
             match self.heard.recv().await {
                 Ok(piece) => return piece,

@@ -37,8 +37,19 @@ pub struct RunRequest {
 pub struct RunEvent {
     /// Its number: 1-based, without gaps within the run.
     pub id: i64,
+    /// The request that it belongs to; `None` when that is pruned already.
+    pub request: Option<JobId>,
     /// The event as it is sent: JSON.
     pub body: String,
+}
+
+/// Events of a run that are read at once.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RunPage {
+    /// The events, oldest first.
+    pub events: Vec<RunEvent>,
+    /// Whether there may be more already: a page ends early when its events are long.
+    pub more: bool,
 }
 
 /// A run as lists show it.
@@ -96,14 +107,15 @@ pub trait Runs: Send + Sync + 'static {
     /// Tells what comes after `last`. False, and nothing is written, when somebody else has told more by then.
     async fn tell(&self, run: &EngagementId, last: i64, news: News) -> Result<bool, StoreError>;
 
-    /// Events after number `after`, oldest first; of one request or of all.
+    /// Events after number `after`, oldest first; of one request or of all. At most `limit`, and fewer when they are longer than
+    /// a megabyte together, but never none when there is one.
     async fn run_events(
         &self,
         run: &EngagementId,
         after: i64,
         request: Option<&JobId>,
         limit: u32,
-    ) -> Result<Vec<RunEvent>, StoreError>;
+    ) -> Result<RunPage, StoreError>;
 
     /// What was said in a turn, oldest first; at most `limit` messages.
     async fn said(&self, id: &EngagementId, turn: i64, limit: u32) -> Result<Vec<StoredMessage>, StoreError>;

@@ -396,6 +396,7 @@ each! {
     STATE_SCOPES_OPEN = "state_scopes_open",
     STATE_SCOPES_TO_CHANGE = "state_scopes_to_change",
     STATE_SCOPES_WRITE = "state_scopes_write",
+    STREAMS_NEWEST = "streams_newest",
     TENANTS_CAPPED = "tenants_capped",
     TENANTS_PUSH_WRITE = "tenants_push_write",
     TENANTS_PUSHED = "tenants_pushed",

@@ -101,7 +101,7 @@ pub struct ListedEngagement {
 }
 
 /// Which stream of events.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum EventFilter {
     /// All events of an engagement.
     Engagement(EngagementId),
@@ -254,6 +254,10 @@ pub trait Views: Send + Sync + 'static {
         after: i64,
         limit: u32,
     ) -> Result<Vec<FeedEvent>, StoreError>;
+
+    /// How many events these streams have, by the names that ring for them ([`crate::Ring::Events`]): engagements, and jobs
+    /// that have none. What there is not is left out.
+    async fn newest_events(&self, streams: Vec<String>) -> Result<Vec<(String, i64)>, StoreError>;
 
     /// Reviews, oldest first.
     async fn reviews(&self, filter: &ReviewFilter, page: Page) -> Result<Vec<Review>, StoreError>;

@@ -45,6 +45,7 @@ names! {
     Span MODEL_CALL = "gen_ai.chat", "One call to a model; a fallback is a second span.";
     Span TOOL_CALL = "ossa.tool.call", "One call to a tool.";
     Span HTTP_REQUEST = "http.request", "The request of a call to a tool over HTTP.";
+    Span HTTP_ANSWER = "http.server.request", "One request to the api, below the span of whoever sent a `traceparent`; sent under its method and the template of its path, such as `GET /engagements/{id}`. Probes and scrapes have none.";
     Span HANDOFF = "ossa.delegation.handoff", "Another agent is asked; what it does is a trace of its own, with a link to this.";
     Span STATE_LOAD = "ossa.state.load", "The agent's state is read.";
     Span STATE_SAVE = "ossa.state.save", "Changes of the agent's state are committed; beside the turn, not in it.";
@@ -100,6 +101,7 @@ names! {
     Attribute TOOL_TYPE = "ossa.tool.type", "function, http or mcp.";
     Attribute TOOL_SOURCE = "ossa.tool.source", "manifest when the agent's document declares it, else registry.";
     Attribute HTTP_METHOD = "http.request.method", "The method.";
+    Attribute HTTP_ROUTE = "http.route", "The template of the path; not there for a path that leads nowhere.";
     Attribute HTTP_STATUS = "http.response.status_code", "The status that came back.";
     Attribute SERVER_ADDRESS = "server.address", "The host, without path and query.";
     Attribute TOOL_NAME = "ossa.tool.name", "The tool.";

@@ -6,6 +6,9 @@ mod continuing;
 mod ending;
 mod reading;
 mod resuming;
+mod slow;
+mod speaking;
+mod surviving;
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

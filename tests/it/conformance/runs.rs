@@ -9,6 +9,8 @@ use turnstone_domain::{EngagementId, JobId};
 use turnstone_store::{Configured, Duty, News, Page};
 
 on_both![
+    a_page_ends_when_its_events_are_long,
+    how_far_streams_are_is_read_at_once,
     numbers_have_no_gaps_and_are_given_once,
     of_many_who_tell_at_once_each_goes_on_after_the_others,
     a_poll_moves_on_once,
@@ -32,7 +34,8 @@ fn news(request: &JobId, said: &[&str]) -> News {
 
 async fn told(at: &Opened, run: &EngagementId) -> Vec<(i64, String)> {
     let events = at.store.runs.run_events(run, 0, None, 1000).await.unwrap();
-    events.into_iter().map(|event| (event.id, event.body)).collect()
+    assert!(!events.more);
+    events.events.into_iter().map(|event| (event.id, event.body)).collect()
 }
 
 async fn numbers_have_no_gaps_and_are_given_once(at: &Opened) {
@@ -51,9 +54,44 @@ async fn numbers_have_no_gaps_and_are_given_once(at: &Opened) {
     let listed = runs.run_requests(&run).await.unwrap();
     assert_eq!((listed[0].began, listed[0].ended), (1, Some(3)), "its beginning stays");
     let own = runs.run_events(&run, 1, Some(&request), 1).await.unwrap();
-    assert_eq!(own.iter().map(|event| event.id).collect::<Vec<_>>(), [2]);
+    assert_eq!((own.events.iter().map(|event| event.id).collect::<Vec<_>>(), own.more), (vec![2], true));
+    assert_eq!(own.events[0].request.as_ref(), Some(&request));
     let other = runs.run_events(&run, 0, Some(&JobId("none".into())), 10).await.unwrap();
-    assert!(other.is_empty());
+    assert!(other.events.is_empty() && !other.more);
+}
+
+/// Issue 7, "slow readers": what is read at once is bounded in length, and one event is always read.
+async fn a_page_ends_when_its_events_are_long(at: &Opened) {
+    let (run, request) = begun(at).await;
+    let runs = &at.store.runs;
+    let long = "x".repeat(600 * 1024);
+    assert!(runs.tell(&run, 0, news(&request, &[long.as_str(); 5])).await.unwrap());
+    let mut read = Vec::new();
+    loop {
+        let page = runs.run_events(&run, i64::try_from(read.len()).unwrap(), None, 200).await.unwrap();
+        assert!((1..=2).contains(&page.events.len()), "{}", page.events.len());
+        read.extend(page.events.iter().map(|event| event.id));
+        if !page.more {
+            break;
+        }
+    }
+    assert_eq!(read, [1, 2, 3, 4, 5]);
+}
+
+/// Of many streams it is known at once how far they are; what is not there is left out.
+async fn how_far_streams_are_is_read_at_once(at: &Opened) {
+    let (run, request) = begun(at).await;
+    let (other, _) = begun(at).await;
+    let wanted = vec![run.0.clone(), "none".to_owned(), other.0.clone(), request.0.clone()];
+    let mut newest = at.store.views.newest_events(wanted).await.unwrap();
+    newest.sort();
+    let mut named = [run.0.clone(), other.0.clone()];
+    named.sort();
+    assert_eq!(newest.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), named);
+    let filter = turnstone_store::EventFilter::Engagement(run.clone());
+    let events = at.store.views.events_after(&filter, 0, 1000).await.unwrap();
+    let found = newest.iter().find(|(name, _)| *name == run.0).unwrap();
+    assert_eq!(found.1, events.last().unwrap().seq);
 }
 
 async fn of_many_who_tell_at_once_each_goes_on_after_the_others(at: &Opened) {

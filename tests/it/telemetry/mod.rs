@@ -3,6 +3,7 @@
 mod links;
 mod logs;
 mod metrics;
+mod requests;
 mod spans;
 
 use crate::program::{PATIENCE, Program};
@@ -120,11 +121,13 @@ impl Site {
         tokio::time::timeout(PATIENCE, reading).await.expect("the job ends");
     }
 
-    /// Waits for the claims of so many jobs, and returns every span.
+    /// Waits for the claims of so many jobs, and returns every span but those of requests to the api.
     async fn spans(&self, claims: usize) -> Vec<Span> {
         let whole = |collector: &Collector| named(&collector.spans(), "ossa.agent.invoke").len() >= claims;
         self.collector.until("the spans of every claim", whole).await;
-        self.collector.spans()
+        let of_request =
+            |span: &Span| span.name != "http.request" && span.attributes.contains_key("http.request.method");
+        self.collector.spans().into_iter().filter(|span| !of_request(span)).collect()
     }
 
     /// Stops it, which sends what is left.

@@ -21,8 +21,9 @@ use turnstone_store::{EventFilter, News, StoreError};
 
 /// Events of ours that are read at once.
 const PAGE: u32 = 200;
-/// Events that are told at once; a long run takes several rounds.
+/// Events that are told at once, and about how many bytes of them; a long run takes several rounds.
 const ROUND: usize = 500;
+const ROUND_BYTES: usize = 2 * 1024 * 1024;
 /// Messages of a turn that are looked through for the model's answer.
 const MESSAGES: u32 = 200;
 
@@ -70,6 +71,7 @@ struct Round<'a> {
     /// What the client calls its requests, and which model they ask for.
     jobs: BTreeMap<JobId, Asked>,
     events: Vec<(JobId, Draft)>,
+    bytes: usize,
     requests: BTreeMap<JobId, (i64, Option<i64>)>,
     /// Whether what an agent says may be told before its whole answer counts (AP-A17).
     live: BTreeMap<EngagementId, bool>,
@@ -96,6 +98,7 @@ impl<'a> Round<'a> {
             begun,
             jobs: BTreeMap::new(),
             events: Vec::new(),
+            bytes: 0,
             requests: BTreeMap::new(),
             live: BTreeMap::new(),
         })
@@ -126,7 +129,7 @@ impl<'a> Round<'a> {
             let page = self.app.api.store.views.events_after(&filter, mark.seq, PAGE).await?;
             let read_all = page.len() < PAGE as usize;
             for event in page {
-                if self.events.len() >= ROUND || !self.step(&engagement, &event).await? {
+                if self.is_full() || !self.step(&engagement, &event).await? {
                     return Ok(false);
                 }
                 self.marks.move_to(&engagement, event.seq);
@@ -201,11 +204,11 @@ impl<'a> Round<'a> {
             let drafts = render::beginning(&part, event.at, Some(&asked.input));
             self.requests.insert(job.clone(), (self.next(), None));
             self.begun.insert(job.clone(), false);
-            self.events.extend(drafts.map(|draft| (job.clone(), draft)));
+            self.put(&job, drafts);
         }
         let beside = self.beside(engagement, event, &asked).await?;
         let drafts = render::drafts(&part, event, &beside);
-        self.events.extend(drafts.into_iter().map(|draft| (job.clone(), draft)));
+        self.put(&job, drafts);
         if mark.depth == 0 && event.name.ends_job() {
             let last = self.next() - 1;
             let began = self.requests.get(&job).map_or(0, |(began, _)| *began);
@@ -213,6 +216,18 @@ impl<'a> Round<'a> {
             self.begun.insert(job, true);
         }
         Ok(())
+    }
+
+    fn put(&mut self, job: &JobId, drafts: impl IntoIterator<Item = Draft>) {
+        for draft in drafts {
+            self.bytes += render::size(&draft);
+            self.events.push((job.clone(), draft));
+        }
+    }
+
+    /// Whether the rest is for another round.
+    fn is_full(&self) -> bool {
+        self.events.len() >= ROUND || self.bytes >= ROUND_BYTES
     }
 
     /// The number of the next event.

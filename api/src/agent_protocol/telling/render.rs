@@ -45,7 +45,10 @@ pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> 
     let say = |kind: &str, role: &str, fields: Value| draft(part, event.at, kind, role, fields);
     match event.name {
         EventName::PhaseCompleted => match event.data["phase"].as_str() {
-            Some("resol") => vec![say("completion_call", "system", json!({"model": beside.model}))],
+            Some("resol") => {
+                let fields = json!({"model": beside.model, "answer": answer(event)});
+                vec![say("completion_call", "system", fields)]
+            }
             Some("infer") => answered(part, event, beside),
             _ => Vec::new(),
         },
@@ -103,6 +106,16 @@ pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> 
     }
 }
 
+/// About how many bytes it takes.
+pub(super) fn size(draft: &Draft) -> usize {
+    let of = |value: &Value| match value {
+        Value::String(text) => text.len(),
+        Value::Array(_) | Value::Object(_) => value.to_string().len(),
+        _ => 8,
+    };
+    draft.iter().map(|(name, value)| name.len() + of(value)).sum()
+}
+
 /// The two events that a request begins with.
 pub(super) fn beginning(part: &Part, at: Timestamp, input: Option<&str>) -> [Draft; 2] {
     [
@@ -129,12 +142,26 @@ fn answered(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> {
     let data = &event.data;
     let usage =
         json!({"input": data["tokens_in"], "output": data["tokens_out"], "cached": data["tokens_cached"]});
-    let fields = json!({"model": data["model"], "finish_reason": data["finish_reason"], "usage": usage});
+    let answer = answer(event);
+    let fields = json!({"model": data["model"], "finish_reason": data["finish_reason"], "usage": usage,
+                        "answer": answer});
     let mut drafts = vec![draft(part, event.at, "completion_result", "assistant", fields)];
     if let Some(text) = beside.text.as_deref().filter(|text| !text.is_empty()) {
-        drafts.push(draft(part, event.at, "text_output", "assistant", json!({"content": text})));
+        drafts.push(draft(
+            part,
+            event.at,
+            "text_output",
+            "assistant",
+            json!({"content": text, "answer": answer}),
+        ));
     }
     drafts
+}
+
+/// What the call to a model, its result, its text and the pieces of its text have in common.
+fn answer(event: &Event) -> Value {
+    let engagement = event.engagement_id.as_ref();
+    engagement.map_or(Value::Null, |engagement| format!("{engagement}:{}", event.turn).into())
 }
 
 /// Arguments are an object; what the model wrote instead of one stands in `input`.

@@ -12,7 +12,7 @@ use clap::Args;
 use std::future::pending;
 use std::process::ExitCode;
 use std::sync::Arc;
-use turnstone_api::{Api, ApiOptions};
+use turnstone_api::{Api, ApiOptions, DEFAULT_CLIENT_PATIENCE};
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::{Clock, Ids};
 use turnstone_store::Store;
@@ -90,7 +90,7 @@ pub fn part(listening: Listening, materials: Materials) -> Part {
         };
         let backend = backend.to_owned();
         let api = Api { store, clock, ids, tools, backend, options, shutdown: shutdown.clone() };
-        let serving = turnstone_api::serve(listener, tls, api.router(), shutdown);
+        let serving = turnstone_api::serve(listener, tls, api.router(), DEFAULT_CLIENT_PATIENCE, shutdown);
         async { serving.await.context("the listener failed") }
     })
 }

@@ -6,7 +6,7 @@ use super::rows::{get, json, maybe, time};
 use super::session::{Args, Reader};
 use super::statement::decode_all;
 use super::writer::{Answer, Request};
-use crate::runs::{Configured, News, RunEvent, RunRequest, RunRow, RunSettings, Runs, Told};
+use crate::runs::{Configured, News, RunEvent, RunPage, RunRequest, RunRow, RunSettings, Runs, Told};
 use crate::{Page, StoreError, sql};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -15,6 +15,8 @@ use turnstone_domain::{EngagementId, JobId};
 
 /// Requests of a run that a list shows.
 const REQUESTS: u32 = 100;
+/// Characters of events after which a page of them ends.
+const LENGTH: u32 = 1024 * 1024;
 
 impl<R: Reader> Engine<R> {
     async fn of_runs(&self, asked: Asked) -> Result<bool, StoreError> {
@@ -44,12 +46,21 @@ impl<R: Reader> Runs for Engine<R> {
         after: i64,
         request: Option<&JobId>,
         limit: u32,
-    ) -> Result<Vec<RunEvent>, StoreError> {
+    ) -> Result<RunPage, StoreError> {
         let request = request.map(JobId::as_str);
-        let values = [run.as_str().into(), after.into(), request.into(), limit.into()];
+        let values = [run.as_str().into(), after.into(), request.into(), limit.into(), LENGTH.into()];
         let rows =
             self.readers.read("read events of a run", &sql::RUN_EVENTS_AFTER, Args::Values(&values)).await?;
-        decode_all(&rows, |row| Ok(RunEvent { id: get(row, "id")?, body: get(row, "body")? }))
+        let events = decode_all(&rows, |row| {
+            let (id, body) = (get(row, "id")?, get(row, "body")?);
+            Ok((
+                RunEvent { id, request: maybe::<String>(row, "request")?.map(JobId), body },
+                get::<i64>(row, "found")?,
+            ))
+        })?;
+        let found = events.first().map_or(0, |(_, found)| *found);
+        let more = found >= i64::from(limit) || found > i64::try_from(events.len()).unwrap_or(i64::MAX);
+        Ok(RunPage { events: events.into_iter().map(|(event, _)| event).collect(), more })
     }
 
     async fn said(&self, id: &EngagementId, turn: i64, limit: u32) -> Result<Vec<StoredMessage>, StoreError> {

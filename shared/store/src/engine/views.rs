@@ -264,6 +264,13 @@ impl<R: Reader> Views for Engine<R> {
         all(&self.readers, "read events", text, &values, feed::event).await
     }
 
+    async fn newest_events(&self, streams: Vec<String>) -> Result<Vec<(String, i64)>, StoreError> {
+        let names = Columns::of(streams.into_iter().map(|name| (name,)).collect());
+        let (action, text) = ("read how far streams are", &sql::STREAMS_NEWEST);
+        let rows = self.readers.read(action, text, Args::Rows(names, &[])).await?;
+        decode_all(&rows, |row| Ok((get(row, "id")?, get(row, "events")?)))
+    }
+
     async fn reviews(&self, filter: &ReviewFilter, page: Page) -> Result<Vec<Review>, StoreError> {
         let state = filter.state.map(|state| state.as_str());
         // No name has a line break; who asks for one asks for nobody.

@@ -1,0 +1,277 @@
+//! Events of a run as server-sent events: each frame has the number as `id` and the event as `data`, and no name, so that
+//! `EventSource.onmessage` gets it. What a model says while it speaks stands between them as `delta`, without an `id`.
+
+mod run;
+mod spoken;
+
+pub(crate) use run::RunStream;
+
+use super::resume;
+use crate::api::Shared;
+use crate::bells::POLL;
+use crate::reply::Failure;
+use crate::together::{Look, Page, alone};
+use axum::http::HeaderMap;
+use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::Stream;
+use futures::future::select_all;
+use run::{Caller, PAGE, Told, What};
+use serde_json::json;
+use spoken::Spoken;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use turnstone_domain::engagement::Engagement;
+use turnstone_domain::{EngagementId, JobId};
+use turnstone_ojs::OjsError;
+use turnstone_store::{Ear, Piece, StoreError};
+
+/// Silence is broken this often, so that proxies keep the connection.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Where a client that comes back stands: the header `Last-Event-ID`.
+///
+/// # Errors
+/// 400 for what is no number of an event.
+pub(super) fn resumed(headers: &HeaderMap) -> Result<Option<i64>, Failure> {
+    let Some(sent) = headers.get("last-event-id") else { return Ok(None) };
+    let number = sent.to_str().ok().and_then(|text| text.trim().parse::<i64>().ok());
+    match number.filter(|number| *number >= 0) {
+        Some(number) => Ok(Some(number)),
+        None => {
+            Err(OjsError::invalid_request("the header Last-Event-ID", "must be an `id` of this stream")
+                .into())
+        }
+    }
+}
+
+/// Streams a request from its first event, or a run from its beginning, or either after `since`.
+pub(super) fn answer(app: Shared, run: Engagement, request: Option<JobId>, since: Option<i64>) -> Response {
+    let stream = app.runs.follow(run.id.clone(), || RunStream::new(&app.bells, run));
+    let rung = stream.together.bell.listen();
+    let mut reader = Reader {
+        app,
+        stream,
+        request,
+        rung,
+        ears: Vec::new(),
+        parts: Arc::from([]),
+        spoken: Spoken::default(),
+        since: since.unwrap_or(0),
+        cursor: since.unwrap_or(0),
+        read: VecDeque::new(),
+        begun: false,
+        fresh: true,
+        asked: false,
+        over: false,
+    };
+    reader.listen();
+    let frames = Sse::new(frames(reader)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE).text("ping"));
+    frames.into_response()
+}
+
+/// One client's stream.
+struct Reader {
+    app: Shared,
+    stream: Arc<RunStream>,
+    request: Option<JobId>,
+    rung: watch::Receiver<u64>,
+    ears: Vec<Ear>,
+    /// Whom the ears hear.
+    parts: Arc<[EngagementId]>,
+    spoken: Spoken,
+    /// Where the client stood when it came.
+    since: i64,
+    cursor: i64,
+    read: VecDeque<Arc<Told>>,
+    /// Whether it is known what was before the first event that is sent.
+    begun: bool,
+    /// Whether there may be something that was not looked at.
+    fresh: bool,
+    /// Whether the client was asked for something.
+    asked: bool,
+    /// Whether the end of the request was sent.
+    over: bool,
+}
+
+fn frames(reader: Reader) -> impl Stream<Item = Result<Frame, Infallible>> + Send {
+    futures::stream::unfold(reader, |mut reader| async move {
+        let frame = reader.next().await?;
+        Some((Ok(frame), reader))
+    })
+}
+
+/// Why a stream stops waiting.
+enum Woken {
+    Look,
+    Heard(Arc<Piece>),
+    Draining,
+}
+
+impl Reader {
+    /// The next event, or piece of an answer; waits for it. `None` when the request has ended and everything was sent, or the server
+    /// drains.
+    async fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let Some(told) = self.read.pop_front() {
+                self.cursor = told.id;
+                self.spoken.note(&told);
+                if !self.is_mine(told.request.as_ref()) {
+                    continue;
+                }
+                self.over |= self.request.is_some() && matches!(told.what, What::Ends);
+                self.asked |= self.request.is_some() && matches!(told.what, What::Asks);
+                return Some(Frame::default().id(told.id.to_string()).data(&told.body));
+            }
+            if self.over || self.app.api.shutdown.is_cancelled() {
+                return None;
+            }
+            if self.fresh {
+                self.look().await;
+                continue;
+            }
+            match self.rests().await {
+                None | Some(true) => return None,
+                Some(false) if self.fresh => continue,
+                Some(false) => {}
+            }
+            while let Some((piece, request, caller)) = self.spoken.next() {
+                if self.is_mine(request.as_ref()) {
+                    return Some(self.delta(&piece, &caller));
+                }
+            }
+            match self.woken().await {
+                Woken::Look if self.is_gone().await => return None,
+                Woken::Look => self.fresh = true,
+                Woken::Heard(piece) => self.spoken.hear(piece),
+                Woken::Draining => return None,
+            }
+        }
+    }
+
+    /// Whether the run is pruned: nothing will be told of it.
+    async fn is_gone(&self) -> bool {
+        // A stream of the run is; perhaps that of an agent that worked for it.
+        let views = &self.app.api.store.views;
+        self.stream.together.bell.rang_for_the_last_time()
+            && matches!(views.engagement(&self.stream.run().id).await, Ok(None))
+    }
+
+    fn is_mine(&self, request: Option<&JobId>) -> bool {
+        self.request.is_none() || self.request.as_ref() == request
+    }
+
+    async fn look(&mut self) {
+        let (rings, others) = (*self.rung.borrow_and_update(), Arc::strong_count(&self.stream) > 1);
+        let (app, stream) = (&self.app, &self.stream);
+        let read = |after| stream.read(app, after);
+        let page = match stream.together.look(rings, self.cursor, others, read).await {
+            Look::Found(page) => page,
+            Look::Behind => alone(stream.read(app, self.cursor).await).await,
+            Look::Failed => Page::default(),
+        };
+        self.fresh = page.more;
+        self.read = page.events.into();
+        self.listen();
+    }
+
+    /// Hears everybody whose models may speak in this run.
+    fn listen(&mut self) {
+        let parts = self.stream.parts();
+        if !Arc::ptr_eq(&parts, &self.parts) {
+            let live = self.app.api.store.doorbell.live();
+            self.ears = parts.iter().map(|part| live.listen(part)).collect();
+            self.parts = parts;
+        }
+    }
+
+    /// Whether nothing comes before the client does something: the request has ended before the stream began, or waits for what
+    /// its caller was just asked for (AP §3.4). Who comes back after that event waits with the request. `None` when the server
+    /// drains.
+    async fn rests(&mut self) -> Option<bool> {
+        if self.begun && !self.asked {
+            return Some(false);
+        }
+        match self.look_back().await {
+            Ok(rests) => {
+                (self.begun, self.asked) = (true, false);
+                Some(rests)
+            }
+            Err(Failure(error)) => {
+                tracing::warn!(error = %error.message, "it could not be read where a request stands");
+                tokio::select! {
+                    () = self.app.api.shutdown.cancelled() => None,
+                    () = tokio::time::sleep(POLL) => {
+                        self.fresh = true;
+                        Some(false)
+                    }
+                }
+            }
+        }
+    }
+
+    async fn look_back(&mut self) -> Result<bool, Failure> {
+        if !self.begun && self.since > 0 {
+            self.recall().await?;
+        }
+        let Some(request) = &self.request else { return Ok(false) };
+        if !self.begun && self.has_ended(request).await? {
+            return Ok(true);
+        }
+        let job = if self.asked { self.app.api.store.views.job(request).await? } else { None };
+        match job {
+            Some(job) => resume::waits(&self.app, self.stream.run(), &job).await,
+            None => Ok(false),
+        }
+    }
+
+    /// Learns whose answer is under way, which was told before this stream began.
+    async fn recall(&mut self) -> Result<(), StoreError> {
+        let (run, runs) = (&self.stream.run().id, &self.app.api.store.runs);
+        let before = runs.run_events(run, (self.cursor - i64::from(PAGE)).max(0), None, PAGE).await?;
+        let cursor = self.cursor;
+        let before = before.events.into_iter().filter(|event| event.id <= cursor);
+        before.for_each(|event| self.spoken.note(&Told::from(event)));
+        Ok(())
+    }
+
+    /// Whether this request has ended with what was sent.
+    async fn has_ended(&self, request: &JobId) -> Result<bool, StoreError> {
+        let requests = self.app.api.store.runs.run_requests(&self.stream.run().id).await?;
+        let ended = requests.iter().find(|other| other.job == *request).and_then(|request| request.ended);
+        Ok(ended.is_some_and(|ended| self.cursor >= ended))
+    }
+
+    /// Waits until there may be something new. Rings go before pieces: an event that was rung before a model spoke is sent before
+    /// what it said.
+    async fn woken(&mut self) -> Woken {
+        tokio::select! {
+            biased;
+            () = self.app.api.shutdown.cancelled() => Woken::Draining,
+            // The bell hangs as long as somebody follows.
+            _ = self.rung.changed() => Woken::Look,
+            piece = heard(&mut self.ears) => Woken::Heard(piece),
+        }
+    }
+
+    fn delta(&self, piece: &Piece, caller: &Caller) -> Frame {
+        let Piece { engagement, turn, offset, text, .. } = piece;
+        let Caller { agent, depth, request_id } = caller;
+        let delta = json!({
+            "type": "text_output_delta", "run_id": self.stream.run().id, "request_id": request_id, "agent": agent,
+            "role": "assistant", "depth": depth, "answer": format!("{engagement}:{turn}"), "offset": offset,
+            "content": text,
+        });
+        Frame::default().event("delta").data(delta.to_string())
+    }
+}
+
+async fn heard(ears: &mut [Ear]) -> Arc<Piece> {
+    if ears.is_empty() {
+        return std::future::pending().await;
+    }
+    select_all(ears.iter_mut().map(|ear| Box::pin(ear.hear()))).await.0
+}

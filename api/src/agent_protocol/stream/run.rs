@@ -1,0 +1,190 @@
+//! A run and those who follow it: what is new is told, and read, once for all of them.
+
+use super::super::telling;
+use crate::api::App;
+use crate::bells::{Bells, Hook};
+use crate::reply::Failure;
+use crate::together::{Page, Placed, Together};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use turnstone_domain::engagement::Engagement;
+use turnstone_domain::{EngagementId, JobId};
+use turnstone_store::RunEvent;
+
+/// Events that one stream holds in memory at most; fewer when they are long.
+pub(super) const PAGE: u32 = 200;
+
+/// An event of a run that is followed.
+pub(super) struct Told {
+    /// Its number.
+    pub id: i64,
+    /// The request that it belongs to.
+    pub request: Option<JobId>,
+    /// As it is sent: JSON.
+    pub body: String,
+    /// What it is to a stream.
+    pub what: What,
+}
+
+/// What an event is to a stream.
+pub(super) enum What {
+    /// The request ends with it.
+    Ends,
+    /// The caller is asked for something.
+    Asks,
+    /// A model is asked, and may be heard from now on.
+    Calls(Answer, Caller),
+    /// The model's answer is told.
+    Answers(Answer),
+    /// Nothing special.
+    Other,
+}
+
+/// A model's answer: that of an engagement in a turn.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Answer {
+    pub engagement: EngagementId,
+    pub turn: i64,
+}
+
+/// Who asks a model.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Caller {
+    pub agent: String,
+    pub depth: i64,
+    /// The request, as the client knows it.
+    pub request_id: String,
+}
+
+#[derive(Deserialize)]
+struct Glance {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    agent: String,
+    #[serde(default)]
+    depth: i64,
+    #[serde(default)]
+    request_id: String,
+    answer: Option<String>,
+}
+
+impl What {
+    fn of(body: &str) -> Self {
+        let Ok(Glance { kind, agent, depth, request_id, answer }) = serde_json::from_str(body) else {
+            return Self::Other;
+        };
+        let answer = answer.as_deref().and_then(|answer| {
+            let (engagement, turn) = answer.rsplit_once(':')?;
+            Some(Answer { engagement: engagement.into(), turn: turn.parse().ok()? })
+        });
+        match (kind.as_str(), answer) {
+            ("request_completed", _) => Self::Ends,
+            ("wait_for_input", _) => Self::Asks,
+            ("completion_call", Some(answer)) => Self::Calls(answer, Caller { agent, depth, request_id }),
+            ("completion_result", Some(answer)) => Self::Answers(answer),
+            _ => Self::Other,
+        }
+    }
+}
+
+impl From<RunEvent> for Told {
+    fn from(event: RunEvent) -> Self {
+        let RunEvent { id, request, body } = event;
+        Self { id, request, what: What::of(&body), body }
+    }
+}
+
+impl Placed for Told {
+    fn place(&self) -> i64 {
+        self.id
+    }
+
+    fn size(&self) -> usize {
+        self.body.len()
+    }
+}
+
+/// A run that somebody follows.
+pub(crate) struct RunStream {
+    run: Engagement,
+    bells: Arc<Bells>,
+    parts: Mutex<Parts>,
+    pub(super) together: Together<Told>,
+}
+
+/// The engagements of the run that may have news.
+struct Parts {
+    hooks: BTreeMap<String, Hook>,
+    names: Arc<[EngagementId]>,
+}
+
+impl RunStream {
+    pub(super) fn new(bells: &Arc<Bells>, run: Engagement) -> Self {
+        let together = Together::new();
+        let hook = bells.hang(run.id.as_str(), &together.bell);
+        let hooks = BTreeMap::from([(run.id.0.clone(), hook)]);
+        let parts = Mutex::new(Parts { hooks, names: Arc::from([run.id.clone()]) });
+        Self { run, bells: Arc::clone(bells), parts, together }
+    }
+
+    /// The run.
+    pub(super) fn run(&self) -> &Engagement {
+        &self.run
+    }
+
+    /// The engagements of the run that may have news; the same list as long as they are the same.
+    pub(super) fn parts(&self) -> Arc<[EngagementId]> {
+        Arc::clone(&self.parts.lock().unwrap_or_else(PoisonError::into_inner).names)
+    }
+
+    /// Reads on after a number.
+    pub(super) async fn read(&self, app: &App, after: i64) -> Result<Page<Told>, String> {
+        let told = self.tell(app, after).await;
+        told.map_err(|Failure(error)| error.message)
+    }
+
+    async fn tell(&self, app: &App, after: i64) -> Result<Page<Told>, Failure> {
+        // Whose bell is hung now may have rung before.
+        while self.follow(&telling::catch_up(app, &self.run).await?.bells) {}
+        let page = app.api.store.runs.run_events(&self.run.id, after, None, PAGE).await?;
+        let events = page.events.into_iter().map(|event| Arc::new(event.into())).collect();
+        Ok(Page { events, more: page.more })
+    }
+
+    /// Lets these ring, and nobody else. True when one of them did not before.
+    fn follow(&self, names: &[String]) -> bool {
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = parts.hooks.len();
+        parts.hooks.retain(|name, _| names.contains(name));
+        let gone = parts.hooks.len() < before;
+        let new: Vec<&String> = names.iter().filter(|name| !parts.hooks.contains_key(*name)).collect();
+        let added = !new.is_empty();
+        for name in new {
+            parts.hooks.insert(name.clone(), self.bells.hang(name, &self.together.bell));
+        }
+        if gone || added {
+            parts.names = parts.hooks.keys().map(|name| EngagementId::from(name.as_str())).collect();
+        }
+        added
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_an_event_is_to_a_stream_is_told_by_its_own_members_alone() {
+        let call = json!({"type": "completion_call", "answer": "e-1:7", "agent": "a", "depth": 1, "request_id": "r"});
+        let What::Calls(answer, caller) = What::of(&call.to_string()) else { panic!("no call") };
+        assert_eq!((answer.engagement.as_str(), answer.turn), ("e-1", 7));
+        assert_eq!((caller.agent.as_str(), caller.depth, caller.request_id.as_str()), ("a", 1, "r"));
+        let ends = |body: serde_json::Value| matches!(What::of(&body.to_string()), What::Ends);
+        assert!(ends(json!({"type": "request_completed"})));
+        assert!(!ends(json!({"type": "tool_call", "args": {"type": "request_completed"}})));
+        assert!(!ends(json!({"type": "text_output", "content": "\"type\":\"request_completed\""})));
+    }
+}

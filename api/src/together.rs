@@ -1,0 +1,293 @@
+//! Those who follow the same stream look at the store together: what one of them reads is kept for the others, so that a thousand
+//! readers of a stream cost the database what one costs.
+//!
+//! What is kept is bounded, and nobody waits for a slow reader: who is further behind than that reads by itself, page by page.
+
+use crate::bells::{Bell, POLL};
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// Events that are kept for the others, and their size.
+const KEPT: usize = 200;
+const KEPT_BYTES: usize = 256 * 1024;
+
+/// Something with a place in its stream.
+pub(crate) trait Placed {
+    /// Its place; those that come later have greater ones.
+    fn place(&self) -> i64;
+    /// About how many bytes it takes.
+    fn size(&self) -> usize;
+}
+
+/// What was read at once.
+pub(crate) struct Page<E> {
+    /// In their order.
+    pub(crate) events: Vec<Arc<E>>,
+    /// Whether there may be more already.
+    pub(crate) more: bool,
+}
+
+impl<E> Default for Page<E> {
+    fn default() -> Self {
+        Self { events: Vec::new(), more: false }
+    }
+}
+
+/// What somebody who is behind has read by itself: there is more, because the others are further, unless nothing was found. When
+/// the store did not answer, this takes as long as it is good to wait.
+pub(crate) async fn alone<E, X: std::fmt::Display>(read: Result<Page<E>, X>) -> Page<E> {
+    match read {
+        Ok(page) => Page { more: !page.events.is_empty(), ..page },
+        Err(error) => {
+            unread(&error);
+            tokio::time::sleep(POLL).await;
+            Page { events: Vec::new(), more: true }
+        }
+    }
+}
+
+fn unread(error: &impl std::fmt::Display) {
+    tracing::warn!(error = %turnstone_telemetry::redact(&error.to_string()), "events could not be read");
+}
+
+/// What a look found.
+pub(crate) enum Look<E> {
+    /// What follows; perhaps nothing.
+    Found(Page<E>),
+    /// The others are further: read by yourself until you are there.
+    Behind,
+    /// The store did not answer. The bell rings when it is time to look again.
+    Failed,
+}
+
+/// The end of one stream, for all who follow it.
+pub(crate) struct Together<E> {
+    pub(crate) bell: Arc<Bell>,
+    tail: tokio::sync::Mutex<Option<Tail<E>>>,
+}
+
+struct Tail<E> {
+    /// The rings before the last look.
+    rings: Option<u64>,
+    /// Everything after this is kept …
+    from: i64,
+    /// … up to this.
+    last: i64,
+    kept: VecDeque<Arc<E>>,
+    bytes: usize,
+    more: bool,
+    /// Whether the last look failed.
+    failed: bool,
+}
+
+impl<E: Placed> Together<E> {
+    pub(crate) fn new() -> Self {
+        Self { bell: Bell::new(), tail: tokio::sync::Mutex::new(None) }
+    }
+
+    /// What follows `after`, as it was at ring number `rings` or later. `others` says whether anybody else follows: otherwise
+    /// nothing is kept.
+    pub(crate) async fn look<X: std::fmt::Display, R: Future<Output = Result<Page<E>, X>>>(
+        &self,
+        rings: u64,
+        after: i64,
+        others: bool,
+        read: impl FnOnce(i64) -> R,
+    ) -> Look<E> {
+        let mut tail = self.tail.lock().await;
+        let tail = tail.get_or_insert_with(|| Tail {
+            rings: None,
+            from: after,
+            last: after,
+            kept: VecDeque::new(),
+            bytes: 0,
+            more: false,
+            failed: false,
+        });
+        if after < tail.from {
+            return Look::Behind;
+        }
+        if tail.rings.is_none_or(|seen| seen < rings) || (tail.more && after >= tail.last) {
+            let rung = self.bell.rings();
+            let page = read(tail.last).await;
+            (tail.rings, tail.failed) = (Some(rung), page.is_err());
+            match page {
+                Ok(page) => tail.append(page),
+                Err(error) => {
+                    unread(&error);
+                    let bell = Arc::clone(&self.bell);
+                    tokio::spawn(async move {
+                        tokio::time::sleep(POLL).await;
+                        bell.ring();
+                    });
+                }
+            }
+        }
+        if tail.failed {
+            return Look::Failed;
+        }
+        let new = tail.kept.iter().filter(|event| event.place() > after).cloned().collect();
+        let found = Page { events: new, more: tail.more };
+        tail.trim(others);
+        Look::Found(found)
+    }
+}
+
+impl<E: Placed> Tail<E> {
+    fn append(&mut self, page: Page<E>) {
+        self.more = page.more;
+        for event in page.events {
+            self.last = self.last.max(event.place());
+            self.bytes += event.size();
+            self.kept.push_back(event);
+        }
+    }
+
+    fn trim(&mut self, others: bool) {
+        let most = if others { KEPT } else { 0 };
+        while self.kept.len() > most || self.bytes > KEPT_BYTES {
+            let Some(event) = self.kept.pop_front() else { return };
+            self.bytes -= event.size();
+            self.from = event.place();
+        }
+    }
+}
+
+/// Streams by what they are of; each is there as long as somebody follows it.
+pub(crate) struct Streams<K, S>(Mutex<Listed<K, S>>);
+
+struct Listed<K, S> {
+    streams: HashMap<K, Weak<S>>,
+    /// With so many it is looked which of them are still followed.
+    sweep: usize,
+}
+
+impl<K, S> Default for Streams<K, S> {
+    fn default() -> Self {
+        Self(Mutex::new(Listed { streams: HashMap::new(), sweep: 64 }))
+    }
+}
+
+impl<K: Hash + Eq, S> Streams<K, S> {
+    /// The stream of this, or a new one.
+    pub(crate) fn follow(&self, of: K, begin: impl FnOnce() -> S) -> Arc<S> {
+        let mut listed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(stream) = listed.streams.get(&of).and_then(Weak::upgrade) {
+            return stream;
+        }
+        if listed.streams.len() >= listed.sweep {
+            listed.streams.retain(|_, stream| stream.strong_count() > 0);
+            listed.sweep = listed.streams.len() * 2 + 64;
+        }
+        let stream = Arc::new(begin());
+        listed.streams.insert(of, Arc::downgrade(&stream));
+        stream
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::ready;
+    use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+
+    #[derive(Debug, PartialEq)]
+    struct Number(i64);
+
+    impl Placed for Number {
+        fn place(&self) -> i64 {
+            self.0
+        }
+
+        fn size(&self) -> usize {
+            8
+        }
+    }
+
+    /// A stream that counts how often it is read.
+    #[derive(Default)]
+    struct Counted {
+        last: AtomicI64,
+        reads: AtomicUsize,
+    }
+
+    impl Counted {
+        async fn look(&self, at: &Together<Number>, rings: u64, after: i64, others: bool) -> Look<Number> {
+            let read = |after| {
+                self.reads.fetch_add(1, Ordering::Relaxed);
+                let last = self.last.load(Ordering::Relaxed).min(after + 200);
+                let events = (after + 1..=last).map(|place| Arc::new(Number(place))).collect();
+                ready(Ok::<_, String>(Page { events, more: last < self.last.load(Ordering::Relaxed) }))
+            };
+            at.look(rings, after, others, read).await
+        }
+    }
+
+    fn places(look: Look<Number>) -> Vec<i64> {
+        match look {
+            Look::Found(page) => page.events.iter().map(|event| event.0).collect(),
+            Look::Behind => panic!("behind"),
+            Look::Failed => panic!("failed"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_ring_is_one_read_for_all_who_follow_wherever_they_stand() {
+        let (at, counted) = (Together::new(), Counted::default());
+        assert!(places(counted.look(&at, 0, 0, true).await).is_empty());
+        assert!(places(counted.look(&at, 0, 0, true).await).is_empty());
+        assert_eq!(counted.reads.load(Ordering::Relaxed), 1, "nothing rang");
+        counted.last.store(3, Ordering::Relaxed);
+        at.bell.ring();
+        for after in [0, 1, 2, 3] {
+            let expected: Vec<i64> = (after + 1..=3).collect();
+            assert_eq!(places(counted.look(&at, 1, after, true).await), expected);
+        }
+        assert_eq!(counted.reads.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_is_bounded_and_who_is_behind_is_told_so() {
+        let (at, counted) = (Together::new(), Counted::default());
+        places(counted.look(&at, 0, 0, true).await);
+        counted.last.store(450, Ordering::Relaxed);
+        at.bell.ring();
+        for (after, found) in [(0, 200), (200, 200), (400, 50)] {
+            assert_eq!(places(counted.look(&at, 1, after, true).await).len(), found);
+        }
+        assert!(matches!(counted.look(&at, 1, 100, true).await, Look::Behind));
+        assert_eq!(places(counted.look(&at, 1, 300, true).await).len(), 150);
+        assert_eq!(at.tail.lock().await.as_ref().unwrap().kept.len(), KEPT);
+        places(counted.look(&at, 1, 450, false).await);
+        assert!(at.tail.lock().await.as_ref().unwrap().kept.is_empty(), "nobody else follows");
+    }
+
+    #[tokio::test]
+    async fn a_store_that_does_not_answer_is_asked_once_and_again_when_the_bell_rings() {
+        let at = Together::<Number>::new();
+        let mut listening = at.bell.listen();
+        let tries = AtomicUsize::default();
+        let look = async |rings| {
+            let read = |_| {
+                tries.fetch_add(1, Ordering::Relaxed);
+                ready(Err::<Page<Number>, _>("gone"))
+            };
+            at.look(rings, 0, true, read).await
+        };
+        assert!(matches!(look(0).await, Look::Failed));
+        assert!(matches!(look(0).await, Look::Failed));
+        assert_eq!(tries.load(Ordering::Relaxed), 1);
+        listening.changed().await.unwrap();
+        assert!(matches!(look(1).await, Look::Failed));
+    }
+
+    #[test]
+    fn a_stream_is_there_as_long_as_it_is_followed() {
+        let streams: Streams<&str, usize> = Streams::default();
+        let one = streams.follow("a", || 1);
+        assert_eq!(*streams.follow("a", || 2), 1);
+        drop(one);
+        assert_eq!(*streams.follow("a", || 3), 3);
+    }
+}

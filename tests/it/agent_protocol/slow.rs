@@ -1,0 +1,77 @@
+//! Clients that do not read what is streamed to them.
+
+use super::{ask, register};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+use turnstone_domain::EngagementId;
+use turnstone_store::News;
+use turnstone_tests::{Fleet, Reply, fleet, sse};
+
+/// Events of this length, and so many of them: far more than the system keeps for a connection.
+const LENGTH: usize = 500 * 1024;
+const EVENTS: i64 = 128;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Tells a run more than anybody can take who does not read.
+async fn tell_much(fleet: &Fleet, run: &EngagementId) {
+    let runs = &fleet.store.runs;
+    let request = runs.run_requests(run).await.unwrap()[0].job.clone();
+    let text = "x".repeat(LENGTH);
+    for _ in 0..EVENTS {
+        let told = runs.told(run).await.unwrap();
+        let event = json!({"id": told.last + 1, "type": "tool_result", "text_result": text});
+        let events = vec![(request.clone(), event.to_string())];
+        let news = News { events, requests: Vec::new(), marks: told.marks };
+        assert!(runs.tell(run, told.last, news).await.unwrap());
+    }
+}
+
+/// A client that follows a run, takes little at once, and reads nothing.
+async fn idler(fleet: &Fleet, run: &str) -> TcpStream {
+    let address = fleet.url.trim_start_matches("http://").parse().unwrap();
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(address).await.unwrap();
+    let request = format!("GET /agents/lead/getevents/{run}?stream=true HTTP/1.1\r\nHost: x\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+}
+
+/// Issue 7, "slow readers are dropped without memory growth": a client that takes nothing is let go, having been sent no more than
+/// the system keeps for a connection; those who read get everything, and it gets the rest when it comes back after its last event.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_does_not_read_is_let_go_and_holds_nobody_up() {
+    let patience = Duration::from_secs(1);
+    let fleet = Fleet::builder().model(|_| Reply::text("done")).patience(patience).start().await;
+    register(&fleet).await;
+    let started = ask(&fleet, &json!({"input": "go"})).await;
+    let (request, run) = (started["request_id"].as_str().unwrap(), started["run_id"].as_str().unwrap());
+    assert!(!super::told(&fleet, request).await.is_empty());
+    tell_much(&fleet, &run.into()).await;
+    let last = fleet.store.runs.told(&run.into()).await.unwrap().last;
+
+    let mut idlers = Vec::new();
+    for _ in 0..8 {
+        idlers.push(idler(&fleet, run).await);
+    }
+    let url = format!("{}/agents/lead/getevents/{run}?stream=true", fleet.url);
+    let reading = sse::read(&url, None, |seen| seen.last().unwrap().id == last.to_string());
+    let read = tokio::time::timeout(PATIENCE, reading).await.expect("who reads is not held up");
+    let ids: Vec<i64> = read.iter().map(|event| event.id.parse().unwrap()).collect();
+    assert_eq!(ids, (1..=last).collect::<Vec<_>>());
+
+    for mut idler in idlers {
+        // Nothing is read; a connection that is closed takes nothing any more.
+        fleet::until("the client is let go", PATIENCE, async || idler.write_all(b"\r\n").await.is_err())
+            .await;
+        let mut kept = Vec::new();
+        let _reset = idler.read_to_end(&mut kept).await;
+        assert!(kept.len() < LENGTH * usize::try_from(EVENTS).unwrap() / 2, "{} bytes were sent", kept.len());
+    }
+    let rest = sse::read(&url, Some(&(last - 1).to_string()), |_| true).await;
+    let event: Value = serde_json::from_str(&rest[0].data).unwrap();
+    assert_eq!(event["id"], last);
+    fleet.end().await;
+}

@@ -1,0 +1,39 @@
+//! Spans of requests to the api, and what an MCP server is told of a trace.
+
+use super::{PARENT, Site, TRACE, named, works};
+use serde_json::json;
+
+/// Issue 5, "Telemetry" (W3C context in and out): a request is a span in the trace of whoever sent it, named after its method and the
+/// template of its path, so that no id makes a name.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_is_a_span_in_the_trace_of_its_sender() {
+    let site = Site::start(&[], works).await;
+    let traceparent = format!("00-{TRACE}-{PARENT}-01");
+    for path in ["/agents/desk/describe", "/engagements/no-such-id", "/nowhere/no-such-id", "/livez"] {
+        let request = site.http.get(format!("{}{path}", site.url)).header("traceparent", &traceparent);
+        request.send().await.unwrap();
+    }
+    // The last one that is told: what came before is there as well.
+    site.run("desk", json!({})).await;
+    let told = "GET /ojs/v1/jobs/{id}";
+    site.collector.until("the span of a request", |told_of| !named(&told_of.spans(), told).is_empty()).await;
+    let collector = site.end().await;
+    let spans = collector.spans();
+    for (name, route, status) in [
+        ("GET /agents/{name}/describe", json!("/agents/{name}/describe"), 200),
+        ("GET /engagements/{id}", json!("/engagements/{id}"), 404),
+    ] {
+        let found = named(&spans, name);
+        assert_eq!(found.len(), 1, "{name}");
+        let span = found[0];
+        assert_eq!((span.trace.as_str(), span.parent.as_str()), (TRACE, PARENT), "{span:#?}");
+        assert_eq!(span.attributes["http.route"], route);
+        assert_eq!(span.attributes["http.request.method"], "GET");
+        assert_eq!(span.attributes["http.response.status_code"], status);
+    }
+    let nowhere = named(&spans, "GET");
+    assert_eq!((nowhere.len(), nowhere[0].attributes.contains_key("http.route")), (1, false), "{nowhere:#?}");
+    assert!(spans.iter().all(|span| !span.name.contains("livez")), "probes are no spans");
+    assert!(!collector.has_bytes("no-such-id"), "what a client writes into a path is in no span");
+    assert_eq!(named(&spans, "POST /ojs/v1/jobs").len(), 1);
+}
