@@ -1,7 +1,7 @@
 //! Answers: JSON bodies, and errors in the one shape of OJS.
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -13,6 +13,8 @@ use turnstone_ojs::{OjsError, QUEUE_FULL};
 use turnstone_store::{NotContinued, Page, StoreError};
 use turnstone_telemetry::redact;
 
+/// What tells proxies that an answer goes on, and is not to be gathered.
+const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const QUEUE_DEPTH: HeaderName = HeaderName::from_static("x-ojs-queue-depth");
 const QUEUE_BOUND: HeaderName = HeaderName::from_static("x-ojs-queue-bound");
 
@@ -117,6 +119,15 @@ fn not_continued(id: &str, why: NotContinued) -> OjsError {
 /// 200 with a JSON body.
 pub(crate) fn ok(body: &impl Serialize) -> Response {
     json(StatusCode::OK, body)
+}
+
+/// A stream of events: nobody on the way keeps it, or keeps it back.
+pub(crate) fn streamed(events: impl IntoResponse) -> Response {
+    let own =
+        [(CACHE_CONTROL, HeaderValue::from_static("no-store")), (BUFFERING, HeaderValue::from_static("no"))];
+    let mut response = events.into_response();
+    own.into_iter().for_each(|(name, value)| drop(response.headers_mut().insert(name, value)));
+    response
 }
 
 /// A JSON body with any status.

@@ -109,7 +109,7 @@ pub(crate) async fn answer(app: Shared, source: Source, headers: &HeaderMap, par
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE).text("keep-alive");
-    Ok(Sse::new(frames(feed)).keep_alive(keep_alive).into_response())
+    Ok(reply::streamed(Sse::new(frames(feed)).keep_alive(keep_alive)))
 }
 
 fn wants_stream(headers: &HeaderMap, params: &Params) -> bool {

@@ -43,5 +43,6 @@ mod scheduler;
 mod sealed;
 mod servers;
 mod session_state;
+mod streams;
 mod telemetry;
 mod tools;

@@ -61,8 +61,11 @@ impl Site {
         let settings = format!(
             "[providers.custom]\nkind = 'openai'\nbase_url = '{}'\napi_key = 'env:SITE_KEY'\n[models]\n\
              default_model = 'm'\n[tools.search]\ndescription = 'Searches.'\nmethod = 'POST'\nurl = '{}/search'\n\
-             allow_private = true\nidempotent = true\ninput_schema = {{ type = 'object' }}\n",
-            models.url, tools.url
+             allow_private = true\nidempotent = true\ninput_schema = {{ type = 'object' }}\n\
+             [mcp.parrot]\ncommand = ['python3', '{}/it/tools/mcp_server.py', 'well']\nconnect_timeout_ms = 60_000\n",
+            models.url,
+            tools.url,
+            env!("CARGO_MANIFEST_DIR")
         );
         std::fs::write(folder.path().join("turnstone.toml"), settings).expect("a file");
         let own = [

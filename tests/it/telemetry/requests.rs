@@ -1,7 +1,9 @@
 //! Spans of requests to the api, and what an MCP server is told of a trace.
 
 use super::{PARENT, Site, TRACE, named, works};
+use reqwest::Method;
 use serde_json::json;
+use turnstone_tests::{Reply, model_server};
 
 /// Issue 5, "Telemetry" (W3C context in and out): a request is a span in the trace of whoever sent it, named after its method and the
 /// template of its path, so that no id makes a name.
@@ -36,4 +38,25 @@ async fn a_request_is_a_span_in_the_trace_of_its_sender() {
     assert!(spans.iter().all(|span| !span.name.contains("livez")), "probes are no spans");
     assert!(!collector.has_bytes("no-such-id"), "what a client writes into a path is in no span");
     assert_eq!(named(&spans, "POST /ojs/v1/jobs").len(), 1);
+}
+
+/// RS-48, issue 5 ("W3C context in and out"): an MCP server is told the context in the `_meta` of a call, below the span of the call.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_mcp_server_is_told_the_trace_of_a_call() {
+    let site = Site::start(&[], |request| match model_server::outcomes(request) {
+        0 => Reply::call("parrot_meta", json!({})),
+        _ => Reply::text("done"),
+    })
+    .await;
+    let job = json!({"type": "agent.parrot", "args": ["go"], "ext_agent_model": "m",
+                     "ext_agent_tools": [{"name": "parrot.meta"}],
+                     "meta": {"traceparent": format!("00-{TRACE}-{PARENT}-01"), "tracestate": "v=1"}});
+    let pushed = site.send(Method::POST, "/ojs/v1/jobs", &job).await;
+    site.followed(pushed["job"]["id"].as_str().unwrap()).await;
+    let spans = site.spans(1).await;
+    let call = named(&spans, "ossa.tool.call")[0].id.clone();
+    let told = site.models.calls()[1].request["messages"].to_string();
+    assert!(told.contains(&format!("00-{TRACE}-{call}-01")), "{told}");
+    assert!(told.contains("tracestate") && told.contains("v=1"), "{told}");
+    site.end().await;
 }

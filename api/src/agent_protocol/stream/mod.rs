@@ -9,11 +9,11 @@ pub(crate) use run::RunStream;
 use super::resume;
 use crate::api::Shared;
 use crate::bells::POLL;
-use crate::reply::Failure;
+use crate::reply::{self, Failure};
 use crate::together::{Look, Page, alone};
 use axum::http::HeaderMap;
+use axum::response::Response;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
 use futures::Stream;
 use futures::future::select_all;
 use run::{Caller, PAGE, Told, What};
@@ -70,7 +70,7 @@ pub(super) fn answer(app: Shared, run: Engagement, request: Option<JobId>, since
     };
     reader.listen();
     let frames = Sse::new(frames(reader)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE).text("ping"));
-    frames.into_response()
+    reply::streamed(frames)
 }
 
 /// One client's stream.
@@ -144,8 +144,12 @@ impl Reader {
                 }
             }
             match self.woken().await {
-                Woken::Look if self.is_gone().await => return None,
-                Woken::Look => self.fresh = true,
+                Woken::Look => {
+                    if self.is_gone().await {
+                        return None;
+                    }
+                    self.fresh = true;
+                }
                 Woken::Heard(piece) => self.spoken.hear(piece),
                 Woken::Draining => return None,
             }

@@ -2,11 +2,10 @@
 
 use super::{Types, cursor, filter};
 use crate::api::Shared;
-use crate::reply::Answer;
+use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
-use axum::response::IntoResponse;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use futures::Stream;
 use std::collections::VecDeque;
@@ -49,7 +48,7 @@ pub(super) async fn answer(app: Shared, params: &Params, tenant: Tenant, headers
     };
     let follower = Follower { app, filter, types, bell, cursor, read: VecDeque::new(), more: true, looks: 0 };
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE).text("keep-alive");
-    Ok(Sse::new(frames(follower)).keep_alive(keep_alive).into_response())
+    Ok(reply::streamed(Sse::new(frames(follower)).keep_alive(keep_alive)))
 }
 
 /// One client's stream.
