@@ -10,10 +10,11 @@
     python3 agent_client.py URL lead cancel REQUEST_ID
     python3 agent_client.py URL lead runs
     python3 agent_client.py URL lead events RUN_ID
+    python3 agent_client.py URL lead artifacts RUN_ID [--to FOLDER]
 
 Events are printed one JSON object a line. The server may be killed at any moment: a request is sent again under the same name,
 and a stream goes on after the last event that was read, so every event is printed once."""
-import argparse, json, os, sys, time, urllib.error, urllib.request, uuid
+import argparse, json, os, sys, time, urllib.error, urllib.parse, urllib.request, uuid
 
 def open_url(url, body=None, headers=None, timeout=30):
     """One request, again until the server answers; ends the program when it refuses."""
@@ -88,6 +89,17 @@ class Agent:
                 pass  # The stream broke; the next one begins after the last event.
             time.sleep(0.2)
 
+    def artifacts(self, run_id, folder):
+        """Saves the files that were made in a run: the events tell where they are, and the server says what is in them."""
+        os.makedirs(folder, exist_ok=True)
+        for event in self.get(f"events/{run_id}"):
+            if event["type"] == "artifact_generated":
+                url = urllib.parse.urljoin(self.url, event["url"])
+                path = os.path.join(folder, os.path.basename(event["name"]))
+                with open_url(url) as answer, open(path, "wb") as file:
+                    file.write(answer.read())
+                yield {"name": event["name"], "mime_type": event["mime_type"], "path": path}
+
     def chat(self, text, run_id, answers):
         """Sends a text and stays with it to its end; what the agent asks on the way is answered, or asked of the user."""
         name = {"request_id": f"req-{uuid.uuid4()}"}
@@ -117,6 +129,7 @@ def main():
     parser.add_argument("rest", nargs="*")
     parser.add_argument("--run")
     parser.add_argument("--since", type=int)
+    parser.add_argument("--to", default=".")
     parser.add_argument("--answer", action="append", default=[])
     parser.add_argument("--live", action="store_true", help="show on standard error what the model says while it speaks")
     args = parser.parse_args()
@@ -135,6 +148,7 @@ def main():
         "cancel": lambda: agent.process(type="CancelRequest", request_id=first),
         "runs": lambda: agent.get("runs"),
         "events": lambda: agent.get(f"events/{first}"),
+        "artifacts": lambda: list(agent.artifacts(first, args.to)),
     }
     if args.wish not in answers:
         parser.error(f"{args.wish} is none of chat, follow, {', '.join(answers)}")

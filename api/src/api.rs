@@ -8,8 +8,8 @@ use crate::ojs::schemas::SchemaBook;
 use crate::stream::Followed;
 use crate::together::Streams;
 use crate::{
-    a2a, agent_protocol, agents, auth, budgets, credentials, docs, engagements, fleet, ojs, probes, query,
-    reply, reviews, stamp,
+    a2a, agent_protocol, agents, artifacts, auth, budgets, credentials, docs, engagements, fleet, ojs,
+    probes, query, reply, reviews, stamp,
 };
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -140,6 +140,7 @@ impl Api {
             .merge(a2a::routes())
             .merge(agents::routes())
             .merge(agent_protocol::routes())
+            .merge(artifacts::routes())
             .merge(engagements::routes())
             .merge(budgets::routes())
             .merge(credentials::routes())

@@ -9,6 +9,7 @@ mod a2a;
 mod agent_protocol;
 mod agents;
 mod api;
+mod artifacts;
 mod audit;
 mod auth;
 mod bells;

@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 use turnstone_examples::{TOOL_SERVER_PORT, tool_server};
 use turnstone_tests::fleet;
 
-const AGENTS: [&str; 6] = [
+const AGENTS: [&str; 7] = [
     "people-desk",
     "meeting-scheduler",
     "executive-assistant",
     "tech-support",
     "web-browser",
     "service-report",
+    "notice-writer",
 ];
 const SECRETS: [(&str, &str); 2] =
     [("DESK_KEY", "desk-key-of-the-gallery"), ("CALENDAR_OF_ADA", "calendar-of-ada")];
@@ -108,6 +109,19 @@ async fn the_people_desk_reads_one_shelf() {
     let refused = gallery.ask("people-desk", "What salary does a welder get?").await;
     assert_eq!(refused["text"], "The handbook has no answer to that for me.");
     assert!(gallery.calls("/handbook/search").await.iter().all(|call| call["shelf"] == "people/"));
+    gallery.program.stop().await;
+}
+
+/// Issue 7, artifacts: an agent of the gallery makes a file, which is downloaded.
+#[tokio::test]
+async fn the_writer_makes_a_file() {
+    let gallery = Gallery::open().await;
+    let told = gallery.ask("notice-writer", "How many holidays may be carried over?").await;
+    let path = told["notice"].as_str().unwrap_or_else(|| panic!("{told:#}"));
+    let file = gallery.http.get(format!("{}{path}", gallery.url)).send().await.unwrap();
+    assert_eq!(file.headers()["content-type"], "text/markdown");
+    let text = file.text().await.unwrap();
+    assert!(text.starts_with("# Notice\n\n") && text.contains("end of March"), "{text}");
     gallery.program.stop().await;
 }
 

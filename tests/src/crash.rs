@@ -6,11 +6,14 @@
 
 use async_trait::async_trait;
 use std::sync::Arc;
+use turnstone_domain::artifact::Artifact;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::message::Role;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::{ToolCall, ToolCallMove};
-use turnstone_domain::{AgentDefinition, CallId, JobId, Lease, Phase, Settlement, Timestamp, TurnWrite};
+use turnstone_domain::{
+    AgentDefinition, CallId, EngagementId, JobId, Lease, Phase, Settlement, Timestamp, TurnWrite,
+};
 use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 
 /// What is committed at the point.
@@ -118,6 +121,7 @@ pub fn cut(write: TurnWrite) -> Vec<TurnWrite> {
     }
     let at = find(&parts, None, Phase::Exec, 0);
     parts[at].tool_calls = write.tool_calls;
+    parts[at].artifacts = write.artifacts;
     if let Some(position) = write.position {
         let at = find(&parts, Some(position.turn - 1), Phase::Emit, last);
         parts[at].position = Some(position);
@@ -200,6 +204,10 @@ impl Ledger for CrashLedger {
 
     async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
         self.inner.state(scope, now).await
+    }
+
+    async fn artifacts_of(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
+        self.inner.artifacts_of(engagement).await
     }
 
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {

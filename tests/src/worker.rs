@@ -35,6 +35,7 @@ pub fn deps(
         on_exceed: turnstone_domain::budget::OnExceed::Retry,
         raise_wait: Some(Duration::from_secs(7 * 86_400)),
         review_deadline: None,
+        artifacts: turnstone_domain::artifact::ArtifactLimits::default(),
     };
     let ids: Arc<dyn Ids> = Arc::new(SystemIds);
     Deps::new(store, Arc::clone(&clock), ids, providers(model_url), toolbox(tool_url, clock), options)

@@ -1,6 +1,7 @@
 //! What an operator may set about a worker.
 
 use std::time::Duration;
+use turnstone_domain::artifact::ArtifactLimits;
 use turnstone_domain::budget::OnExceed;
 
 /// Settings of one worker process.
@@ -26,6 +27,8 @@ pub struct WorkerOptions {
     pub raise_wait: Option<Duration>,
     /// How long a reviewer of an OpenAgentSpec agent has before silence is a no; `None` waits for ever (OAS-A10).
     pub review_deadline: Option<Duration>,
+    /// How large the files may be that agents make.
+    pub artifacts: ArtifactLimits,
 }
 
 impl WorkerOptions {

@@ -45,7 +45,7 @@ fn of(app: &App, agent: &AgentDefinition, headers: &HeaderMap) -> Value {
 }
 
 /// The server as the client names it: cards have whole addresses, and only the client knows by which way it came.
-fn origin(app: &App, headers: &HeaderMap) -> String {
+pub(super) fn origin(app: &App, headers: &HeaderMap) -> String {
     let named = headers.get(HOST).and_then(|host| host.to_str().ok()).map(str::to_owned);
     let host = named.unwrap_or_else(|| app.api.options.bind.to_string());
     let scheme = if app.api.options.tls { "https" } else { "http" };

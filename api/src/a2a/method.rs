@@ -1,5 +1,6 @@
 //! What may be called, and who does it.
 
+use super::card::origin;
 use super::rpc::{self, Call, Refusal};
 use super::{send, task, watch};
 use crate::api::Shared;
@@ -37,9 +38,10 @@ pub(super) async fn answer(app: &Shared, from: &Sender<'_>, headers: &HeaderMap,
         Ok(call) => call,
         Err((id, refusal)) => return rpc::answer(&id, Err(refusal)),
     };
+    let origin = origin(app, headers);
     match reach(app, from, headers, &call).await {
         Ok(Outcome::Told(result)) => rpc::answer(&call.id, Ok(result)),
-        Ok(Outcome::Stream(watched)) => watch::stream(app.clone(), call.id, *watched).await,
+        Ok(Outcome::Stream(watched)) => watch::stream(app.clone(), origin, call.id, *watched).await,
         Err(refusal) => rpc::answer(&call.id, Err(refusal)),
     }
 }
@@ -57,6 +59,7 @@ async fn reach(
     call: &Call,
 ) -> Result<Outcome, Refusal> {
     check_version(headers)?;
+    let origin = &origin(app, headers);
     let params = &call.params;
     let id =
         || params.get("id").and_then(Value::as_str).ok_or_else(|| Refusal::parameter("id", "must be a text"));
@@ -65,7 +68,9 @@ async fn reach(
             let sent = send::Sending::read(params)?;
             let job = send::send(app, from, &sent).await?;
             let job = if sent.at_once { job } else { watch::until_it_rests(app, job).await? };
-            Ok(Outcome::Told(serde_json::json!({"task": task::shown(app, &job, sent.history).await?})))
+            Ok(Outcome::Told(
+                serde_json::json!({"task": task::shown(app, origin, &job, sent.history).await?}),
+            ))
         }
         "SendStreamingMessage" => {
             let sent = send::Sending::read(params)?;
@@ -73,7 +78,7 @@ async fn reach(
         }
         "GetTask" => {
             let job = find(app, from, id()?).await?;
-            let mut told = task::shown(app, &job, history(params)?).await?;
+            let mut told = task::shown(app, origin, &job, history(params)?).await?;
             if let (Some(_), Some(side)) = (from.who.caller.peer(), &job.agent) {
                 // What a call of another server's agent has cost is booked there.
                 let used = app.api.store.views.budget(&side.engagement_id).await?.settled;
@@ -81,7 +86,7 @@ async fn reach(
             }
             Ok(Outcome::Told(told))
         }
-        "CancelTask" => cancel(app, from, id()?).await.map(Outcome::Told),
+        "CancelTask" => cancel(app, from, origin, id()?).await.map(Outcome::Told),
         "SubscribeToTask" => {
             let job = find(app, from, id()?).await?;
             if job.state.is_terminal() {
@@ -139,12 +144,12 @@ pub(super) async fn find(app: &Shared, from: &Sender<'_>, id: &str) -> Result<Jo
     }
 }
 
-async fn cancel(app: &Shared, from: &Sender<'_>, id: &str) -> Result<Value, Refusal> {
+async fn cancel(app: &Shared, from: &Sender<'_>, origin: &str, id: &str) -> Result<Value, Refusal> {
     let job = find(app, from, id).await?;
     match app.api.store.intake.cancel_of(&job.id, from.tenant(), app.api.clock.now()).await? {
         CancelOutcome::Cancelled { .. } => {
             let job = find(app, from, id).await?;
-            task::shown(app, &job, None).await
+            task::shown(app, origin, &job, None).await
         }
         CancelOutcome::AlreadyEnded(state) => Err(Refusal::not_cancelable(format!(
             "Task {id} cannot be canceled: it is {} already.",

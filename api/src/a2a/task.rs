@@ -3,9 +3,11 @@
 use super::message::parts_of;
 use super::rpc::Refusal;
 use crate::api::App;
+use crate::artifacts::visible;
 use crate::engagements::waiting::{Waiting, Wanted, waiting};
 use crate::engagements::{open_review, prompt, results};
 use serde_json::{Value, json};
+use turnstone_domain::artifact::Artifact;
 use turnstone_domain::question::AskedUser;
 use turnstone_domain::review::Review;
 use turnstone_domain::{Job, JobId, JobState};
@@ -13,12 +15,19 @@ use turnstone_domain::{Job, JobId, JobState};
 /// The id of the artifact that is the agent's answer.
 pub(super) const ANSWER: &str = "answer";
 
-/// A task, and whether it waits for the client.
-pub(super) async fn shown(app: &App, job: &Job, history: Option<u64>) -> Result<Value, Refusal> {
+/// A task. `origin` is how its client reaches this server.
+pub(super) async fn shown(
+    app: &App,
+    origin: &str,
+    job: &Job,
+    history: Option<u64>,
+) -> Result<Value, Refusal> {
     let status = status(app, job).await?;
     let mut task = json!({"id": job.id, "contextId": context(job), "status": status});
-    if let Some(artifact) = artifact(job) {
-        task["artifacts"] = json!([artifact]);
+    let files = files(app, origin, job).await?;
+    let artifacts: Vec<Value> = artifact(job).into_iter().chain(files).collect();
+    if !artifacts.is_empty() {
+        task["artifacts"] = json!(artifacts);
     }
     if history != Some(0) {
         task["history"] = json!([message(job)]);
@@ -86,6 +95,23 @@ pub(super) fn artifact(job: &Job) -> Option<Value> {
         }
     };
     Some(json!({"artifactId": ANSWER, "name": ANSWER, "parts": parts}))
+}
+
+/// The files that the task has made, as far as they may be had.
+pub(super) async fn files(app: &App, origin: &str, job: &Job) -> Result<Vec<Value>, Refusal> {
+    let Some(side) = &job.agent else { return Ok(Vec::new()) };
+    let Some((engagement, agent, _)) = app.api.store.views.engagement(&side.engagement_id).await? else {
+        return Ok(Vec::new());
+    };
+    let found = visible(app, &engagement, &agent).await?;
+    let of_task = found.iter().filter(|file| file.job_id.as_ref() == Some(&job.id));
+    Ok(of_task.map(|file| of_file(origin, file)).collect())
+}
+
+fn of_file(origin: &str, file: &Artifact) -> Value {
+    let part = json!({"url": format!("{origin}{}", file.path()), "filename": file.name, "mediaType": file.media_type});
+    json!({"artifactId": file.id, "name": file.name, "parts": [part],
+           "metadata": {"bytes": file.bytes, "sha256": file.digest}})
 }
 
 /// What the client asked.

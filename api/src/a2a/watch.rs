@@ -7,7 +7,7 @@ use crate::stream::{Feed, Said, Source};
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::time::error::Elapsed;
@@ -37,16 +37,20 @@ pub(super) async fn until_it_rests(app: &Shared, mut job: Job) -> Result<Job, Re
 }
 
 /// The task and what becomes of it, until it has ended or asks its client.
-pub(super) async fn stream(app: Shared, id: Value, job: Job) -> Response {
-    let begun = begin(&app, &job).await;
+pub(super) async fn stream(app: Shared, origin: String, id: Value, job: Job) -> Response {
+    let begun = begin(&app, &origin, &job).await;
     let (feed, task) = match begun {
         Ok(begun) => begun,
         Err(refusal) => return rpc::answer(&id, Err(refusal)),
     };
     let over = task::rests(&task["status"]);
     let state = task["status"].clone();
+    let known = task["artifacts"].as_array().into_iter().flatten();
+    let files = known.filter_map(|artifact| artifact["artifactId"].as_str().map(str::to_owned)).collect();
     let watched = Watched {
         app,
+        origin,
+        files,
         id,
         job,
         feed,
@@ -63,11 +67,11 @@ pub(super) async fn stream(app: Shared, id: Value, job: Job) -> Response {
     Sse::new(frames).keep_alive(KeepAlive::default()).into_response()
 }
 
-async fn begin(app: &Shared, job: &Job) -> Result<(Feed, Value), Refusal> {
+async fn begin(app: &Shared, origin: &str, job: &Job) -> Result<(Feed, Value), Refusal> {
     let feed = open(app, job, true).await?;
     // Read after the feed is open, so that nothing falls between the two.
     let job = latest(app, job).await?.ok_or_else(|| Refusal::no_task(job.id.as_str()))?;
-    Ok((feed, task::shown(app, &job, None).await?))
+    Ok((feed, task::shown(app, origin, &job, None).await?))
 }
 
 async fn open(app: &Shared, job: &Job, live: bool) -> Result<Feed, Refusal> {
@@ -102,6 +106,10 @@ fn moves(name: EventName) -> bool {
 /// One client's stream.
 struct Watched {
     app: Shared,
+    /// How the client reaches this server.
+    origin: String,
+    /// The artifacts that the client knows.
+    files: BTreeSet<String>,
     id: Value,
     job: Job,
     feed: Feed,
@@ -140,6 +148,7 @@ impl Watched {
                 self.hear(&piece);
                 Ok(())
             }
+            Said::Event(event) if event.name == EventName::ArtifactGenerated => self.look_at_files().await,
             Said::Event(event) if moves(event.name) => self.look().await,
             Said::Event(_) => Ok(()),
         }
@@ -155,6 +164,17 @@ impl Watched {
         self.told.push_back(self.answer(json!([{"text": piece.text}]), append, false));
     }
 
+    /// Tells of files that the client does not know.
+    async fn look_at_files(&mut self) -> Result<(), Refusal> {
+        for file in task::files(&self.app, &self.origin, &self.job).await? {
+            let id = file["artifactId"].as_str().unwrap_or_default().to_owned();
+            if self.files.insert(id) {
+                self.told.push_back(self.update(&file, false, true));
+            }
+        }
+        Ok(())
+    }
+
     /// Tells what changed.
     async fn look(&mut self) -> Result<(), Refusal> {
         self.job =
@@ -163,6 +183,7 @@ impl Watched {
         if state["state"] == self.state["state"] && state["message"] == self.state["message"] {
             return Ok(());
         }
+        self.look_at_files().await?;
         if let Some(artifact) = task::artifact(&self.job) {
             self.told.push_back(self.answer(artifact["parts"].clone(), false, true));
         }
@@ -174,7 +195,10 @@ impl Watched {
     }
 
     fn answer(&self, parts: Value, append: bool, last: bool) -> Value {
-        let artifact = json!({"artifactId": ANSWER, "name": ANSWER, "parts": parts});
+        self.update(&json!({"artifactId": ANSWER, "name": ANSWER, "parts": parts}), append, last)
+    }
+
+    fn update(&self, artifact: &Value, append: bool, last: bool) -> Value {
         let (task, context) = (&self.job.id, task::context(&self.job));
         json!({"artifactUpdate": {"taskId": task, "contextId": context, "artifact": artifact,
                                   "append": append, "lastChunk": last}})

@@ -3,6 +3,36 @@
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+/// A file that was made in an engagement.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct ArtifactRow {
+    artifact_id: String,
+    /// The name of the file.
+    name: String,
+    media_type: String,
+    bytes: i64,
+    /// Lower-case hex; also its `ETag`.
+    sha256: String,
+    /// Where it is downloaded: a path of this server.
+    url: String,
+    engagement_id: String,
+    /// As long as it is on record.
+    job_id: Option<String>,
+    /// The call that made it.
+    call_id: String,
+    turn: i64,
+    /// RFC 3339, UTC.
+    created_at: String,
+}
+
+/// Files, in order.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct Artifacts {
+    artifacts: Vec<ArtifactRow>,
+}
+
 /// Something that happened.
 #[derive(ToSchema)]
 #[schema(as = StreamEvent)]

@@ -53,7 +53,11 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 
 /// The last turn up to which a caller may read what a model said: with an output guardrail, that of the newest answer that
 /// has passed it (OAS-43). Of one that works for an agent with such a guardrail nothing is read but the audit.
-async fn released(app: &App, engagement: &Engagement, agent: &AgentDefinition) -> Result<i64, Failure> {
+pub(crate) async fn released(
+    app: &App,
+    engagement: &Engagement,
+    agent: &AgentDefinition,
+) -> Result<i64, Failure> {
     if !agent.guardrails.hold_back() {
         return Ok(i64::MAX);
     }

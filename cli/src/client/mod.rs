@@ -134,6 +134,16 @@ impl Client {
         self.send(request).await?.text().await.map_err(|error| self.unreachable(&error))
     }
 
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// What the server, or the way to it, says.
+    pub async fn get_bytes(&self, path: &[&str]) -> Result<Vec<u8>, Failure> {
+        let response = self.send(self.request(Method::GET, path, &[])).await?;
+        let bytes = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        Ok(bytes.to_vec())
+    }
+
     /// Sends JSON.
     ///
     /// # Errors

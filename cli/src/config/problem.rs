@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(message, "t.toml:4:1: unknown key `slot` in [worker]");
         assert_eq!(
             hint,
-            "did you mean `slots`? Known here: name, slots, queues, lease_ms, drain_grace_ms, metrics_bind, review_deadline_ms"
+            "did you mean `slots`? Known here: name, slots, queues, lease_ms, drain_grace_ms, metrics_bind, review_deadline_ms, artifact_max_bytes, artifacts_max_bytes"
         );
     }
 

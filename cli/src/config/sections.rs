@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+use turnstone_domain::artifact::ArtifactLimits;
 use turnstone_domain::review::ReviewRules;
 use turnstone_telemetry::{LogFormat, SecretRef};
 use turnstone_worker::model::{LimitConfig, PriceConfig, ProviderConfig};
@@ -172,6 +173,10 @@ pub struct WorkerConfig {
     pub metrics_bind: Option<SocketAddr>,
     /// How long a reviewer of an OpenAgentSpec agent has before silence is a no, in milliseconds; for ever unless it is said.
     pub review_deadline_ms: Option<u64>,
+    /// The largest file that an agent may make, in bytes.
+    pub artifact_max_bytes: u64,
+    /// How many bytes all files of an engagement may have.
+    pub artifacts_max_bytes: u64,
 }
 
 impl WorkerConfig {
@@ -184,6 +189,7 @@ impl WorkerConfig {
 
 impl Default for WorkerConfig {
     fn default() -> Self {
+        let artifacts = ArtifactLimits::default();
         Self {
             name: None,
             slots: 64,
@@ -192,6 +198,8 @@ impl Default for WorkerConfig {
             drain_grace_ms: 10_000,
             metrics_bind: None,
             review_deadline_ms: None,
+            artifact_max_bytes: artifacts.each,
+            artifacts_max_bytes: artifacts.engagement,
         }
     }
 }

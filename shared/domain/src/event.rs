@@ -85,6 +85,8 @@ events! {
     ToolCalled = "tool.called", "call_id, name, input";
     /// A tool answered.
     ToolCompleted = "tool.completed", "call_id, name, duration_ms, output (absent when withheld; output_bytes instead when it is long), stub_of (a recorded call that stands for it)";
+    /// A call made a file, which is kept.
+    ArtifactGenerated = "artifact.generated", "artifact_id, call_id, bytes; file, media_type, sha256 (absent when an output guardrail holds back what was said)";
     /// A tool failed, or its call was refused.
     ToolFailed = "tool.failed", "call_id, name, code, message, type, ossa_code, recoverable; retry_after_ms (when there is one)";
     /// A try of a tool call failed, and it goes on: the same again, or another tool instead.
@@ -181,6 +183,7 @@ impl EventName {
                 | Self::ToolUnavailable
                 | Self::ToolCalled
                 | Self::ToolCompleted
+                | Self::ArtifactGenerated
                 | Self::ToolFailed
                 | Self::ToolRetrying
                 | Self::ModelRetrying

@@ -53,6 +53,10 @@ id!(
     CallId
 );
 id!(
+    /// A file that an agent made.
+    ArtifactId
+);
+id!(
     /// A review: a question to a user or an agent about a parked job.
     ReviewId
 );

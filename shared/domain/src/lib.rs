@@ -5,6 +5,7 @@
 
 pub mod address;
 pub mod agent;
+pub mod artifact;
 pub mod attest;
 pub mod budget;
 pub mod checkpoint;
@@ -50,7 +51,7 @@ pub use checkpoint::{Checkpoint, Spent};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::JobError;
 pub use event::{EventName, NewEvent};
-pub use ids::{CallId, EngagementId, Ids, JobId, ReviewId};
+pub use ids::{ArtifactId, CallId, EngagementId, Ids, JobId, ReviewId};
 pub use job::{Job, NewJob};
 pub use json::{RawJson, RawObject};
 pub use lease::Lease;

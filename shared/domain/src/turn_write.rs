@@ -1,5 +1,6 @@
 //! What a turn hands to the ledger in one transaction, under its lease.
 
+use crate::artifact::NewArtifact;
 use crate::budget::{BudgetMove, ChargeMove};
 use crate::guardrail_check::GuardrailCheck;
 use crate::message::Message;
@@ -17,6 +18,8 @@ pub struct TurnWrite {
     pub messages: Vec<(i64, Message)>,
     /// New or changed rows of the tool journal.
     pub tool_calls: Vec<ToolCallMove>,
+    /// Files that calls made, with the turn of each.
+    pub artifacts: Vec<(i64, NewArtifact)>,
     /// What guardrails said.
     pub checks: Vec<GuardrailCheck>,
     /// New events of the engagement.

@@ -4,6 +4,7 @@ use crate::{LedgerError, StoreError, WorkerBeat};
 use async_trait::async_trait;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
+use turnstone_domain::artifact::Artifact;
 use turnstone_domain::budget::{AppliedBudget, Budget};
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::fork::{Origin, Recorded};
@@ -15,8 +16,8 @@ use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{
-    AgentDefinition, CallId, Checkpoint, JobError, JobId, Lease, NewJob, RawJson, Settlement, Timestamp,
-    TurnWrite, review::ReviewKind,
+    AgentDefinition, CallId, Checkpoint, EngagementId, JobError, JobId, Lease, NewJob, RawJson, Settlement,
+    Timestamp, TurnWrite, review::ReviewKind,
 };
 
 /// Who serves a job: plain jobs wait for any OJS worker, agent jobs for ours.
@@ -246,6 +247,9 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// The state of a scope at `now`: keys whose time is over are not there.
     async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError>;
+
+    /// The artifacts that an engagement keeps, in order.
+    async fn artifacts_of(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError>;
 
     /// The registered agents of these names, as they are now; names that nobody has are left out.
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError>;

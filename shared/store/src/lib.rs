@@ -15,6 +15,7 @@
 //! | [`Tenants`] | what operators allow tenants |
 //! | [`Feed`] | all events in one order |
 //! | [`Webhooks`] | who is told of events, and what became of it |
+//! | [`Artifacts`] | files that agents made |
 //! | [`Breakers`](breakers::Breakers) | worker: what keeps failing and is left alone for a while |
 //! | [`Credentials`](credentials::Credentials) | what tools are called with for users and static identities |
 //! | [`Budgets`] | budgets that engagements share, what an engagement may spend, and what was spent |
@@ -24,6 +25,7 @@
 //! | [`Transfers`] | engagements that come from another store |
 //! | [`Control`] | an engagement is paused, resumed, forked, merged, or one of its calls made again |
 
+mod artifacts;
 pub mod breakers;
 mod budgets;
 mod cipher;
@@ -58,6 +60,7 @@ mod views;
 mod webhooks;
 mod workflows;
 
+pub use artifacts::Artifacts;
 pub use budgets::{BudgetRow, Budgets, DailyCost, EngagementCost, OwnBudget, Raise, SharedBudget, Spending};
 pub use cipher::EncryptionKeys;
 pub use control::{
@@ -138,6 +141,8 @@ pub struct Store {
     pub tenants: Arc<dyn Tenants>,
     /// An engagement is paused, resumed, forked, merged, or one of its calls made again.
     pub control: Arc<dyn Control>,
+    /// Files that agents made.
+    pub artifacts: Arc<dyn Artifacts>,
     /// Circuit breakers that the fleet shares.
     pub breakers: Arc<dyn Breakers>,
     /// What tools are called with for users and static identities.

@@ -28,6 +28,7 @@ pub(crate) const SQLITE: &[File] = &[
     (19, "unused definitions", include_str!("../../../migrations/sqlite/0019_unused_definitions.sql")),
     (21, "what others read", include_str!("../../../migrations/sqlite/0021_what_others_read.sql")),
     (22, "members", include_str!("../../../migrations/sqlite/0022_members.sql")),
+    (23, "artifacts", include_str!("../../../migrations/sqlite/0023_artifacts.sql")),
     (26, "guardrail checks", include_str!("../../../migrations/sqlite/0026_guardrail_checks.sql")),
 ];
 /// For PostgreSQL.
@@ -50,6 +51,7 @@ pub(crate) const POSTGRES: &[File] = &[
     (19, "unused definitions", include_str!("../../../migrations/postgres/0019_unused_definitions.sql")),
     (21, "what others read", include_str!("../../../migrations/postgres/0021_what_others_read.sql")),
     (22, "members", include_str!("../../../migrations/postgres/0022_members.sql")),
+    (23, "artifacts", include_str!("../../../migrations/postgres/0023_artifacts.sql")),
     (26, "guardrail checks", include_str!("../../../migrations/postgres/0026_guardrail_checks.sql")),
 ];
 

@@ -106,6 +106,49 @@ async fn the_client_goes_through_the_flows() {
     program.stop().await;
 }
 
+/// Seed, "Artifact example": the client is told of a file and saves it; so does the command, which overwrites nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_client_and_the_command_save_a_file() {
+    let site = Site::new(|request| match model_server::outcomes(request) {
+        0 => Reply::call(
+            "save-artifact",
+            json!({"name": "plan.md", "media_type": "text/markdown", "content": "# Plan"}),
+        ),
+        _ => Reply::text("see plan.md"),
+    })
+    .await;
+    let (program, url) = site.open("127.0.0.1:0").await;
+    let document = "kind: \"openagentspec:v1/agent\"\nname: writer\ndescription: Writes.\nintent: You are writer.\nowner: tests\n\
+                    capabilities: {save-artifact: {user_identity: false}}\n";
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let sent =
+        http.post(format!("{url}/agents")).header("content-type", "application/yaml").body(document).send();
+    assert!(sent.await.unwrap().status().is_success());
+    let events = said(&url, &["writer", "chat", "go"]).await;
+    let file = events.iter().find(|event| event["type"] == "artifact_generated").expect("an artifact");
+    let (run, id) = (file["run_id"].as_str().unwrap(), file["artifact_id"].as_str().unwrap());
+    let to = site.folder.path().join("saved");
+    let saved = said(&url, &["writer", "artifacts", run, "--to", to.to_str().unwrap()]).await;
+    assert_eq!(saved[0][0]["mime_type"], "text/markdown", "{saved:#?}");
+    assert_eq!(std::fs::read_to_string(to.join("plan.md")).unwrap(), "# Plan");
+
+    let command = async |more: &[&str]| {
+        let mut command = Command::new(turnstone_tests::binaries::turnstone());
+        let command = crate::program::without_environment(&mut command).current_dir(site.folder.path());
+        command.args(["--url", &url, "engagement", "artifacts", run]).args(more).output().await.unwrap()
+    };
+    let listed = command(&["-o", "ids"]).await;
+    assert_eq!(String::from_utf8_lossy(&listed.stdout).trim(), id);
+    for (more, code) in [(&[][..], 0), (&[], 1), (&["--force"], 0), (&["--to", "other.md"], 0)] {
+        let saved = command(&[&["--save", id], more].concat()).await;
+        assert_eq!(saved.status.code(), Some(code), "{more:?}: {}", String::from_utf8_lossy(&saved.stderr));
+    }
+    for name in ["plan.md", "other.md"] {
+        assert_eq!(std::fs::read_to_string(site.folder.path().join(name)).unwrap(), "# Plan");
+    }
+    program.stop().await;
+}
+
 /// The api and the worker are killed in the middle of a stream: the client goes on after its last event, and ends with the same
 /// sequence as if nothing had happened.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,6 @@
 //! The Agent Protocol (draft, 2025 edition), as clients see it: over real HTTP, on both databases.
 
+mod artifacts;
 mod asking;
 mod client;
 mod continuing;

@@ -4,6 +4,7 @@
 //! A rule is a named case; `histories` compares random histories with a model in memory. The stores take the time as
 //! an argument, so no clock is needed.
 
+mod artifacts;
 mod backend;
 mod breakers;
 mod budget;

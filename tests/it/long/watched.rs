@@ -3,10 +3,13 @@
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use turnstone_domain::artifact::Artifact;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
-use turnstone_domain::{AgentDefinition, CallId, JobId, Lease, Settlement, Timestamp, TurnWrite};
+use turnstone_domain::{
+    AgentDefinition, CallId, EngagementId, JobId, Lease, Settlement, Timestamp, TurnWrite,
+};
 use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 
 /// What was written at the barriers of one turn, by the turn of the newest checkpoint in each write.
@@ -126,6 +129,10 @@ impl Ledger for Watched {
     async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
         self.tally().reads += 1;
         self.inner.state(scope, now).await
+    }
+
+    async fn artifacts_of(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
+        self.inner.artifacts_of(engagement).await
     }
 
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {

@@ -3,15 +3,17 @@
 use crate::breakers::BreakerConfig;
 use crate::tool::address_guard::{check_form, check_url};
 use crate::tool::config::ToolConfig;
+use crate::tool::files;
 use crate::tool::header::{check_headers, resolve_headers};
 use crate::tool::outbound::{self, BodyError, excerpt, trace_headers};
 use crate::tool::url_template::UrlTemplate;
-use crate::tool::{Invocation, Tool, ToolError, Transport};
+use crate::tool::{Answer, Invocation, Tool, ToolError, Transport};
 use async_trait::async_trait;
 use reqwest::{Client, Request, Response};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use tracing::{Instrument, Span};
+use turnstone_domain::CallId;
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::agent::errors::Breaker;
 use turnstone_domain::schema::Schema;
@@ -100,7 +102,7 @@ impl HttpTool {
             .map_err(|error| refused(outbound::describe(&error)))
     }
 
-    async fn send(&self, request: Request) -> Result<Value, ToolError> {
+    async fn send(&self, request: Request, call_id: &CallId) -> Result<Answer, ToolError> {
         let response = self.client.execute(request).await.map_err(|error| lost(&self.spec.name, &error))?;
         let status = response.status();
         span::say(&Span::current(), names::HTTP_STATUS, i64::from(status.as_u16()));
@@ -125,7 +127,23 @@ impl HttpTool {
         }
         // It was done; another request would do it again, and its answer be as unreadable.
         let unreadable = |problem: String| ToolError::Final(format!("tool {}: {problem}", self.spec.name));
-        read_output(response, self.config.max_response_bytes).await.map_err(unreadable)
+        let name = name_of(&response);
+        let (media_type, body) =
+            read_body(response, self.config.max_response_bytes).await.map_err(&unreadable)?;
+        let body = match String::from_utf8(body) {
+            Ok(text) if !is_file(&media_type) => {
+                return read_text(&media_type, &text).map(Answer::from).map_err(unreadable);
+            }
+            Ok(text) => text.into_bytes(),
+            Err(_) if is_text(&media_type) => {
+                let problem = format!("answered with {media_type:?}, which is neither JSON nor text");
+                return Err(unreadable(problem));
+            }
+            Err(bytes) => bytes.into_bytes(),
+        };
+        let named = (self.spec.name.as_str(), name.as_deref());
+        let file = files::given(call_id, 0, named, &media_type, body).map_err(unreadable)?;
+        Ok(Answer { output: files::told(&file), artifacts: vec![file] })
     }
 }
 
@@ -152,11 +170,15 @@ impl Tool for HttpTool {
     }
 
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
+        self.answer(invocation).await.map(|answer| answer.output)
+    }
+
+    async fn answer(&self, invocation: Invocation<'_>) -> Result<Answer, ToolError> {
         let span = tracing::info_span!(names::HTTP_REQUEST, otel.kind = "client");
         let request = span.in_scope(|| self.request(&invocation))?;
         span::say(&span, names::HTTP_METHOD, request.method().as_str());
         span::say(&span, names::SERVER_ADDRESS, request.url().host_str());
-        let sending = self.send(request).instrument(span);
+        let sending = self.send(request, invocation.call_id).instrument(span);
         tokio::time::timeout(invocation.timeout, sending).await.unwrap_or_else(|_| {
             let ms = invocation.timeout.as_millis();
             Err(ToolError::Timeout(format!("tool {} did not answer within {ms} ms", self.spec.name)))
@@ -198,20 +220,46 @@ fn add_query(url: &mut Url, arguments: &Map<String, Value>) {
     }
 }
 
-/// An answer as the tool's output: JSON where it says so, else text; nothing at all is null.
-async fn read_output(response: Response, limit: usize) -> Result<Value, String> {
+/// The name that an answer gives to what it carries, or that its address has.
+fn name_of(response: &Response) -> Option<String> {
+    let header =
+        response.headers().get(reqwest::header::CONTENT_DISPOSITION).and_then(|value| value.to_str().ok());
+    let given =
+        header.and_then(|text| text.split(';').find_map(|part| part.trim().strip_prefix("filename=")));
+    let given = given.map(|name| name.trim_matches('"').to_owned());
+    given.or_else(|| files::last_segment(response.url().as_str()).map(str::to_owned))
+}
+
+/// Whether an answer of this type is a file, also when its bytes could be read as text.
+fn is_file(media_type: &str) -> bool {
+    let is_medium = ["image/", "audio/", "video/"].iter().any(|kind| media_type.starts_with(kind));
+    (is_medium && !media_type.ends_with("+xml")) || media_type == "application/pdf"
+}
+
+/// Whether an answer of this type has to be text.
+fn is_text(media_type: &str) -> bool {
+    media_type.is_empty()
+        || media_type.starts_with("text/")
+        || media_type == "application/json"
+        || media_type.ends_with("+json")
+}
+
+async fn read_body(response: Response, limit: usize) -> Result<(String, Vec<u8>), String> {
     let media_type = outbound::media_type(&response);
     let body = outbound::read_body(response, limit).await.map_err(|error| match error {
         BodyError::TooLarge(_) => format!("{error}; raise max_response_bytes if that is wanted"),
         BodyError::Lost(_) => error.to_string(),
     })?;
-    if body.is_empty() {
+    Ok((media_type, body))
+}
+
+/// An answer as the tool's output: JSON where it says so, else text; nothing at all is null.
+fn read_text(media_type: &str, text: &str) -> Result<Value, String> {
+    if text.is_empty() {
         return Ok(Value::Null);
     }
-    let text = String::from_utf8(body)
-        .map_err(|_| format!("answered with {media_type:?}, which is neither JSON nor text"))?;
     // A tool that echoes our credentials must not carry them into the conversation.
-    let text = redact(&text);
+    let text = redact(text);
     if media_type == "application/json" || media_type.ends_with("+json") {
         let value = serde_json::from_str(&text)
             .map_err(|error| format!("answered with {media_type} that is not JSON: {error}"))?;

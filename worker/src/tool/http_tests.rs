@@ -30,6 +30,17 @@ async fn serve() -> (String, tokio::task::JoinHandle<()>) {
         .route("/broken", get(|| async { ([("content-type", "application/json")], "{") }))
         .route("/flood", get(flood))
         .route("/latin", get(|| async { ([("content-type", "text/plain")], vec![b'a', 0xff, 0xfe]) }))
+        .route("/files/plan.png", get(|| async { ([("content-type", "image/png")], vec![0_u8, 0xff]) }))
+        .route(
+            "/named",
+            get(|| async {
+                let named = [
+                    ("content-type", "application/pdf"),
+                    ("content-disposition", "attachment; filename=\"a.pdf\""),
+                ];
+                (named, vec![0_u8, 0xff])
+            }),
+        )
         .route(
             "/metadata",
             get(|| async { (StatusCode::FOUND, [("location", "http://169.254.169.254/latest")]) }),
@@ -121,6 +132,28 @@ async fn answers_are_json_text_or_nothing() {
     {
         let error = call(&get(path), json!({})).await.unwrap_err();
         assert!(matches!(&error, ToolError::Final(text) if text.contains(word)), "{path}: {error:?}");
+    }
+    server.abort();
+}
+
+/// Issue 7, artifacts: an answer that is a file becomes one, and the model is told what it is called.
+#[tokio::test]
+async fn an_answer_of_bytes_is_a_file() {
+    let (base, server) = serve().await;
+    for (path, name, media_type) in
+        [("/files/plan.png", "plan.png", "image/png"), ("/named", "a.pdf", "application/pdf")]
+    {
+        let tool = tool("GET", &format!("{base}{path}"), json!({})).unwrap();
+        let (call_id, identity) = (CallId::from("call-7"), crate::tool::Identity::default());
+        let timeout = Duration::from_secs(20);
+        let invocation = Invocation { call_id: &call_id, input: &json!({}), timeout, identity: &identity };
+        let answer = tool.answer(invocation).await.unwrap();
+        let file = &answer.artifacts[0];
+        assert_eq!(
+            (file.name.as_str(), file.media_type.as_str(), &*file.content),
+            (name, media_type, &[0, 0xff][..])
+        );
+        assert_eq!(answer.output["artifact_id"], file.id.as_str());
     }
     server.abort();
 }

@@ -4,6 +4,7 @@ pub mod address_guard;
 pub mod builtin;
 pub mod config;
 mod declared;
+mod files;
 pub mod header;
 pub mod http;
 pub mod identity;
@@ -29,6 +30,7 @@ use std::time::Duration;
 use turnstone_domain::CallId;
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::agent::errors::Breaker;
+use turnstone_domain::artifact::NewArtifact;
 use turnstone_domain::question::Question;
 
 /// One call to a tool.
@@ -42,6 +44,21 @@ pub struct Invocation<'a> {
     pub timeout: Duration,
     /// As whom it is made.
     pub identity: &'a Identity,
+}
+
+/// What a tool answered.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Answer {
+    /// Its output, for the model.
+    pub output: Value,
+    /// The files that it made.
+    pub artifacts: Vec<NewArtifact>,
+}
+
+impl From<Value> for Answer {
+    fn from(output: Value) -> Self {
+        Self { output, artifacts: Vec::new() }
+    }
 }
 
 /// Why a tool call failed. The sentences are for the model and the timeline, and free of secrets.
@@ -139,5 +156,13 @@ pub trait Tool: Send + Sync + 'static {
     /// affair.
     async fn call_off(&self, handle: &Value) {
         let _ = handle;
+    }
+
+    /// The same for who keeps the files that the tool makes; most tools make none.
+    ///
+    /// # Errors
+    /// [`ToolError`].
+    async fn answer(&self, invocation: Invocation<'_>) -> Result<Answer, ToolError> {
+        self.call(invocation).await.map(Answer::from)
     }
 }

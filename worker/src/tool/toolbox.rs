@@ -1,6 +1,6 @@
 //! What this worker can call: the tools of the configuration, the built-in ones, and those of MCP servers.
 
-use crate::tool::builtin::{AskUserTool, ClockTool, HttpGetTool};
+use crate::tool::builtin::{AskUserTool, ClockTool, HttpGetTool, SAVE_ARTIFACT, SaveArtifactTool};
 use crate::tool::config::ToolConfig;
 use crate::tool::declared::Declared;
 use crate::tool::http::HttpTool;
@@ -46,6 +46,9 @@ impl Toolbox {
         let mut toolbox = Self::default();
         for name in question::TOOLS {
             toolbox.insert(Arc::new(AskUserTool::new(name)))?;
+        }
+        for name in SAVE_ARTIFACT {
+            toolbox.insert(Arc::new(SaveArtifactTool::new(name)))?;
         }
         toolbox.insert(Arc::new(ClockTool::new(clock)))?;
         toolbox.insert(Arc::new(HttpGetTool::new(guarded.clone())))?;
@@ -265,7 +268,8 @@ mod tests {
         let toolbox =
             toolbox(r#"{"web_search": {"description": "d", "url": "https://a.example/s"}}"#).unwrap();
         let names: Vec<String> = toolbox.specs().into_iter().map(|spec| spec.name).collect();
-        assert_eq!(names, ["ask-user", "ask_user", "clock", "http_get", "web_search"]);
+        let built_in = ["ask-user", "ask_user", "clock", "http_get", "save-artifact", "save_artifact"];
+        assert_eq!(names, [&built_in[..], &["web_search"]].concat());
         assert!(toolbox.get("web_search").is_some() && toolbox.get("rm").is_none());
     }
 

@@ -72,6 +72,17 @@ pub async fn answers(turn: &mut Turn, call: usize, texts: &[String]) -> Result<(
     Ok(())
 }
 
+/// Places of the files of a call among its checks: behind what it asks.
+const FILES: usize = 500;
+
+/// Checks what is in a file that the agent made, before anybody may have it (OAS-44).
+///
+/// # Errors
+/// [`Stop::Fail`] when it does not pass.
+pub async fn file(turn: &mut Turn, call: usize, part: usize, text: &str) -> Result<(), Stop> {
+    check(turn, Side::Output, ANSWERS * (call + 1) + FILES + part, text).await
+}
+
 async fn check(turn: &mut Turn, side: Side, position: usize, text: &str) -> Result<(), Stop> {
     let agent = Arc::clone(&turn.agent);
     let Some(guardrail) = agent.guardrails.of(side) else { return Ok(()) };
@@ -270,7 +281,17 @@ async fn called(
 }
 
 /// What of an event a model may have said.
-const SAID: [&str; 6] = ["input", "message", "output", "output_bytes", "tool_calls", "tool_calls_cut"];
+const SAID: [&str; 9] = [
+    "file",
+    "input",
+    "media_type",
+    "message",
+    "output",
+    "output_bytes",
+    "sha256",
+    "tool_calls",
+    "tool_calls_cut",
+];
 
 impl Turn {
     /// Takes out of an event what a model said, when nothing of that may be shown before it has passed a guardrail (OAS-43).

@@ -71,6 +71,20 @@ impl Turn {
         outcome
     }
 
+    /// Whether a file may be kept in which this stands. Files are not changed: one with something to redact is refused as one
+    /// to block is.
+    ///
+    /// # Errors
+    /// [`FailureKind::ContentFiltered`] when a filter does not let it pass.
+    pub fn screen_file(&mut self, tool: &str, text: &str) -> Result<(), JobError> {
+        for rule in self.leaving() {
+            let found = personal::kinds_in(&rule.kinds, &Value::from(text));
+            let action = if changes(&rule) { FilterAction::Block } else { rule.action };
+            self.act("tool", Some(tool), action, &names(found))?;
+        }
+        Ok(())
+    }
+
     /// What may be told of a model's answer; the error when none of it may. It is paid for all the same.
     pub fn screen_answer(&mut self, answer: &mut ModelAnswer) -> Option<JobError> {
         let mut blocked = None;

@@ -12,6 +12,7 @@ use marks::{Mark, Marks};
 use render::{Beside, Draft, Part};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use turnstone_domain::artifact::Artifact;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::event::Event;
 use turnstone_domain::message::Role;
@@ -284,8 +285,21 @@ impl<'a> Round<'a> {
             let job = store.views.job(&event.job_id).await?;
             beside.result = job.and_then(|job| job.result?.parse().ok());
             beside.held_back = !self.speaks_live(id).await?;
+            beside.files = self.held_files(id, &event.job_id).await?;
         }
         Ok(beside)
+    }
+
+    /// The files of a job that has passed an output guardrail just now: nothing was told of them before (OAS-43).
+    async fn held_files(&self, id: &EngagementId, job: &JobId) -> Result<Vec<Artifact>, StoreError> {
+        let store = &self.app.api.store;
+        let Some((_, agent, _)) = store.views.engagement(id).await? else { return Ok(Vec::new()) };
+        if agent.guardrails.output.is_none() || agent.guardrails.for_guarded {
+            return Ok(Vec::new());
+        }
+        let mut files = store.artifacts.artifacts(id).await?;
+        files.retain(|file| file.job_id.as_ref() == Some(job) && !file.withheld);
+        Ok(files)
     }
 
     /// Whether what this one's agent says may be told before its whole answer has passed every check.

@@ -2,8 +2,9 @@
 
 use super::super::resume::APPROVE;
 use serde_json::{Map, Value, json};
+use turnstone_domain::artifact::{Artifact, path};
 use turnstone_domain::event::Event;
-use turnstone_domain::{EventName, Timestamp};
+use turnstone_domain::{ArtifactId, EventName, Timestamp};
 
 /// The part of a run that an agent plays.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub(super) struct Beside {
     pub output: Option<Value>,
     /// Whether what is asked is not for the caller, because it works behind an output guardrail (OAS-43).
     pub guarded: bool,
+    /// The files of the job that ended, when nothing was told of them before.
+    pub files: Vec<Artifact>,
 }
 
 /// An event without its number and its run: those are given when it is told.
@@ -63,6 +66,14 @@ pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> 
                                 "text_result": as_text(output)});
             vec![say("tool_result", "tool", fields)]
         }
+        // Of what a guardrail holds back, the event does not say what it is.
+        EventName::ArtifactGenerated if event.data.get("file").is_some() => {
+            let data = &event.data;
+            let id = ArtifactId(as_text(&data["artifact_id"]));
+            let fields = json!({"artifact_id": id, "call_id": data["call_id"], "name": data["file"], "url": path(&id),
+                                "mime_type": data["media_type"], "bytes": data["bytes"], "sha256": data["sha256"]});
+            vec![say("artifact_generated", "assistant", fields)]
+        }
         EventName::ToolFailed => {
             let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
                                 "code": event.data["code"], "content": as_text(&event.data["message"])});
@@ -83,10 +94,9 @@ pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> 
         EventName::JobCompleted => {
             let (text, exposes) = result(event, beside);
             let held = Some(&text).filter(|_| beside.held_back).map(as_text).filter(|text| !text.is_empty());
-            let mut drafts: Vec<Draft> = held
-                .map(|text| say("text_output", "assistant", json!({"content": text})))
-                .into_iter()
-                .collect();
+            let files = beside.files.iter().map(|file| say("artifact_generated", "assistant", of_file(file)));
+            let said = held.map(|text| say("text_output", "assistant", json!({"content": text})));
+            let mut drafts: Vec<Draft> = files.chain(said).collect();
             if own {
                 let fields = ending("success", &text, Value::Null, exposes);
                 drafts.push(say("request_completed", "system", fields));
@@ -162,6 +172,11 @@ fn answered(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> {
 fn answer(event: &Event) -> Value {
     let engagement = event.engagement_id.as_ref();
     engagement.map_or(Value::Null, |engagement| format!("{engagement}:{}", event.turn).into())
+}
+
+fn of_file(file: &Artifact) -> Value {
+    json!({"artifact_id": file.id, "call_id": file.call_id, "name": file.name, "url": file.path(),
+           "mime_type": file.media_type, "bytes": file.bytes, "sha256": file.digest})
 }
 
 /// Arguments are an object; what the model wrote instead of one stands in `input`.
@@ -270,6 +285,21 @@ mod tests {
         let guarded = Beside { guarded: true, ..Beside::default() };
         assert!(kinds(1, EventName::InputRequested, asked(), &guarded).is_empty());
         assert!(kinds(1, EventName::ReviewOpened, review("ada"), &guarded).is_empty());
+    }
+
+    /// Seed: `ArtifactGenerated` has name, id (facts §3.3: `artifact_id`), url and mime_type, and is told when it may be.
+    #[test]
+    fn a_file_is_told_once_it_may_be_had() {
+        let none = Beside::default();
+        let data = json!({"artifact_id": "art_1", "call_id": "c", "bytes": 3, "file": "a.txt", "media_type": "text/plain"});
+        let told = drafts(&part(1), &event(EventName::ArtifactGenerated, data), &none);
+        assert_eq!(
+            (&told[0]["type"], &told[0]["url"]),
+            (&json!("artifact_generated"), &json!("/artifacts/art_1"))
+        );
+        assert_eq!((&told[0]["name"], &told[0]["mime_type"]), (&json!("a.txt"), &json!("text/plain")));
+        let held = json!({"artifact_id": "art_1", "call_id": "c", "bytes": 3});
+        assert!(kinds(0, EventName::ArtifactGenerated, held, &none).is_empty());
     }
 
     #[test]

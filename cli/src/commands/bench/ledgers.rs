@@ -6,10 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, watch};
+use turnstone_domain::artifact::Artifact;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
-use turnstone_domain::{AgentDefinition, CallId, EventName, JobId, Lease, Settlement, Timestamp, TurnWrite};
+use turnstone_domain::{
+    AgentDefinition, CallId, EngagementId, EventName, JobId, Lease, Settlement, Timestamp, TurnWrite,
+};
 use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 
 /// What was asked of a ledger.
@@ -154,6 +157,10 @@ impl Ledger for Counted {
         self.inner.state(scope, now).await
     }
 
+    async fn artifacts_of(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
+        self.inner.artifacts_of(engagement).await
+    }
+
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
         self.inner.agents(names).await
     }
@@ -282,6 +289,10 @@ impl Ledger for Naive {
 
     async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
         self.inner.state(scope, now).await
+    }
+
+    async fn artifacts_of(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
+        self.inner.artifacts_of(engagement).await
     }
 
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {

@@ -58,6 +58,7 @@ impl Rig {
             on_exceed: turnstone_domain::budget::OnExceed::Retry,
             raise_wait: None,
             review_deadline: None,
+            artifacts: turnstone_domain::artifact::ArtifactLimits::default(),
         };
         let store = (ledger, ground.store.doorbell.clone());
         let deps = Deps::new(store, Arc::clone(&ground.clock), self.ids, providers, self.toolbox, options);

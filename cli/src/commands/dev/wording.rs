@@ -257,6 +257,15 @@ fn of_step(name: EventName, data: &Fields<'_>) -> Words {
                 "exec",
             )
         }
+        E::ArtifactGenerated => {
+            let file = if data.has("file") { data.text("file") } else { data.text("artifact_id") };
+            Words::new(
+                "artifact",
+                format!("{file}, {} bytes", data.text("bytes")),
+                T::Good,
+                "exec: a file is kept",
+            )
+        }
         E::ToolFailed => {
             Words::new(&tool, format!("{}: {}", data.text("code"), data.text("message")), T::Warning, "exec")
         }

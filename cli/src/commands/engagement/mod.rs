@@ -1,6 +1,7 @@
 //! `turnstone engagement`: look at what an agent does for a user, and go on from it otherwise.
 
 mod answer;
+mod artifacts;
 mod diff;
 mod fork;
 pub mod list;
@@ -37,6 +38,8 @@ pub enum EngagementCommand {
         /// The second one's id
         b: String,
     },
+    /// List the files that its agent made, or save one of them
+    Artifacts(artifacts::ArtifactsArgs),
     /// Write everything that is on record of one that has ended, in the clear, as one document
     Export {
         /// Its id
@@ -73,6 +76,7 @@ pub async fn run(command: EngagementCommand, session: &Session) -> anyhow::Resul
         EngagementCommand::Send(args) => send::run(args, session).await,
         EngagementCommand::Fork(args) => fork::run(args, session).await,
         EngagementCommand::Diff { a, b } => diff::run(&a, &b, session).await,
+        EngagementCommand::Artifacts(args) => artifacts::run(args, session).await,
         EngagementCommand::Export { id, to, force } => transfer::export(&id, (to, force), session).await,
         EngagementCommand::Import { file } => transfer::import(&file, session).await,
         EngagementCommand::Replay { what } => replay::run(&what, session).await,

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use turnstone_domain::artifact::ArtifactLimits;
 use turnstone_store::Views;
 use turnstone_worker::{Deps, Worker, WorkerOptions, host_name};
 
@@ -89,6 +90,7 @@ pub fn options(config: &Config, worker_id: String) -> WorkerOptions {
         on_exceed: config.budgets.of_engagements().unwrap_or_default(),
         raise_wait: config.budgets.raise_wait(),
         review_deadline: worker.review_deadline_ms.map(Duration::from_millis),
+        artifacts: ArtifactLimits { each: worker.artifact_max_bytes, engagement: worker.artifacts_max_bytes },
     }
 }
 

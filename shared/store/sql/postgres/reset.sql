@@ -13,6 +13,8 @@ WITH
     of_checkpoints AS (DELETE FROM checkpoints),
     of_messages AS (DELETE FROM messages),
     of_tool_calls AS (DELETE FROM tool_calls),
+    of_artifacts AS (DELETE FROM artifacts),
+    of_artifact_contents AS (DELETE FROM artifact_contents),
     of_runs AS (DELETE FROM runs),
     of_run_events AS (DELETE FROM run_events),
     of_run_requests AS (DELETE FROM run_requests),

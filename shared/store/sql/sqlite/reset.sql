@@ -11,6 +11,8 @@ DELETE FROM budget_waits;
 DELETE FROM checkpoints;
 DELETE FROM messages;
 DELETE FROM tool_calls;
+DELETE FROM artifacts;
+DELETE FROM artifact_contents;
 DELETE FROM runs;
 DELETE FROM run_events;
 DELETE FROM run_requests;

@@ -16,6 +16,8 @@ const CLEAR: &[(&str, &str)] = &[
     ("_sqlx_migrations", "*"),
     ("agent_definitions", "digest"),
     ("agents", "name digest source_digest"),
+    ("artifact_contents", "tenant digest"),
+    ("artifacts", "id call_id tenant digest media_type"),
     ("branches", "*"),
     ("budget_rules", "*"),
     ("budget_waits", "*"),

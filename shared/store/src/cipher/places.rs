@@ -51,6 +51,8 @@ macro_rules! found {
 
 written! {
     AGENT_UPSERT: "agents"[0] { 2 source }
+    ARTIFACT_CONTENTS_INSERT: "artifact_contents"[0, 1] { 4 content }
+    ARTIFACTS_INSERT: "artifacts"[0] { 8 name }
     CHECKPOINTS_INSERT: "checkpoints"[0, 1, 2] { 4 body }
     CREDENTIAL_PUT: "credentials"[0, 1, 2, 3] { 6 content }
     CRON_CHANGE: "crons"[0, 1] { 7 template }
@@ -86,6 +88,9 @@ found! {
     AGENTS_BY_NAME: "agent_definitions"[Text digest] { definition }
     AGENTS_LISTED: "agents"[Text name] { source }
     AGENTS_LISTED: "agent_definitions"[Text digest] { definition }
+    ARTIFACT_BY_ID: "artifacts"[Text id] { name }
+    ARTIFACT_CONTENT: "artifact_contents"[Text tenant, Text digest] { content }
+    ARTIFACTS_OF_ENGAGEMENT: "artifacts"[Text id] { name }
     CHECKPOINTS_LISTED: "checkpoints"[Int job_seq, Int turn, Int phase] { body }
     CHECKPOINTS_OF_PHASE: "checkpoints"[Int job_seq, Int turn, Int phase] { body }
     CHECKPOINTS_OF_TURN: "checkpoints"[Int job_seq, Int turn, Int phase] { body }

@@ -8,7 +8,7 @@ use super::rows;
 use super::session::{Args, Reader};
 use super::statement::decode_all;
 use super::writer::{Answer, Asked, Request, Work};
-use super::{Engine, delegations, forks, views};
+use super::{Engine, artifacts, delegations, forks, views};
 use crate::{
     AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Claim, ClaimRequest, Decision, DecisionOutcome,
     Duty, Intake, Ledger, LedgerError, NewAgent, NewAnswer, Pushed, Recall, Standing, StoreError, Term,
@@ -19,11 +19,12 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use turnstone_domain::artifact::Artifact;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
-    AgentDefinition, CallId, JobId, Lease, NewJob, ReviewId, Settlement, Timestamp, TurnWrite,
+    AgentDefinition, CallId, EngagementId, JobId, Lease, NewJob, ReviewId, Settlement, Timestamp, TurnWrite,
 };
 
 impl<R: Reader> Engine<R> {
@@ -213,6 +214,10 @@ impl<R: Reader> Ledger for Engine<R> {
 
     async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
         views::state(&self.readers, scope, now).await
+    }
+
+    async fn artifacts_of(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
+        artifacts::of_engagement(&self.readers, engagement).await
     }
 
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {

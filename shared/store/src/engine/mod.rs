@@ -3,6 +3,7 @@
 //! The engine knows nothing of a database but its [`session`]: how to run a statement on one connection that writes,
 //! and on others that read.
 
+mod artifacts;
 mod breakers;
 mod budgets;
 mod caller;
@@ -89,6 +90,7 @@ pub(crate) fn start<R: Reader, S: Session>(
         webhooks: Arc::clone(&engine) as _,
         tenants: Arc::clone(&engine) as _,
         control: Arc::clone(&engine) as _,
+        artifacts: Arc::clone(&engine) as _,
         breakers: Arc::clone(&engine) as _,
         budgets: Arc::clone(&engine) as _,
         credentials: Arc::clone(&engine) as _,

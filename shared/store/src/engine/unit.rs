@@ -8,6 +8,7 @@ mod budgets;
 pub(super) use budgets::{Move, Shared};
 
 use super::held::{Known, Learnt};
+use super::ops::artifacts::Artifacts;
 use super::ops::delegations::{self, Family, Kin};
 use super::ops::inputs::Freed;
 use super::ops::reviews::between_breaks;
@@ -92,6 +93,8 @@ pub(super) struct Unit {
     errors: Vec<(i64, i64, String, Timestamp)>,
     checks: Vec<CheckInsert>,
     reviews: Vec<ReviewInsert>,
+    /// Files that agents made.
+    pub(super) artifacts: Artifacts,
     /// State of agents.
     pub(super) states: States,
     /// To ring once the transaction is committed.
@@ -518,6 +521,7 @@ impl Unit {
         writes.all("write errors", &sql::ERRORS_INSERT, take(&mut self.errors));
         writes.all("write guardrail checks", &sql::GUARDRAIL_CHECKS_INSERT, take(&mut self.checks));
         writes.all("write reviews", &sql::REVIEWS_INSERT, take(&mut self.reviews));
+        self.artifacts.flush(&mut writes);
         self.states.flush(&mut writes);
         writes.all("write events", &sql::EVENTS_INSERT, take(&mut self.events));
         // Last, because many wait for a shared one: it is held no longer than the commit takes.

@@ -5,6 +5,7 @@
 //! back first.
 
 use super::abroad;
+use super::artifacts;
 use super::call::{self, Call, Made, News};
 use super::identity::Elsewhere;
 use super::pay;
@@ -25,7 +26,7 @@ use turnstone_domain::agent::errors::Breaker;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::RequestedCall;
 use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome, Tried};
-use turnstone_domain::{EventName, Timestamp};
+use turnstone_domain::{CallId, EventName, Timestamp};
 use turnstone_store::breakers::{BreakerKey, Passage};
 
 /// Calls that run at once, at most.
@@ -113,9 +114,11 @@ pub async fn run(
         }
         flights.push(flight);
     }
+    let mut reviewed = reviewed(turn, &flights);
     loop {
         admit(turn, &mut flights).await?;
         tell_in_order(turn, &mut flights)?;
+        artifacts::reveal(turn, &std::mem::take(&mut reviewed)).await?;
         if flights.iter().all(|flight| matches!(flight.step, Step::Told)) {
             return Ok(());
         }
@@ -141,6 +144,17 @@ pub async fn run(
             pause(wait, draining).await?;
         }
     }
+}
+
+/// Calls that were settled and wait for somebody to pass their output: whoever gets beyond telling the model has passed it.
+fn reviewed(turn: &Turn, flights: &[Flight]) -> Vec<CallId> {
+    let waits = |flight: &&Flight| {
+        let capability = turn.agent.capability(&flight.call.asked.name);
+        matches!(&flight.step, Step::Over(over) if matches!(over.ending, Ending::Recalled))
+            && capability
+                .is_some_and(|own| own.output_restriction.require_review.is_some() && own.collect_results)
+    };
+    flights.iter().filter(waits).map(|flight| flight.call.asked.call_id.clone()).collect()
 }
 
 async fn pause(wait: Duration, draining: &CancellationToken) -> Result<(), Stop> {
@@ -340,6 +354,14 @@ async fn judge(
     let (mut wait, mut stop) = (None, None);
     for (at, mut made) in returned {
         let Some(flight) = flights.get_mut(at) else { continue };
+        let files = std::mem::take(&mut made.artifacts);
+        let files = match artifacts::admit(turn, &flight.call, &mut made.outcome, files).await {
+            Ok(files) => files,
+            Err(refused) => {
+                stop.get_or_insert(refused);
+                Vec::new()
+            }
+        };
         made.outcome = turn.screen_outcome(&flight.call.asked.name, made.outcome);
         let Step::Ready(ready) = &mut flight.step else { continue };
         let begun = matches!(made.news, Some(News::Begun(_)));
@@ -393,6 +415,7 @@ async fn judge(
                 let capability = ready.capability.clone();
                 abroad::over(turn, &flight.call.asked.call_id, &outcome);
                 let over = Over::made(turn, &flight.call, &capability, outcome, handled, made.duration_ms);
+                artifacts::keep(turn, &flight.call, &over, files);
                 flight.step = Step::Over(Box::new(over));
             }
         }

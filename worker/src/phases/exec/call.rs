@@ -1,5 +1,6 @@
 //! One tool call, from the model's wish to the outcome that the model is told (agents brief §1.4).
 
+use super::artifacts;
 use super::identity::{self, Elsewhere};
 use super::pay;
 use super::restriction::{self, Checked};
@@ -14,6 +15,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tracing::Instrument;
 use turnstone_domain::agent::Capability;
+use turnstone_domain::artifact::NewArtifact;
 use turnstone_domain::engagement::outputs_of;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall};
@@ -49,6 +51,8 @@ pub struct Made {
     pub tokens: i64,
     /// What it is, when it is no outcome yet.
     pub news: Option<News>,
+    /// The files that it made.
+    pub artifacts: Vec<NewArtifact>,
 }
 
 /// What an agent on another server says before there is an outcome.
@@ -86,8 +90,15 @@ pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Res
     leave(turn, &mut call, is_idempotent(&tool, &capability), true);
     pay::barrier(turn, vec![(call.asked.call_id.clone(), call.asked.name.clone())], 0).await?;
     let elsewhere = Elsewhere { call: &call.asked.call_id, set_aside: 0, handle: None };
-    let Made { outcome, duration_ms, .. } = make(turn, &call, &tool, &capability, elsewhere).await;
-    Ok(known_again(turn, &call, &capability, outcome, duration_ms))
+    let made = make(turn, &call, &tool, &capability, elsewhere).await;
+    let Made { mut outcome, duration_ms, artifacts, .. } = made;
+    let files = artifacts::admit(turn, &call, &mut outcome, artifacts).await?;
+    let heard = known_again(turn, &call, &capability, outcome, duration_ms);
+    // Of an output that somebody has to pass nobody is told, so nobody is given its files.
+    if !capability.output_restriction.restricts() {
+        artifacts::put(turn, &call, files, capability.collect_results);
+    }
+    Ok(heard)
 }
 
 /// Journals what came of a call that was made again; returns what the model is to hear.
@@ -238,7 +249,8 @@ pub async fn make(
     let identity = match identity::of(turn, &**tool, capability, elsewhere).await {
         Ok(identity) => identity,
         Err(outcome) => {
-            return Made { outcome, known: true, counts: false, duration_ms: 0, tokens: 0, news: None };
+            let (duration_ms, tokens, artifacts) = (0, 0, Vec::new());
+            return Made { outcome, known: true, counts: false, duration_ms, tokens, news: None, artifacts };
         }
     };
     let span = trace::call(turn, &call.asked, &**tool, capability);
@@ -251,12 +263,16 @@ pub async fn make(
         identity: &identity,
     };
     let began = Instant::now();
-    let answer = tool.call(invocation).instrument(span.clone()).await;
+    let answer = tool.answer(invocation).instrument(span.clone()).await;
     let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
     let failed = |text| ToolOutcome::failed(FailureKind::Tool.code(), text);
     let mut news = None;
+    let mut artifacts = Vec::new();
     let (outcome, known, counts) = match answer {
-        Ok(output) => (ToolOutcome::Success { output }, true, false),
+        Ok(answer) => {
+            artifacts = answer.artifacts;
+            (ToolOutcome::Success { output: answer.output }, true, false)
+        }
         Err(ToolError::Failed(text)) => (failed(text), true, true),
         Err(ToolError::Final(text)) => (failed(text).again_is_useless(), true, false),
         Err(ToolError::Busy(text, wait_ms)) => (failed(text).retry_after(wait_ms), true, true),
@@ -277,7 +293,7 @@ pub async fn make(
     let outcome = mapped(outcome, capability);
     trace::returned(turn, &span, &call.asked.name, capability, &outcome);
     let tokens = identity.errand.as_ref().map_or(0, |errand| errand.tokens_used.load(Ordering::Relaxed));
-    Made { outcome, known, counts, duration_ms, tokens, news }
+    Made { outcome, known, counts, duration_ms, tokens, news, artifacts }
 }
 
 /// An error of a tool under the code that the agent's document has for it (OSSA `error_mapping`).

@@ -7,6 +7,7 @@
 
 pub mod abroad;
 mod again;
+mod artifacts;
 mod ask;
 mod batch;
 mod call;

@@ -57,6 +57,12 @@ pub(super) fn output(
     Ok(value)
 }
 
+/// Whether an answer has content that is no text.
+pub(super) fn has_files(response: &CallToolResponse) -> bool {
+    let is_text = |block: &ContentBlock| matches!(block, ContentBlock::Text(_));
+    matches!(response, CallToolResponse::Complete(result) if !result.content.iter().all(is_text))
+}
+
 fn body(result: CallToolResult) -> Result<Value, String> {
     let plain = result.content.iter().all(|block| matches!(block, ContentBlock::Text(_)));
     let blocks = |content: &[ContentBlock]| {

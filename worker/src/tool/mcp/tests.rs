@@ -101,6 +101,18 @@ async fn outcomes_are_structured_or_text_or_blocks() {
     assert_eq!(call(&server, "add", json!({"a": 2, "b": 3})).await, Ok(json!({"sum": 5})));
     let image = call(&server, "image", json!({})).await.unwrap();
     assert_eq!((&image[0]["text"], &image[1]["mimeType"]), (&json!("here"), &json!("image/png")));
+    let shown = server.catalogue().await.unwrap().get("image").cloned().unwrap();
+    let (call_id, identity) = ("call-7".into(), crate::tool::Identity::default());
+    let (input, timeout) = (json!({}), shown.timeout());
+    let answer = shown
+        .answer(Invocation { call_id: &call_id, input: &input, timeout, identity: &identity })
+        .await
+        .unwrap();
+    assert_eq!(
+        (answer.artifacts[0].name.as_str(), &*answer.artifacts[0].content),
+        ("image-1.png", &[0, 0, 0][..])
+    );
+    assert_eq!((&answer.output[0]["text"], &answer.output[1]["type"]), (&json!("here"), &json!("artifact")));
     let meta = call(&server, "meta", json!({})).await.unwrap();
     assert_eq!((&meta["idempotencyKey"], &meta["turnstoneUser"]["id"]), (&json!("call-7"), &json!("ada")));
     assert!(failure(call(&server, "fail", json!({})).await).contains("there is no such ticket"));

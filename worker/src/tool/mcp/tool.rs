@@ -3,7 +3,8 @@
 use super::catalogue::digest_of;
 use super::config::McpConfig;
 use super::server::McpServer;
-use crate::tool::{Invocation, Tool, ToolError, Transport};
+use crate::tool::files;
+use crate::tool::{Answer, Invocation, Tool, ToolError, Transport};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -101,6 +102,22 @@ impl Tool for McpTool {
     }
 
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
+        self.respond(invocation).await.map(|(output, _)| output)
+    }
+
+    async fn answer(&self, invocation: Invocation<'_>) -> Result<Answer, ToolError> {
+        let (mut output, has_files) = self.respond(invocation).await?;
+        let artifacts = match has_files {
+            true => files::take(invocation.call_id, &self.spec.name, &mut output),
+            false => Vec::new(),
+        };
+        Ok(Answer { output, artifacts })
+    }
+}
+
+impl McpTool {
+    /// Calls it; says of the output whether its content is more than text.
+    async fn respond(&self, invocation: Invocation<'_>) -> Result<(Value, bool), ToolError> {
         let name = &self.spec.name;
         let refused = |problem: &str| ToolError::Refused(format!("tool {name}: {problem}"));
         let server = self.server.upgrade().ok_or_else(|| refused("the worker is stopping"))?;
@@ -116,6 +133,7 @@ impl Tool for McpTool {
             Err(ToolError::Timeout(format!("tool {name} did not answer within {ms} ms")))
         })?;
         let promised = self.output_schema.as_ref().map(|schema| &schema.0);
-        super::outcome::output(name, response, promised, self.max_response_bytes)
+        let has_files = super::outcome::has_files(&response);
+        Ok((super::outcome::output(name, response, promised, self.max_response_bytes)?, has_files))
     }
 }

@@ -123,6 +123,7 @@ fn deps(world: &Arc<World>, worker_id: &str, provider: &str) -> Arc<Deps> {
         on_exceed: OnExceed::default(),
         raise_wait: None,
         review_deadline: None,
+        artifacts: turnstone_domain::artifact::ArtifactLimits::default(),
     };
     let store = (Arc::clone(world) as _, Doorbell::default());
     let (clock, ids) = (Arc::clone(world) as _, Arc::clone(world) as _);

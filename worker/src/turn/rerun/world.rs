@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use turnstone_domain::artifact::Artifact;
 use turnstone_domain::budget::{Budget, BudgetMove};
 use turnstone_domain::fork::{ForkPoint, state_at};
 use turnstone_domain::message::{Message, Role};
@@ -13,7 +14,8 @@ use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::session_state::{Scope, StateCommit, StateEntry, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
-    AgentDefinition, CallId, Checkpoint, Clock, Ids, JobId, Lease, Phase, Settlement, Timestamp, TurnWrite,
+    AgentDefinition, CallId, Checkpoint, Clock, EngagementId, Ids, JobId, Lease, Phase, Settlement,
+    Timestamp, TurnWrite,
 };
 use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 
@@ -236,6 +238,10 @@ impl Ledger for World {
 
     async fn state(&self, _: &Scope, _: Timestamp) -> Result<StateSnapshot, StoreError> {
         Ok(self.inner().state.clone())
+    }
+
+    async fn artifacts_of(&self, _: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {

@@ -2,6 +2,7 @@
 
 pub(super) mod agents;
 pub(super) mod answer;
+pub(super) mod artifacts;
 pub(super) mod breakers;
 pub(super) mod budgets;
 pub(super) mod cancel;

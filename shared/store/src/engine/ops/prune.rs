@@ -34,6 +34,8 @@ const OF_STREAMS: &[&Text] = &[
     &sql::PRUNE_MESSAGES,
     &sql::PRUNE_FORKS,
     &sql::PRUNE_INHERITANCES,
+    &sql::PRUNE_ARTIFACT_USES,
+    &sql::PRUNE_ARTIFACTS,
     &sql::PRUNE_STATE_KEYS,
     &sql::PRUNE_RUN_EVENTS,
     &sql::PRUNE_RUN_REQUESTS,
@@ -180,6 +182,8 @@ pub(in super::super) async fn delete<S: Session>(
         let keys = Columns::of(streams.iter().map(|stream| (*stream,)).collect());
         session.execute("delete old engagements", text, Args::Rows(keys, &[])).await?;
     }
+    let (action, text) = ("delete what no artifact has", &sql::PRUNE_ARTIFACT_CONTENTS);
+    session.execute(action, text, Args::Values(&[])).await?;
     // A tree spends from the budget of its root, which may be gone before the last of the tree.
     let budgets = Columns::of(budgets.union(&streams).map(|seq| (*seq,)).collect());
     session.execute("delete old budgets", &sql::PRUNE_BUDGETS, Args::Rows(budgets, &[])).await?;

@@ -5,6 +5,7 @@ use super::super::rows::JobRow;
 use super::super::session::Session;
 use super::super::statement::read_by;
 use super::super::unit::Unit;
+use super::artifacts;
 use super::charge;
 use super::delegations;
 use super::reviews;
@@ -58,6 +59,7 @@ pub(in super::super) async fn apply<S: Session>(
     let rows = read_by(session, "check leases", &sql::JOBS_BY_LEASE, leases, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     session_state::take_in(session, unit, steps).await?;
+    artifacts::take_in(session, unit, steps).await?;
     unit.read_shared(session, &charge::named(steps)).await?;
     let charged = steps.iter().filter(|step| charge::moves(step));
     let jobs: Vec<i64> = charged.filter_map(|step| unit.seq_of(&step.lease.job)).collect();
@@ -115,6 +117,7 @@ fn apply_one(unit: &mut Unit, step: &TurnStep) -> Result<Budget, LedgerError> {
     for check in &write.checks {
         unit.guardrail_check(seq, check)?;
     }
+    artifacts::put(unit, seq, &write.artifacts, step.now);
     for event in &write.events {
         unit.event(seq, event)?;
     }

@@ -1,0 +1,33 @@
+//! Artifacts: files that agents made, listed and downloaded.
+
+mod download;
+mod list;
+
+use crate::api::{App, Shared};
+use crate::engagements::released;
+use crate::reply::Failure;
+use turnstone_domain::AgentDefinition;
+use turnstone_domain::artifact::Artifact;
+use turnstone_domain::engagement::Engagement;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default().routes(routes!(list::list)).routes(routes!(download::download))
+}
+
+/// The artifacts of an engagement that a caller may have: not those of calls whose output is withheld, and with an output
+/// guardrail only those of turns whose answer has passed it (OAS-43).
+pub(crate) async fn visible(
+    app: &App,
+    engagement: &Engagement,
+    agent: &AgentDefinition,
+) -> Result<Vec<Artifact>, Failure> {
+    let mut found = app.api.store.artifacts.artifacts(&engagement.id).await?;
+    found.retain(|artifact| !artifact.withheld);
+    if !found.is_empty() {
+        let released = released(app, engagement, agent).await?;
+        found.retain(|artifact| artifact.turn <= released);
+    }
+    Ok(found)
+}

@@ -1,0 +1,93 @@
+//! Artifacts: written with the outcome of the call that made them. What is in them is kept once per tenant and counted.
+
+use super::super::rows;
+use super::super::session::Session;
+use super::super::statement::{Writes, read_by};
+use super::super::unit::Unit;
+use super::turns::TurnStep;
+use crate::{StoreError, sql};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem::take;
+use std::sync::Arc;
+use turnstone_domain::Timestamp;
+use turnstone_domain::artifact::NewArtifact;
+
+type ArtifactInsert = (String, i64, i64, String, i64, i64, String, String, String, String, Timestamp);
+/// A tenant, and the digest of a content.
+type Key = (String, String);
+type ContentInsert = (String, String, i64, i64, String);
+
+/// What is to be written, and what is there.
+#[derive(Default)]
+pub(in super::super) struct Artifacts {
+    known: BTreeSet<String>,
+    rows: Vec<ArtifactInsert>,
+    contents: BTreeMap<Key, Content>,
+}
+
+/// What is in new artifacts.
+struct Content {
+    /// How many of them have it.
+    uses: i64,
+    bytes: Arc<[u8]>,
+}
+
+/// Reads which of the steps' artifacts are kept already: a call that was made again may have made the same.
+pub(super) async fn take_in<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    steps: &[&TurnStep],
+) -> Result<(), StoreError> {
+    let artifacts = steps.iter().flat_map(|step| &step.write.artifacts);
+    let keys = artifacts.map(|(_, artifact)| (artifact.id.0.clone(),)).collect();
+    let id = |row: &S::Row| rows::get::<String>(row, "id");
+    let known = read_by(session, "look for artifacts", &sql::ARTIFACTS_KNOWN, keys, id).await?;
+    unit.artifacts.known.extend(known);
+    Ok(())
+}
+
+/// Notes the artifacts of a step.
+pub(super) fn put(unit: &mut Unit, seq: i64, artifacts: &[(i64, NewArtifact)], at: Timestamp) {
+    if artifacts.is_empty() {
+        return;
+    }
+    let tenant = unit.job(seq).and_then(|job| job.tenant.clone()).unwrap_or_default();
+    let Some(engagement_seq) = unit.engagement_of(seq).map(|row| row.seq) else { return };
+    for (turn, new) in artifacts {
+        let noted = &mut unit.artifacts;
+        if !noted.known.insert(new.id.0.clone()) {
+            continue;
+        }
+        let key = (tenant.clone(), new.digest.clone());
+        let fresh = || Content { uses: 0, bytes: Arc::clone(&new.content) };
+        noted.contents.entry(key).or_insert_with(fresh).uses += 1;
+        noted.rows.push((
+            new.id.0.clone(),
+            engagement_seq,
+            seq,
+            new.call_id.0.clone(),
+            *turn,
+            new.part,
+            tenant.clone(),
+            new.digest.clone(),
+            new.name.clone(),
+            new.media_type.clone(),
+            at,
+        ));
+    }
+}
+
+impl Artifacts {
+    /// Hands over what is to be written.
+    pub(in super::super) fn flush(&mut self, writes: &mut Writes) {
+        let content = |((tenant, digest), Content { uses, bytes }): (Key, Content)| {
+            let length = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
+            (tenant, digest, length, uses, BASE64_STANDARD.encode(bytes))
+        };
+        let contents: Vec<ContentInsert> = take(&mut self.contents).into_iter().map(content).collect();
+        writes.all("write what is in artifacts", &sql::ARTIFACT_CONTENTS_INSERT, contents);
+        writes.all("write artifacts", &sql::ARTIFACTS_INSERT, take(&mut self.rows));
+    }
+}

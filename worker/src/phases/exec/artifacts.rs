@@ -1,0 +1,117 @@
+//! Files that calls made: bounded, checked as what the agent says is, and kept in the write that tells of the outcome, so that
+//! they are there together or not at all.
+
+use super::call::Call;
+use super::tell::{Ending, Over};
+use crate::turn::guard;
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use serde_json::{Value, json};
+use turnstone_domain::artifact::{Artifact, NewArtifact};
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::tool_call::ToolOutcome;
+use turnstone_domain::{CallId, EventName};
+
+/// The files of a call that may be kept. When one may not be, none is, and the outcome is a failure.
+///
+/// # Errors
+/// [`Stop::Store`], and [`Stop::Fail`] when an output guardrail does not pass what is in one.
+pub async fn admit(
+    turn: &mut Turn,
+    call: &Call,
+    outcome: &mut ToolOutcome,
+    files: Vec<NewArtifact>,
+) -> Result<Vec<NewArtifact>, Stop> {
+    if files.is_empty() || !matches!(outcome, ToolOutcome::Success { .. }) {
+        return Ok(Vec::new());
+    }
+    let kept = turn.deps.ledger.artifacts_of(&turn.engagement.id).await?;
+    if let Err(refusal) = bounded(turn, &kept, &files).and_then(|()| screened(turn, call, &files)) {
+        *outcome = refusal;
+        return Ok(Vec::new());
+    }
+    for (part, file) in files.iter().enumerate() {
+        if let Some(text) = file.text() {
+            guard::file(turn, call.position, part, text).await?;
+        }
+    }
+    Ok(files)
+}
+
+fn bounded(turn: &mut Turn, kept: &[Artifact], files: &[NewArtifact]) -> Result<(), ToolOutcome> {
+    let limits = turn.deps.options.artifacts;
+    let waiting = &turn.pending().artifacts;
+    let count = kept.len() + waiting.len();
+    let mut bytes: u64 = kept.iter().map(|artifact| artifact.bytes.unsigned_abs()).sum();
+    bytes += waiting.iter().map(|(_, file)| file.bytes()).sum::<u64>();
+    let new = files.iter().filter(|file| !kept.iter().any(|artifact| artifact.id == file.id));
+    for (count, file) in (count..).zip(new) {
+        limits.admit(file.bytes(), count, bytes).map_err(|why| {
+            let text = format!("the file `{}` is not kept: {why}", file.name);
+            ToolOutcome::failed(FailureKind::Tool.code(), text).again_is_useless()
+        })?;
+        bytes += file.bytes();
+    }
+    Ok(())
+}
+
+fn screened(turn: &mut Turn, call: &Call, files: &[NewArtifact]) -> Result<(), ToolOutcome> {
+    for text in files.iter().filter_map(NewArtifact::text) {
+        turn.screen_file(&call.asked.name, text).map_err(|blocked| {
+            ToolOutcome::failed(blocked.kind.code(), blocked.message).again_is_useless()
+        })?;
+    }
+    Ok(())
+}
+
+/// Keeps the files of a call that is over. Those whose output is denied are dropped; those that nobody may see yet are told of
+/// when they may be seen.
+pub fn keep(turn: &mut Turn, call: &Call, over: &Over, files: Vec<NewArtifact>) {
+    let Ending::Made { denied, withheld, .. } = &over.ending else { return };
+    if denied.is_none() && matches!(over.outcome, ToolOutcome::Success { .. }) {
+        put(turn, call, files, !withheld);
+    }
+}
+
+/// Keeps the files of a call, and tells of them.
+pub fn put(turn: &mut Turn, call: &Call, files: Vec<NewArtifact>, tells: bool) {
+    for file in files {
+        if tells {
+            let told = told(
+                &call.asked.call_id,
+                file.id.as_str(),
+                (file.name.as_str(), file.media_type.as_str()),
+                &file.digest,
+            );
+            tell(turn, told, file.bytes().into());
+        }
+        let at = turn.position.turn;
+        turn.pending().artifacts.push((at, file));
+    }
+}
+
+/// Tells of the files of calls whose output was reviewed.
+///
+/// # Errors
+/// [`Stop::Store`].
+pub async fn reveal(turn: &mut Turn, calls: &[CallId]) -> Result<(), Stop> {
+    if calls.is_empty() {
+        return Ok(());
+    }
+    let kept = turn.deps.ledger.artifacts_of(&turn.engagement.id).await?;
+    for artifact in kept.iter().filter(|artifact| calls.contains(&artifact.call_id)) {
+        let named = (artifact.name.as_str(), artifact.media_type.as_str());
+        let told = told(&artifact.call_id, artifact.id.as_str(), named, &artifact.digest);
+        tell(turn, told, artifact.bytes.into());
+    }
+    Ok(())
+}
+
+fn told(call_id: &CallId, id: &str, (name, media_type): (&str, &str), digest: &str) -> Value {
+    json!({"artifact_id": id, "call_id": call_id, "file": name, "media_type": media_type, "sha256": digest})
+}
+
+fn tell(turn: &mut Turn, mut told: Value, bytes: Value) {
+    told["bytes"] = bytes;
+    turn.event(EventName::ArtifactGenerated, told);
+}
