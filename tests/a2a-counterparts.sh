@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The official Python SDK of A2A as a client of this server: card, message, stream, task, context, question, cancellation. It
-# needs python3 and PyPI, so it is no part of the default tests: run it when something about A2A has changed.
+# The official Python SDK of A2A as a client of this server: card, message, stream, task, list, context, question, cancellation. And
+# the same SDK as a server that an agent of this one asks: answer, question, kill -9, cancellation. It needs python3 and PyPI, so it is no part of the default tests: run it when something about A2A has changed.
 #
 #   tests/a2a-counterparts.sh
 #
@@ -19,21 +19,28 @@ fi
 place=$(mktemp -d)
 venv=${A2A_VENV:-$place/venv}
 server=
+sdk=
 cleanup() {
     local status=$?
     [ "$status" -ne 1 ] || tail -n 20 "$place/dev.log" 2>/dev/null || true
-    [ -z "$server" ] || kill "$server" 2>/dev/null || true
+    for process in $server $sdk; do kill "$process" 2>/dev/null || true; done
     wait 2>/dev/null || true
     rm -rf "$place"
 }
 trap cleanup EXIT
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv" || cannot_run 'python3 has no module venv'
-"$venv/bin/pip" install --quiet 'a2a-sdk==1.3.0' || cannot_run 'PyPI is out of reach'
+"$venv/bin/pip" install --quiet 'a2a-sdk[http-server]==1.3.0' uvicorn || cannot_run 'PyPI is out of reach'
 
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+port=$(free_port)
+sdk_port=$(free_port)
 mkdir "$place/agents"
-for agent in clerk asker; do
-    tools=$([ $agent = asker ] && echo 'capabilities: {ask-user: {}}' || true)
+for agent in clerk asker front; do
+    case $agent in
+        asker) tools='capabilities: {ask-user: {}}' ;;
+        front) tools='capabilities: {ask-user: {}, sdk: {}}' ;;
+        *) tools= ;;
+    esac
     printf 'kind: "openagentspec:v1/agent"\nname: %s\ndescription: A test.\nintent: You are %s.\nowner: tests\n%s\n' \
         $agent $agent "$tools" > "$place/agents/$agent.yaml"
 done
@@ -49,23 +56,98 @@ script = "$place/script.yaml"
 [models]
 default_provider = "rehearsal"
 default_model = "rehearsal"
+[remote]
+allow_private = true
+[remote.agents.sdk]
+protocol = "a2a"
+url = "http://127.0.0.1:$sdk_port"
 TOML
 cat > "$place/script.yaml" <<'YAML'
 rules:
+  - when: {user_contains: "sdk: hello", tool_results: 0}
+    answer: {tool_calls: [{name: sdk, arguments: {input: "hello"}}]}
+  - when: {user_contains: "sdk: ask", tool_results: 0}
+    answer: {tool_calls: [{name: sdk, arguments: {input: "ask"}}]}
+  - when: {user_contains: "sdk: wait", tool_results: 0}
+    answer: {tool_calls: [{name: sdk, arguments: {input: "wait"}}]}
   - when: {user_contains: "ask me", tool_results: 0}
     answer: {tool_calls: [{name: ask-user, arguments: {request_keys: {city: "Which city?"}}}]}
   - answer: {text: "done as you said"}
 YAML
-(cd "$place" && exec "$TURNSTONE" dev >"$place/dev.log" 2>&1) &
-server=$!
-for _ in $(seq 300); do (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break; sleep 0.1; done
+reachable() { for _ in $(seq 300); do (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return; sleep 0.1; done; cannot_run "nobody listens on port $1"; }
+start() {
+    (cd "$place" && exec "$TURNSTONE" dev >>"$place/dev.log" 2>&1) &
+    server=$!
+    reachable "$port"
+}
+
+cat > "$place/sdk.py" <<'PYTHON'
+import asyncio, sys
+import uvicorn
+from a2a.server.agent_execution import AgentExecutor
+from a2a.server.request_handlers import DefaultRequestHandlerV2
+from a2a.server.routes.agent_card_routes import create_agent_card_routes
+from a2a.server.routes.jsonrpc_routes import create_jsonrpc_routes
+from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.types import (AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Part, Task, TaskState, TaskStatus)
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+port = int(sys.argv[1])
+counts = {"begun": 0, "canceled": 0}
+go_on = asyncio.Event()
+
+class Echo(AgentExecutor):
+    async def execute(self, context, event_queue):
+        text = context.get_user_input()
+        updater = TaskUpdater(event_queue, context.task_id, context.context_id)
+        if context.current_task is None:
+            counts["begun"] += 1
+            await event_queue.enqueue_event(Task(id=context.task_id, context_id=context.context_id,
+                status=TaskStatus(state=TaskState.TASK_STATE_SUBMITTED), history=[context.message]))
+            await updater.start_work()
+            if text == "ask":
+                asked = updater.new_agent_message([Part(text="Which city?")])
+                await updater.requires_input(asked)
+                return
+            if text == "wait":
+                await go_on.wait()
+        await updater.add_artifact([Part(text=f"the SDK heard {text}")], name="answer")
+        await updater.complete()
+
+    async def cancel(self, context, event_queue):
+        counts["canceled"] += 1
+        await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
+
+card = AgentCard(name="sdk", description="An agent of the SDK.", version="1.0.0",
+    supported_interfaces=[AgentInterface(url=f"http://127.0.0.1:{port}/rpc", protocol_binding="JSONRPC", protocol_version="1.0")],
+    capabilities=AgentCapabilities(streaming=True), default_input_modes=["text/plain"], default_output_modes=["text/plain"],
+    skills=[AgentSkill(id="echo", name="echo", description="It echoes.", tags=["test"])])
+handler = DefaultRequestHandlerV2(agent_executor=Echo(), task_store=InMemoryTaskStore(), agent_card=card)
+
+async def count(request):
+    return JSONResponse(counts)
+
+async def release(request):
+    go_on.set()
+    return JSONResponse(counts)
+
+routes = create_agent_card_routes(card) + create_jsonrpc_routes(handler, "/rpc")
+app = Starlette(routes=routes + [Route("/count", count), Route("/release", release)])
+uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning")
+PYTHON
+"$venv/bin/python" "$place/sdk.py" "$sdk_port" >"$place/sdk.log" 2>&1 &
+sdk=$!
+reachable "$sdk_port"
+start
 
 cat > "$place/client.py" <<'PYTHON'
 import asyncio, sys, uuid
 import httpx
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.types import (CancelTaskRequest, GetTaskRequest, Message, Part, Role, SendMessageConfiguration,
-                       SendMessageRequest, SubscribeToTaskRequest, TaskState)
+                       ListTasksRequest, SendMessageRequest, TaskState)
 
 base = sys.argv[1]
 
@@ -111,6 +193,8 @@ async def main():
             ok(f"a context goes on {how}", again.context_id == task.context_id and again.id != task.id, again)
             got = await client.get_task(GetTaskRequest(id=task.id))
             ok("a task is read again", got.status.state == TaskState.TASK_STATE_COMPLETED, got)
+            page = await client.list_tasks(ListTasksRequest(context_id=task.context_id, include_artifacts=True))
+            ok("the tasks of a context are listed", [one.id for one in page.tasks] == [again.id, task.id], page)
 
         asker = await connect("asker", True)
         task, states, _ = await last(asker, message("ask me"))
@@ -133,4 +217,79 @@ async def main():
 asyncio.run(main())
 PYTHON
 "$venv/bin/python" "$place/client.py" "http://127.0.0.1:$port"
+
+cat > "$place/asking.py" <<'PYTHON'
+import json, sys, time, urllib.request
+
+base, sdk, step = sys.argv[1:4]
+
+def call(url, body=None):
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data=data, headers={"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.loads(answer.read() or b"null")
+
+def until(what, state):
+    for _ in range(600):
+        seen = state()
+        if seen is not None:
+            return seen
+        time.sleep(0.1)
+    ok(what, False, "it never came")
+
+def ok(what, holds, seen):
+    if not holds:
+        print(f"FAILED: {what}: {seen}")
+        sys.exit(1)
+    print(f"ok: {what}")
+
+def push(text):
+    job = call(f"{base}/ojs/v1/jobs", {"type": "a.b", "args": [text], "meta": {"agent": "front"}})
+    job = job.get("job", job)
+    return job["id"], job.get("ext_agent_engagement_id") or call(f"{base}/ojs/v1/jobs/{job['id']}")["job"]["ext_agent_engagement_id"]
+
+def state(id, *wanted):
+    def look():
+        seen = call(f"{base}/engagements/{id}")
+        return seen if seen["status"] in wanted else None
+    return until(f"{id} is {wanted}", look)
+
+def heard(id, words):
+    calls = json.dumps(call(f"{base}/engagements/{id}/tool-calls"))
+    ok(f"the agent hears: {words}", words in calls, calls)
+
+if step == "before":
+    _, id = push("sdk: hello")
+    state(id, "completed")
+    heard(id, "the SDK heard hello")
+    _, id = push("sdk: ask")
+    asked = state(id, "waiting-for-input", "failed")
+    ok("what an agent of the SDK asks is asked here", asked["awaiting"]["prompt"] == "Which city?", asked)
+    call(f"{base}/engagements/{id}/answer", {"answers": {"answer": "Oslo"}})
+    state(id, "completed")
+    heard(id, "the SDK heard Oslo")
+    begun = call(f"{sdk}/count")["begun"]
+    ok("each was one task", begun == 2, begun)
+    job, id = push("sdk: wait")
+    until("it is noted", lambda: "handle" in json.dumps(call(f"{base}/engagements/{id}/tool-calls")) or None)
+    call(f"{base}/ojs/v1/jobs/{job}/cancel", {})
+    until("the task is canceled there", lambda: call(f"{sdk}/count")["canceled"] or None)
+    ok("a cancelled job cancels the task of the SDK", True, None)
+    _, id = push("sdk: wait")
+    until("it is noted", lambda: "handle" in json.dumps(call(f"{base}/engagements/{id}/tool-calls")) or None)
+    print(id, file=open(sys.argv[4], "w"))
+else:
+    id = open(sys.argv[4]).read().strip()
+    call(f"{sdk}/release")
+    state(id, "completed")
+    heard(id, "the SDK heard wait")
+    begun = call(f"{sdk}/count")["begun"]
+    ok("a killed server waits for the same task", begun == 4, begun)
+PYTHON
+asking() { python3 "$place/asking.py" "http://127.0.0.1:$port" "http://127.0.0.1:$sdk_port" "$1" "$place/waiting"; }
+asking before
+kill -9 "$server"
+wait "$server" 2>/dev/null || true
+start
+asking after
 echo 'all passed'

@@ -165,9 +165,12 @@ async fn a_task_is_canceled_once() {
 async fn a_stream_tells_the_answer_while_it_is_made() {
     for backend in Backend::ALL {
         let gate = Gate::default();
-        let held = gate.clone();
+        let heard = Gate::default();
+        let (held, listening) = (gate.clone(), heard.clone());
         let pieces = vec!["one ".to_owned(), "two".to_owned()];
-        let fleet = fleet(backend, move |_| Reply::Spoken(pieces.clone(), held.clone())).await;
+        // What is said before anybody listens is lost.
+        let spoken = move |_: &Value| Reply::Spoken(pieces.clone(), held.clone()).behind(&listening);
+        let fleet = fleet(backend, spoken).await;
         let call = json!({"jsonrpc": "2.0", "id": "s", "method": "SendStreamingMessage", "params": text("m-1", "go")});
         let answer = request(&fleet, "clerk", &call).send().await.unwrap();
         assert!(answer.headers()["content-type"].to_str().unwrap().starts_with("text/event-stream"));
@@ -176,6 +179,7 @@ async fn a_stream_tells_the_answer_while_it_is_made() {
         while let Some(event) = stream.next().await {
             let event: Value = serde_json::from_str(&event.unwrap().data).unwrap();
             assert_eq!(event["id"], "s");
+            heard.open();
             if event["result"]["artifactUpdate"].is_object() {
                 gate.open();
             }
@@ -251,4 +255,158 @@ async fn what_is_no_call_has_the_protocols_error() {
     assert_eq!(status, 404);
     assert_eq!(fleet.number("SELECT count(*) FROM jobs").await, 0);
     fleet.end().await;
+}
+
+/// Issue 7, "A2A": tasks are listed with those first that changed last, in pages, by context, state and time; a tenant sees its own.
+#[tokio::test]
+async fn tasks_are_listed_by_what_is_asked_for() {
+    for backend in Backend::ALL {
+        let fleet = fleet(backend, |request| match model_server::outcomes(request) {
+            0 if request["tools"].is_array() => Reply::call("ask-user", json!({"question": "Which city?"})),
+            _ => Reply::text("done"),
+        })
+        .await;
+        let mut tasks = Vec::new();
+        for id in ["m-1", "m-2", "m-3"] {
+            let task = rpc(&fleet, "clerk", "SendMessage", text(id, "go")).await["result"]["task"].clone();
+            tasks.push(task);
+        }
+        rpc(&fleet, "asker", "SendMessage", text("m-4", "go")).await;
+        let list = async |agent: &str, params: Value| {
+            rpc(&fleet, agent, "ListTasks", params).await["result"].clone()
+        };
+        let ids = |page: &Value| -> Vec<String> {
+            page["tasks"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|task| task["id"].as_str().unwrap().to_owned())
+                .collect()
+        };
+        let all = list("clerk", json!({})).await;
+        assert_eq!(
+            (&all["totalSize"], &all["pageSize"], &all["nextPageToken"]),
+            (&json!(3), &json!(50), &json!(""))
+        );
+        let listed = ids(&all);
+        for task in &tasks {
+            assert!(listed.contains(&task["id"].as_str().unwrap().to_owned()), "{all:#}");
+        }
+        assert!(all["tasks"][0]["artifacts"].is_null() && all["tasks"][0]["history"].is_null(), "{all:#}");
+
+        let first = list("clerk", json!({"pageSize": 2, "includeArtifacts": true, "historyLength": 1})).await;
+        assert!(
+            first["tasks"][0]["artifacts"].is_array() && first["tasks"][0]["history"].is_array(),
+            "{first:#}"
+        );
+        let rest = list("clerk", json!({"pageSize": 2, "pageToken": first["nextPageToken"]})).await;
+        assert_eq!(
+            ([ids(&first), ids(&rest)].concat(), &rest["nextPageToken"]),
+            (listed.clone(), &json!(""))
+        );
+
+        let one = list("clerk", json!({"contextId": tasks[1]["contextId"]})).await;
+        assert_eq!(ids(&one), [tasks[1]["id"].as_str().unwrap()]);
+        for (agent, state, count) in [
+            ("clerk", "TASK_STATE_COMPLETED", 3),
+            ("clerk", "TASK_STATE_WORKING", 0),
+            ("asker", "TASK_STATE_INPUT_REQUIRED", 1),
+            ("asker", "TASK_STATE_WORKING", 0),
+            ("asker", "TASK_STATE_REJECTED", 0),
+        ] {
+            assert_eq!(ids(&list(agent, json!({"status": state})).await).len(), count, "{agent} {state}");
+        }
+        for (after, count) in [("2001-01-01T00:00:00Z", 3), ("2999-01-01T00:00:00Z", 0)] {
+            assert_eq!(
+                ids(&list("clerk", json!({"statusTimestampAfter": after})).await).len(),
+                count,
+                "{after}"
+            );
+        }
+        other_lists(&fleet).await;
+        fleet.end().await;
+    }
+}
+
+/// What another tenant sees of these tasks, and what is no parameter of a list.
+async fn other_lists(fleet: &Fleet) {
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "ListTasks", "params": {}});
+    let foreign = request(fleet, "clerk", &call).header("x-ojs-tenant", "acme").send().await.unwrap();
+    let foreign: Value = foreign.json().await.unwrap();
+    assert_eq!(foreign["result"]["totalSize"], 0, "{foreign:#}");
+    for wrong in [
+        json!({"pageSize": 0}),
+        json!({"status": "DONE"}),
+        json!({"pageToken": "x"}),
+        json!({"statusTimestampAfter": "now"}),
+        json!({"includeArtifacts": "yes"}),
+    ] {
+        let answer = rpc(fleet, "clerk", "ListTasks", wrong.clone()).await;
+        assert_eq!(code(&answer), (-32602, "INVALID_PARAMS"), "{wrong}");
+    }
+}
+
+/// Issue 7, "A2A" and "Bad input": a message that answered one question is no answer to the next.
+#[tokio::test]
+async fn an_answer_that_comes_twice_answers_once() {
+    for backend in Backend::ALL {
+        let fleet = fleet(backend, |request| match model_server::outcomes(request) {
+            0 => Reply::call("ask-user", json!({"question": "Which city?"})),
+            1 => Reply::call("ask-user", json!({"question": "Delete all?"})),
+            _ => Reply::text("done"),
+        })
+        .await;
+        let task = rpc(&fleet, "asker", "SendMessage", text("m-1", "go")).await["result"]["task"].clone();
+        let named = json!({"taskId": task["id"], "contextId": task["contextId"]});
+        let answer = said("m-2", json!([{"text": "yes"}]), &named);
+        for _ in 0..2 {
+            let asked = rpc(&fleet, "asker", "SendMessage", answer.clone()).await;
+            let status = &asked["result"]["task"]["status"];
+            assert_eq!(status["state"], "TASK_STATE_INPUT_REQUIRED", "{asked:#}");
+            assert_eq!(status["message"]["parts"][0]["text"], "Delete all?", "{asked:#}");
+        }
+        let no = said("m-3", json!([{"text": "no"}]), &named);
+        for _ in 0..2 {
+            let done = rpc(&fleet, "asker", "SendMessage", no.clone()).await;
+            assert_eq!(done["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{done:#}");
+        }
+        fleet.end().await;
+    }
+}
+
+/// Issue 7, "Human in the loop": what a delegate asks its user is asked of the client of the task that it works for.
+#[tokio::test]
+async fn a_delegates_question_is_asked_of_the_client() {
+    for backend in Backend::ALL {
+        let fleet = fleet(backend, |request| {
+            let leads =
+                request["messages"][0]["content"].as_str().unwrap_or_default().contains("You are lead");
+            match (leads, model_server::outcomes(request)) {
+                (true, 0) => Reply::call("asker", json!({"input": "a trip"})),
+                (false, 0) => Reply::call("ask-user", json!({"question": "Which city?"})),
+                (true, _) => Reply::text(
+                    request["messages"].as_array().unwrap().last().unwrap()["content"].to_string(),
+                ),
+                (false, _) => Reply::text("to Oslo"),
+            }
+        })
+        .await;
+        let lead = document("lead", "capabilities: {asker: {}}\n");
+        let (status, body) = fleet.send(reqwest::Method::POST, "/agents", lead).await;
+        assert_eq!(status, 201, "{body}");
+        let task = rpc(&fleet, "lead", "SendMessage", text("m-1", "go")).await["result"]["task"].clone();
+        assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{task:#}");
+        assert_eq!(task["status"]["message"]["parts"][0]["text"], "Which city?");
+        let named = json!({"taskId": task["id"]});
+        for _ in 0..2 {
+            let answer = said("m-2", json!([{"text": "Oslo"}]), &named);
+            let done = rpc(&fleet, "lead", "SendMessage", answer).await["result"]["task"].clone();
+            assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED", "{done:#}");
+            assert!(
+                done["artifacts"][0]["parts"][0]["text"].as_str().unwrap().contains("to Oslo"),
+                "{done:#}"
+            );
+        }
+        fleet.end().await;
+    }
 }

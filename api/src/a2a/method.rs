@@ -2,7 +2,7 @@
 
 use super::card::origin;
 use super::rpc::{self, Call, Refusal};
-use super::{send, task, watch};
+use super::{list, send, task, watch};
 use crate::api::Shared;
 use crate::caller::{Errand, Who};
 use axum::http::HeaderMap;
@@ -86,6 +86,7 @@ async fn reach(
             }
             Ok(Outcome::Told(told))
         }
+        "ListTasks" => list::tasks(app, from, origin, params).await.map(Outcome::Told),
         "CancelTask" => cancel(app, from, origin, id()?).await.map(Outcome::Told),
         "SubscribeToTask" => {
             let job = find(app, from, id()?).await?;

@@ -4,6 +4,7 @@
 //! agent answers is the task's artifact.
 
 mod card;
+mod list;
 mod message;
 mod method;
 mod rpc;
@@ -45,7 +46,7 @@ struct A2aCall {
     jsonrpc: String,
     /// A text or a number.
     id: Value,
-    /// SendMessage, SendStreamingMessage, GetTask, CancelTask or SubscribeToTask.
+    /// SendMessage, SendStreamingMessage, GetTask, ListTasks, CancelTask or SubscribeToTask.
     method: String,
     params: Option<Value>,
 }

@@ -8,12 +8,18 @@ use crate::agents::engage::{JOB_TYPE, named_id, place};
 use crate::api::Shared;
 use crate::engagements::answer::{AnswerTo, Given, answer};
 use crate::engagements::further::{Further, say};
+use crate::engagements::waiting::below;
 use crate::ojs::jobs::accept::accept;
 use crate::reply::Failure;
 use crate::request::Tenant;
 use serde_json::{Map, Value, json};
+use turnstone_domain::event::Event;
 use turnstone_domain::terms::Continues;
-use turnstone_domain::{EngagementId, Job, JobId, RawJson, RawObject};
+use turnstone_domain::{EngagementId, EventName, Job, JobId, RawJson, RawObject};
+use turnstone_store::EventFilter;
+
+/// Events that are looked through at once.
+const EVENTS: u32 = 200;
 
 /// What is to be sent, and how the answer is wanted.
 pub(super) struct Sending {
@@ -150,6 +156,25 @@ async fn engage(
     Ok(())
 }
 
+/// Whether this message answered a question of the task before: the same message again has no second effect.
+async fn answered_by(app: &Shared, job: &Job, message: &str) -> Result<bool, Refusal> {
+    let jobs = below(app, &job.id, false).await?.into_iter().map(|seat| seat.job);
+    for job in std::iter::once(job.id.clone()).chain(jobs) {
+        let (filter, mut since) = (EventFilter::Job(job), 0);
+        loop {
+            let page = app.api.store.views.events_after(&filter, since, EVENTS).await?;
+            let Some(last) = page.last() else { break };
+            since = last.seq;
+            let is_one =
+                |event: &Event| event.name == EventName::InputReceived && event.data["message_id"] == message;
+            if page.iter().any(is_one) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
 /// What a message said beside its input, and who sent it; null for other jobs.
 pub(super) fn own(job: &Job) -> Value {
     job.envelope.meta.get("a2a").and_then(|sent| sent.parse::<Value>().ok()).unwrap_or_default()
@@ -170,11 +195,16 @@ async fn check_context(app: &Shared, agent: &str, tenant: &Tenant, id: &str) -> 
 /// Answers a task that asks.
 async fn reply_to(app: &Shared, job: Job, tenant: &Tenant, sent: &Sending) -> Result<Job, Refusal> {
     let (id, context) = (&job.id, super::task::context(&job));
+    let question = asks(app, &job).await?;
+    // After the question is read: a message that answered the one before is found among those that answered.
+    if answered_by(app, &job, &sent.message.id).await? {
+        return Ok(job);
+    }
     if job.state.is_terminal() {
         let next = format!("send the message with the contextId {context}, without a taskId, to go on");
         return Err(Refusal::unsupported(format!("Task {id} has ended; {next}.")));
     }
-    let Some((seat, question)) = asks(app, &job).await? else {
+    let Some((seat, question)) = question else {
         return Err(Refusal::unsupported(format!(
             "Task {id} asks nothing; send the message with the contextId {context}, without a taskId, and it follows."
         )));
@@ -188,7 +218,8 @@ async fn reply_to(app: &Shared, job: Job, tenant: &Tenant, sent: &Sending) -> Re
             return Err(Refusal::parameter("message.parts", why));
         }
     };
-    let given = Given { values, call: Some(question.call_id), by: None };
+    let message = Some(sent.message.id.clone());
+    let given = Given { values, call: Some(question.call_id), by: None, message };
     answer(app, AnswerTo::Job(&seat), tenant, given).await?;
     app.api.store.views.job(id).await?.ok_or_else(|| Refusal::no_task(id.as_str()))
 }

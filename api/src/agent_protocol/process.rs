@@ -110,7 +110,7 @@ pub(crate) async fn process(
         }
         Wish::Resume(keys) => {
             check_sender(&app, &agent, &asked, &tenant).await?;
-            let given = Given { values: keys.clone(), call: asked.call(), by: asked.user() };
+            let given = Given { values: keys.clone(), call: asked.call(), by: asked.user(), message: None };
             let begun = resume::resume(&app, &agent, about, given, &tenant).await?;
             answer(&app, &agent, &begun, wait, false).await
         }

@@ -61,11 +61,10 @@ async fn again(app: &App, run: &Engagement, job: &Job, given: Given, tenant: &Te
             continue;
         };
         let decided = review(app, &engagement, &seat.job).await?;
-        let said = match decided.filter(|_| given.values.contains_key(APPROVE)) {
+        let said = match decided.filter(|review| names(&given, review)) {
             Some(review) => decide(app, &review, &given).await,
             None => {
-                let given =
-                    Given { values: given.values.clone(), call: given.call.clone(), by: given.by.clone() };
+                let given = given.clone();
                 answer(app, AnswerTo::Job(&seat.job), tenant, given).await.map(|_| ())
             }
         };
@@ -75,6 +74,12 @@ async fn again(app: &App, run: &Engagement, job: &Job, given: Given, tenant: &Te
         }
     }
     Err(refused.unwrap_or_else(|| OjsError::not_found("request", job.id.as_str()).into()))
+}
+
+/// Whether this is the word of a reviewer, and about this review.
+fn names(given: &Given, review: &Review) -> bool {
+    let meant = given.call.as_ref().is_none_or(|id| id.as_str() == review.id.as_str());
+    meant && given.values.contains_key(APPROVE)
 }
 
 /// Whether a request waits for what its caller is to say.

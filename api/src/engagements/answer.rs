@@ -24,6 +24,7 @@ pub(crate) enum AnswerTo<'a> {
 }
 
 /// What is answered.
+#[derive(Clone)]
 pub(crate) struct Given {
     /// A value for each key; others are ignored.
     pub(crate) values: Map<String, Value>,
@@ -31,6 +32,8 @@ pub(crate) struct Given {
     pub(crate) call: Option<CallId>,
     /// Who answers, when it is said; the user of the engagement.
     pub(crate) by: Option<String>,
+    /// What its sender calls it.
+    pub(crate) message: Option<String>,
 }
 
 /// An answer that counts.
@@ -71,6 +74,7 @@ pub(crate) async fn answer(
         call: given.call,
         values: given.values,
         by: user,
+        message: given.message,
         at: app.api.clock.now(),
     };
     let (call, repeated) = match app.api.store.intake.answer_question(new).await? {
@@ -162,7 +166,7 @@ pub(crate) async fn answer_question(
         OjsError::invalid_request(&format!("answers.{name}"), "is not JSON that can be read")
     })?;
     let call = fields.text("call_id")?.map(CallId);
-    let given = Given { values, call, by: fields.text("by")? };
+    let given = Given { values, call, by: fields.text("by")?, message: None };
     let taken = answer(&app, AnswerTo::Engagement(&id), &tenant, given).await?;
     Ok(reply::ok(&json!({"engagement_id": taken.engagement, "job_id": taken.job, "call_id": taken.call,
                          "repeated": taken.repeated})))

@@ -96,7 +96,7 @@ async fn answered(app: &App, id: &str, tenant: &Tenant, input: &Input) -> Result
     let user = input.metadata.given("user").and_then(|user| user.parse::<Value>().ok());
     let by = user.and_then(|user| Some(user["id"].as_str()?.to_owned()));
     let values = [(key.to_owned(), input.text.as_str().into())].into_iter().collect();
-    let given = Given { values, call: Some(asked.call_id), by };
+    let given = Given { values, call: Some(asked.call_id), by, message: None };
     answer(app, AnswerTo::Engagement(id), tenant, given).await.map(Some)
 }
 

@@ -8,9 +8,9 @@ use crate::api::App;
 use crate::reply::Failure;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::question::AskedUser;
-use turnstone_domain::review::{Review, ReviewState};
+use turnstone_domain::review::{Review, ReviewState, is_call_of_review};
 use turnstone_domain::{EngagementId, Job, JobId, JobState};
-use turnstone_store::{Page, ReviewFilter};
+use turnstone_store::{Kin, Page, ReviewFilter};
 
 /// At most this many of a tree are looked through.
 const MOST_KIN: u32 = 1000;
@@ -76,7 +76,10 @@ pub(crate) async fn waiting(app: &App, of: &Engagement, job: &Job) -> Result<Vec
 /// The store's.
 pub(crate) async fn below(app: &App, job: &JobId, parked: bool) -> Result<Vec<Seat>, Failure> {
     let kindred = app.api.store.delegations.kindred(job, MOST_KIN).await?;
-    let below = kindred.below.into_iter().filter(|kin| !parked || kin.state == JobState::Pending);
+    // Reviewers are asked by the reviewed agent, and are nobody's to talk to.
+    let reviews = |kin: &Kin| kin.call_id.as_ref().is_some_and(|call| is_call_of_review(call.as_str()));
+    let below = kindred.below.into_iter().filter(|kin| !reviews(kin));
+    let below = below.filter(|kin| !parked || kin.state == JobState::Pending);
     Ok(below.map(|kin| Seat { engagement: kin.engagement_id, job: kin.job_id }).collect())
 }
 

@@ -104,7 +104,7 @@ events! {
     /// The agent asks its user; the job waits for the answer.
     InputRequested = "input.requested", "call_id, request_keys (each key and what it means)";
     /// The user answered.
-    InputReceived = "input.received", "call_id, keys, by";
+    InputReceived = "input.received", "call_id, keys, by, message_id (of A2A)";
     /// A review was opened.
     ReviewOpened = "review.opened", "review_id, kind, reviewer, name";
     /// One of several reviewers voted.

@@ -119,6 +119,8 @@ pub struct NewAnswer {
     pub values: Map<String, Value>,
     /// Who answers.
     pub by: String,
+    /// What its sender calls it; told with the event.
+    pub message: Option<String>,
     /// Now.
     pub at: Timestamp,
 }

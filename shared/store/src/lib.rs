@@ -97,7 +97,7 @@ pub use transfers::{ImportRefusal, Transfers};
 pub use upkeep::{Duty, Term, Upkeep};
 pub use views::{
     AgentRecord, CheckpointRow, EngagementFilter, EventFilter, Gauges, HourlyCount, JobFilter, JobOrder,
-    ListedEngagement, Page, ReviewFilter, Views,
+    ListedEngagement, Page, ReviewFilter, TaskFilter, TaskPlace, Views,
 };
 
 pub use webhooks::{Taking, Webhooks};

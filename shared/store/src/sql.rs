@@ -216,6 +216,8 @@ common! {
     STATISTICS_LISTED = "statistics_listed",
     STATISTICS_MARK = "statistics_mark",
     STATISTICS_MOVE = "statistics_move",
+    TASKS_COUNTED = "tasks_counted",
+    TASKS_OF_AGENT = "tasks_of_agent",
     TENANT_LIMITS_FORGET = "tenant_limits_forget",
     TENANT_LIMITS_PUT = "tenant_limits_put",
     TENANT_LIMITS_SHOWN = "tenant_limits_shown",

@@ -61,6 +61,34 @@ pub struct JobFilter {
     pub ascending: bool,
 }
 
+/// Which tasks: the jobs of an agent, as A2A lists them.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct TaskFilter {
+    /// The agent.
+    pub agent: String,
+    /// Of this tenant; `None` is everybody's.
+    pub tenant: Option<String>,
+    /// In this engagement.
+    pub engagement: Option<EngagementId>,
+    /// In one of these states; none is any.
+    pub states: Vec<JobState>,
+    /// Whether somebody has begun.
+    pub begun: Option<bool>,
+    /// That ended, began or were accepted then or later.
+    pub since: Option<Timestamp>,
+    /// Those behind this one of the list.
+    pub after: Option<TaskPlace>,
+}
+
+/// Where a task stands in a list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TaskPlace {
+    /// When it ended, or else began, or else was accepted.
+    pub changed_at: Timestamp,
+    /// Its number.
+    pub position: i64,
+}
+
 /// Which reviews.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct ReviewFilter {
@@ -172,6 +200,13 @@ pub trait Views: Send + Sync + 'static {
     /// Jobs in the order that is asked for, and how many match in total. They come without their tool journal; one that
     /// cannot be read whole is there with what can, and says so ([`Job::damaged`]).
     async fn jobs(&self, filter: &JobFilter, page: Page) -> Result<(Vec<Job>, u64), StoreError>;
+
+    /// Tasks, those that changed last first, with their places in the list; and how many match in total.
+    async fn tasks(
+        &self,
+        filter: &TaskFilter,
+        limit: u32,
+    ) -> Result<(Vec<(JobId, TaskPlace)>, u64), StoreError>;
 
     /// One engagement with the id of the job that works on its input, or of its latest one when all have ended.
     async fn engagement(

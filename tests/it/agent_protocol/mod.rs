@@ -4,6 +4,7 @@ mod artifacts;
 mod asking;
 mod client;
 mod continuing;
+mod delegates;
 mod ending;
 mod reading;
 mod resuming;

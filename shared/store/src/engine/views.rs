@@ -10,7 +10,8 @@ use super::{Engine, delegations, feed, forks};
 use crate::sql::{self, Text};
 use crate::{
     AgentRecord, CheckpointRow, EngagementFilter, EventFilter, Gauges, HourlyCount, JobFilter, JobKind,
-    JobOrder, ListedEngagement, Page, Recall, ReviewAnswer, ReviewFilter, StoreError, Views, WorkerBeat,
+    JobOrder, ListedEngagement, Page, Recall, ReviewAnswer, ReviewFilter, StoreError, TaskFilter, TaskPlace,
+    Views, WorkerBeat,
 };
 use async_trait::async_trait;
 use turnstone_domain::agent::guardrails::Side;
@@ -136,6 +137,35 @@ impl<R: Reader> Views for Engine<R> {
         let values: Vec<Arg<'_>> = matching(filter).into_iter().chain(sort).chain(part).collect();
         let rows = all(readers, "list jobs", text, &values, JobRow::salvage).await?;
         Ok((self.jobs_listed(rows).await?, total.unsigned_abs()))
+    }
+
+    async fn tasks(
+        &self,
+        filter: &TaskFilter,
+        limit: u32,
+    ) -> Result<(Vec<(JobId, TaskPlace)>, u64), StoreError> {
+        let states: String = filter.states.iter().map(|state| format!("{},", state.as_str())).collect();
+        let states = (!states.is_empty()).then(|| format!(",{states}"));
+        let values = [
+            filter.agent.as_str().into(),
+            filter.tenant.as_deref().into(),
+            filter.engagement.as_ref().map(EngagementId::as_str).into(),
+            states.as_deref().into(),
+            Arg::Int(filter.begun.map(i64::from)),
+            filter.since.map_or(i64::MIN, |since| since.0).into(),
+        ];
+        let action = "count tasks";
+        let total = one(&self.readers, action, &sql::TASKS_COUNTED, &values, |row| get::<i64>(row, "tasks"));
+        let total = total.await?.unwrap_or_default();
+        let (before, position) =
+            filter.after.map_or((i64::MAX, i64::MAX), |place| (place.changed_at.0, place.position));
+        let values: Vec<Arg<'_>> =
+            values.into_iter().chain([before.into(), position.into(), limit.into()]).collect();
+        let found = all(&self.readers, "list tasks", &sql::TASKS_OF_AGENT, &values, |row| {
+            let place = TaskPlace { changed_at: time(row, "changed_at")?, position: get(row, "seq")? };
+            Ok((JobId(get(row, "id")?), place))
+        });
+        Ok((found.await?, total.unsigned_abs()))
     }
 
     async fn engagement_of(

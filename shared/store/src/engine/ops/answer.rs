@@ -57,7 +57,10 @@ pub(in super::super) async fn apply<S: Session>(
         position.asks = None;
     }
     job.step(Trigger::Activate, answer.at)?;
-    let data = json!({"call_id": call_id, "keys": keys, "by": answer.by});
+    let mut data = json!({"call_id": call_id, "keys": keys, "by": answer.by});
+    if let Some(message) = &answer.message {
+        data["message_id"] = message.as_str().into();
+    }
     unit.note(seq, EventName::InputReceived, data, answer.at)?;
     unit.note(seq, EventName::JobAvailable, json!({"reason": "input"}), answer.at)?;
     unit.rings.push(Ring::Available);
