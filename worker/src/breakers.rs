@@ -65,7 +65,7 @@ impl BreakerWatch {
     /// A watch over the breakers of this keeper.
     #[must_use]
     pub fn new(keeper: Arc<dyn Breakers>) -> Self {
-        Self { keeper: Some(keeper), known: Mutex::default() }
+        Self { keeper: Some(keeper), ..Self::default() }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

@@ -80,7 +80,7 @@ const FILES: usize = 500;
 /// # Errors
 /// [`Stop::Fail`] when it does not pass.
 pub async fn file(turn: &mut Turn, call: usize, part: usize, text: &str) -> Result<(), Stop> {
-    check(turn, Side::Output, ANSWERS * (call + 1) + FILES + part, text).await
+    check(turn, Side::Output, QUESTIONS * (call + 1) + FILES + part, text).await
 }
 
 async fn check(turn: &mut Turn, side: Side, position: usize, text: &str) -> Result<(), Stop> {

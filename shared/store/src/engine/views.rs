@@ -355,7 +355,7 @@ impl<R: Reader> Views for Engine<R> {
     async fn gauges(&self) -> Result<Gauges, StoreError> {
         let (readers, count) = (&self.readers, |jobs: i64| u64::try_from(jobs).unwrap_or_default());
         let ended = all(readers, "count what ended", &sql::JOBS_ENDED_COUNTED, &[], |row| {
-            let state = rows::word(row, "state", JobState::parse)?;
+            let state = word(row, "state", JobState::parse)?;
             Ok((get::<String>(row, "queue")?, state, get::<i64>(row, "jobs")?))
         });
         let ended = ended.await?.into_iter().map(|(queue, state, jobs)| (queue, state, count(jobs)));
