@@ -100,6 +100,19 @@ pub fn review_output(
     asked(turn, call, ReviewKind::Output, reviewer, question)
 }
 
+/// What was decided last about this call and these arguments, or is asked.
+fn answer<'t>(turn: &'t Turn, call: &Call, kind: ReviewKind) -> Option<&'t ReviewAnswer> {
+    let arguments_hash = digest::of_json(&call.asked.arguments);
+    turn.reviews.iter().rev().find(|review| {
+        review.call_id == call.asked.call_id && review.kind == kind && review.arguments_hash == arguments_hash
+    })
+}
+
+/// Whether a reviewer has said yes to this call and these arguments.
+pub fn is_approved(turn: &Turn, call: &Call, kind: ReviewKind) -> bool {
+    answer(turn, call, kind).is_some_and(|answer| answer.state == ReviewState::Approved)
+}
+
 /// Returns once the reviewer has said yes to this call and these arguments.
 ///
 /// # Errors
@@ -115,10 +128,7 @@ fn asked(
     let word = reviewer.target.as_str();
     let own_ms = reviewer.timeout_ms.and_then(|ms| i64::try_from(ms).ok());
     let wait = own_ms.or_else(|| turn.deps.options.review_deadline_ms());
-    let arguments_hash = digest::of_json(&call.asked.arguments);
-    let answer = turn.reviews.iter().rev().find(|review| {
-        review.call_id == call.asked.call_id && review.kind == kind && review.arguments_hash == arguments_hash
-    });
+    let answer = answer(turn, call, kind);
     match answer.map(|review| review.state) {
         Some(ReviewState::Approved) => Ok(()),
         Some(ReviewState::Rejected | ReviewState::Expired) => Err(rejected(turn, call, answer)),

@@ -59,7 +59,10 @@ impl Over {
         duration_ms: i64,
     ) -> Self {
         let denied = restriction::after(turn, call, capability, &outcome);
-        let reviewed = capability.output_restriction.require_review.is_some() && denied.is_none();
+        // A recorded call that stands for this one may have been approved, and so has one of a record that is run again.
+        let reviewed = capability.output_restriction.require_review.is_some()
+            && denied.is_none()
+            && !restriction::is_approved(turn, call, ReviewKind::Output);
         let withheld = denied.is_some() || reviewed || !capability.collect_results;
         let reviewed = reviewed.then(|| Box::new(capability.clone()));
         let over =
@@ -102,8 +105,6 @@ pub fn tell(turn: &mut Turn, call: &Call, over: Over) -> Result<(), Stop> {
         Ending::Made { denied: Some(denial), .. } => say(turn, call, denial.for_model()),
         Ending::Made { reviewed: Some(capability), .. } => {
             restriction::review_output(turn, call, &capability, &outcome)?;
-            // It was decided before: about a recorded call that stands for this one, or when a record is run again.
-            call::release(turn, call, outcome, duration_ms)?;
         }
         Ending::Made { .. } => say(turn, call, outcome.for_model()),
     }
