@@ -308,6 +308,11 @@ pub(in super::super) async fn copy_record<S: Session>(
         let (version, body, cost) = (row.version, row.body.to_string(), row.spent.cost);
         let (took, tokens_in, tokens_out) = (row.duration_ms, row.tokens_in, row.tokens_out);
         let (at, cached, model) = (row.at, row.spent.tokens_cached, row.spent.model.clone());
+        // What a fork shares was paid for by the engagement that it comes from.
+        let (tokens_in, tokens_out, cached, cost, model) = match row.turn < record.shared_until() {
+            true => (0, 0, 0, 0, None),
+            false => (tokens_in, tokens_out, cached, cost, model),
+        };
         let key = (into.job_seq, row.turn, phase);
         done.push((key.0, key.1, key.2, version, body, took, tokens_in, tokens_out, at, cached, cost, model));
     }
