@@ -132,7 +132,7 @@ events! {
     /// What does not fit into the window any more was replaced by a summary, for which a model was paid.
     HistorySummarized = "history.summarized", "messages, model, provider, tokens_in, tokens_out";
     /// The tool of a guardrail looked at what goes in or out.
-    GuardrailChecked = "guardrail.checked", "side (input or output), tool, passed, position, text_sha256 (of a text that is shown), on_record (when a record said it)";
+    GuardrailChecked = "guardrail.checked", "side (input or output), tool, passed, position, text_sha256 (of a text that is shown), on_record (when a record said it), away (when its tool could not be asked)";
     /// State changes of a turn are committed.
     StateChanged = "state.changed", "transaction_id, changes (key and operation)";
     /// State changes of a turn that failed were dropped.

@@ -98,6 +98,9 @@ async fn check(turn: &mut Turn, side: Side, position: usize, text: &str) -> Resu
     };
     let passed = outcome.is_ok();
     let mut data = json!({"side": side, "tool": guardrail.tool_name, "passed": passed, "position": position});
+    if matches!(outcome, Err(No::Away(..))) {
+        data["away"] = true.into();
+    }
     // The digest of what a model said is told only when what it said is shown as well.
     if (side == Side::Input || passed) && !agent.guardrails.for_guarded {
         data["text_sha256"] = text_sha256.into();

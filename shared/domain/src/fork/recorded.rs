@@ -55,6 +55,8 @@ struct Told {
     position: Option<usize>,
     #[serde(default)]
     text_sha256: Option<String>,
+    #[serde(default)]
+    away: bool,
 }
 
 /// Places of what users are asked and answer within a turn: behind those of its messages and of its answer.
@@ -71,11 +73,11 @@ impl RecordedCheck {
         }
     }
 
-    /// Reads what the event `guardrail.checked` of a turn says.
+    /// Reads what the event `guardrail.checked` of a turn says. One whose tool was away has come to nothing.
     #[must_use]
     pub fn told(turn: i64, data: &Value) -> Option<Self> {
-        let Told { side, passed, position, text_sha256 } = Told::deserialize(data).ok()?;
-        Some(Self { turn, side, position, text: text_sha256, passed })
+        let Told { side, passed, position, text_sha256, away } = Told::deserialize(data).ok()?;
+        (!away).then_some(Self { turn, side, position, text: text_sha256, passed })
     }
 }
 
@@ -221,5 +223,6 @@ mod tests {
         assert_eq!(recorded.verdict_at(2, Side::Output, 1), None);
         assert_eq!(recorded.verdict_at(1, Side::Input, 1), Some(true), "an older event stands for its turn");
         assert_eq!(RecordedCheck::told(1, &json!({"side": "above", "passed": true})), None);
+        assert_eq!(RecordedCheck::told(1, &json!({"side": "input", "passed": false, "away": true})), None);
     }
 }
