@@ -108,9 +108,14 @@ class Agent:
         while event["type"] == "wait_for_input":
             asked = event["request_keys"]
             keys = {key: answers[key] if key in answers else input(f"{key} ({asked[key]}): ") for key in asked}
-            self.process(True, type="ResumeWithInput", **name, request_keys=keys)
+            # The question is named: an answer that is sent again, because the reply was lost, is none to the next question.
+            self.process(True, type="ResumeWithInput", **name, **question(event), request_keys=keys)
             event = self.follow(name["request_id"], event["id"])
         return event["finish_reason"] == "success"
+
+def question(event):
+    """Which question a `wait_for_input` is: the call or the review that asks."""
+    return {member: event[member] for member in ("call_id", "review_id") if event.get(member)}
 
 def pairs(texts):
     """KEY=VALUE arguments; a value that is JSON is taken as such."""

@@ -192,6 +192,10 @@ async fn an_agent_reviews() {
             let engagement = fleet.engagement_of(&id).await;
             let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
             assert_eq!(audit["engagement"]["history"]["_total"], i32::from(confirmed), "{audit:#}");
+            // What a reviewer says of an output is not the caller's to hear (AP-A16, §6.1.3).
+            let told = fleet.get(&format!("/agents/booker/getevents/{engagement}")).await;
+            let told = told.as_array().unwrap();
+            assert!(told.len() > 2 && told.iter().all(|event| event["depth"] == 0), "{told:#?}");
             match confirmed {
                 true => assert_eq!(done["result"], "booked"),
                 false => assert_eq!(done["error"]["details"]["oas_rule"], "OAS-32", "{done:#}"),

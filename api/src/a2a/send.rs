@@ -219,7 +219,7 @@ async fn reply_to(app: &Shared, job: Job, tenant: &Tenant, sent: &Sending) -> Re
         }
     };
     let message = Some(sent.message.id.clone());
-    let given = Given { values, call: Some(question.call_id), by: None, message };
+    let given = Given { values, call: Some(question.call_id), key: None, by: None, message };
     answer(app, AnswerTo::Job(&seat), tenant, given).await?;
     app.api.store.views.job(id).await?.ok_or_else(|| Refusal::no_task(id.as_str()))
 }

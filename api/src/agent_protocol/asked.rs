@@ -13,6 +13,8 @@ use turnstone_ojs::{OjsError, body};
 const NAME_CHARACTERS: usize = 200;
 /// The members by which a request without `type` is told from others.
 const TELLING: [&str; 3] = ["input", "args", "request_keys"];
+/// The members by which a ResumeWithInput says which question it answers: a call or a review, as `wait_for_input` names it.
+const QUESTION: [&str; 2] = ["call_id", "review_id"];
 /// The members that every request may have.
 const BASE: [&str; 6] = ["type", "request_id", "run_id", "run_context", "logging_level", "request_metadata"];
 
@@ -60,6 +62,8 @@ pub(super) struct Asked {
     pub errand: Option<Errand>,
     /// The other server, when one asks.
     pub peer: Option<String>,
+    /// The call or the review that is answered, when the client names it.
+    pub question: Option<String>,
 }
 
 impl Asked {
@@ -77,7 +81,10 @@ impl Asked {
             fields.insert("run_id", run);
         }
         let kind = kind(&fields, operations)?;
-        let known = |name: &str| BASE.contains(&name) || Some(name) == kind.member();
+        let resumes = matches!(kind, Kind::Resume);
+        let known = |name: &str| {
+            BASE.contains(&name) || Some(name) == kind.member() || (resumes && QUESTION.contains(&name))
+        };
         if let Some(name) = fields.names().find(|name| !known(name)) {
             return Err(wrong(name, &format!("is no member of a {}", kind.name())));
         }
@@ -100,9 +107,13 @@ impl Asked {
             return Err(wrong("request_metadata and run_context", "must be objects"));
         }
         let run_id = text(&fields, "run_id")?;
+        let question = match (text(&fields, "call_id")?, text(&fields, "review_id")?) {
+            (Some(_), Some(_)) => return Err(wrong("call_id", "and `review_id` are two questions")),
+            (call, review) => call.or(review),
+        };
         let meant = json!([wish.name(), run_id, kept, members(&wish)]);
         let digest = digest::of_json(&meant);
-        Ok(Self { wish, request_id, run_id, kept, digest, errand: None, peer: None })
+        Ok(Self { wish, request_id, run_id, kept, digest, errand: None, peer: None, question })
     }
 
     /// The same, from whoever sent it.
@@ -120,9 +131,10 @@ impl Asked {
         Ok(self)
     }
 
-    /// The question that is answered, when the client says which of several.
+    /// The call or the review that is answered, when the client names it: in the body, or beside it.
     pub fn call(&self) -> Option<CallId> {
-        self.kept.get("request_metadata")?["call_id"].as_str().map(CallId::from)
+        let beside = || self.kept.get("request_metadata")?["call_id"].as_str().map(CallId::from);
+        self.question.clone().map(CallId).or_else(beside)
     }
 
     /// Who the client says asks.
@@ -306,6 +318,9 @@ mod tests {
             (json!({"input": "a", "request_id": "run_1"}), 422),
             (json!({"input": "a", "request_id": "a b"}), 422),
             (json!({"input": "a", "request_metadata": []}), 422),
+            (json!({"input": "a", "call_id": "c"}), 422),
+            (json!({"request_id": "r", "request_keys": {}, "call_id": "c", "review_id": "v"}), 422),
+            (json!({"request_id": "r", "request_keys": {}, "call_id": 5}), 422),
             (json!([]), 400),
         ] {
             assert_eq!(read(&body), Err(status), "{body}");

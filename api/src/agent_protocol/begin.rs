@@ -39,7 +39,7 @@ pub(super) async fn begin(
     tenant: &Tenant,
     trace: &RequestId,
 ) -> Result<Begun, Failure> {
-    let named = asked.request_id.as_deref().map(|id| JobId(request_id::of_name(agent, tenant, id)));
+    let named = asked.request_id.as_deref().map(|id| JobId(request_id::of_name(agent, tenant.name(), id)));
     if let Some(id) = &named
         && let Some(begun) = again(app, agent, asked, id, tenant).await?
     {
@@ -58,7 +58,7 @@ pub(super) async fn begin(
         None => None,
     };
     let id = match &run {
-        Some(run) => further(app, agent, asked, tenant, (run, named.clone())).await,
+        Some(run) => further(app, agent, asked, tenant, (run, trace, named.clone())).await,
         None => new(app, agent, asked, tenant, (trace, named.clone())).await,
     };
     let (id, run) = match id {
@@ -116,7 +116,7 @@ async fn further(
     agent: &str,
     asked: &Asked,
     tenant: &Tenant,
-    (run, named): (&Engagement, Option<JobId>),
+    (run, trace, named): (&Engagement, &RequestId, Option<JobId>),
 ) -> Result<(JobId, EngagementId), Failure> {
     if let Wish::Operation(operation, _) = &asked.wish {
         let message = format!("`{}` begins a run of its own; leave run_id out.", operation.name);
@@ -124,10 +124,14 @@ async fn further(
     }
     let mut settings = RawObject::new();
     configure::apply(app, agent, tenant, Some(run), &mut settings).await?;
+    let mut sent = RawObject::new();
+    sent.insert("meta", meta(agent, asked));
+    trace.keep(&mut sent);
+    let metadata = sent.remove("meta").and_then(|meta| meta.parse().ok()).unwrap_or_default();
     let said = Further {
         job: named,
         args: RawJson::of(&args(asked)),
-        metadata: meta(agent, asked),
+        metadata,
         settings,
         continues: Continues::Always,
     };
@@ -176,7 +180,8 @@ fn meta(agent: &str, asked: &Asked) -> RawObject {
     let said = asked.kept.get("request_metadata").and_then(|metadata| metadata.get("user"));
     let user = match &asked.errand {
         Some(errand) => errand.user.as_ref().map(|user| json!({"id": user.id, "email": user.email})),
-        None => said.filter(|user| user.is_object()).cloned(),
+        // What is no user is refused where jobs are accepted.
+        None => said.filter(|user| !user.is_null()).cloned(),
     };
     let mut meta = RawObject::new();
     meta.insert("agent", agent);

@@ -31,12 +31,12 @@ pub(super) async fn request(
     let missing = || Failure::from(OjsError::not_found("request", id));
     let views = &app.api.store.views;
     // What the client named itself has an id that its name makes; what it did not name is called by its id.
-    let named = JobId(request_id::of_name(agent, tenant, id));
+    let named = JobId(request_id::of_name(agent, tenant.name(), id));
     let job = match views.job_of(&named, tenant.name()).await? {
         Some(job) => Some(job),
         None => views.job_of(&JobId(id.to_owned()), tenant.name()).await?,
     };
-    let job = job.filter(|job| name::of(job) == id).ok_or_else(missing)?;
+    let job = job.filter(|job| name::of(job) == id || job.id.as_str() == id).ok_or_else(missing)?;
     let engagement = job.agent.as_ref().map(|agent| agent.engagement_id.clone()).ok_or_else(missing)?;
     Ok((job, run(app, agent, engagement.as_str(), tenant).await.map_err(|_| missing())?))
 }

@@ -1,7 +1,7 @@
 //! `GET /agents/{name}/getevents/{id}`: what happened in a request or in a run, as a list or as a stream.
 
 use super::find::{self, Subject};
-use super::{stream, telling};
+use super::{resume, stream, telling};
 use crate::api::{App, Shared};
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Params, Segment, Segments, Tenant};
@@ -125,7 +125,9 @@ fn since(params: &Params) -> Result<Option<i64>, Failure> {
 
 async fn list(app: &App, run: &Engagement, request: Option<&JobId>, since: i64) -> Answer {
     telling::catch_up(app, run).await?;
-    shown(&app.api.store.runs.run_events(&run.id, since, request, MOST).await?.events)
+    let events = app.api.store.runs.run_events(&run.id, since, request, MOST).await?.events;
+    resume::heard(app, &events).await?;
+    shown(&events)
 }
 
 /// What nobody has polled yet. Two who poll at the same time share it: each event goes to one of them.
@@ -138,6 +140,7 @@ async fn poll(app: &App, run: &Engagement, job: &Job) -> Answer {
         let events = runs.run_events(&run.id, seen, Some(&job.id), MOST).await?.events;
         let Some(last) = events.last().map(|event| event.id) else { return shown(&[]) };
         if runs.polled(&job.id, seen, last).await? {
+            resume::heard(app, &events).await?;
             return shown(&events);
         }
     }

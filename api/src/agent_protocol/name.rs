@@ -1,5 +1,6 @@
 //! What the client calls a request, and what it asked.
 
+use super::request_id;
 use serde_json::Value;
 use turnstone_domain::{Job, JobId, RawJson, RawObject};
 
@@ -8,12 +9,19 @@ pub(super) const MEMBER: &str = "agent_protocol";
 
 /// The id of the request: the client's, else the job's.
 pub(super) fn of(job: &Job) -> String {
-    within(&job.envelope.meta, &job.id)
+    within(&job.envelope.meta, &job.id, job.tenant.as_deref())
 }
 
-/// The same, of a job of which only this is known.
-pub(super) fn within(meta: &RawObject, job: &JobId) -> String {
-    own(meta)["request_id"].as_str().unwrap_or(job.as_str()).to_owned()
+/// The same, of a job of which only this is known. A name is believed only of the job that it makes: forks have the `meta` of
+/// the job that they come from, and anybody may write one.
+pub(super) fn within(meta: &RawObject, job: &JobId, tenant: Option<&str>) -> String {
+    let agent = meta.given("agent").and_then(|agent| agent.parse::<String>().ok()).unwrap_or_default();
+    let own = own(meta);
+    let makes = |name: &&str| {
+        // Who operates the server may name a request in a tenant's run without naming the tenant.
+        [tenant, None].into_iter().any(|tenant| request_id::of_name(&agent, tenant, name) == job.as_str())
+    };
+    own["request_id"].as_str().filter(makes).unwrap_or(job.as_str()).to_owned()
 }
 
 /// What its client said beside the input, and `digest`, which tells other requests from it; null for other jobs.
@@ -31,5 +39,26 @@ pub(super) fn input(job: &Job) -> String {
     match args.parse::<Vec<RawJson>>().ok().as_deref() {
         Some([only]) => only.parse::<String>().unwrap_or_else(|_| only.as_str().to_owned()),
         _ => args.as_str().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// AP-A5: a name stands for the job that it makes. A fork of it, and what only says so, are called by their own ids.
+    #[test]
+    fn a_name_is_believed_of_the_job_that_it_makes() {
+        let mut meta = RawObject::new();
+        meta.insert("agent", "lead");
+        meta.insert(MEMBER, json!({"request_id": "r"}));
+        let made = JobId(request_id::of_name("lead", Some("acme"), "r"));
+        assert_eq!(within(&meta, &made, Some("acme")), "r");
+        for (job, tenant) in [(JobId("fork".into()), Some("acme")), (made.clone(), Some("other"))] {
+            assert_eq!(within(&meta, &job, tenant), job.as_str());
+        }
+        let operators = JobId(request_id::of_name("lead", None, "r"));
+        assert_eq!(within(&meta, &operators, Some("acme")), "r");
     }
 }

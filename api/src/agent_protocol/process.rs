@@ -53,6 +53,10 @@ pub(super) struct AgentRequest {
     args: Option<Map<String, Value>>,
     /// ResumeWithInput: what the request waits for.
     request_keys: Option<Map<String, Value>>,
+    /// ResumeWithInput: which question is answered, as `wait_for_input` names it: the answer is to no other one then.
+    call_id: Option<String>,
+    /// The same, when it is a review.
+    review_id: Option<String>,
 }
 
 /// Sends a request to an agent (Agent Protocol, process).
@@ -88,10 +92,16 @@ pub(crate) async fn process(
 ) -> Answer {
     check_json(&headers)?;
     let Who { tenant, caller } = who;
-    let record = find::agent(&app, &agent).await?;
+    let record = app.api.store.views.agent(&agent).await?;
     let wait = params.flag("wait")?.unwrap_or(false);
-    let asked = Asked::read(&body?.0, params.text("run_id"), &record.definition.operations)?;
-    let asked = asked.from(&caller, &headers)?;
+    let operations = record.as_ref().map_or(&[][..], |record| &record.definition.operations);
+    let asked = Asked::read(&body?.0, params.text("run_id"), operations);
+    // What runs of an agent that is registered no more goes on as it began, and can be ended and answered.
+    let goes_on = asked.as_ref().is_ok_and(|asked| matches!(asked.wish, Wish::Cancel | Wish::Resume(_)));
+    if record.is_none() && !goes_on {
+        return Err(OjsError::not_found("agent", &agent).into());
+    }
+    let asked = asked?.from(&caller, &headers)?;
     let about = asked.request_id.as_deref().unwrap_or_default();
     match &asked.wish {
         Wish::Chat(_) | Wish::Operation(..) => {
@@ -110,7 +120,8 @@ pub(crate) async fn process(
         }
         Wish::Resume(keys) => {
             check_sender(&app, &agent, &asked, &tenant).await?;
-            let given = Given { values: keys.clone(), call: asked.call(), by: asked.user(), message: None };
+            let (call, by) = (asked.call(), asked.user());
+            let given = Given { values: keys.clone(), call, key: None, by, message: None };
             let begun = resume::resume(&app, &agent, about, given, &tenant).await?;
             answer(&app, &agent, &begun, wait, false).await
         }

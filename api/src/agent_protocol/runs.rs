@@ -39,9 +39,12 @@ pub(crate) async fn runs(
     tenant: Tenant,
     params: Params,
 ) -> Answer {
-    find::agent(&app, &agent).await?;
     let page = params.page()?.1;
     let runs = app.api.store.runs.runs_of(&agent, tenant.name(), page).await?;
+    if runs.is_empty() {
+        // Runs of an agent that is registered no more are kept.
+        find::agent(&app, &agent).await?;
+    }
     let shown: Vec<Value> = runs.iter().map(|run| shown(&agent, run)).collect();
     Ok(reply::ok(&shown))
 }
@@ -53,6 +56,6 @@ fn shown(agent: &str, run: &RunRow) -> Value {
         "created_at": run.started_at.to_rfc3339(),
         "updated_at": run.changed_at.to_rfc3339(),
         "last_event_id": run.last,
-        "requests": run.requests.iter().map(|(job, meta)| super::name::within(meta, job)).collect::<Vec<_>>(),
+        "requests": run.requests.iter().map(|(job, meta, tenant)| super::name::within(meta, job, tenant.as_deref())).collect::<Vec<_>>(),
     })
 }

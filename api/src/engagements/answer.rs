@@ -2,17 +2,22 @@
 //! `ResumeWithInput` comes the same way.
 
 use super::find;
+use crate::agents::engage::idempotency_key;
 use crate::api::{App, Shared};
 use crate::docs;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
+use axum::http::HeaderMap;
 use serde_json::{Map, Value, json};
 use turnstone_domain::question::{AskedUser, Question, Unanswered};
-use turnstone_domain::{CallId, EngagementId, Job, JobId, JobState};
+use turnstone_domain::{CallId, EngagementId, Job, JobId, JobState, digest};
 use turnstone_ojs::{Fields, OjsError};
 use turnstone_store::{AnswerOutcome, NewAnswer};
 use utoipa::ToSchema;
+
+/// The kind of a key that stands in a header.
+pub(crate) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 /// Whose question is answered.
 #[derive(Clone, Copy)]
@@ -28,8 +33,10 @@ pub(crate) enum AnswerTo<'a> {
 pub(crate) struct Given {
     /// A value for each key; others are ignored.
     pub(crate) values: Map<String, Value>,
-    /// The call that asked, when no other is meant.
+    /// The call that asks. Without it, it is what counted last once more, and never the answer to what is asked by then.
     pub(crate) call: Option<CallId>,
+    /// By what it is given, so that the same once more is known whatever is asked by then: see [`key_of`].
+    pub(crate) key: Option<String>,
     /// Who answers, when it is said; the user of the engagement.
     pub(crate) by: Option<String>,
     /// What its sender calls it.
@@ -37,6 +44,7 @@ pub(crate) struct Given {
 }
 
 /// An answer that counts.
+#[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) engagement: EngagementId,
     pub(crate) job: JobId,
@@ -72,6 +80,7 @@ pub(crate) async fn answer(
         job: job.clone(),
         tenant: tenant.0.clone(),
         call: given.call,
+        key: given.key,
         values: given.values,
         by: user,
         message: given.message,
@@ -99,6 +108,33 @@ pub(crate) async fn answer(
     Ok(Answered { engagement, job, call, repeated })
 }
 
+/// Answers the question that a job waits with, for a client that does not name it. When it cannot mean this one (it gives no
+/// value for what is asked, or `untold`: nobody has heard of this question yet), and has said the same to the one before, it
+/// repeats that, because the reply was lost.
+///
+/// # Errors
+/// As [`answer`].
+pub(crate) async fn answer_unnamed(
+    app: &App,
+    job: &JobId,
+    tenant: &Tenant,
+    given: Given,
+    (open, untold): (&AskedUser, bool),
+) -> Result<Answered, Failure> {
+    let to = AnswerTo::Job(job);
+    if (untold || open.question.answered(&given.values).is_err())
+        && let Ok(before) = answer(app, to, tenant, Given { call: None, ..given.clone() }).await
+    {
+        return Ok(before);
+    }
+    answer(app, to, tenant, Given { call: Some(open.call_id.clone()), ..given }).await
+}
+
+/// The key of an answer: what a client calls its request, as `kind` of name.
+pub(crate) fn key_of(kind: &str, name: &str) -> String {
+    digest::of_json(&json!([kind, name]))
+}
+
 /// The question that a job waits with.
 pub(crate) async fn asked(
     app: &App,
@@ -107,8 +143,7 @@ pub(crate) async fn asked(
 ) -> Result<Option<AskedUser>, Failure> {
     let asks = job.agent.as_ref().and_then(|agent| agent.position.asks.clone());
     let Some(call_id) = asks.filter(|_| job.state == JobState::Pending) else { return Ok(None) };
-    let calls = app.api.store.views.tool_calls(engagement).await?;
-    let call = calls.into_iter().find(|call| call.call_id == call_id);
+    let call = app.api.store.questions.tool_call(engagement, &call_id).await?;
     let question = call.and_then(|call| Question::read(&call.input).ok());
     Ok(question.map(|question| AskedUser { call_id, question }))
 }
@@ -140,7 +175,10 @@ pub(crate) struct AnswerTaken {
 /// Answers what an agent asks its user. The parked job goes on; the same answer once more changes nothing.
 #[utoipa::path(
     post, path = "/engagements/{id}/answer", tag = "engagements",
-    params(("id" = String, Path, description = "The engagement.")),
+    params(
+        ("id" = String, Path, description = "The engagement."),
+        ("Idempotency-Key" = Option<String>, Header, description = "The same key for the same engagement is the same answer."),
+    ),
     request_body(content = AnswerBody, content_type = "application/json"),
     responses(
         (status = 200, description = "The answer counts.", body = AnswerTaken, content_type = "application/json"),
@@ -153,6 +191,7 @@ pub(crate) async fn answer_question(
     State(app): State<Shared>,
     Segment(id): Segment,
     tenant: Tenant,
+    headers: HeaderMap,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
     let fields = Fields::read(&body)?;
@@ -166,8 +205,18 @@ pub(crate) async fn answer_question(
         OjsError::invalid_request(&format!("answers.{name}"), "is not JSON that can be read")
     })?;
     let call = fields.text("call_id")?.map(CallId);
-    let given = Given { values, call, by: fields.text("by")?, message: None };
-    let taken = answer(&app, AnswerTo::Engagement(&id), &tenant, given).await?;
+    let key = idempotency_key(&headers)?.map(|key| key_of(IDEMPOTENCY_KEY, &key));
+    let given = Given { values, call, key, by: fields.text("by")?, message: None };
+    let (engagement, _, job) = find(&app, &id, &tenant).await?;
+    let found = app.api.store.views.job(&job).await?;
+    let open = match found.filter(|_| given.call.is_none()) {
+        Some(job) => asked(&app, &engagement.id, &job).await?,
+        None => None,
+    };
+    let taken = match open {
+        Some(open) => answer_unnamed(&app, &job, &tenant, given, (&open, false)).await?,
+        None => answer(&app, AnswerTo::Engagement(&id), &tenant, given).await?,
+    };
     Ok(reply::ok(&json!({"engagement_id": taken.engagement, "job_id": taken.job, "call_id": taken.call,
                          "repeated": taken.repeated})))
 }

@@ -11,7 +11,8 @@ use turnstone_ojs::{EnqueueRequest, OjsError, rules};
 /// What the options of the first input say about that one alone.
 const OF_ONE_INPUT: [&str; 5] = ["delay_until", "scheduled_at", "expires_at", "unique", "pending"];
 /// The same of its `meta`.
-const OF_ONE_REQUEST: [&str; 4] = ["traceparent", "tracestate", "baggage", "request_id"];
+const OF_ONE_REQUEST: [&str; 6] =
+    ["a2a", "agent_protocol", "baggage", "request_id", "traceparent", "tracestate"];
 
 /// What is said to an engagement.
 pub(crate) struct Further {

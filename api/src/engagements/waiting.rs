@@ -87,23 +87,30 @@ async fn wanted(app: &App, of: &Engagement, job: &Job) -> Result<Option<Wanted>,
     if let Some(asked) = asked(app, &of.id, job).await? {
         return Ok(Some(Wanted::Answer(asked)));
     }
-    let review = review(app, of, &job.id).await?.filter(|review| review.state == ReviewState::Open);
+    let open = |review: &Review| review.state == ReviewState::Open && !has_voted(review, &of.user.id);
+    let review = reviews(app, of, &job.id).await?.pop().filter(open);
     Ok(review.filter(|_| job.state == JobState::Pending).map(|review| Wanted::Word(Box::new(review))))
 }
 
-/// The newest review of a job whose reviewer is its own user.
+/// Whether a review has the word of one of several who are asked together.
+pub(crate) fn has_voted(review: &Review, user: &str) -> bool {
+    review.votes.iter().any(|vote| vote.step == review.step && vote.by == user)
+}
+
+/// The reviews of a job that its own user is asked for, alone or with others, the newest last.
 ///
 /// # Errors
 /// The store's.
-pub(crate) async fn review(app: &App, of: &Engagement, job: &JobId) -> Result<Option<Review>, Failure> {
+pub(crate) async fn reviews(app: &App, of: &Engagement, job: &JobId) -> Result<Vec<Review>, Failure> {
     if !of.user.is_known() {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let filter = ReviewFilter {
         reviewer: Some(of.user.id.clone()),
         engagement: Some(of.id.clone()),
         ..ReviewFilter::default()
     };
-    let reviews = app.api.store.views.reviews(&filter, Page { limit: REVIEWS, offset: 0 }).await?;
-    Ok(reviews.into_iter().rfind(|review| review.job_id == *job))
+    let mut reviews = app.api.store.views.reviews(&filter, Page { limit: REVIEWS, offset: 0 }).await?;
+    reviews.retain(|review| review.job_id == *job);
+    Ok(reviews)
 }

@@ -46,6 +46,7 @@ mod live;
 mod migrations;
 mod operate;
 pub mod postgres;
+mod questions;
 mod queues;
 pub mod redis;
 mod remote;
@@ -84,6 +85,7 @@ pub use ledger::{
 pub use live::{Ear, Live, Piece, Speaker};
 pub use operate::{ActionOutcome, Bulk, BulkOutcome, DeadTotal, JobAction, Operate, TenantTotal};
 pub use postgres::{Finding, PostgresOptions, PostgresStore};
+pub use questions::{GivenAnswer, Questions};
 pub use queues::{ConfigChange, Limit, Pool, PoolStrategy, Queue, QueueLimits, Queues, Retention, Share};
 pub use remote::{
     DEFAULT_VISIBILITY_MS, Heartbeat, HeartbeatAnswer, NewProgress, Progress, Remote, RemoteOutcome, Report,
@@ -153,6 +155,8 @@ pub struct Store {
     pub budgets: Arc<dyn Budgets>,
     /// Engagements that go on from a turn of another one, whose past they share.
     pub forks: Arc<dyn Forks>,
+    /// What agents ask, and how it was answered.
+    pub questions: Arc<dyn Questions>,
     /// Runs as the Agent Protocol tells them.
     pub runs: Arc<dyn Runs>,
     /// Engagements that come from another store.

@@ -30,6 +30,7 @@ pub(crate) const SQLITE: &[File] = &[
     (22, "members", include_str!("../../../migrations/sqlite/0022_members.sql")),
     (23, "artifacts", include_str!("../../../migrations/sqlite/0023_artifacts.sql")),
     (26, "guardrail checks", include_str!("../../../migrations/sqlite/0026_guardrail_checks.sql")),
+    (29, "answers", include_str!("../../../migrations/sqlite/0029_answers.sql")),
 ];
 /// For PostgreSQL.
 pub(crate) const POSTGRES: &[File] = &[
@@ -53,6 +54,7 @@ pub(crate) const POSTGRES: &[File] = &[
     (22, "members", include_str!("../../../migrations/postgres/0022_members.sql")),
     (23, "artifacts", include_str!("../../../migrations/postgres/0023_artifacts.sql")),
     (26, "guardrail checks", include_str!("../../../migrations/postgres/0026_guardrail_checks.sql")),
+    (29, "answers", include_str!("../../../migrations/postgres/0029_answers.sql")),
 ];
 
 /// The number of the newest migration.

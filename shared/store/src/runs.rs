@@ -63,8 +63,8 @@ pub struct RunRow {
     pub changed_at: Timestamp,
     /// The number of its last event that was told.
     pub last: i64,
-    /// Its requests, the oldest first, with the `meta` of their jobs; at most 100.
-    pub requests: Vec<(JobId, RawObject)>,
+    /// Its requests, the oldest first, with the `meta` and the tenant of their jobs; at most 100.
+    pub requests: Vec<(JobId, RawObject, Option<String>)>,
 }
 
 /// What is to be told next.

@@ -36,12 +36,15 @@ impl Site {
 }
 
 async fn register(url: &str) {
+    put(url, super::SCOUT).await;
+    put(url, super::LEAD).await;
+}
+
+async fn put(url: &str, document: &str) {
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
-    for document in [super::SCOUT, super::LEAD] {
-        let sent = http.post(format!("{url}/agents")).header("content-type", "application/yaml");
-        let sent = sent.body(document).send().await.unwrap();
-        assert!(sent.status().is_success(), "{}", sent.text().await.unwrap());
-    }
+    let sent = http.post(format!("{url}/agents")).header("content-type", "application/yaml");
+    let sent = sent.body(document.to_owned()).send().await.unwrap();
+    assert!(sent.status().is_success(), "{}", sent.text().await.unwrap());
 }
 
 fn client(url: &str, words: &[&str]) -> Command {
@@ -162,8 +165,9 @@ async fn a_stream_survives_the_death_of_api_and_worker() {
         if scouts && model_server::outcomes(request) == 1 { reply.behind(&held) } else { reply }
     })
     .await;
-    let (mut program, url) = site.open("127.0.0.1:0").await;
-    let bind = url.trim_start_matches("http://").to_owned();
+    // Below those that the system gives to connections: the port has to be free when the program comes back.
+    let bind = format!("127.0.0.1:{}", crate::openagentspec::free_port());
+    let (mut program, url) = site.open(&bind).await;
     register(&url).await;
     let client = client(&url, &["lead", "chat", "go"]).spawn().unwrap();
     site.models.seen(4).await;
@@ -178,5 +182,75 @@ async fn a_stream_survives_the_death_of_api_and_worker() {
     let whole = said(&url, &["lead", "chat", "go"]).await;
     assert_eq!(story(&disturbed), story(&whole));
     assert_eq!(disturbed.last().unwrap()["finish_reason"], "success");
+    program.stop().await;
+}
+
+/// An agent that asks its user twice for the same key, and then says how often it asked.
+const ASKER: &str = r#"
+kind: "openagentspec:v1/agent"
+name: asker
+description: An agent that asks.
+intent: You are asker.
+owner: tests
+capabilities: {ask-user: {}}
+"#;
+
+fn asking(request: &Value) -> Reply {
+    match model_server::outcomes(request) {
+        0 => Reply::call("ask-user", json!({"question": "May I?"})),
+        1 => Reply::call("ask-user", json!({"question": "Really?"})),
+        _ => Reply::text("done"),
+    }
+}
+
+/// Humans in the loop: the server dies after the first answer; the client goes on, is asked once more, and each question has
+/// the one answer that was given to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_survive_the_death_of_the_server() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let site = Site::new(move |request| {
+        let reply = asking(request);
+        // What the model says to the first answer is kept back as long as the first program lives.
+        if model_server::outcomes(request) == 1 { reply.behind(&held) } else { reply }
+    })
+    .await;
+    let bind = format!("127.0.0.1:{}", crate::openagentspec::free_port());
+    let (mut program, url) = site.open(&bind).await;
+    put(&url, ASKER).await;
+    let client = client(&url, &["asker", "chat", "go", "--answer", "answer=yes"]).spawn().unwrap();
+    site.models.seen(2).await;
+    program.signal("KILL");
+    program.ended().await;
+    drop(program);
+    gate.open();
+    let (program, url) = site.open(&bind).await;
+    let output = client.wait_with_output().await.unwrap();
+    assert!(output.status.success());
+    let events = lines(&output.stdout);
+    let ids: Vec<i64> = events.iter().map(|event| event["id"].as_i64().unwrap()).collect();
+    assert_eq!(ids, (1..=i64::try_from(events.len()).unwrap()).collect::<Vec<_>>(), "{events:#?}");
+    let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).cloned().collect::<Vec<_>>();
+    let (asked, answered) = (of("wait_for_input"), of("tool_result"));
+    assert_eq!((asked.len(), answered.len()), (2, 2), "{events:#?}");
+    for (question, answer) in asked.iter().zip(&answered) {
+        assert_eq!(question["call_id"], answer["call_id"]);
+        assert_eq!(answer["text_result"], r#"{"answer":"yes"}"#);
+    }
+    assert_eq!(events.last().unwrap()["result"], "done");
+
+    // The same by single commands, and a request that is cancelled while it waits.
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let body = json!({"input": "go", "request_id": "q"});
+    let sent = http.post(format!("{url}/agents/asker/process")).json(&body).send().await.unwrap();
+    assert_eq!(sent.status(), 202);
+    let first = said(&url, &["asker", "follow", "q"]).await.pop().unwrap();
+    assert_eq!(first["request_keys"]["answer"], "May I?");
+    assert_eq!(said(&url, &["asker", "resume", "q", "answer=yes"]).await[0]["type"], "request_started");
+    let since = first["id"].to_string();
+    let second = said(&url, &["asker", "follow", "q", "--since", &since]).await.pop().unwrap();
+    assert_eq!(second["request_keys"]["answer"], "Really?");
+    let ended = said(&url, &["asker", "cancel", "q"]).await.pop().unwrap();
+    assert_eq!((&ended["type"], &ended["finish_reason"]), (&json!("request_completed"), &json!("canceled")));
     program.stop().await;
 }

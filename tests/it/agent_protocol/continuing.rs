@@ -78,3 +78,39 @@ async fn a_run_has_settings_of_its_own() {
         fleet.end().await;
     }
 }
+
+/// An input that comes into the run by another door has a name of its own, and none of the request before; a request that
+/// continues a run belongs to the trace of its own client, as one that begins a run does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_input_of_a_run_has_its_own_name_and_trace() {
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let fleet = Fleet::builder().workers(1).model(|_| Reply::text("ok")).start().await;
+    register(&fleet).await;
+    let first = ask(&fleet, &json!({"input": "go", "request_id": "a"})).await;
+    told(&fleet, "a").await;
+    let run = first["run_id"].as_str().unwrap();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let body = json!({"input": "on", "run_id": run, "request_id": "b"});
+    let sent =
+        client.post(format!("{}/agents/lead/process", fleet.url)).header("content-type", "application/json");
+    let sent = sent.header("traceparent", PARENT).header("x-request-id", "http-7").body(body.to_string());
+    assert_eq!(sent.send().await.unwrap().status(), StatusCode::ACCEPTED);
+    told(&fleet, "b").await;
+    let state = fleet.get(&format!("/engagements/{run}")).await;
+    let meta = fleet.job(state["job_id"].as_str().unwrap()).await["meta"].clone();
+    assert_eq!((&meta["traceparent"], &meta["request_id"]), (&json!(PARENT), &json!("http-7")), "{meta:#}");
+
+    let posted = client.post(format!("{}/engagements/{run}?reopen=true", fleet.url));
+    let posted = posted.header("content-type", "application/json").body(json!("and now?").to_string());
+    assert!(posted.send().await.unwrap().status().is_success());
+    let job = fleet.get(&format!("/engagements/{run}")).await["job_id"].as_str().unwrap().to_owned();
+    let events = told(&fleet, &job).await;
+    assert!(events.iter().all(|event| event["request_id"] == job.as_str()), "{events:#?}");
+    assert_eq!(fleet.get("/agents/lead/runs").await[0]["requests"], json!(["a", "b", job]));
+    let meta = fleet.job(&job).await["meta"].clone();
+    assert_eq!((meta.get("agent_protocol"), meta.get("traceparent")), (None, None), "{meta:#}");
+    let nobody = json!({"input": "x", "request_metadata": {"user": "ada"}});
+    let (status, error) = fleet.post("/agents/lead/process", &nobody).await;
+    assert!(status.is_client_error(), "a user that cannot be read is not left out: {error}");
+    fleet.end().await;
+}

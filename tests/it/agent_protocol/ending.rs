@@ -57,7 +57,7 @@ async fn a_request_ends_while_it_waits_and_while_the_model_is_asked() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_ends_while_a_tool_works() {
     let gate = Gate::default();
-    let fleet = Fleet::builder()
+    let mut fleet = Fleet::builder()
         .model(|request| match model_server::outcomes(request) {
             0 => Reply::call("book", json!({"price": 1})),
             _ => Reply::text("done"),
@@ -70,7 +70,10 @@ async fn a_request_ends_while_a_tool_works() {
     fleet.tools.seen(1).await;
     let events = cancelled(&fleet, "tool").await;
     gate.open();
+    // The worker has heard what the tool said when it has stopped.
+    fleet.stop_workers().await;
     assert!(events.iter().all(|event| event["type"] != "tool_result"));
+    assert_eq!(told(&fleet, "tool").await, events, "nothing comes after the end");
     assert_eq!(fleet.models.count(), 1);
     fleet.end().await;
 }

@@ -78,11 +78,35 @@ fn kinds(events: &[Value]) -> Vec<(&str, i64)> {
     events.iter().map(|event| (event["type"].as_str().unwrap(), event["depth"].as_i64().unwrap())).collect()
 }
 
-/// Sends a request to the lead and waits for an event.
+/// Sends a request to the lead and waits for an event: its first, or its end when it is cancelled. The server waits five seconds
+/// for it and then answers 202, which a busy machine may need.
 async fn ask(fleet: &Fleet, request: &Value) -> Value {
-    let (status, event) = fleet.post("/agents/lead/process?wait=True", request).await;
-    assert_eq!(status, StatusCode::OK, "{event}");
-    event
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let sent = client.post(format!("{}/agents/lead/process?wait=True", fleet.url)).json(request);
+    let answer = sent.send().await.unwrap();
+    if answer.status() != StatusCode::ACCEPTED {
+        let (status, event) = (answer.status(), answer.json().await.unwrap());
+        assert_eq!(status, StatusCode::OK, "{event}");
+        return event;
+    }
+    let id = answer.headers()["x-request-id"].to_str().unwrap();
+    let path = format!("/agents/lead/getevents/{id}?since=0");
+    let ended = |event: &Value| event["type"] == "request_completed";
+    let wanted = |events: Value| -> Option<Value> {
+        let events = events.as_array()?;
+        match request["type"].as_str() {
+            Some("CancelRequest" | "cancel") => events.last().filter(|event| ended(event)).cloned(),
+            _ => events.first().cloned(),
+        }
+    };
+    let mut event = None;
+    fleet
+        .until("the request has begun, or ended", async || {
+            event = wanted(fleet.get(&path).await);
+            event.is_some()
+        })
+        .await;
+    event.unwrap()
 }
 
 /// All events of a request, once it has ended.

@@ -4,6 +4,7 @@ use super::{fleet, kinds, led};
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet};
 
 async fn list(fleet: &Fleet, path: &str) -> Vec<Value> {
@@ -141,5 +142,21 @@ async fn a_stream_resumes_where_its_client_stopped() {
     assert!(first.iter().all(|event| event.event == "message"), "frames have no name of their own");
     let whole = turnstone_tests::sse::read(&url, None, |_| false).await;
     assert_eq!(whole.len(), 21, "who comes after the end gets everything and the end");
+    fleet.end().await;
+}
+
+/// AP §3.3: a call to a model names the model of the agent that calls: the job's is the caller's own agent's, and no delegate's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_to_a_model_names_the_model_of_its_agent() {
+    let fleet = fleet(Backend::Sqlite).await;
+    let job = json!({"type": "agent.lead", "args": ["go"], "meta": {"agent": "lead"}, "ext_agent_model": "leads-own"});
+    let request = fleet.push(&job).await;
+    fleet.wait_for(&request, &[JobState::Completed, JobState::Discarded]).await;
+    let events = list(&fleet, &format!("/agents/lead/getevents/{request}?since=0")).await;
+    let calls = events.iter().filter(|event| event["type"] == "completion_call");
+    let told: Vec<_> =
+        calls.map(|event| (event["depth"].as_i64().unwrap(), event["model"].as_str())).collect();
+    let own = (0, Some("leads-own"));
+    assert_eq!(told, [own, own, (1, None), (1, None), own]);
     fleet.end().await;
 }

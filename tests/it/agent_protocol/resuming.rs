@@ -118,3 +118,144 @@ async fn a_request_waits_for_its_user_and_goes_on() {
     }))
     .await;
 }
+
+/// The prompt of what a run waits with, read where nobody is told of it in the protocol.
+async fn asks(fleet: &Fleet, run: &str, prompt: &str) {
+    let path = format!("/engagements/{run}");
+    fleet.until(prompt, async || fleet.get(&path).await["awaiting"]["prompt"] == prompt).await;
+}
+
+/// AP §6.3.6: an answer whose reply was lost and that is sent again is not the answer to the next question, also when both
+/// questions have the same key: who names no question can only mean one that somebody was told of, and who names one means no
+/// other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_sent_again_answers_nothing_else() {
+    join_all(Backend::ALL.map(async |backend| {
+        let script = |request: &Value| match model_server::outcomes(request) {
+            0 => Reply::call("ask-user", json!({"question": "Name?"})),
+            1 => Reply::call("ask-user", json!({"question": "Delete all?"})),
+            2 => Reply::call("book", json!({"price": 1})),
+            3 => Reply::call("book", json!({"price": 2})),
+            _ => Reply::text("booked"),
+        };
+        let fleet = Fleet::builder().on(backend).model(script).start().await;
+        let (status, body) = fleet.send(Method::POST, "/agents", ASKING).await;
+        assert!(status.is_success(), "{body:#}");
+        let user = json!({"user": {"id": "ada"}});
+        let job = json!({"input": "a trip", "request_id": "r", "request_metadata": user});
+        let started = ask(&fleet, &job).await;
+        let run = started["run_id"].as_str().unwrap();
+        let named = |call: &Value, answer: &str| {
+            let mut request = resume(json!({"answer": answer}));
+            request["call_id"] = call.clone();
+            request
+        };
+        let first = told(&fleet, "r").await.pop().unwrap();
+        let yes = || resume(json!({"answer": "yes"}));
+        assert_eq!(send(&fleet, yes()).await.0, StatusCode::OK);
+        asks(&fleet, run, "Delete all?").await;
+        for again in [yes(), named(&first["call_id"], "yes")] {
+            let (status, answer) = send(&fleet, again).await;
+            assert_eq!(status, StatusCode::OK, "{answer}");
+        }
+        for other in [named(&first["call_id"], "no"), named(&json!("nothing"), "yes")] {
+            assert_eq!(send(&fleet, other).await.0, StatusCode::CONFLICT);
+        }
+        asks(&fleet, run, "Delete all?").await;
+        let second = told(&fleet, "r").await.pop().unwrap();
+        assert_eq!(
+            (&second["type"], &second["request_keys"]["answer"]),
+            (&json!("wait_for_input"), &json!("Delete all?"))
+        );
+        assert_eq!(send(&fleet, yes()).await.0, StatusCode::OK, "now it was told, and the same may be said");
+        let review = async |other: &Value| {
+            let waits = async || {
+                let open = fleet.get("/reviews?state=open").await;
+                open["items"][0]["id"].is_string() && open["items"][0]["id"] != *other
+            };
+            fleet.until("it waits for ada", waits).await;
+            fleet.get("/reviews?state=open").await["items"][0]["id"].clone()
+        };
+        let agree = || resume(json!({"approve": true}));
+        let one = review(&Value::Null).await;
+        told(&fleet, "r").await;
+        assert_eq!(send(&fleet, agree()).await.0, StatusCode::OK);
+        let two = review(&one).await;
+        assert_eq!(send(&fleet, agree()).await.0, StatusCode::OK, "what was said before");
+        assert_eq!(fleet.get(&format!("/reviews/{}", two.as_str().unwrap())).await["state"], "open");
+        let mut by_name = agree();
+        by_name["review_id"] = two;
+        assert_eq!(send(&fleet, by_name).await.0, StatusCode::OK);
+        let last = told(&fleet, "r").await.pop().unwrap();
+        assert_eq!((&last["type"], &last["result"]), (&json!("request_completed"), &json!("booked")));
+        assert_eq!((fleet.models.count(), fleet.tools.calls_of("book")), (5, 2));
+        fleet.end().await;
+    }))
+    .await;
+}
+
+/// OAS-32: a review that asks several at once is told to the one of them whose request it is; its word is one vote, and the
+/// request waits for the others then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_caller_is_one_of_several_reviewers() {
+    let script = |request: &Value| match model_server::outcomes(request) {
+        0 => Reply::call("book", json!({"price": 1})),
+        _ => Reply::text("booked"),
+    };
+    let rules =
+        json!({"users": ["ada", "ben"], "groups": {"auditors": {"members": ["ada", "ben"], "quorum": 2}}});
+    let fleet = Fleet::builder().model(script).reviews(rules).start().await;
+    let document = ASKING.replace("require_review: ada", "require_review: auditors");
+    let (status, body) = fleet.send(Method::POST, "/agents", document).await;
+    assert!(status.is_success(), "{body:#}");
+    let user = json!({"user": {"id": "ada"}});
+    ask(&fleet, &json!({"input": "a trip", "request_id": "r", "request_metadata": user})).await;
+    let asked = told(&fleet, "r").await.pop().unwrap();
+    assert_eq!(asked["type"], "wait_for_input", "{asked}");
+    let agree = |by: &str| {
+        let mut request = resume(json!({"approve": true}));
+        request["request_metadata"] = json!({"user": {"id": by}});
+        request
+    };
+    assert_eq!(send(&fleet, agree("ben")).await.0, StatusCode::FORBIDDEN, "ada is the request's user");
+    for _ in 0..2 {
+        let (status, answer) = send(&fleet, agree("ada")).await;
+        assert_eq!(status, StatusCode::OK, "{answer}");
+    }
+    assert_eq!(send(&fleet, resume(json!({"approve": false}))).await.0, StatusCode::CONFLICT, "it was a yes");
+    let path = format!("/reviews/{}", asked["review_id"].as_str().unwrap());
+    let review = fleet.get(&path).await;
+    assert_eq!((&review["state"], &review["quorum"]["approvals"]), (&json!("open"), &json!(1)), "{review:#}");
+    let (status, _) = fleet.post(&format!("{path}/approve"), &json!({"by": "ben"})).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(told(&fleet, "r").await.last().unwrap()["result"], "booked");
+    fleet.end().await;
+}
+
+/// What runs of an agent that was deleted goes on as it began: it can be answered, cancelled and read. Nothing new begins.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_of_a_deleted_agent_go_on() {
+    let fleet = fleet(Backend::Sqlite).await;
+    for id in ["r", "c"] {
+        ask(&fleet, &json!({"input": "a trip", "request_id": id})).await;
+        assert_eq!(told(&fleet, id).await.last().unwrap()["type"], "wait_for_input");
+    }
+    let (status, body) = fleet.send(Method::DELETE, "/agents/lead?allow_unresolved=1", "").await;
+    assert!(status.is_success(), "{body:#}");
+    let (status, ended) = send(&fleet, json!({"type": "cancel", "request_id": "c"})).await;
+    assert_eq!((status, &ended["finish_reason"]), (StatusCode::OK, &json!("canceled")));
+    let (status, answer) = send(&fleet, resume(json!({"city": "Oslo", "day": "Monday"}))).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    fleet.until("it went on", async || fleet.models.count() == 3).await;
+    assert_eq!(fleet.get("/agents/lead/runs").await.as_array().unwrap().len(), 2);
+    for new in [
+        json!({"input": "x"}),
+        json!({"args": {"temperature": 0}}),
+        json!({"type": "cancel", "request_id": "none"}),
+    ] {
+        assert_eq!(send(&fleet, new).await.0, StatusCode::NOT_FOUND);
+    }
+    let (status, _) = send(&fleet, json!({"type": "cancel", "request_id": "r"})).await;
+    assert_eq!(status, StatusCode::OK);
+    fleet.end().await;
+}

@@ -296,12 +296,15 @@ impl<'a> History<'a> {
 
     async fn answer(&mut self, n: usize, fits: bool) {
         let values = if fits { json!({"answer": "yes"}) } else { json!({"other": 1}) };
+        let job = self.at.store.views.job(&self.inputs[n].id).await.unwrap();
         let answer = NewAnswer {
             job: self.inputs[n].id.clone(),
             tenant: None,
-            call: None,
+            call: job.and_then(|job| job.agent?.position.asks),
+            key: None,
             values: values.as_object().cloned().unwrap(),
             by: "u".to_owned(),
+            message: None,
             at: self.now,
         };
         let outcome = self.at.store.intake.answer_question(answer).await.unwrap();

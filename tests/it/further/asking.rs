@@ -166,3 +166,92 @@ async fn an_agent_of_a_manifest_asks_its_user() {
     }))
     .await;
 }
+
+/// Asks twice for one thing each, then says what it was told.
+fn twice(request: &Value) -> Reply {
+    match model_server::outcomes(request) {
+        0 => Reply::call("ask-user", json!({"question": "Name?"})),
+        1 => Reply::call("ask-user", json!({"question": "Delete all?"})),
+        _ => {
+            let said: Vec<String> = said(request).into_iter().map(|(_, text)| text).collect();
+            Reply::text(said.join("|"))
+        }
+    }
+}
+
+async fn asks(fleet: &Fleet, id: &str, prompt: &str) -> Value {
+    let mut awaiting = Value::Null;
+    fleet
+        .until(prompt, async || {
+            awaiting = state(fleet, id).await["awaiting"].clone();
+            awaiting["prompt"] == prompt
+        })
+        .await;
+    awaiting
+}
+
+/// An answer whose reply was lost is sent again under its key, or under the name of its question, and is the answer to that
+/// one: not to the next question, and no further input.
+#[tokio::test]
+async fn an_answer_that_is_sent_again_answers_nothing_else() {
+    join_all(Backend::ALL.map(async |backend| {
+        let fleet = Fleet::builder().on(backend).model(twice).start().await;
+        register(&fleet, MAY_ASK).await;
+        let (id, job) = begin(&fleet, "begin").await;
+        let first = asks(&fleet, &id, "Name?").await;
+        let (path, by_call) = (format!("/engagements/{id}"), format!("/engagements/{id}/answer"));
+        let say = async |text: &str, key: &str| {
+            post(&fleet, &path, &json!(text), &[("idempotency-key", key)]).await
+        };
+        let (status, taken) = say("ann", "k-1").await;
+        assert_eq!((status, &taken["job_id"]), (303, &json!(job)), "{taken:#}");
+        let second = asks(&fleet, &id, "Delete all?").await;
+        assert_ne!(first["call_id"], second["call_id"]);
+        let (status, again) = say("ann", "k-1").await;
+        assert_eq!((status, &again["engagement_id"]), (303, &json!(id)), "{again:#}");
+        assert_eq!(say("yes", "k-1").await.0, 409, "the key gave another answer");
+        let named = json!({"answers": {"answer": "ann"}, "call_id": first["call_id"]});
+        let (status, again) = post(&fleet, &by_call, &named, &[]).await;
+        assert_eq!((status, &again["repeated"]), (200, &json!(true)), "{again:#}");
+        let keyed = json!({"answers": {"answer": "ann"}});
+        let (status, again) = post(&fleet, &by_call, &keyed, &[("idempotency-key", "k-1")]).await;
+        assert_eq!((status, &again["repeated"]), (200, &json!(true)), "{again:#}");
+        assert_eq!(asks(&fleet, &id, "Delete all?").await, second, "nobody has answered it");
+        assert_eq!(say("no", "k-2").await.0, 303);
+        let done = fleet.wait_for(&job, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!(done["state"], "completed", "{done:#}");
+        assert!(done["result"].as_str().unwrap().ends_with("{\"answer\":\"no\"}"), "{done:#}");
+        for (text, key) in [("ann", "k-1"), ("no", "k-2")] {
+            assert_eq!(say(text, key).await.0, 303, "also when nothing is asked");
+        }
+        assert_eq!(state(&fleet, &id).await["job_id"], json!(job), "no further input came of it");
+        assert_eq!(fleet.models.calls().len(), 3);
+        fleet.end().await;
+    }))
+    .await;
+}
+
+/// An input that is sent again after the agent has asked something is that input, and no answer.
+#[tokio::test]
+async fn an_input_that_is_sent_again_is_no_answer() {
+    let script = |request: &Value| match (newest(request).as_str(), model_server::outcomes(request)) {
+        ("ask me", 0) => Reply::call("ask-user", json!({"question": "Delete all?"})),
+        (text, _) => Reply::text(format!("re {text}")),
+    };
+    let fleet = Fleet::builder().model(script).start().await;
+    register(&fleet, MAY_ASK).await;
+    let (id, job) = begin(&fleet, "begin").await;
+    fleet.wait_for(&job, &[JobState::Completed]).await;
+    let path = format!("/engagements/{id}?reopen=true");
+    let say = async || post(&fleet, &path, &json!("ask me"), &[("idempotency-key", "k")]).await;
+    let (status, taken) = say().await;
+    assert_eq!(status, 303, "{taken:#}");
+    let asked = asks(&fleet, &id, "Delete all?").await;
+    assert_eq!(say().await.0, 303);
+    assert_eq!(asks(&fleet, &id, "Delete all?").await, asked, "nobody has answered it");
+    send(&fleet, &id, "no", "").await;
+    let second = taken["job_id"].as_str().unwrap();
+    let done = fleet.wait_for(second, &[JobState::Completed, JobState::Discarded]).await;
+    assert_eq!(done["result"], "re ask me", "{done:#}");
+    fleet.end().await;
+}

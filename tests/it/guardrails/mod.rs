@@ -378,3 +378,37 @@ async fn all_that_a_model_said_in_json_is_checked() {
     })
     .await;
 }
+
+/// OAS-43: what a delegate says to a guarded agent is not told in that one's run, neither before its own answer has passed
+/// nor afterwards: no guardrail has seen it.
+#[tokio::test]
+async fn what_is_said_to_a_guarded_agent_is_not_told_in_its_run() {
+    on_both(async |backend| {
+        let gate = Gate::default();
+        let held = gate.clone();
+        let script = move |request: &Value| {
+            let child = request["messages"].to_string().contains("You are child");
+            match (child, model_server::outcomes(request)) {
+                (true, _) => Reply::text("a spoken-word answer"),
+                (false, 0) => Reply::call("child", json!({"input": "go on"})),
+                _ => Reply::text("all is well").behind(&held),
+            }
+        };
+        let fleet = Fleet::builder().on(backend).model(script).start().await;
+        register(&fleet, &document("child", "")).await;
+        let body = format!("capabilities: {{child: {{}}}}\n{}", output("echo.output.size() > 3"));
+        register(&fleet, &document("parent", &body)).await;
+        let id = ask(&fleet, "parent").await;
+        fleet.models.seen(3).await;
+        let engagement = fleet.engagement_of(&id).await;
+        let seen = visible(&fleet, &id, &engagement).await;
+        assert!(seen.contains("chat_request") && !seen.contains("spoken-word"), "while it works: {seen}");
+        gate.open();
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!(done["result"], "all is well", "{done:#}");
+        let told = fleet.get(&format!("/agents/parent/getevents/{engagement}")).await.to_string();
+        assert!(told.contains("all is well") && !told.contains("spoken-word"), "at the end: {told}");
+        fleet.end().await;
+    })
+    .await;
+}

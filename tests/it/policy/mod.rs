@@ -64,6 +64,16 @@ pub async fn visible(fleet: &Fleet, job: &str, engagement: &str) -> String {
     ] {
         seen.push_str(&fleet.get(&path).await.to_string());
     }
+    // The same by the Agent Protocol and by A2A.
+    let agent = fleet.get(&format!("/engagements/{engagement}")).await["agent"].as_str().unwrap().to_owned();
+    seen.push_str(&fleet.get(&format!("/agents/{agent}/getevents/{engagement}")).await.to_string());
+    let call =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": job, "historyLength": 100}});
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let task = client.post(format!("{}/a2a/{agent}", fleet.url)).header("a2a-version", "1.0").json(&call);
+    let task: Value = task.send().await.unwrap().json().await.unwrap();
+    assert_eq!(task["result"]["id"], job, "{task:#}");
+    seen.push_str(&task.to_string());
     seen
 }
 

@@ -16,8 +16,9 @@ use turnstone_domain::artifact::Artifact;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::event::Event;
 use turnstone_domain::message::Role;
+use turnstone_domain::review::is_call_of_review;
 use turnstone_domain::tool_call::ToolOutcome;
-use turnstone_domain::{EngagementId, EventName, JobId};
+use turnstone_domain::{CallId, EngagementId, EventName, JobId, ReviewId};
 use turnstone_store::{EventFilter, News, StoreError};
 
 /// Events of ours that are read at once.
@@ -76,6 +77,8 @@ struct Round<'a> {
     requests: BTreeMap<JobId, (i64, Option<i64>)>,
     /// Whether what an agent says may be told before its whole answer counts (AP-A17).
     live: BTreeMap<EngagementId, bool>,
+    /// Which model the agent of each engagement prefers; none is the server's default.
+    models: BTreeMap<EngagementId, Option<String>>,
 }
 
 /// What is known of the job of a request.
@@ -102,6 +105,7 @@ impl<'a> Round<'a> {
             bytes: 0,
             requests: BTreeMap::new(),
             live: BTreeMap::new(),
+            models: BTreeMap::new(),
         })
     }
 
@@ -156,6 +160,12 @@ impl<'a> Round<'a> {
         let other = || event.data["engagement_id"].as_str().map(EngagementId::from);
         let of_parent = event.data["role"] == "parent";
         match (event.name, other().filter(|_| of_parent)) {
+            // What an agent says of another one's output, when it is asked as a reviewer, is nobody's to hear (OAS-32, §6.1.3).
+            (EventName::DelegationStarted, Some(_))
+                if event.data["call_id"].as_str().is_some_and(is_call_of_review) =>
+            {
+                return Ok(true);
+            }
             (EventName::DelegationStarted, Some(child)) => {
                 let request = mark.request.clone().unwrap_or_else(|| event.job_id.clone());
                 let agent = event.data["agent_id"].as_str().unwrap_or_default().to_owned();
@@ -261,7 +271,12 @@ impl<'a> Round<'a> {
         event: &Event,
         asked: &Asked,
     ) -> Result<Beside, StoreError> {
-        let mut beside = Beside { model: asked.model.clone(), ..Beside::default() };
+        let mut beside = Beside::default();
+        if event.name == EventName::PhaseCompleted && event.data["phase"] == "resol" {
+            // The job of a request names the model of the caller's own agent, and of no other.
+            let own = asked.model.clone().filter(|_| *id == self.run);
+            beside.model = if own.is_some() { own } else { self.model_of(id).await? };
+        }
         let store = &self.app.api.store;
         let answered = event.name == EventName::PhaseCompleted && event.data["phase"] == "infer";
         if answered && self.speaks_live(id).await? {
@@ -270,8 +285,8 @@ impl<'a> Round<'a> {
             beside.text = answer.map(|said| said.message.content);
         }
         if event.name == EventName::ToolCompleted && event.data.get("output_bytes").is_some() {
-            let calls = store.views.tool_calls(id).await?;
-            let call = calls.into_iter().find(|call| event.data["call_id"] == call.call_id.as_str());
+            let call = CallId::from(event.data["call_id"].as_str().unwrap_or_default());
+            let call = store.questions.tool_call(id, &call).await?;
             beside.output = call.and_then(|call| match call.outcome {
                 Some(ToolOutcome::Success { output }) if !call.withheld => Some(output),
                 _ => None,
@@ -281,10 +296,20 @@ impl<'a> Round<'a> {
             let found = store.views.engagement(id).await?;
             beside.guarded = found.is_none_or(|(_, agent, _)| agent.guardrails.for_guarded);
         }
+        if event.name == EventName::ReviewOpened {
+            let review = ReviewId::from(event.data["review_id"].as_str().unwrap_or_default());
+            let first = store
+                .views
+                .review_of(&review, None)
+                .await?
+                .and_then(|review| review.plan.steps.into_iter().next());
+            beside.caller_is_asked = first.is_some_and(|step| step.members.contains(&self.caller));
+        }
         if event.name == EventName::JobCompleted {
             let job = store.views.job(&event.job_id).await?;
             beside.result = job.and_then(|job| job.result?.parse().ok());
-            beside.held_back = !self.speaks_live(id).await?;
+            // Of one that works for a guarded agent nothing is told at all: what it said passes no guardrail of its own.
+            beside.held_back = !self.speaks_live(id).await? && !self.works_for_guarded(id).await?;
             beside.files = self.held_files(id, &event.job_id).await?;
         }
         Ok(beside)
@@ -311,5 +336,22 @@ impl<'a> Round<'a> {
         let live = found.is_some_and(|(_, agent, _)| agent.speaks_live());
         self.live.insert(id.clone(), live);
         Ok(live)
+    }
+
+    /// The model that this one's agent prefers, if it says one.
+    async fn model_of(&mut self, id: &EngagementId) -> Result<Option<String>, StoreError> {
+        if let Some(model) = self.models.get(id) {
+            return Ok(model.clone());
+        }
+        let found = self.app.api.store.views.engagement(id).await?;
+        let model = found.and_then(|(_, agent, _)| Some(agent.model.models.first()?.model.clone()));
+        self.models.insert(id.clone(), model.clone());
+        Ok(model)
+    }
+
+    /// Whether this one works for an agent with an output guardrail (OAS-43).
+    async fn works_for_guarded(&self, id: &EngagementId) -> Result<bool, StoreError> {
+        let found = self.app.api.store.views.engagement(id).await?;
+        Ok(found.is_none_or(|(_, agent, _)| agent.guardrails.for_guarded))
     }
 }

@@ -34,6 +34,8 @@ pub(super) struct Beside {
     pub output: Option<Value>,
     /// Whether what is asked is not for the caller, because it works behind an output guardrail (OAS-43).
     pub guarded: bool,
+    /// Whether the caller is one of those whom the review asks together.
+    pub caller_is_asked: bool,
     /// The files of the job that ended, when nothing was told of them before.
     pub files: Vec<Artifact>,
 }
@@ -84,7 +86,10 @@ pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> 
                 json!({"call_id": event.data["call_id"], "request_keys": event.data["request_keys"]});
             vec![say("wait_for_input", "system", fields)]
         }
-        EventName::ReviewOpened if !beside.guarded && event.data["reviewer"] == part.caller.as_str() => {
+        EventName::ReviewOpened
+            if !beside.guarded
+                && (beside.caller_is_asked || event.data["reviewer"] == part.caller.as_str()) =>
+        {
             let name = event.data["name"].as_str().map_or_else(String::new, |name| format!(" of `{name}`"));
             let kind = as_text(&event.data["kind"]);
             let keys = json!({APPROVE: format!("Do you agree to the {kind}{name}? true or false")});
@@ -274,6 +279,8 @@ mod tests {
         let review = |who: &str| json!({"review_id": "r", "kind": "input", "name": "book", "reviewer": who});
         assert_eq!(kinds(0, EventName::ReviewOpened, review("ada"), &none), ["wait_for_input"]);
         assert!(kinds(0, EventName::ReviewOpened, review("bob"), &none).is_empty());
+        let among = Beside { caller_is_asked: true, ..Beside::default() };
+        assert_eq!(kinds(0, EventName::ReviewOpened, review("auditors"), &among), ["wait_for_input"]);
         let asked = || json!({"call_id": "c", "request_keys": {"city": "Where?"}});
         let told = drafts(&part(0), &event(EventName::InputRequested, asked()), &none);
         assert_eq!(

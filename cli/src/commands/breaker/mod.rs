@@ -33,6 +33,6 @@ pub struct NamesArgs {
 pub async fn run(command: BreakerCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         BreakerCommand::List => list::run(session).await,
-        BreakerCommand::Reset(args) => reset::run(&args.names, session).await,
+        BreakerCommand::Reset(args) => reset::run(args.names, session).await,
     }
 }

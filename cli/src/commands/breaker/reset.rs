@@ -1,22 +1,25 @@
 //! `turnstone breaker reset`.
 
-use crate::commands::Session;
+use crate::commands::{Session, several};
 use crate::output::{Format, text};
 use std::process::ExitCode;
 
-/// Closes breakers.
+/// Closes breakers one after the other. One that is well by now, or that nobody knows, does not keep the others.
 ///
 /// # Errors
-/// One of them is well or does not exist, or the server cannot be asked.
-pub async fn run(names: &[String], session: &Session) -> anyhow::Result<ExitCode> {
-    let (client, output) = (session.client()?, &session.output);
-    for name in names {
-        let answer = client.delete(&["breakers", name]).await?;
-        match output.format {
-            Format::Json => output.json(&answer)?,
-            Format::Ids => output.line(&text::line(name))?,
-            Format::Table => output.line(&format!("{} is closed", text::line(name)))?,
+/// The server cannot be asked.
+pub async fn run(names: Vec<String>, session: &Session) -> anyhow::Result<ExitCode> {
+    let (client, output) = (session.client()?, session.output);
+    let mut outcome = several::Outcome::new(output);
+    for name in several::ids(names)? {
+        match client.delete(&["breakers", &name]).await {
+            Ok(answer) => match output.format {
+                Format::Json => output.ndjson(&answer)?,
+                Format::Ids => output.line(&text::line(&name))?,
+                Format::Table => output.line(&format!("{} is closed", text::line(&name)))?,
+            },
+            Err(failure) => outcome.failed(&name, failure)?,
         }
     }
-    Ok(ExitCode::SUCCESS)
+    outcome.finish("breakers were not closed")
 }

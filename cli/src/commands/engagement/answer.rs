@@ -12,7 +12,7 @@ use std::process::ExitCode;
 pub struct AnswerArgs {
     /// The engagement's id
     pub id: String,
-    /// A value for each key that it asks for; `turnstone -o json engagement show ID` lists them
+    /// A value for each key that it asks for, which `turnstone -o json engagement show ID` lists; what is JSON is taken as such
     #[arg(required = true, value_name = "KEY=VALUE", value_parser = pair)]
     pub answers: Vec<(String, String)>,
 }
@@ -29,7 +29,7 @@ fn pair(word: &str) -> Result<(String, String), String> {
 pub async fn run(args: AnswerArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
     let answers: Map<String, Value> =
-        args.answers.into_iter().map(|(key, value)| (key, value.into())).collect();
+        args.answers.into_iter().map(|(key, value)| (key, read(&value))).collect();
     let taken = client.post(&["engagements", &args.id, "answer"], &json!({"answers": answers})).await?;
     match output.format {
         Format::Json => output.json(&taken)?,
@@ -37,4 +37,23 @@ pub async fn run(args: AnswerArgs, session: &Session) -> anyhow::Result<ExitCode
         Format::Table => output.line(&text::line(&format!("{} goes on", args.id)))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A value as it was meant: JSON, or else a text.
+fn read(value: &str) -> Value {
+    serde_json::from_str(value).unwrap_or_else(|_| value.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A question for a number or for yes or no can be answered as such, as `job push --set` and the example client do.
+    #[test]
+    fn what_is_json_is_taken_as_such() {
+        assert_eq!(read("3"), json!(3));
+        assert_eq!(read("true"), json!(true));
+        assert_eq!(read("Oslo"), json!("Oslo"));
+        assert_eq!(read("\"3\""), json!("3"));
+    }
 }

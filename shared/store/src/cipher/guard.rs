@@ -54,7 +54,7 @@ const CLEAR: &[(&str, &str)] = &[
     ("statistics", "*"),
     ("stubs", "*"),
     ("tenant_limits", "*"),
-    ("tool_calls", "call_id name state provider tried"),
+    ("tool_calls", "call_id name state provider tried answered_by"),
     ("tool_retries", "*"),
     ("webhooks", "id tenant events filter"),
     ("workers", "*"),

@@ -88,6 +88,7 @@ found! {
     AGENTS_BY_NAME: "agent_definitions"[Text digest] { definition }
     AGENTS_LISTED: "agents"[Text name] { source }
     AGENTS_LISTED: "agent_definitions"[Text digest] { definition }
+    ANSWER_GIVEN: "tool_calls"[Text call_id] { outcome }
     ARTIFACT_BY_ID: "artifacts"[Text id] { name }
     ARTIFACT_CONTENT: "artifact_contents"[Text tenant, Text digest] { content }
     ARTIFACTS_OF_ENGAGEMENT: "artifacts"[Text id] { name }
@@ -125,6 +126,7 @@ found! {
     MESSAGES_OF_TURNS: "messages"[Int engagement_seq, Int seq] { message }
     PARKED_BY_JOB: "events"[Int stream, Int seq] { data }
     PROGRESS_OF_JOB: "progress"[Int job_seq] { message, data }
+    QUESTIONS_OF_JOB: "tool_calls"[Text call_id] { input, outcome, handled }
     RESULTS_BY_JOB: "job_results"[Int job_seq] { result }
     REVIEW_BY_ASKED: "reviews"[Text id] { question, reason, votes }
     REVIEW_BY_ID: "reviews"[Text id] { question, reason, votes }
@@ -136,6 +138,7 @@ found! {
     SAVED_BY_JOB: "saved_states"[Int job_seq] { state }
     SERVER_KEYS: "server_keys"[Text name] { body }
     STATE_OF_SCOPE: "state_keys"[Text scope, Text name] { content }
+    TOOL_CALL_BY_ID: "tool_calls"[Text call_id] { input, outcome, handled }
     TOOL_CALLS_FROM_TURN: "tool_calls"[Text call_id] { input, outcome, handled }
     TOOL_CALLS_NEWEST: "tool_calls"[Text call_id] { input, outcome, handled }
     TOOL_CALLS_OF_ENGAGEMENT: "tool_calls"[Text call_id] { input, outcome, handled }

@@ -21,6 +21,7 @@ mod limit_name;
 mod limited;
 mod operate;
 mod ops;
+mod questions;
 mod queues;
 mod remote;
 pub(crate) mod rows;
@@ -95,6 +96,7 @@ pub(crate) fn start<R: Reader, S: Session>(
         budgets: Arc::clone(&engine) as _,
         credentials: Arc::clone(&engine) as _,
         forks: Arc::clone(&engine) as _,
+        questions: Arc::clone(&engine) as _,
         runs: Arc::clone(&engine) as _,
         transfers: Arc::clone(&engine) as _,
         delegations: engine,

@@ -91,7 +91,10 @@ pub(super) fn json<T: DeserializeOwned>(row: &impl Fields, column: &str) -> Resu
     serde_json::from_str(get::<&str>(row, column)?).map_err(|e| wrong(column, e))
 }
 
-fn json_or_none<T: DeserializeOwned>(row: &impl Fields, column: &str) -> Result<Option<T>, Inconsistency> {
+pub(super) fn json_or_none<T: DeserializeOwned>(
+    row: &impl Fields,
+    column: &str,
+) -> Result<Option<T>, Inconsistency> {
     let text = maybe::<&str>(row, column)?;
     text.map(|text| serde_json::from_str(text).map_err(|e| wrong(column, e))).transpose()
 }

@@ -104,7 +104,9 @@ impl<R: Reader> Runs for Engine<R> {
             let values = [run.id.as_str().into(), REQUESTS.into()];
             let (action, text) = ("list the jobs of a run", &sql::RUN_JOBS);
             let rows = self.readers.read(action, text, Args::Values(&values)).await?;
-            run.requests = decode_all(&rows, |row| Ok((JobId(get(row, "job_id")?), json(row, "meta")?)))?;
+            run.requests = decode_all(&rows, |row| {
+                Ok((JobId(get(row, "job_id")?), json(row, "meta")?, maybe(row, "tenant")?))
+            })?;
         }
         Ok(runs)
     }

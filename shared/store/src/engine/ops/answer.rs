@@ -1,17 +1,19 @@
 //! An answer of a user: it becomes the outcome of the call that asked, and the parked job becomes available.
 
+use super::super::questions::given;
 use super::super::rows;
-use super::super::session::Session;
+use super::super::session::{Args, Session};
 use super::super::statement::read;
 use super::super::unit::Unit;
 use crate::{AnswerOutcome, NewAnswer, Ring, StoreError, sql};
 use serde_json::{Map, Value, json};
-use turnstone_domain::question::{self, Question, Unanswered};
+use turnstone_domain::question::{Question, TOOLS};
 use turnstone_domain::state::Trigger;
 use turnstone_domain::tool_call::{ToolCall, ToolCallMove, ToolOutcome};
 use turnstone_domain::{EventName, JobState};
 
-/// Answers the question that a job waits with. One answer counts; the same once more changes nothing and is no mistake.
+/// Answers the question that a job waits with. One answer counts; the same once more changes nothing and is no mistake. An
+/// answer is for the question that it names, and never for the one that is asked by then.
 pub(in super::super) async fn apply<S: Session>(
     session: &mut S,
     unit: &mut Unit,
@@ -20,24 +22,22 @@ pub(in super::super) async fn apply<S: Session>(
     let Some(seq) = unit.read_job(session, &answer.job, answer.tenant.as_deref()).await? else {
         return Ok(AnswerOutcome::NotFound);
     };
+    if let Some(known) = by_key(session, unit, seq, answer).await? {
+        return Ok(known);
+    }
     let Some(job) = unit.job(seq) else { return Ok(AnswerOutcome::NotFound) };
     let asks = job.position.as_ref().and_then(|position| position.asks.clone());
-    let asks = asks.filter(|_| job.state == JobState::Pending);
-    let (action, values) = ("read the tool journal", [seq.into()]);
-    let calls = read(session, action, &sql::TOOL_CALLS_OF_JOB, &values, rows::tool_call).await?;
-    let named = |call: &&ToolCall| answer.call.as_ref().is_none_or(|id| call.call_id == *id);
-    let open = calls.iter().find(|call| Some(&call.call_id) == asks.as_ref()).filter(named);
-    let Some(open) = open else { return Ok(repeated(&calls, answer)) };
+    let asks = asks.filter(|id| job.state == JobState::Pending && Some(id) == answer.call.as_ref());
+    let [one, other] = TOOLS;
+    let (action, values) = ("read what a job asked", [seq.into(), one.into(), other.into()]);
+    let calls = read(session, action, &sql::QUESTIONS_OF_JOB, &values, rows::tool_call).await?;
+    let Some(open) = calls.iter().find(|call| Some(&call.call_id) == asks.as_ref()) else {
+        return Ok(repeated(&calls, answer));
+    };
     let Ok(question) = Question::read(&open.input) else { return Ok(AnswerOutcome::NotWaiting) };
     let output = match question.answered(&answer.values) {
         Ok(output) => output,
-        Err(Unanswered::TooLong) => return Ok(AnswerOutcome::Refused(Unanswered::TooLong)),
-        Err(missing) => {
-            // Who repeats the answer to the question before did not mean this one.
-            let before = repeated(&calls, answer);
-            let is_before = matches!(before, AnswerOutcome::Repeated(_));
-            return Ok(if is_before { before } else { AnswerOutcome::Refused(missing) });
-        }
+        Err(unanswered) => return Ok(AnswerOutcome::Refused(unanswered)),
     };
     let call_id = open.call_id.clone();
     let keys: Vec<String> =
@@ -65,14 +65,34 @@ pub(in super::super) async fn apply<S: Session>(
     unit.note(seq, EventName::JobAvailable, json!({"reason": "input"}), answer.at)?;
     unit.rings.push(Ring::Available);
     unit.flush(session).await?;
+    if let Some(key) = &answer.key {
+        let values = [call_id.as_str().into(), key.as_str().into()];
+        session.execute("remember an answer's key", &sql::ANSWER_KEY, Args::Values(&values)).await?;
+    }
     Ok(AnswerOutcome::Answered(call_id))
+}
+
+/// What an answer is whose key gave one before, in whichever job of the engagement.
+async fn by_key<S: Session>(
+    session: &mut S,
+    unit: &Unit,
+    seq: i64,
+    answer: &NewAnswer,
+) -> Result<Option<AnswerOutcome>, StoreError> {
+    let (Some(key), Some(row)) = (&answer.key, unit.engagement_of(seq)) else { return Ok(None) };
+    let values = [row.engagement.id.as_str().into(), key.as_str().into()];
+    let known = read(session, "look for an answer", &sql::ANSWER_GIVEN, &values, given).await?.pop();
+    Ok(known.map(|known| match says(&known.values, &answer.values) {
+        true => AnswerOutcome::Repeated(known.call),
+        false => AnswerOutcome::Different,
+    }))
 }
 
 /// What an answer is to a job that does not wait for it: the one that counted once more, another one, or none.
 fn repeated(calls: &[ToolCall], answer: &NewAnswer) -> AnswerOutcome {
-    let answered = calls.iter().rev().filter(|call| question::is_one(&call.name) && call.outcome.is_some());
     let named = |call: &&ToolCall| answer.call.as_ref().is_none_or(|id| call.call_id == *id);
-    let Some(call) = answered.clone().find(named) else { return AnswerOutcome::NotWaiting };
+    let answered = calls.iter().rev().filter(|call| call.outcome.is_some());
+    let Some(call) = answered.into_iter().find(named) else { return AnswerOutcome::NotWaiting };
     match &call.outcome {
         Some(ToolOutcome::Success { output: Value::Object(counted) }) if says(counted, &answer.values) => {
             AnswerOutcome::Repeated(call.call_id.clone())

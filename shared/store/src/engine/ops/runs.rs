@@ -10,9 +10,23 @@ use turnstone_domain::{EngagementId, Ids, JobId};
 
 /// What is asked.
 pub(in super::super) enum Request {
-    Tell { run: EngagementId, last: i64, news: News },
-    Polled { request: JobId, from: i64, to: i64 },
-    Configure { of: Configured, version: i64, args: Map<String, Value> },
+    Tell {
+        run: EngagementId,
+        last: i64,
+        news: News,
+    },
+    /// Somebody is told of these calls and reviews.
+    Questions(Vec<String>),
+    Polled {
+        request: JobId,
+        from: i64,
+        to: i64,
+    },
+    Configure {
+        of: Configured,
+        version: i64,
+        args: Map<String, Value>,
+    },
 }
 
 /// Whether it was written, or somebody else was there before.
@@ -27,6 +41,15 @@ pub(in super::super) async fn apply<S: Session>(
 ) -> Result<Answer, StoreError> {
     match request {
         Request::Tell { run, last, news } => tell(session, run, *last, news).await,
+        Request::Questions(questions) => {
+            for question in questions {
+                let values = [question.as_str().into()];
+                for text in [&sql::QUESTION_TOLD, &sql::REVIEW_TOLD] {
+                    session.execute("note who was told of a question", text, Args::Values(&values)).await?;
+                }
+            }
+            Ok(true)
+        }
         Request::Polled { request, from, to } => {
             let values = [request.as_str().into(), (*from).into(), (*to).into()];
             let written = session.execute("note a poll", &sql::RUN_SEEN, Args::Values(&values)).await?;
