@@ -10,8 +10,10 @@ use turnstone_store::News;
 use turnstone_tests::{Fleet, Reply, fleet, sse};
 
 /// Events of this length, and so many of them: far more than the system keeps for a connection.
-const LENGTH: usize = 500 * 1024;
-const EVENTS: i64 = 128;
+const LENGTH: usize = 64 * 1024;
+const EVENTS: i64 = 640;
+/// Events that are told together.
+const TOGETHER: i64 = 64;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Tells a run more than anybody can take who does not read.
@@ -19,10 +21,10 @@ async fn tell_much(fleet: &Fleet, run: &EngagementId) {
     let runs = &fleet.store.runs;
     let request = runs.run_requests(run).await.unwrap()[0].job.clone();
     let text = "x".repeat(LENGTH);
-    for _ in 0..EVENTS {
+    for _ in 0..EVENTS / TOGETHER {
         let told = runs.told(run).await.unwrap();
-        let event = json!({"id": told.last + 1, "type": "tool_result", "text_result": text});
-        let events = vec![(request.clone(), event.to_string())];
+        let event = |id: i64| json!({"id": id, "type": "tool_result", "text_result": text}).to_string();
+        let events = (1..=TOGETHER).map(|next| (request.clone(), event(told.last + next))).collect();
         let news = News { events, requests: Vec::new(), marks: told.marks };
         assert!(runs.tell(run, told.last, news).await.unwrap());
     }

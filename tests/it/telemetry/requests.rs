@@ -3,6 +3,7 @@
 use super::{PARENT, Site, TRACE, named, works};
 use reqwest::Method;
 use serde_json::json;
+use turnstone_tests::otlp::Collector;
 use turnstone_tests::{Reply, model_server};
 
 /// Issue 5, "Telemetry" (W3C context in and out): a request is a span in the trace of whoever sent it, named after its method and the
@@ -53,7 +54,9 @@ async fn an_mcp_server_is_told_the_trace_of_a_call() {
                      "meta": {"traceparent": format!("00-{TRACE}-{PARENT}-01"), "tracestate": "v=1"}});
     let pushed = site.send(Method::POST, "/ojs/v1/jobs", &job).await;
     site.followed(pushed["job"]["id"].as_str().unwrap()).await;
-    let spans = site.spans(1).await;
+    let told = |collector: &Collector| !named(&collector.spans(), "ossa.tool.call").is_empty();
+    site.collector.until("the span of the call", told).await;
+    let spans = site.collector.spans();
     let call = named(&spans, "ossa.tool.call")[0].id.clone();
     let told = site.models.calls()[1].request["messages"].to_string();
     assert!(told.contains(&format!("00-{TRACE}-{call}-01")), "{told}");
