@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, Semaphore};
+use tokio_util::task::AbortOnDropHandle;
 use turnstone_domain::engagement::User;
 use turnstone_domain::{CallId, Clock, Timestamp};
 
@@ -178,11 +179,17 @@ impl McpServer {
         {
             return Err(format!("{why}; it is tried again after {until}"));
         }
-        let opening = Connection::open(&self.config, &self.client);
+        // A connection keeps the span in which it was made. A task of its own is in none, so that the claim that needed it
+        // first ends before the connection does.
+        let (config, client) = (self.config.clone(), self.client.clone());
+        let opening = tokio::spawn(async move { Connection::open(&config, &client).await });
         let opened =
-            tokio::time::timeout(self.config.connect_timeout(), opening).await.unwrap_or_else(|_| {
-                Err(format!("it did not shake hands within {} ms", self.config.connect_timeout_ms))
-            });
+            tokio::time::timeout(self.config.connect_timeout(), AbortOnDropHandle::new(opening)).await;
+        let opened = match opened {
+            Ok(Ok(opened)) => opened,
+            Ok(Err(error)) => Err(format!("the connection could not be made: {error}")),
+            Err(_) => Err(format!("it did not shake hands within {} ms", self.config.connect_timeout_ms)),
+        };
         match opened {
             Ok(connection) => {
                 let connection = Arc::new(connection);
