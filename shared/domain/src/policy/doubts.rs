@@ -204,7 +204,8 @@ impl Walk<'_> {
             ("recent", [Some("_name"), ..]) | ("history", [Some("_list" | "_total"), ..]) => {}
             ("recent", [Some(name), rest @ ..]) => {
                 if self.is_name(name) {
-                    self.member(name, rest, is_test);
+                    self.member(name, rest);
+                    self.own(name, rest, is_test);
                 }
             }
             ("history", [Some(name), rest @ ..]) => match rest {
@@ -215,7 +216,7 @@ impl Walk<'_> {
                     );
                     self.doubt(About::Member, message);
                 }
-                [None, rest @ ..] => self.member(name, rest, is_test),
+                [None, rest @ ..] => self.member(name, rest),
                 [] => {}
             },
             ("user", [Some(member), ..]) if !matches!(*member, "id" | "email") => {
@@ -237,10 +238,10 @@ impl Walk<'_> {
     }
 
     /// Looks at the member of a call.
-    fn member(&mut self, name: &str, rest: &[Option<&str>], is_test: bool) {
+    fn member(&mut self, name: &str, rest: &[Option<&str>]) {
         match rest {
             [Some("inputs"), ..] | [None, ..] | [] => {}
-            [Some("outputs"), ..] => self.outputs(name, is_test),
+            [Some("outputs"), ..] => self.outputs(name),
             [Some(other), ..] => {
                 let message = format!("a call has `inputs` and `outputs`, and no `{other}`");
                 self.doubt(About::Member, message);
@@ -248,13 +249,20 @@ impl Walk<'_> {
         }
     }
 
-    fn outputs(&mut self, name: &str, is_test: bool) {
+    fn outputs(&mut self, name: &str) {
         let own_output = matches!(&self.around.place, Place::Output(own) if own == name);
         if self.around.dropped.iter().any(|dropped| dropped == name) && !own_output {
             let message = format!(
                 "the outputs of `{name}` are not there, because of its `collect_results: false`; only its own output restriction sees them"
             );
             self.doubt(About::Dropped, message);
+        }
+    }
+
+    /// Looks for the outputs of the call that is about to be made, which `history` has not either way.
+    fn own(&mut self, name: &str, rest: &[Option<&str>], is_test: bool) {
+        if !matches!(rest, [Some("outputs"), ..]) {
+            return;
         }
         if is_test {
             self.tests_outputs = true;
