@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use turnstone_domain::question::{Question, TOOLS};
 use turnstone_domain::state::Trigger;
 use turnstone_domain::tool_call::{ToolCall, ToolCallMove, ToolOutcome};
-use turnstone_domain::{EventName, JobState};
+use turnstone_domain::{CallId, EventName, JobState};
 
 /// Answers the question that a job waits with. One answer counts; the same once more changes nothing and is no mistake. An
 /// answer is for the question that it names, and never for the one that is asked by then.
@@ -29,7 +29,8 @@ pub(in super::super) async fn apply<S: Session>(
     let asks = job.position.as_ref().and_then(|position| position.asks.clone());
     let asks = asks.filter(|id| job.state == JobState::Pending && Some(id) == answer.call.as_ref());
     let [one, other] = TOOLS;
-    let (action, values) = ("read what a job asked", [seq.into(), one.into(), other.into()]);
+    let named = answer.call.as_ref().map_or("", CallId::as_str);
+    let (action, values) = ("read what a job asked", [seq.into(), one.into(), other.into(), named.into()]);
     let calls = read(session, action, &sql::QUESTIONS_OF_JOB, &values, rows::tool_call).await?;
     let Some(open) = calls.iter().find(|call| Some(&call.call_id) == asks.as_ref()) else {
         return Ok(repeated(&calls, answer));
