@@ -20,7 +20,7 @@ const TOGETHER: usize = 500;
 /// Where it runs.
 pub enum Stage {
     /// A file in the current directory, which is on the disk that matters.
-    File { folder: TempDir, store: Store },
+    File { folder: TempDir, store: Box<Store> },
     /// A database of its own, and its scheduler.
     Fleet { site: Box<Site>, _scheduler: Process },
 }
@@ -39,7 +39,7 @@ impl Stage {
         let folder = tempfile::Builder::new().prefix(".turnstone-bench-").tempdir_in(".").expect("a folder");
         std::fs::create_dir(folder.path().join("data")).expect("a folder");
         let store = SqliteStore::open(&folder.path().join("data/turnstone.db"), Arc::new(SystemIds)).await;
-        Self::File { folder, store: store.expect("the store") }
+        Self::File { folder, store: Box::new(store.expect("the store")) }
     }
 
     /// The database's name.

@@ -100,8 +100,8 @@ async fn subscribed(url: &watch::Receiver<String>, id: &str) -> Value {
         if let Ok(answer) = sent.body(call.clone()).send().await
             && let Ok(text) = answer.text().await
         {
-            let told = text.lines().filter_map(|line| line.strip_prefix("data:"));
-            if let Some(told) = told.last() {
+            let mut told = text.lines().rev().filter_map(|line| line.strip_prefix("data:"));
+            if let Some(told) = told.next() {
                 last = serde_json::from_str(told).unwrap();
             } else if !text.is_empty() {
                 // A task that has ended cannot be subscribed to.

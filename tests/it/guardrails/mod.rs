@@ -362,7 +362,7 @@ async fn all_that_a_model_said_in_json_is_checked() {
         for (said, passes) in
             [(json!({"text": "fine", "note": "spoken-word"}), false), (json!({"text": "fine", "note": "fine"}), true)]
         {
-            let fleet = fleet(backend, vec![Reply::text(&said.to_string())]).await;
+            let fleet = fleet(backend, vec![Reply::text(said.to_string())]).await;
             register(&fleet, &document("strict", &output("!(echo.output.contains('spoken'))"))).await;
             let job = json!({"type": "agent.x", "args": ["go"], "ext_agent_model": "m", "meta": {"agent": "strict"},
                              "ext_agent_output_format": "json"});

@@ -202,11 +202,9 @@ impl Walk<'_> {
         }
         match (*root, rest) {
             ("recent", [Some("_name"), ..]) | ("history", [Some("_list" | "_total"), ..]) => {}
-            ("recent", [Some(name), rest @ ..]) => {
-                if self.is_name(name) {
-                    self.member(name, rest);
-                    self.own(name, rest, is_test);
-                }
+            ("recent", [Some(name), rest @ ..]) if self.is_name(name) => {
+                self.member(name, rest);
+                self.own(name, rest, is_test);
             }
             ("history", [Some(name), rest @ ..]) => match rest {
                 _ if !self.is_name(name) => {}
