@@ -32,12 +32,15 @@ async fn tell_much(fleet: &Fleet, run: &EngagementId) {
 
 /// A client that follows a run, takes little at once, and reads nothing.
 async fn idler(fleet: &Fleet, run: &str) -> TcpStream {
-    let address = fleet.url.trim_start_matches("http://").parse().unwrap();
+    let host = fleet.url.trim_start_matches("http://");
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
-    let mut stream = socket.connect(address).await.unwrap();
-    let request = format!("GET /agents/lead/getevents/{run}?stream=true HTTP/1.1\r\nHost: x\r\n\r\n");
+    let mut stream = socket.connect(host.parse().unwrap()).await.unwrap();
+    let request = format!("GET /agents/lead/getevents/{run}?stream=true HTTP/1.1\r\nHost: {host}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
+    let mut begun = [0; 12];
+    stream.read_exact(&mut begun).await.unwrap();
+    assert_eq!(&begun, b"HTTP/1.1 200");
     stream
 }
 
