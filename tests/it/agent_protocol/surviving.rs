@@ -94,22 +94,24 @@ async fn subscribed(url: &watch::Receiver<String>, id: &str) -> Value {
     let call =
         json!({"jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": {"id": id}}).to_string();
     let (client, mut last) = (client(), Value::Null);
-    fleet::until("the task has ended", LONG, async || {
+    let mut again = tokio::time::interval(Duration::from_millis(50));
+    loop {
+        again.tick().await;
         let to = format!("{}/a2a/lead", *url.borrow());
         let sent = client.post(to).header("content-type", "application/json").header("a2a-version", "1.0");
-        let Ok(answer) = sent.body(call.clone()).send().await else { return false };
-        let Ok(text) = answer.text().await else { return false };
+        let Ok(answer) = sent.body(call.clone()).send().await else { continue };
+        let Ok(text) = answer.text().await else { continue };
         let mut told = text.lines().rev().filter_map(|line| line.strip_prefix("data:"));
         if let Some(told) = told.next() {
             last = serde_json::from_str(told).unwrap();
         } else if !text.is_empty() {
             // A task that has ended cannot be subscribed to.
-            return true;
+            return last;
         }
-        last["result"]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
-    })
-    .await;
-    last
+        if last["result"]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED" {
+            return last;
+        }
+    }
 }
 
 /// The processes of a fleet on one database.
