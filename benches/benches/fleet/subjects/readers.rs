@@ -86,8 +86,9 @@ impl Scene {
 
     async fn send(&self, method: &str, path: &str, kind: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).await.expect("the api listens");
+        let host = &self.address;
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
         stream.write_all(request.as_bytes()).await.expect("the api reads");
@@ -169,7 +170,7 @@ async fn open(
 ) -> JoinHandle<Vec<f64>> {
     let mut stream = TcpStream::connect(address).await.expect("the api takes clients");
     let request = format!(
-        "GET /agents/bench/getevents/{run}?stream=true HTTP/1.1\r\nHost: bench\r\nAccept: text/event-stream\r\n\r\n"
+        "GET /agents/bench/getevents/{run}?stream=true HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).await.expect("the api reads");
     let came = now();
