@@ -4,7 +4,7 @@
 
 mod recorded;
 
-pub use recorded::{QUESTIONS, Recorded, RecordedCall, RecordedCheck, RecordedReview};
+pub use recorded::{QUESTIONS, Recorded, RecordedCall, RecordedCheck};
 
 use crate::agent::ModelRef;
 use crate::message::{Role, StoredMessage};

@@ -11,13 +11,13 @@ use turnstone_domain::fork::{Origin, Recorded};
 use turnstone_domain::job::Envelope;
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::retry::RetryPolicy;
-use turnstone_domain::review::ReviewState;
+use turnstone_domain::review::ReviewAnswer;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{
     AgentDefinition, CallId, Checkpoint, EngagementId, JobError, JobId, Lease, NewJob, RawJson, Settlement,
-    Timestamp, TurnWrite, review::ReviewKind,
+    Timestamp, TurnWrite,
 };
 
 /// Who serves a job: plain jobs wait for any OJS worker, agent jobs for ours.
@@ -155,23 +155,6 @@ pub struct Delegated {
     pub started_at: Timestamp,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
-}
-
-/// A review about a call of the current turn.
-#[derive(Clone, Debug)]
-pub struct ReviewAnswer {
-    /// The call.
-    pub call_id: CallId,
-    /// What was asked.
-    pub kind: ReviewKind,
-    /// The arguments the answer is for.
-    pub arguments_hash: String,
-    /// Where it stands.
-    pub state: ReviewState,
-    /// Who answered.
-    pub decided_by: Option<String>,
-    /// Why.
-    pub reason: Option<String>,
 }
 
 /// How leases stand, by their tokens.

@@ -10,9 +10,8 @@ use serde_json::{Value, json};
 use turnstone_domain::agent::errors::Contact;
 use turnstone_domain::digest;
 use turnstone_domain::error::{Escalation, EscalationType, FailureKind};
-use turnstone_domain::review::{NewReview, ReviewKind, ReviewPlan, ReviewState};
+use turnstone_domain::review::{NewReview, ReviewAnswer, ReviewKind, ReviewPlan, ReviewState};
 use turnstone_domain::{CallId, JobError, ReviewId, Wait};
-use turnstone_store::ReviewAnswer;
 
 /// What a question about an error is about.
 pub fn subject(error: &JobError) -> String {

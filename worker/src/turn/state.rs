@@ -29,6 +29,7 @@ use turnstone_domain::fork::{Origin, Recorded};
 use turnstone_domain::message::Message;
 use turnstone_domain::question;
 use turnstone_domain::retry::RetryPolicy;
+use turnstone_domain::review::ReviewAnswer;
 use turnstone_domain::session_state::Buffer;
 use turnstone_domain::short_circuit::ShortCircuit;
 use turnstone_domain::tool_call::ToolCall;
@@ -37,7 +38,7 @@ use turnstone_domain::{
     AgentDefinition, CallId, Checkpoint, EventName, JobError, JobId, Lease, NewEvent, Phase, RawJson,
     RawObject, Spent, TurnWrite,
 };
-use turnstone_store::{Claim, Delegated, LedgerError, ReviewAnswer};
+use turnstone_store::{Claim, Delegated, LedgerError};
 
 /// Messages recalled on resume beyond the window: an answer with the most calls a provider may send fits in.
 const RECALLED: u32 = 160;

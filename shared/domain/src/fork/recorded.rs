@@ -1,7 +1,7 @@
 //! What is on record of those that an engagement was forked from: it stands for what the fork does not ask the world again.
 
 use crate::agent::guardrails::Side;
-use crate::review::{ReviewKind, ReviewState};
+use crate::review::ReviewAnswer;
 use crate::tool_call::ToolCall;
 use crate::{CallId, Phase, digest};
 use serde::Deserialize;
@@ -81,23 +81,6 @@ impl RecordedCheck {
     }
 }
 
-/// What was decided about a recorded call.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RecordedReview {
-    /// The call.
-    pub call_id: CallId,
-    /// What was asked.
-    pub kind: ReviewKind,
-    /// The digest of the arguments that the answer is for.
-    pub arguments_hash: String,
-    /// What was answered.
-    pub state: ReviewState,
-    /// Who answered.
-    pub decided_by: Option<String>,
-    /// Why.
-    pub reason: Option<String>,
-}
-
 /// What is on record of those that an engagement was forked from.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Recorded {
@@ -111,7 +94,7 @@ pub struct Recorded {
     /// What guardrails came to: the nearest engagement's first, the newest before older ones.
     pub checks: Vec<RecordedCheck>,
     /// What was decided about its calls, oldest first.
-    pub reviews: Vec<RecordedReview>,
+    pub reviews: Vec<ReviewAnswer>,
     /// Whether there is nothing but the record: what is not in it cannot be had, as when a record is run again.
     pub is_all: bool,
 }
@@ -140,7 +123,7 @@ impl Recorded {
 
     /// What was decided about a call, or about one that it stands for in the end.
     #[must_use]
-    pub fn decided(&self, call: &CallId) -> Vec<RecordedReview> {
+    pub fn decided(&self, call: &CallId) -> Vec<ReviewAnswer> {
         let mut calls = HashSet::from([call]);
         let mut behind = self.stands_for.get(call);
         while let Some(of) = behind.filter(|of| calls.insert(of)) {
@@ -169,6 +152,7 @@ impl Recorded {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::review::{ReviewKind, ReviewState};
     use serde_json::json;
 
     fn called(id: &str, input: Value, stub_of: Option<&str>) -> RecordedCall {
@@ -189,7 +173,7 @@ mod tests {
             called("d", json!({"q": 1}), None),
         ];
         let mut recorded = Recorded::of(calls);
-        recorded.reviews.push(RecordedReview {
+        recorded.reviews.push(ReviewAnswer {
             call_id: "c".into(),
             kind: ReviewKind::Output,
             arguments_hash: String::new(),

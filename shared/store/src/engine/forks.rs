@@ -8,8 +8,8 @@ use super::writer::{Answer, Request};
 use crate::{ForkRefusal, Forks, NewFork, StoreError, sql};
 use async_trait::async_trait;
 use serde_json::Value;
-use turnstone_domain::fork::{Origin, Recorded, RecordedCall, RecordedCheck, RecordedReview};
-use turnstone_domain::review::{ReviewKind, ReviewState};
+use turnstone_domain::fork::{Origin, Recorded, RecordedCall, RecordedCheck};
+use turnstone_domain::review::{ReviewAnswer, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{CallId, JobId, digest};
 
@@ -98,8 +98,8 @@ fn call(row: &impl Fields) -> Result<RecordedCall, Inconsistency> {
     })
 }
 
-fn review(row: &impl Fields) -> Result<RecordedReview, Inconsistency> {
-    Ok(RecordedReview {
+fn review(row: &impl Fields) -> Result<ReviewAnswer, Inconsistency> {
+    Ok(ReviewAnswer {
         call_id: CallId(get(row, "call_id")?),
         kind: word(row, "kind", ReviewKind::parse)?,
         arguments_hash: get(row, "arguments_hash")?,

@@ -10,8 +10,8 @@ use super::{Engine, delegations, feed, forks};
 use crate::sql::{self, Text};
 use crate::{
     AgentRecord, CheckpointRow, EngagementFilter, EventFilter, Gauges, HourlyCount, JobFilter, JobKind,
-    JobOrder, ListedEngagement, Page, Recall, ReviewAnswer, ReviewFilter, StoreError, TaskFilter, TaskPlace,
-    Views, WorkerBeat,
+    JobOrder, ListedEngagement, Page, Recall, ReviewFilter, StoreError, TaskFilter, TaskPlace, Views,
+    WorkerBeat,
 };
 use async_trait::async_trait;
 use turnstone_domain::agent::guardrails::Side;
@@ -21,7 +21,7 @@ use turnstone_domain::event::Event;
 use turnstone_domain::feed::FeedEvent;
 use turnstone_domain::guardrail_check::GuardrailCheck;
 use turnstone_domain::message::StoredMessage;
-use turnstone_domain::review::Review;
+use turnstone_domain::review::{Review, ReviewAnswer};
 use turnstone_domain::session_state::{Scope, StateEntry, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
@@ -454,17 +454,7 @@ pub(super) async fn recall<R: Reader>(
     let tool_calls = all(readers, action, &sql::TOOL_CALLS_FROM_TURN, &values, rows::tool_call).await?;
     let values = [job.as_str().into(), turn.into()];
     let reviews = all(readers, "recall reviews", &sql::REVIEWS_OF_TURN, &values, rows::review).await?;
-    let reviews = reviews
-        .into_iter()
-        .map(|review| ReviewAnswer {
-            call_id: review.call_id,
-            kind: review.kind,
-            arguments_hash: review.arguments_hash,
-            state: review.state,
-            decided_by: review.decided_by,
-            reason: review.reason,
-        })
-        .collect();
+    let reviews = reviews.into_iter().map(ReviewAnswer::from).collect();
     let delegations = delegations::of_turn(readers, job, turn).await?;
     let fork = forks::recorded(readers, job).await?;
     Ok(Recall { messages, input, tool_calls, reviews, delegations, fork })

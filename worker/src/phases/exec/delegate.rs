@@ -19,10 +19,10 @@ use turnstone_domain::agent::Capability;
 use turnstone_domain::agent::delegation::{DelegationMode, DelegationState, OnFailure, RETRIES};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::RequestedCall;
-use turnstone_domain::review::{ReviewKind, ReviewState};
+use turnstone_domain::review::{ReviewAnswer, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::{ToolCall, ToolCallState, ToolOutcome};
 use turnstone_domain::{AgentDefinition, EngagementId, JobError, JobId, NewChild, RawJson, Wait};
-use turnstone_store::{Delegated, ReviewAnswer};
+use turnstone_store::Delegated;
 
 /// What is to be done about a call.
 enum Next {

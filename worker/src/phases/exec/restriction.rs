@@ -12,10 +12,9 @@ use turnstone_domain::digest;
 use turnstone_domain::engagement::outputs_of;
 use turnstone_domain::error::{Escalation, EscalationType, FailureKind};
 use turnstone_domain::policy::View;
-use turnstone_domain::review::{NewReview, ReviewKind, ReviewPlan, ReviewState};
+use turnstone_domain::review::{NewReview, ReviewAnswer, ReviewKind, ReviewPlan, ReviewState};
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{JobError, ReviewId, Wait};
-use turnstone_store::ReviewAnswer;
 
 /// What a restriction says.
 pub enum Checked {

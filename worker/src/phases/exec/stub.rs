@@ -11,9 +11,9 @@ use turnstone_domain::agent::Capability;
 use turnstone_domain::agent::delegation::DelegationMode;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::RequestedCall;
+use turnstone_domain::review::ReviewAnswer;
 use turnstone_domain::tool_call::{ToolCall, ToolCallMove, ToolOutcome};
 use turnstone_domain::{CallId, JobError};
-use turnstone_store::ReviewAnswer;
 
 /// Answers a call from the record; `false` when it is to be made, or refused, as any other.
 ///
@@ -81,14 +81,8 @@ fn reviewed(turn: &mut Turn, call: &CallId, of: &CallId) {
     if fork.origin.changes.tool_results.contains_key(of.as_str()) {
         return;
     }
-    let decided = fork.recorded.decided(of).into_iter().map(|known| ReviewAnswer {
-        call_id: call.clone(),
-        kind: known.kind,
-        arguments_hash: known.arguments_hash,
-        state: known.state,
-        decided_by: known.decided_by,
-        reason: known.reason,
-    });
+    let answer = |known| ReviewAnswer { call_id: call.clone(), ..known };
+    let decided = fork.recorded.decided(of).into_iter().map(answer);
     // What was decided about the call itself goes before it.
     let decided: Vec<_> = decided.chain(std::mem::take(&mut turn.reviews)).collect();
     turn.reviews = decided;

@@ -26,9 +26,10 @@ use turnstone_domain::engagement::Engagement;
 use turnstone_domain::fork::{self, ForkChanges, ForkPoint, Origin, RecordedCall, RecordedCheck};
 use turnstone_domain::ids::IdForm;
 use turnstone_domain::record::EngagementRecord;
+use turnstone_domain::review::ReviewAnswer;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{AgentDefinition, Checkpoint, EventName, JobState, Lease, Phase, RawJson, Timestamp};
-use turnstone_store::{Claim, Doorbell, EngagementClaim, ReviewAnswer};
+use turnstone_store::{Claim, Doorbell, EngagementClaim};
 use world::World;
 
 /// More than any answer has: what was paid for is not cut.
@@ -168,15 +169,7 @@ impl Run<'_> {
 
     fn reviews(&self, turn: i64) -> Vec<ReviewAnswer> {
         let of_turn = self.record.reviews.iter().filter(|review| review.turn == turn).cloned();
-        let answer = |review: turnstone_domain::review::Review| ReviewAnswer {
-            call_id: review.call_id,
-            kind: review.kind,
-            arguments_hash: review.arguments_hash,
-            state: review.state,
-            decided_by: review.decided_by,
-            reason: review.reason,
-        };
-        of_turn.map(answer).collect()
+        of_turn.map(ReviewAnswer::from).collect()
     }
 
     /// Runs one phase, and compares what it leaves.
