@@ -149,8 +149,10 @@ async fn again(
 ) -> Result<Option<Begun>, Failure> {
     let Some(job) = app.api.store.views.job_of(id, tenant.name()).await? else { return Ok(None) };
     let request_id = name::of(&job);
-    if name::kept(&job)["digest"] != asked.digest.as_str() {
-        let message = format!("Request `{request_id}` was sent before with another body.");
+    let sent = name::kept(&job);
+    if sent["digest"] != asked.digest.as_str() || sent["peer"].as_str() != asked.peer.as_deref() {
+        let message =
+            format!("Request `{request_id}` was sent before with another body, or by somebody else.");
         return Err(OjsError::conflict(message).with("request_id", request_id).into());
     }
     let run = job.agent.map(|agent| agent.engagement_id);

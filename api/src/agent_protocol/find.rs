@@ -2,6 +2,7 @@
 
 use super::{name, request_id};
 use crate::api::App;
+use crate::caller::Who;
 use crate::reply::Failure;
 use crate::request::Tenant;
 use turnstone_domain::engagement::Engagement;
@@ -41,17 +42,37 @@ pub(super) async fn request(
     Ok((job, run(app, agent, engagement.as_str(), tenant).await.map_err(|_| missing())?))
 }
 
+/// The same, of the requests that this caller may ask about: another server sees only those that it sent itself.
+pub(super) async fn request_of(
+    app: &App,
+    agent: &str,
+    id: &str,
+    tenant: &Tenant,
+    peer: Option<&str>,
+) -> Result<(Job, Engagement), Failure> {
+    let (job, run) = request(app, agent, id, tenant).await?;
+    match peer.is_none() || name::is_of(&job, peer) {
+        true => Ok((job, run)),
+        false => Err(OjsError::not_found("request", id).into()),
+    }
+}
+
 /// What an id of the path stands for: requests and runs live in one namespace (AP-A3).
 pub(super) enum Subject {
     Request(Box<Job>, Engagement),
     Run(Engagement),
 }
 
-/// A request or a run of this agent, or 404.
-pub(super) async fn subject(app: &App, agent: &str, id: &str, tenant: &Tenant) -> Result<Subject, Failure> {
-    if let Ok((job, run)) = request(app, agent, id, tenant).await {
+/// A request or a run of this agent, or 404. Another server is shown the requests that it sent itself, and no run: others may
+/// have a part in it.
+pub(super) async fn subject(app: &App, agent: &str, id: &str, who: &Who) -> Result<Subject, Failure> {
+    let peer = who.caller.peer();
+    if let Ok((job, run)) = request_of(app, agent, id, &who.tenant, peer).await {
         return Ok(Subject::Request(Box::new(job), run));
     }
-    let found = run(app, agent, id, tenant).await;
-    found.map(Subject::Run).map_err(|_| OjsError::not_found("request or run", id).into())
+    let missing = || Failure::from(OjsError::not_found("request or run", id));
+    if peer.is_some() {
+        return Err(missing());
+    }
+    run(app, agent, id, &who.tenant).await.map(Subject::Run).map_err(|_| missing())
 }

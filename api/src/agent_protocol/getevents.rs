@@ -3,8 +3,9 @@
 use super::find::{self, Subject};
 use super::{resume, stream, telling};
 use crate::api::{App, Shared};
+use crate::caller::Who;
 use crate::reply::{self, Answer, Failure};
-use crate::request::{Params, Segment, Segments, Tenant};
+use crate::request::{Params, Segment, Segments};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde_json::value::RawValue;
@@ -42,11 +43,11 @@ const MOST: u32 = 1000;
 pub(crate) async fn of_subject(
     State(app): State<Shared>,
     Segments(agent, id): Segments,
-    tenant: Tenant,
+    who: Who,
     params: Params,
     headers: HeaderMap,
 ) -> Answer {
-    answer(app, &agent, &id, &tenant, &params, &headers).await
+    answer(app, &agent, &id, &who, &params, &headers).await
 }
 
 /// The same, with the id of the request as a parameter.
@@ -63,13 +64,13 @@ pub(crate) async fn of_subject(
 pub(crate) async fn of_parameter(
     State(app): State<Shared>,
     Segment(agent): Segment,
-    tenant: Tenant,
+    who: Who,
     params: Params,
     headers: HeaderMap,
 ) -> Answer {
     let id = params.text("request_id").or_else(|| params.text("run_id"));
     let id = id.ok_or_else(|| OjsError::invalid_request("request_id", "must name a request"))?.to_owned();
-    answer(app, &agent, &id, &tenant, &params, &headers).await
+    answer(app, &agent, &id, &who, &params, &headers).await
 }
 
 /// The events of a run by the other path that the protocol writes for them (AP-A4).
@@ -84,23 +85,23 @@ pub(crate) async fn of_parameter(
 pub(crate) async fn of_run(
     State(app): State<Shared>,
     Segments(agent, id): Segments,
-    tenant: Tenant,
+    who: Who,
     params: Params,
     headers: HeaderMap,
 ) -> Answer {
-    answer(app, &agent, &id, &tenant, &params, &headers).await
+    answer(app, &agent, &id, &who, &params, &headers).await
 }
 
 async fn answer(
     app: Shared,
     agent: &str,
     id: &str,
-    tenant: &Tenant,
+    who: &Who,
     params: &Params,
     headers: &HeaderMap,
 ) -> Answer {
     let since = since(params)?;
-    let subject = find::subject(&app, agent, id, tenant).await?;
+    let subject = find::subject(&app, agent, id, who).await?;
     let streamed = params.flag("stream")?.unwrap_or(false);
     match (subject, streamed) {
         (Subject::Run(run), false) => list(&app, &run, None, since.unwrap_or(0)).await,

@@ -29,6 +29,11 @@ pub(super) fn kept(job: &Job) -> Value {
     own(&job.envelope.meta)
 }
 
+/// Whether this caller sent the request: another server by its name, or a client.
+pub(super) fn is_of(job: &Job, peer: Option<&str>) -> bool {
+    kept(job)["peer"].as_str() == peer
+}
+
 fn own(meta: &RawObject) -> Value {
     meta.given(MEMBER).and_then(|own| own.parse::<Value>().ok()).unwrap_or_default()
 }

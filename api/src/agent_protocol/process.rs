@@ -2,7 +2,7 @@
 
 use super::asked::{Asked, Wish};
 use super::begin::{Begun, begin};
-use super::{cancel, configure, find, name, resume, stream};
+use super::{cancel, configure, find, resume, stream};
 use crate::agents::input::check_json;
 use crate::api::{App, Shared};
 use crate::caller::Who;
@@ -130,12 +130,10 @@ pub(crate) async fn process(
 
 /// Another server may end and answer what it asked for itself.
 async fn check_sender(app: &App, agent: &str, asked: &Asked, tenant: &Tenant) -> Result<(), Failure> {
-    let (Some(peer), Some(id)) = (&asked.peer, &asked.request_id) else { return Ok(()) };
-    let (job, _) = find::request(app, agent, id, tenant).await?;
-    match name::kept(&job)["peer"] == peer.as_str() {
-        true => Ok(()),
-        false => Err(OjsError::not_found("request", id).into()),
+    if let (Some(peer), Some(id)) = (&asked.peer, &asked.request_id) {
+        find::request_of(app, agent, id, tenant, Some(peer)).await?;
     }
+    Ok(())
 }
 
 /// Sends a request to an agent and streams its events (Agent Protocol, stream_request).

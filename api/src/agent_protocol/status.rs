@@ -2,9 +2,10 @@
 
 use super::{find, name, telling};
 use crate::api::Shared;
+use crate::caller::Who;
 use crate::engagements::waiting::{Wanted, waiting};
 use crate::reply::{self, Answer};
-use crate::request::{Segments, Tenant};
+use crate::request::Segments;
 use axum::extract::State;
 use serde_json::{Value, json};
 use turnstone_domain::review::ReviewState;
@@ -50,9 +51,9 @@ struct RequestStatus {
 pub(crate) async fn status(
     State(app): State<Shared>,
     Segments(agent, id): Segments,
-    tenant: Tenant,
+    Who { tenant, caller }: Who,
 ) -> Answer {
-    let (job, run) = find::request(&app, &agent, &id, &tenant).await?;
+    let (job, run) = find::request_of(&app, &agent, &id, &tenant, caller.peer()).await?;
     let last = telling::catch_up(&app, &run).await?.last;
     let open = ReviewFilter {
         state: Some(ReviewState::Open),

@@ -77,10 +77,12 @@ async fn not_held_back(
     job: &JobId,
     tenant: &Tenant,
 ) -> Result<(), Failure> {
-    if tenant.name().is_none() || agent.guardrails.output.is_none() {
+    if tenant.name().is_none() || !agent.guardrails.hold_back() {
         return Ok(());
     }
-    if app.api.store.views.job(job).await?.is_some_and(|job| job.state == JobState::Completed) {
+    // What works for a guarded agent is released by nothing of its own.
+    let passes = !agent.guardrails.for_guarded;
+    if passes && app.api.store.views.job(job).await?.is_some_and(|job| job.state == JobState::Completed) {
         return Ok(());
     }
     let message =

@@ -1,5 +1,5 @@
--- What the tools of an engagement were called for and cost, by job and name.
-SELECT j.id AS job_id, t.name, count(*) AS runs, CAST(coalesce(sum(t.duration_ms), 0) AS BIGINT) AS duration_ms,
+-- What the tools of an engagement were called for and cost, by job and name. Notes beside a call are no runs.
+SELECT j.id AS job_id, t.name, CAST(sum(CASE WHEN t.call_id LIKE '%.note-%' THEN 0 ELSE 1 END) AS BIGINT) AS runs, CAST(coalesce(sum(t.duration_ms), 0) AS BIGINT) AS duration_ms,
        CAST(sum(t.cost) AS BIGINT) AS cost
 FROM engagements AS e
 JOIN tool_calls AS t ON t.engagement_seq = e.seq

@@ -229,8 +229,9 @@ impl Belongings {
         side: Option<Side>,
     ) -> Job {
         if side.as_ref().is_some_and(|side| side.for_guarded) {
-            // What it was asked was said by a model, and has passed no guardrail (OAS-43).
+            // What it was asked and what it says were said by models, and have passed no guardrail (OAS-43).
             envelope.args = RawJson::empty_array();
+            self.results.remove(&row.seq);
         }
         Job {
             workflow_id: step.workflow_id,

@@ -416,12 +416,12 @@ impl Unit {
         Ok(())
     }
 
-    /// Appends what a guardrail said. Each attempt of the job asks it once.
+    /// Appends what a guardrail said. Each attempt of the job asks it once; an operator may let its attempts begin again.
     pub(super) fn guardrail_check(&mut self, job_seq: i64, check: &GuardrailCheck) -> Result<(), StoreError> {
         let Some(engagement_seq) = self.engagement_of(job_seq).map(|row| row.seq) else { return Ok(()) };
         let attempt = self.job(job_seq).map_or(0, |job| job.attempt);
         self.checks.push((
-            format!("{}#{attempt}", check.call_id),
+            format!("{}#{attempt}-{}", check.call_id, check.at.0),
             engagement_seq,
             job_seq,
             check.turn,
