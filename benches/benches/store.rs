@@ -86,7 +86,7 @@ fn settle(criterion: &mut Criterion) {
                 || ground.claimed(JobKind::Plain, *count).expect("claimed"),
                 |claims: Vec<Claim>| {
                     let all = claims.iter().map(|claim| {
-                        let done = Settlement::Complete { result: "done".into() };
+                        let done = Settlement::Complete { result: "done".into(), withheld: false };
                         ground.store.ledger.settle(
                             &claim.lease,
                             TurnWrite::default(),

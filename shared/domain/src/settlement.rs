@@ -13,6 +13,8 @@ pub enum Settlement {
     Complete {
         /// The job's `result` (OJS core §3).
         result: RawJson,
+        /// Whether no event tells it: what works for an agent whose answer has to pass a guardrail says nothing aloud (OAS-43).
+        withheld: bool,
     },
     /// `active → retryable`: the failure counts against the retry policy.
     Retry {

@@ -223,6 +223,36 @@ async fn a_guarded_file_is_nowhere_before_it_has_passed() {
     .await;
 }
 
+/// OAS-43: what is left of a file when the request that made it is deleted is held back as it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guarded_file_outlives_its_request_unseen() {
+    on_both(async |backend| {
+        let fleet = Fleet::builder().on(backend).workers(1).model(saves(page())).start().await;
+        let guard =
+            "guardrails: {output: {tool_name: search, assertion: \"!(echo.output.contains('done'))\"}}\n";
+        register(&fleet, &document("quiet", &format!("{CAPABLE}{guard}"))).await;
+        let first = ask(&fleet, "quiet", None).await;
+        let run = first["run_id"].as_str().unwrap();
+        told(&fleet, "quiet", first["request_id"].as_str().unwrap()).await;
+        let id = announced(&fleet, run).await;
+        let before = fleet.now().plus_ms(500).to_rfc3339();
+        fleet.clock.advance_ms(1_000);
+        let request = client().post(format!("{}/agents/quiet/process?wait=true", fleet.url));
+        let second: Value =
+            request.json(&json!({"input": "go", "run_id": run})).send().await.unwrap().json().await.unwrap();
+        told(&fleet, "quiet", second["request_id"].as_str().unwrap()).await;
+        let body = json!({"filter": {"state": "discarded", "until": before}, "confirm": true});
+        let (status, answer) = fleet.post("/ojs/v1/admin/jobs/bulk/delete", &body).await;
+        assert_eq!((status, &answer["ids"][0]), (StatusCode::OK, &first["request_id"]), "{answer}");
+        assert!(fleet.number("SELECT count(*) FROM artifacts").await > 0, "the files are the run's");
+        assert!(listed(&fleet, run).await.is_empty());
+        assert_eq!(get(&fleet, &format!("/artifacts/{id}"), &[]).await.status(), StatusCode::NOT_FOUND);
+        // The books are not looked at: what the deleted request used stays with its engagement.
+        fleet.stop_workers().await;
+    })
+    .await;
+}
+
 /// The id that the event tells: nothing else of the file is told.
 async fn announced(fleet: &Fleet, run: &str) -> String {
     let page = fleet.get(&format!("/engagements/{run}/events?limit=200")).await;

@@ -257,7 +257,7 @@ impl<'a> History<'a> {
         match end {
             EndOp::Complete => {
                 let result = RawJson::of(&json!({"n": n}));
-                (End::Complete(result.clone()), Settlement::Complete { result })
+                (End::Complete(result.clone()), Settlement::Complete { result, withheld: false })
             }
             EndOp::Retry(delay_ms) => {
                 let error = JobError::new(FailureKind::Tool, "it broke");

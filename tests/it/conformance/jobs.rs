@@ -90,7 +90,7 @@ pub fn book(reserved: i64, used: i64) -> TurnWrite {
 }
 
 pub fn complete() -> Settlement {
-    Settlement::Complete { result: json!({"answer": 1}).into() }
+    Settlement::Complete { result: json!({"answer": 1}).into(), withheld: false }
 }
 
 pub fn retry(run_at: Timestamp) -> Settlement {

@@ -196,7 +196,8 @@ async fn an_agent_stands_in_the_inbox_until_its_engagement_ends(at: &Opened) {
         assert!(matches!(vote(at, &id, "ann", true, NOW).await, DecisionOutcome::NotAsked(_)));
         assert_eq!(at.perform(Duty::ExpireReviews, NOW.plus_ms(50)).await, 0, "its engagement times out");
         let child = at.claim(JobKind::Agent, 1).await.remove(0);
-        at.settle(&child.lease, Settlement::Complete { result: RawJson::of(&verdict) }).await;
+        at.settle(&child.lease, Settlement::Complete { result: RawJson::of(&verdict), withheld: false })
+            .await;
         let decided = review(at, &id).await;
         assert_eq!((decided.state, decided.decided_by.as_deref()), (state, Some("ann")));
         assert_eq!(at.state(&held.job).await, JobState::Available);

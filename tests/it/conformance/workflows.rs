@@ -74,7 +74,7 @@ fn ids(new: &NewWorkflow) -> Vec<JobId> {
 }
 
 fn result(value: serde_json::Value) -> Settlement {
-    Settlement::Complete { result: value.into() }
+    Settlement::Complete { result: value.into(), withheld: false }
 }
 
 impl Opened {

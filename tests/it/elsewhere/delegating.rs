@@ -115,6 +115,15 @@ async fn a_peer_has_its_own_requests_and_no_others() {
     assert_eq!(get("/agents/scout/describe").await.unwrap().status(), 200);
     assert_eq!(get("/a2a/scout/.well-known/agent-card.json").await.unwrap().status(), 200);
     assert_eq!(get("/agents/scout/runs").await.unwrap().status(), 403);
+    let run = begun.headers()["x-run-id"].to_str().unwrap();
+    for (id, status) in [("r-1", 404), (run, 404), ("r-2", 200)] {
+        for path in ["request", "getevents"] {
+            let path = format!("/agents/scout/{path}/{id}");
+            assert_eq!(get(&path).await.unwrap().status(), status, "{path}");
+        }
+    }
+    let again = peer(json!({"input": "a", "request_id": "r-1"})).await.unwrap();
+    assert_eq!(again.status(), 409, "the same name and body do not make a client's request a peer's");
     let mine = far.http.post(format!("{}/a2a/scout", far.url)).header("a2a-version", "1.0");
     let task = json!({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": begun.headers()["x-request-id"].to_str().unwrap()}});
     let foreign: Value = mine.bearer_auth(super::KEY).json(&task).send().await.unwrap().json().await.unwrap();

@@ -226,7 +226,7 @@ async fn what_a_guarded_agent_tells_another_one_is_not_shown() {
             let child = request["messages"].to_string().contains("You are child");
             match (child, model_server::outcomes(request)) {
                 (true, 0) => Reply::call("book", json!({"note": "spoken-word"})),
-                (true, _) => Reply::text("noted").behind(&held),
+                (true, _) => Reply::text("the-helper-said-so").behind(&held),
                 (false, 0) => Reply::call("child", json!({"input": "spoken-word"})),
                 _ => Reply::text("all is well"),
             }
@@ -246,7 +246,11 @@ async fn what_a_guarded_agent_tells_another_one_is_not_shown() {
         let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
         assert_eq!(done["result"], "all is well", "{done:#}");
         let seen = visible(&fleet, &job, &child).await;
-        assert!(!seen.contains("spoken-word"), "no guardrail has seen these words: {seen}");
+        for words in ["spoken-word", "the-helper-said-so"] {
+            assert!(!seen.contains(words), "no guardrail has seen these words: {seen}");
+        }
+        let last = fleet.models.calls().pop().unwrap().request.to_string();
+        assert!(last.contains("the-helper-said-so"), "the agent that asked is told: {last}");
         let audit = fleet.get(&format!("/engagements/{child}/audit")).await;
         assert_eq!(audit["attempts"][0]["input"], json!({"note": "spoken-word"}), "{audit:#}");
         let inputs: Vec<_> = fleet.tools.calls().into_iter().map(|call| call.input).collect();

@@ -9,7 +9,7 @@ use turnstone_domain::ids::fraction;
 use turnstone_domain::retry::Decision;
 use turnstone_domain::review::ReviewKind;
 use turnstone_domain::turn_write::Position;
-use turnstone_domain::{CallId, EventName, JobError, RawJson, Settlement, Wait};
+use turnstone_domain::{CallId, EventName, JobError, Settlement, Wait};
 
 /// The settlement of an error that may be shown: what the agent's handlers say (OSSA §2, RS-50), else what the job's retry policy says.
 pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
@@ -99,7 +99,7 @@ fn handled(turn: &mut Turn, error: JobError) -> Result<Settlement, JobError> {
                 turn.roll_back_state(&error, true);
                 let told = error.told();
                 turn.event(EventName::ErrorReplaced, told);
-                Ok(Settlement::Complete { result: RawJson::of(&value) })
+                Ok(turn.complete(&value))
             }
             None => Err(error),
         },

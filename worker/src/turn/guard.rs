@@ -21,7 +21,7 @@ use turnstone_domain::fork::QUESTIONS;
 use turnstone_domain::guardrail_check::{Asked, GuardrailCheck};
 use turnstone_domain::message::Message;
 use turnstone_domain::policy::Expression;
-use turnstone_domain::{CallId, EventName, JobError, Phase, digest};
+use turnstone_domain::{CallId, EventName, JobError, Phase, RawJson, Settlement, digest};
 
 /// Tries of a guardrail's tool whose failure is known.
 const TRIES: u32 = 3;
@@ -297,6 +297,12 @@ const SAID: [&str; 9] = [
 ];
 
 impl Turn {
+    /// The end of its job with this result, which no event tells when another agent's guardrail decides about it (OAS-43).
+    #[must_use]
+    pub fn complete(&self, result: &Value) -> Settlement {
+        Settlement::Complete { result: RawJson::of(result), withheld: self.agent.guardrails.for_guarded }
+    }
+
     /// Takes out of an event what a model said, when nothing of that may be shown before it has passed a guardrail (OAS-43).
     pub fn hold_back(&self, data: &mut Value) {
         if !self.agent.guardrails.hold_back() {

@@ -32,7 +32,7 @@ use stop::Stop;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::{JobError, JobId, Phase, RawJson, Settlement};
+use turnstone_domain::{JobError, JobId, Phase, Settlement};
 use turnstone_store::{Claim, LedgerError};
 use turnstone_telemetry::names;
 use verdict::Verdict;
@@ -146,11 +146,11 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
         phases::persist::committed(turn)?;
         let infer = turn.inferred()?;
         match verdict::verdict(turn, &infer)? {
-            Verdict::Complete(result) => return Ok(Settlement::Complete { result: RawJson::of(&result) }),
+            Verdict::Complete(result) => return Ok(turn.complete(&result)),
             Verdict::HandedOver(result) => {
                 let result = turn.screen_result(result)?;
                 heir::name(turn);
-                return Ok(Settlement::Complete { result: RawJson::of(&result) });
+                return Ok(turn.complete(&result));
             }
             Verdict::Continue(position) => {
                 escalation::confirmed(turn)?;

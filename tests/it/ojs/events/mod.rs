@@ -37,7 +37,7 @@ pub async fn complete(server: &OjsServer, job: &Value, result: &str) -> String {
     assert_eq!(claim.job.as_str(), id, "another job stood in the way");
     server.fleet.clock.advance_ms(250);
     let result = RawJson::from_text(result.to_owned()).unwrap();
-    settle(server, &claim.lease, Settlement::Complete { result }).await;
+    settle(server, &claim.lease, Settlement::Complete { result, withheld: false }).await;
     id
 }
 

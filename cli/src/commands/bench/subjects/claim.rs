@@ -105,7 +105,7 @@ async fn claim_and_settle(ground: &Ground, batch: usize, began: Instant) -> anyh
         }
         settled += claims.len();
         let settle = |claim: Claim| async move {
-            let done = Settlement::Complete { result: "done".into() };
+            let done = Settlement::Complete { result: "done".into(), withheld: false };
             ledger.settle(&claim.lease, TurnWrite::default(), done, ground.clock.now()).await
         };
         try_join_all(claims.into_iter().map(settle)).await?;

@@ -146,9 +146,10 @@ pub(super) fn settle(
     job.step(settlement.trigger(), now)?;
     let held = job.held;
     let (name, data): (EventName, Value) = match settlement {
-        Settlement::Complete { result } => {
+        Settlement::Complete { result, withheld } => {
             unit.result(seq, result);
-            (EventName::JobCompleted, completed(unit.change_job(seq)?, result, now))
+            let told = Some(result).filter(|_| !withheld);
+            (EventName::JobCompleted, completed(unit.change_job(seq)?, told, now))
         }
         Settlement::Retry { error, run_at, delay_ms } => {
             job.failures += i64::from(error.counts_as_failure());
@@ -241,14 +242,16 @@ pub(super) fn failed(unit: &mut Unit, seq: i64, error: &JobError, now: Timestamp
 }
 
 /// What `job.completed` says of a job.
-pub(super) fn completed(job: &JobRow, result: &RawJson, now: Timestamp) -> Value {
+pub(super) fn completed(job: &JobRow, result: Option<&RawJson>, now: Timestamp) -> Value {
     let began = job.claimed_at.or(job.started_at).unwrap_or(now);
     let mut data = json!({"attempt": job.attempt, "duration_ms": now.since(began).max(0)});
-    let bytes = result.as_str().len();
-    // A number that no reader of events could take stays with the job.
-    match result.parse::<Value>() {
-        Ok(value) if bytes <= MOST_RESULT_BYTES => data["result"] = value,
-        _ => data["result_bytes"] = bytes.into(),
+    if let Some(result) = result {
+        let bytes = result.as_str().len();
+        // A number that no reader of events could take stays with the job.
+        match result.parse::<Value>() {
+            Ok(value) if bytes <= MOST_RESULT_BYTES => data["result"] = value,
+            _ => data["result_bytes"] = bytes.into(),
+        }
     }
     if job.engagement_seq.is_some() {
         data["tokens_used"] = job.tokens_used.into();

@@ -71,7 +71,12 @@ fn apply_one(
     }
     match &report.end {
         ReportedEnd::Done { result } => {
-            turns::settle(unit, seq, &Settlement::Complete { result: result.clone() }, report.at)?;
+            turns::settle(
+                unit,
+                seq,
+                &Settlement::Complete { result: result.clone(), withheld: false },
+                report.at,
+            )?;
         }
         ReportedEnd::Failed { error } => {
             let policy = policies.get(&seq).cloned().unwrap_or_default();
