@@ -227,7 +227,7 @@ async fn a_guarded_file_is_nowhere_before_it_has_passed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guarded_file_outlives_its_request_unseen() {
     on_both(async |backend| {
-        let fleet = Fleet::builder().on(backend).workers(1).model(saves(page())).start().await;
+        let mut fleet = Fleet::builder().on(backend).workers(1).model(saves(page())).start().await;
         let guard =
             "guardrails: {output: {tool_name: search, assertion: \"!(echo.output.contains('done'))\"}}\n";
         register(&fleet, &document("quiet", &format!("{CAPABLE}{guard}"))).await;
