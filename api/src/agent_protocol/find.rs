@@ -1,8 +1,9 @@
 //! Agents, runs and requests by what a client calls them.
 
 use super::{name, request_id};
+use crate::agents::engage::id_of_key;
 use crate::api::App;
-use crate::caller::Who;
+use crate::caller::{Caller, Who};
 use crate::reply::Failure;
 use crate::request::Tenant;
 use turnstone_domain::engagement::Engagement;
@@ -55,6 +56,25 @@ pub(super) async fn request_of(
         true => Ok((job, run)),
         false => Err(OjsError::not_found("request", id).into()),
     }
+}
+
+/// What another server calls by this name, to end it or to answer it: the request that it sent under that name, or what it began
+/// at the agent's own address with that `Idempotency-Key`; its name here.
+///
+/// # Errors
+/// 404 when it asked for nothing of that name.
+pub(super) async fn own(
+    app: &App,
+    agent: &str,
+    id: &str,
+    tenant: &Tenant,
+    peer: &str,
+) -> Result<String, Failure> {
+    let begun = JobId(id_of_key(agent, id, tenant, &Caller::Peer(peer.to_owned())));
+    if app.api.store.views.job_of(&begun, tenant.name()).await?.is_some() {
+        return Ok(begun.0);
+    }
+    request_of(app, agent, id, tenant, Some(peer)).await.map(|_| id.to_owned())
 }
 
 /// What an id of the path stands for: requests and runs live in one namespace (AP-A3).

@@ -102,7 +102,7 @@ pub(crate) async fn process(
         return Err(OjsError::not_found("agent", &agent).into());
     }
     let asked = asked?.from(&caller, &headers)?;
-    let about = asked.request_id.as_deref().unwrap_or_default();
+    let about = &about(&app, &agent, &asked, &tenant).await?;
     match &asked.wish {
         Wish::Chat(_) | Wish::Operation(..) => {
             let begun = begin(&app, &agent, &asked, &tenant, &trace).await?;
@@ -113,13 +113,11 @@ pub(crate) async fn process(
             configured(&completed, wait)
         }
         Wish::Cancel => {
-            check_sender(&app, &agent, &asked, &tenant).await?;
             let (job, run) = cancel::cancel(&app, &agent, about, &tenant).await?;
             let begun = Begun { job: job.id, request_id: about.to_owned(), run };
             answer(&app, &agent, &begun, wait, true).await
         }
         Wish::Resume(keys) => {
-            check_sender(&app, &agent, &asked, &tenant).await?;
             let (call, by) = (asked.call(), asked.user());
             let given = Given { values: keys.clone(), call, key: None, by, message: None };
             let begun = resume::resume(&app, &agent, about, given, &tenant).await?;
@@ -128,12 +126,13 @@ pub(crate) async fn process(
     }
 }
 
-/// Another server may end and answer what it asked for itself.
-async fn check_sender(app: &App, agent: &str, asked: &Asked, tenant: &Tenant) -> Result<(), Failure> {
-    if let (Some(peer), Some(id)) = (&asked.peer, &asked.request_id) {
-        find::request_of(app, agent, id, tenant, Some(peer)).await?;
+/// The request that is ended or answered. Another server does that to what it asked for itself.
+async fn about(app: &App, agent: &str, asked: &Asked, tenant: &Tenant) -> Result<String, Failure> {
+    let id = asked.request_id.as_deref().unwrap_or_default();
+    match (&asked.peer, &asked.wish) {
+        (Some(peer), Wish::Cancel | Wish::Resume(_)) => find::own(app, agent, id, tenant, peer).await,
+        _ => Ok(id.to_owned()),
     }
-    Ok(())
 }
 
 /// Sends a request to an agent and streams its events (Agent Protocol, stream_request).

@@ -74,8 +74,7 @@ pub(crate) async fn engage(
     let mut fields = fields(&name, &input, errand.as_ref());
     let key = idempotency_key(&headers)?;
     if let Some(key) = &key {
-        fields
-            .insert("id", named_id(&[&name, key, tenant.name().unwrap_or_default(), &format!("{caller:?}")]));
+        fields.insert("id", id_of_key(&name, key, &tenant, &caller));
     }
     request.keep(&mut fields);
     let mut job = accept(&app, fields, tenant.name(), app.api.clock.now()).await?;
@@ -140,6 +139,11 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Fai
     }
     let why = format!("must have 1 to {KEY_CHARACTERS} visible ASCII characters");
     Err(OjsError::invalid_request("the header Idempotency-Key", why).into())
+}
+
+/// The id of the job that this caller began, or would begin, with this key.
+pub(crate) fn id_of_key(agent: &str, key: &str, tenant: &Tenant, caller: &Caller) -> String {
+    named_id(&[agent, key, tenant.name().unwrap_or_default(), &format!("{caller:?}")])
 }
 
 /// An id in the form of a UUIDv7 that the same parts always make.

@@ -3,6 +3,7 @@
 
 mod delegating;
 mod hostile;
+mod lossy;
 mod questions;
 
 use crate::program::{PATIENCE, Program};

@@ -105,12 +105,24 @@ fn who(request: &Value) -> String {
     line.trim_start_matches("You are ").trim_end_matches('.').to_owned()
 }
 
+/// The last outcome that a model is told.
+fn told(request: &Value) -> String {
+    let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let last = messages.iter().rev().find(|message| message["role"] == "tool");
+    last.and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned()
+}
+
 /// Front asks the clerk over there, who asks the archive over here.
 fn script(gate: Gate) -> impl Fn(&Value) -> Reply + Send + Sync {
     move |request| match (who(request).as_str(), model_server::outcomes(request)) {
         ("front", 0) => Reply::call("clerk", json!({"input": "what do we know?"})),
         ("clerk", 0) => Reply::call("archive", json!({"input": "look it up"})),
         ("archive", _) => Reply::text("it is in the archive").behind(&gate),
+        ("desk" | "deskless", 0) => Reply::call("guide", json!({"input": "plan a trip"})),
+        ("desk" | "deskless", _) => Reply::text(format!("desk has heard {}", told(request))),
+        ("guide", 0) => Reply::call("ask-user", json!({"question": "Which city?"})),
+        ("guide", 1) => Reply::call("ask-user", json!({"question": "And when?"})),
+        ("guide", _) => Reply::text(format!("going on {}", told(request))),
         ("ping", 0) => Reply::call("pong", json!({"input": "again"})),
         ("pong", 0) => Reply::call("ping", json!({"input": "again"})),
         (name, _) => Reply::text(format!("{name} has heard")),
@@ -128,6 +140,10 @@ async fn pair(models: &ModelServer) -> (Site, Site) {
     site_a.agent("front", &far(b, "clerk"));
     site_a.agent("archive", "");
     site_a.agent("ping", &far(b, "pong"));
+    let guide = format!("'oagent://127.0.0.1:{b}/agents/guide': {{}}");
+    site_a.agent("desk", &format!("capabilities: {{{guide}, ask-user: {{}}}}\n"));
+    site_a.agent("deskless", &format!("capabilities: {{{guide}}}\n"));
+    site_b.agent("guide", "capabilities: {ask-user: {}}\n");
     site_b.agent("clerk", &far(a, "archive"));
     site_b.agent("pong", &far(a, "ping"));
     site_b.start().await;
@@ -224,6 +240,65 @@ async fn a_circle_over_two_servers_ends_and_a_peer_is_no_operator() {
     assert_eq!(sent(KEYS[0], "11").await.unwrap().status(), 422);
     assert_eq!(sent(KEYS[0], "-1").await.unwrap().status(), 400);
     assert_eq!(sent(OWN, "1").await.unwrap().status(), 403, "only a peer is believed");
+    a.stop().await;
+    b.stop().await;
+}
+
+/// OAS-11: what an agent of another server asks its user is asked of ours, though its server is killed and begun again, and each
+/// answer is the answer to its own question; a peer ends and answers what it began itself, and nothing else.
+#[tokio::test]
+async fn a_question_from_another_server_is_asked_here() {
+    turnstone_tests::fleet::install_crypto();
+    let models = ModelServer::start(script(Gate::default())).await;
+    let (mut a, b) = pair(&models).await;
+    push(&a, "desk").await;
+    let mut before = Value::Null;
+    for (words, answer) in [("Which city?", "Oslo"), ("And when?", "Monday")] {
+        let asks = |state: &Value| {
+            let call = &state["awaiting"]["call_id"];
+            call.is_string() && *call != before
+        };
+        until(words, PATIENCE, async || a.engagements("desk").await.first().is_some_and(asks)).await;
+        let state = a.engagements("desk").await.remove(0);
+        assert!(state["awaiting"]["prompt"].as_str().unwrap().contains(words), "{state:#}");
+        before = state["awaiting"]["call_id"].clone();
+        a.kill().await;
+        a.start().await;
+        let place = format!("/engagements/{}/answer", state["engagement_id"].as_str().unwrap());
+        let (status, body) = a.send(Method::POST, &place, OWN, &json!({"answers": {"answer": answer}})).await;
+        assert_eq!(status, 200, "{body}");
+    }
+    let desk = ended(&a, "desk").await;
+    let text = desk["results"]["text"].as_str().unwrap_or_default();
+    assert!(text.contains("going on") && text.contains("Monday"), "{desk:#}");
+    assert_eq!((b.engagements("guide").await.len(), models.count()), (1, 5), "nobody was asked twice");
+    // It stands under its key, and is nobody else's.
+    let guide = b.engagements("guide").await.remove(0);
+    let cancel = json!({"type": "CancelRequest", "request_id": guide["job_id"]});
+    assert_eq!(b.send(Method::POST, "/agents/guide/process", KEYS[1], &cancel).await.0, 404);
+    a.stop().await;
+    b.stop().await;
+}
+
+/// OAS-11, issue 7, "Cancel": who cancels the work here ends the engagement there, and so does a question that nobody here is asked.
+#[tokio::test]
+async fn what_nobody_waits_for_is_ended_on_the_other_server() {
+    turnstone_tests::fleet::install_crypto();
+    let models = ModelServer::start(script(Gate::default())).await;
+    let (a, b) = pair(&models).await;
+    let job = push(&a, "front").await;
+    // Front, clerk and archive have been asked; the archive's answer is kept back.
+    models.seen(3).await;
+    let (status, body) = a.send(Method::POST, &format!("/ojs/v1/jobs/{job}/cancel"), OWN, &json!({})).await;
+    assert!(status < 300, "{body}");
+    let all =
+        |states: Vec<Value>, word: &str| !states.is_empty() && states.iter().all(|s| s["status"] == word);
+    until("the clerk is called off", PATIENCE, async || all(b.engagements("clerk").await, "cancelled")).await;
+    until("and so is the archive", PATIENCE, async || all(a.engagements("archive").await, "cancelled")).await;
+    push(&a, "deskless").await;
+    let desk = ended(&a, "deskless").await;
+    assert!(desk["results"]["text"].as_str().unwrap_or_default().contains("Which city?"), "{desk:#}");
+    until("the guide is called off", PATIENCE, async || all(b.engagements("guide").await, "cancelled")).await;
     a.stop().await;
     b.stop().await;
 }

@@ -7,7 +7,7 @@ use crate::tool::http::HttpTool;
 use crate::tool::mcp::config::is_server_name;
 use crate::tool::mcp::{McpConfig, McpServer};
 use crate::tool::policy::ToolPolicy;
-use crate::tool::remote::{NamedAgent, RemoteAgent, RemoteBook, RemoteConfig};
+use crate::tool::remote::{RemoteAgent, RemoteBook, RemoteConfig};
 use crate::tool::{Tool, outbound};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -128,7 +128,7 @@ impl Toolbox {
     ///
     /// # Errors
     /// A sentence that says why it cannot be asked now.
-    pub async fn named_agent(&self, name: &str) -> Result<Arc<NamedAgent>, String> {
+    pub async fn named_agent(&self, name: &str) -> Result<Arc<RemoteAgent>, String> {
         match &self.remote {
             Some(book) => book.named(name).await,
             None => Err(format!("no agent elsewhere has the name `{name}`; add [remote.agents.{name}]")),

@@ -3,8 +3,7 @@
 //! The id of a message is made of the id of the call, so a server that knows messages again begins one task for a message that is
 //! sent twice. The task's id is the handle: once it is noted, nothing is sent anew.
 
-use super::agent::{MOST_LOST, pauses};
-use super::named::{self, Asked, Begun};
+use super::agent::{self, Asked, Begun, Patience};
 use super::wire::{REQUEST, Wire, short};
 use crate::tool::identity::Errand;
 use crate::tool::outbound::describe;
@@ -13,7 +12,6 @@ use reqwest::{RequestBuilder, Response};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 use turnstone_domain::digest;
 use turnstone_domain::question::Question;
 use url::Url;
@@ -22,8 +20,6 @@ use url::Url;
 const CARD: [&str; 2] = [".well-known", "agent-card.json"];
 /// The longest question, in characters.
 const QUESTION: usize = 4_000;
-/// The longest between two looks.
-const SLOWEST: Duration = Duration::from_secs(3);
 /// The task asks nothing, or has ended (A2A 1.0 §5.4).
 const UNSUPPORTED: i64 = -32004;
 
@@ -70,11 +66,11 @@ impl A2a {
         errand: &Errand,
     ) -> Result<Value, ToolError> {
         let params = json!({"id": handle["task"], "historyLength": 0});
-        let (mut waits, mut lost, mut given) = (pauses(), 0, BTreeSet::new());
+        let (mut patience, mut given) = (Patience::default(), BTreeSet::new());
         loop {
             match self.call("GetTask", &params, None, false).await {
                 Ok(Ok(task)) => {
-                    lost = 0;
+                    patience.heard();
                     let used = task["metadata"]["tokensUsed"].as_i64().unwrap_or(0).max(0);
                     errand.tokens_used.store(used, Ordering::Relaxed);
                     if let Some(output) = self.end(&task)? {
@@ -82,22 +78,21 @@ impl A2a {
                     }
                     if task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED" {
                         let question = self.asks(&task, errand)?;
-                        if given.insert(question.id.clone()) {
-                            self.answer(handle, asked, &question, errand).await?;
-                            waits = pauses();
+                        if !given.contains(&question.id) {
+                            match self.answer(handle, asked, &question, errand).await {
+                                Ok(()) => {
+                                    given.insert(question.id);
+                                    patience = Patience::default();
+                                }
+                                Err(error) => patience.lost(error)?,
+                            }
                         }
                     }
                 }
                 Ok(Err(refusal)) => return Err(self.refused(&refusal)),
-                Err(error @ (ToolError::Failed(_) | ToolError::Busy(..))) => {
-                    lost += 1;
-                    if lost >= MOST_LOST {
-                        return Err(error);
-                    }
-                }
-                Err(error) => return Err(error),
+                Err(error) => patience.lost(error)?,
             }
-            tokio::time::sleep(waits.next().unwrap_or(SLOWEST)).await;
+            patience.pause().await;
         }
     }
 
@@ -123,7 +118,11 @@ impl A2a {
         }
         let request = request.header("a2a-version", "1.0").json(&call);
         let response = if once { self.send_once(request).await? } else { self.wire.send(request).await? };
-        let mut told = self.wire.json(response).await?;
+        let mut told = match self.wire.json(response).await {
+            // What was said yes to is begun, whoever lost the rest of the answer.
+            Err(ToolError::Failed(text)) if once => return Err(ToolError::Lost(text)),
+            told => told?,
+        };
         let error = told["error"].take();
         match error["code"].as_i64() {
             None if told["result"].is_object() => Ok(Ok(told["result"].take())),
@@ -190,7 +189,7 @@ impl A2a {
         let keys = parts(&message["parts"]).find_map(|part| part["data"]["request_keys"].as_object());
         let id = message["messageId"].as_str().map_or_else(|| digest::of_text(&prompt), str::to_owned);
         let question = match keys {
-            Some(keys) => named::question(Some(keys)),
+            Some(keys) => agent::question(Some(keys)),
             None if prompt.is_empty() => {
                 Question::read(&json!({"question": "It asks for more input and does not say what."}))
             }
@@ -309,6 +308,26 @@ mod tests {
             let error = place(&wire(), &card).unwrap_err();
             assert!(matches!(&error, ToolError::Final(text) if text.contains(words)), "{error:?}");
         }
+    }
+
+    /// Issue 7, "A2A": when the answer to a message is lost half-way, nobody knows which task it began: it is not sent anew.
+    #[tokio::test]
+    async fn a_message_whose_answer_was_lost_may_have_begun_a_task() {
+        let broken = || async {
+            let pieces = [Ok("{"), Err(std::io::Error::other("cut"))];
+            axum::body::Body::from_stream(futures::stream::iter(pieces))
+        };
+        let app = axum::Router::new().fallback(broken);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = Url::parse(&format!("http://{}/agent", listener.local_addr().unwrap())).unwrap();
+        let serving = tokio::spawn(async move { axum::serve(listener, app).await });
+        let wire = Wire::new(url.clone(), BTreeMap::new(), crate::tool::outbound::open_client().unwrap());
+        let agent = A2a { wire, place: url };
+        let asked = Asked { call: "c-1", text: "go".to_owned(), errand: None };
+        assert!(matches!(agent.begin(&asked).await, Err(ToolError::Lost(_))));
+        let ended = agent.cancel(&json!({"task": "t-1"})).await;
+        assert!(matches!(ended, Err(ToolError::Failed(_))), "what may be sent twice is: {ended:?}");
+        serving.abort();
     }
 
     #[test]

@@ -1,153 +1,92 @@
-//! One agent on another server, called as a tool.
+//! An agent on another server, called as a tool.
 
-use super::config::RemoteConfig;
-use super::wire::{REQUEST, Wire, short};
-use crate::tool::header::{HeaderText, SecretHeader};
+use super::a2a::A2a;
+use super::agent_protocol::AgentProtocol;
+use super::engaging::Engaging;
 use crate::tool::identity::Errand;
-use crate::tool::outbound;
 use crate::tool::{Invocation, Tool, ToolError, Transport};
 use async_trait::async_trait;
 use backon::{BackoffBuilder, ExponentialBuilder};
-use reqwest::Client;
-use reqwest::header::LOCATION;
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use serde_json::{Map, Value, json};
 use std::time::Duration;
-use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::ToolSpec;
-use turnstone_telemetry::SecretRef;
-use url::Url;
+use turnstone_domain::question::Question;
 
-/// Questions after an engagement that may go unanswered in a row.
+/// Questions after the same work that may go unanswered in a row.
 pub(super) const MOST_LOST: u32 = 20;
 /// The longest between two questions.
 const SLOWEST: Duration = Duration::from_secs(3);
+/// The longest meaning of a key that an agent asks for, in characters.
+const MEANING: usize = 2_000;
 
-/// An agent on another server.
+/// What an agent is asked, and as what.
+pub(super) struct Asked<'a> {
+    /// The name of the call, here and there.
+    pub call: &'a str,
+    /// What it is to do.
+    pub text: String,
+    /// What a Turnstone server that knows us is told beside it.
+    pub errand: Option<&'a Errand>,
+}
+
+/// What came of asking.
+pub(super) enum Begun {
+    /// It works, under this handle.
+    Under(Value),
+    /// It answered at once.
+    Done(Value),
+}
+
+/// The protocol that an agent speaks.
+#[derive(Debug)]
+pub(super) enum Speech {
+    /// That of OpenAgentSpec's server.
+    Engaging(Engaging),
+    /// The Agent Protocol.
+    AgentProtocol(AgentProtocol),
+    /// A2A.
+    A2a(A2a),
+}
+
+/// An agent elsewhere, as a tool of this worker.
 #[derive(Debug)]
 pub struct RemoteAgent {
-    spec: ToolSpec,
-    wire: Wire,
-    timeout: Duration,
-    max_tokens: i64,
+    /// What the model is told of it.
+    pub(super) spec: ToolSpec,
+    /// How it is spoken to.
+    pub(super) speech: Speech,
+    /// Whether it is on a server that believes what we say of depth, budget and user.
+    pub(super) peer: bool,
+    /// The longest that it is asked after at a time.
+    pub(super) timeout: Duration,
+    /// The most tokens that are set aside for a call.
+    pub(super) max_tokens: i64,
 }
 
 impl RemoteAgent {
-    pub(super) fn new(
-        definition: &AgentDefinition,
-        url: Url,
-        key: SecretRef,
-        client: Client,
-        config: &RemoteConfig,
-    ) -> Self {
-        let spec = ToolSpec {
-            name: definition.name.clone(),
-            description: definition.description.clone(),
-            input_schema: input_schema(),
-            idempotent: true,
+    async fn ask(&self, invocation: &Invocation<'_>, errand: &Errand) -> Result<Value, ToolError> {
+        let asked = Asked {
+            call: invocation.call_id.as_str(),
+            text: text_of(invocation.input),
+            errand: Some(errand).filter(|_| self.peer),
         };
-        let timeout = Duration::from_millis(config.timeout_ms.max(1));
-        let key = SecretHeader { secret: key, prefix: "Bearer ".to_owned() };
-        let headers = BTreeMap::from([("authorization".to_owned(), HeaderText::Secret(key))]);
-        let wire = Wire::new(url, headers, client);
-        Self { spec, wire, timeout, max_tokens: i64::from(config.max_tokens) }
-    }
-
-    /// Where it is.
-    #[must_use]
-    pub fn url(&self) -> &Url {
-        self.wire.url()
-    }
-
-    /// Begins the engagement, or finds the one that this call began before; returns where its state is.
-    async fn begin(&self, invocation: &Invocation<'_>, errand: &Errand) -> Result<Url, ToolError> {
-        let request = self
-            .wire
-            .post(self.url().clone())?
-            .timeout(REQUEST)
-            .header("idempotency-key", invocation.call_id.as_str())
-            .headers(errand.headers())
-            .json(&json!({"input": text_of(invocation.input)}));
-        // The key makes another try safe, whatever became of this one.
-        let lost = |error: reqwest::Error| ToolError::Failed(self.wire.says(&outbound::describe(&error)));
-        let response = request.send().await.map_err(lost)?;
-        if response.status().as_u16() != 303 {
-            return Err(self.wire.refusal(response).await);
-        }
-        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-        let state = location.and_then(|location| self.url().join(location).ok());
-        let state = state.filter(|state| state.origin() == self.url().origin());
-        state.ok_or_else(|| self.wire.unusable("it answered 303 without an address on its own host"))
-    }
-
-    /// Asks after the engagement until it has ended.
-    async fn follow(&self, state: Url, errand: &Errand) -> Result<Value, ToolError> {
-        let mut pauses = pauses();
-        let mut lost = 0;
-        loop {
-            let answer = self.wire.get(state.clone())?.timeout(REQUEST).send().await;
-            let told = match answer {
-                Ok(response) if response.status().is_success() => Ok(self.wire.json(response).await?),
-                Ok(response) if response.status().is_server_error() => Err(self.wire.refusal(response).await),
-                Ok(response) => return Err(self.wire.refusal(response).await),
-                Err(error) => Err(ToolError::Failed(self.wire.says(&outbound::describe(&error)))),
+        if let Some(handle) = &errand.handle {
+            return match &self.speech {
+                Speech::Engaging(speech) => speech.follow(handle, errand).await,
+                Speech::AgentProtocol(speech) => speech.follow(handle, errand).await,
+                Speech::A2a(speech) => speech.follow(handle, &asked, errand).await,
             };
-            match told {
-                Ok(told) => {
-                    lost = 0;
-                    errand.tokens_used.store(told["tokens"]["used"].as_i64().unwrap_or(0), Ordering::Relaxed);
-                    if let Some(end) = self.end(told) {
-                        return end;
-                    }
-                }
-                Err(error) => {
-                    lost += 1;
-                    if lost >= MOST_LOST {
-                        return Err(error);
-                    }
-                }
-            }
-            tokio::time::sleep(pauses.next().unwrap_or(SLOWEST)).await;
+        }
+        let begun = match &self.speech {
+            Speech::Engaging(speech) => speech.begin(&asked).await?,
+            Speech::AgentProtocol(speech) => speech.begin(&asked).await?,
+            Speech::A2a(speech) => speech.begin(&asked).await?,
+        };
+        match begun {
+            Begun::Done(output) => Ok(output),
+            Begun::Under(handle) => Err(ToolError::Begun(Box::new(handle))),
         }
     }
-
-    /// What became of an engagement that has ended.
-    fn end(&self, mut told: Value) -> Option<Result<Value, ToolError>> {
-        let status = told["status"].as_str().unwrap_or_default().to_owned();
-        match status.as_str() {
-            "completed" => Some(Ok(told["results"].take())),
-            "failed" | "cancelled" => {
-                let why = short(told["error"]["message"].as_str().unwrap_or("nobody said why"));
-                Some(Err(self.wire.unusable(&format!("it ended {status}: {why}"))))
-            }
-            _ => None,
-        }
-    }
-}
-
-/// The one argument of an agent that is called as a tool.
-pub(super) fn input_schema() -> Value {
-    json!({"type": "object", "required": ["input"], "additionalProperties": false,
-           "properties": {"input": {"type": "string", "description": "What this agent is to do, in full sentences."}}})
-}
-
-/// What an agent is asked.
-pub(super) fn text_of(arguments: &Value) -> String {
-    match arguments.get("input") {
-        Some(Value::String(text)) => text.clone(),
-        _ => arguments.to_string(),
-    }
-}
-
-/// Between two questions after the same.
-pub(super) fn pauses() -> impl Iterator<Item = Duration> + Send {
-    ExponentialBuilder::default()
-        .with_min_delay(Duration::from_millis(100))
-        .with_max_delay(SLOWEST)
-        .with_factor(1.5)
-        .without_max_times()
-        .build()
 }
 
 #[async_trait]
@@ -170,15 +109,120 @@ impl Tool for RemoteAgent {
 
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
         let Some(errand) = invocation.identity.errand.clone() else {
-            return Err(ToolError::Refused(self.wire.says("it is asked for an engagement only")));
+            let text = format!("agent {}: it is asked for an engagement only", self.spec.name);
+            return Err(ToolError::Refused(text));
         };
-        let asked = async {
-            let state = self.begin(&invocation, &errand).await?;
-            self.follow(state, &errand).await
-        };
+        let asked = self.ask(&invocation, &errand);
         tokio::time::timeout(invocation.timeout, asked).await.unwrap_or_else(|_| {
             let ms = invocation.timeout.as_millis();
-            Err(ToolError::Timeout(self.wire.says(&format!("it has not ended within {ms} ms"))))
+            let text = format!("agent {}: it has not ended within {ms} ms", self.spec.name);
+            Err(ToolError::Timeout(text))
         })
+    }
+
+    async fn call_off(&self, handle: &Value) {
+        let called_off = match &self.speech {
+            Speech::Engaging(speech) => speech.cancel(handle).await,
+            Speech::AgentProtocol(speech) => speech.cancel(handle).await,
+            Speech::A2a(speech) => speech.cancel(handle).await,
+        };
+        if let Err(error) = called_off {
+            let (agent, error) = (&self.spec.name, super::wire::short(&error.to_string()));
+            tracing::info!(
+                agent,
+                error,
+                "an agent elsewhere could not be told that nobody waits for it any more"
+            );
+        }
+    }
+}
+
+/// The one argument of an agent that is called as a tool.
+pub(super) fn input_schema() -> Value {
+    json!({"type": "object", "required": ["input"], "additionalProperties": false,
+           "properties": {"input": {"type": "string", "description": "What this agent is to do, in full sentences."}}})
+}
+
+/// What an agent is asked.
+fn text_of(arguments: &Value) -> String {
+    match arguments.get("input") {
+        Some(Value::String(text)) => text.clone(),
+        _ => arguments.to_string(),
+    }
+}
+
+/// A question for keys and what each means, as an agent elsewhere wrote them down.
+///
+/// # Errors
+/// A sentence that says why it cannot be asked.
+pub(super) fn question(keys: Option<&Map<String, Value>>) -> Result<Question, String> {
+    let meaning = |text: &Value| text.as_str().unwrap_or_default().chars().take(MEANING).collect::<String>();
+    let keys = keys.into_iter().flatten().map(|(key, text)| (key.clone(), meaning(text).into()));
+    Question::read(&json!({"request_keys": keys.collect::<Map<String, Value>>()}))
+        .map_err(|why| format!("it asks what cannot be asked: {why}"))
+}
+
+/// Between two questions after the same work, and how many of them went unanswered in a row. What was lost once is asked again:
+/// the work goes on meanwhile, and is paid for.
+pub(super) struct Patience {
+    pauses: Box<dyn Iterator<Item = Duration> + Send>,
+    lost: u32,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        let pauses = ExponentialBuilder::default()
+            .with_min_delay(Duration::from_millis(100))
+            .with_max_delay(SLOWEST)
+            .with_factor(1.5)
+            .without_max_times()
+            .build();
+        Self { pauses: Box::new(pauses), lost: 0 }
+    }
+}
+
+impl Patience {
+    /// It has answered.
+    pub(super) fn heard(&mut self) {
+        self.lost = 0;
+    }
+
+    /// A question was lost, or nobody could answer it just then.
+    ///
+    /// # Errors
+    /// The error, when too many were lost in a row, or when it says that the next would be no better.
+    pub(super) fn lost(&mut self, error: ToolError) -> Result<(), ToolError> {
+        self.lost += 1;
+        match error {
+            ToolError::Failed(_) | ToolError::Busy(..) if self.lost < MOST_LOST => Ok(()),
+            error => Err(error),
+        }
+    }
+
+    /// Waits for the next question.
+    pub(super) async fn pause(&mut self) {
+        tokio::time::sleep(self.pauses.next().unwrap_or(SLOWEST)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Issue 7: what is lost is asked for again, so often and no more; what will not change ends it at once.
+    #[test]
+    fn lost_answers_are_borne_for_a_while() {
+        let lost = || ToolError::Failed("lost".to_owned());
+        let mut patience = Patience::default();
+        for round in 0..2 {
+            for _ in 1..MOST_LOST {
+                patience.lost(lost()).unwrap_or_else(|error| panic!("round {round}: {error}"));
+            }
+            patience.heard();
+        }
+        (1..MOST_LOST).for_each(|_| patience.lost(ToolError::Busy("busy".to_owned(), None)).unwrap());
+        assert_eq!(patience.lost(lost()), Err(lost()));
+        let end = ToolError::Final("no".to_owned());
+        assert_eq!(Patience::default().lost(end.clone()), Err(end));
     }
 }

@@ -3,8 +3,7 @@
 //! The name of a request is the id of the call, so a request that is sent twice is one. Its events are read from the first one on
 //! whenever it is waited for anew: what was asked and answered before is found in them.
 
-use super::agent::{MOST_LOST, pauses};
-use super::named::{self, Asked, Begun};
+use super::agent::{self, Asked, Begun, Patience};
 use super::wire::{REQUEST, Wire, short};
 use crate::tool::identity::Errand;
 use crate::tool::lines::lines;
@@ -69,25 +68,19 @@ impl AgentProtocol {
     pub(super) async fn follow(&self, handle: &Value, errand: &Errand) -> Result<Value, ToolError> {
         let id = self.request(handle)?;
         let mut heard = Heard::default();
-        let (mut waits, mut lost) = (pauses(), 0);
+        let mut patience = Patience::default();
         loop {
             let before = heard.last;
             let read = self.read_on(id, &mut heard, errand).await;
             if heard.last > before {
-                (waits, lost) = (pauses(), 0);
+                patience = Patience::default();
             }
             match read {
                 Ok(Some(output)) => return Ok(output),
                 Ok(None) => {}
-                Err(error @ (ToolError::Failed(_) | ToolError::Busy(..))) => {
-                    lost += 1;
-                    if lost >= MOST_LOST {
-                        return Err(error);
-                    }
-                }
-                Err(error) => return Err(error),
+                Err(error) => patience.lost(error)?,
             }
-            tokio::time::sleep(waits.next().unwrap_or(SILENCE)).await;
+            patience.pause().await;
         }
     }
 
@@ -211,7 +204,7 @@ impl AgentProtocol {
         let named = ["call_id", "review_id"].into_iter().find_map(|name| event[name].as_str());
         let question = named.map_or_else(|| format!("event-{}", event["id"]), str::to_owned);
         let Some(answer) = errand.answer(&question) else {
-            let asked = named::question(event["request_keys"].as_object());
+            let asked = agent::question(event["request_keys"].as_object());
             let asked = asked.map_err(|why| self.wire.unusable(&why))?;
             return Err(ToolError::Asks(Box::new(AskedElsewhere { id: question, question: asked })));
         };

@@ -1,12 +1,15 @@
 //! The agents on other servers that this worker has heard of.
 
-use super::agent::RemoteAgent;
+use super::agent::{RemoteAgent, Speech, input_schema};
 use super::config::RemoteConfig;
-use super::named::NamedAgent;
+use super::engaging::Engaging;
+use super::named;
+use super::wire::Wire;
+use crate::tool::header::{HeaderText, SecretHeader};
 use crate::tool::{address_guard, outbound};
 use reqwest::Client;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use turnstone_domain::agent::ToolSpec;
@@ -31,7 +34,7 @@ pub struct RemoteBook {
     named_client: Client,
     clock: Arc<dyn Clock>,
     known: Mutex<HashMap<String, (Timestamp, Arc<RemoteAgent>)>>,
-    named: Mutex<HashMap<String, (Timestamp, Arc<NamedAgent>)>>,
+    named: Mutex<HashMap<String, (Timestamp, Arc<RemoteAgent>)>>,
 }
 
 impl RemoteBook {
@@ -53,8 +56,7 @@ impl RemoteBook {
             }
         };
         for (name, agent) in &config.agents {
-            NamedAgent::check(agent, &config)
-                .map_err(|problem| format!("[remote.agents.{name}] {problem}"))?;
+            named::check(agent, &config).map_err(|problem| format!("[remote.agents.{name}] {problem}"))?;
         }
         let client = outbound::https_client(&authorities, config.allow_private)?;
         let named_client = outbound::trusting_client(&authorities, config.allow_private)?;
@@ -64,7 +66,7 @@ impl RemoteBook {
 
     /// The agents of `[remote.agents]`, as far as they are known before they are asked.
     pub fn specs(&self) -> impl Iterator<Item = ToolSpec> {
-        self.config.agents.iter().map(|(name, agent)| NamedAgent::expected(name, agent))
+        self.config.agents.iter().map(|(name, agent)| named::expected(name, agent))
     }
 
     /// Whether `[remote.agents]` has one of this name.
@@ -77,14 +79,14 @@ impl RemoteBook {
     ///
     /// # Errors
     /// A sentence that says why there is none now.
-    pub async fn named(&self, name: &str) -> Result<Arc<NamedAgent>, String> {
+    pub async fn named(&self, name: &str) -> Result<Arc<RemoteAgent>, String> {
         let now = self.clock.now();
         let known = self.named.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         if let Some((_, agent)) = known.filter(|(at, _)| now.since(*at) < FRESH_MS) {
             return Ok(agent);
         }
         let config = self.config.agents.get(name).ok_or_else(|| format!("add [remote.agents.{name}]"))?;
-        let read = NamedAgent::read(name, config, &self.config, self.named_client.clone());
+        let read = named::read(name, config, &self.config, self.named_client.clone());
         let agent = tokio::time::timeout(READING, read).await.map_err(|_| {
             format!("agent {name}: it did not say what it is within {} s", READING.as_secs())
         })??;
@@ -108,8 +110,18 @@ impl RemoteBook {
         let definition = tokio::time::timeout(READING, self.read(&address, key))
             .await
             .map_err(|_| format!("{url} did not answer within {} s", READING.as_secs()))??;
-        let agent = RemoteAgent::new(&definition, address, key.clone(), self.client.clone(), &self.config);
-        let agent = Arc::new(agent);
+        let agent = Arc::new(RemoteAgent {
+            spec: ToolSpec {
+                name: definition.name,
+                description: definition.description,
+                input_schema: input_schema(),
+                idempotent: true,
+            },
+            speech: Speech::Engaging(self.engaging(address, key)),
+            peer: true,
+            timeout: Duration::from_millis(self.config.timeout_ms.max(1)),
+            max_tokens: i64::from(self.config.max_tokens),
+        });
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KEPT {
             known.clear();
@@ -132,6 +144,12 @@ impl RemoteBook {
             if self.config.allow_private { address_guard::check_form } else { address_guard::check_url };
         look(&address)?;
         Ok((address, &known.key))
+    }
+
+    fn engaging(&self, address: Url, key: &SecretRef) -> Engaging {
+        let key = SecretHeader { secret: key.clone(), prefix: "Bearer ".to_owned() };
+        let headers = BTreeMap::from([("authorization".to_owned(), HeaderText::Secret(key))]);
+        Engaging::new(Wire::new(address, headers, self.client.clone()))
     }
 
     async fn read(&self, address: &Url, key: &SecretRef) -> Result<AgentDefinition, String> {

@@ -1,0 +1,201 @@
+//! OpenAgentSpec's server as its client (OAS-11, OAS-14): an engagement is begun by POST to the agent's own address, and followed
+//! at the address that the answer names, on the same host.
+//!
+//! The call's id is the `Idempotency-Key`: what is sent twice begins one engagement. To end it, and to answer what it asks, it is
+//! the request of that name of the Agent Protocol.
+
+use super::agent::{Asked, Begun, Patience, question};
+use super::wire::{REQUEST, Wire, short};
+use crate::tool::identity::Errand;
+use crate::tool::outbound;
+use crate::tool::{AskedElsewhere, ToolError};
+use reqwest::header::LOCATION;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use url::Url;
+
+/// An agent that is engaged by POST.
+#[derive(Debug)]
+pub(super) struct Engaging {
+    wire: Wire,
+}
+
+impl Engaging {
+    pub(super) fn new(wire: Wire) -> Self {
+        Self { wire }
+    }
+
+    /// Begins the engagement, or finds the one that this call began before.
+    pub(super) async fn begin(&self, asked: &Asked<'_>) -> Result<Begun, ToolError> {
+        let mut request = self.wire.post(self.wire.url().clone())?.timeout(REQUEST);
+        if let Some(errand) = asked.errand {
+            request = request.headers(errand.headers());
+        }
+        let request = request.header("idempotency-key", asked.call).json(&json!({"input": asked.text}));
+        // The key makes another try safe, whatever became of this one.
+        let lost = |error: reqwest::Error| ToolError::Failed(self.wire.says(&outbound::describe(&error)));
+        let response = request.send().await.map_err(lost)?;
+        if response.status().as_u16() != 303 {
+            return Err(self.wire.refusal(response).await);
+        }
+        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+        let state = self.state(location)?;
+        Ok(Begun::Under(json!({"state": state.as_str(), "request_id": asked.call})))
+    }
+
+    /// Where the state of the engagement is.
+    fn state(&self, location: Option<&str>) -> Result<Url, ToolError> {
+        let own = self.wire.url();
+        let state = location.and_then(|location| own.join(location).ok());
+        let state = state.filter(|state| state.origin() == own.origin());
+        state.ok_or_else(|| self.wire.unusable("it answered 303 without an address on its own host"))
+    }
+
+    /// Asks after the engagement until it has ended, or asks something that nobody has answered yet.
+    pub(super) async fn follow(&self, handle: &Value, errand: &Errand) -> Result<Value, ToolError> {
+        let state = self.state(handle["state"].as_str())?;
+        let (mut patience, mut given) = (Patience::default(), BTreeSet::new());
+        loop {
+            match self.look(&state).await {
+                Ok(told) => {
+                    patience.heard();
+                    let used = told["tokens"]["used"].as_i64().unwrap_or(0);
+                    errand.tokens_used.store(used, Ordering::Relaxed);
+                    if let Some(question) = self.asks(&told)?
+                        && !given.contains(&question.id)
+                    {
+                        match self.answer(handle, question.clone(), errand).await {
+                            Ok(()) => {
+                                given.insert(question.id);
+                                patience = Patience::default();
+                            }
+                            Err(error) => patience.lost(error)?,
+                        }
+                    } else if let Some(end) = self.end(told) {
+                        return end;
+                    }
+                }
+                Err(error) => patience.lost(error)?,
+            }
+            patience.pause().await;
+        }
+    }
+
+    /// The state of the engagement now.
+    async fn look(&self, state: &Url) -> Result<Value, ToolError> {
+        let response = self.wire.send(self.wire.get(state.clone())?.timeout(REQUEST)).await?;
+        self.wire.json(response).await
+    }
+
+    /// What became of an engagement that has ended.
+    fn end(&self, mut told: Value) -> Option<Result<Value, ToolError>> {
+        let status = told["status"].as_str().unwrap_or_default().to_owned();
+        match status.as_str() {
+            "completed" => Some(Ok(told["results"].take())),
+            "failed" | "cancelled" => {
+                let why = short(told["error"]["message"].as_str().unwrap_or("nobody said why"));
+                Some(Err(self.wire.unusable(&format!("it ended {status}: {why}"))))
+            }
+            _ => None,
+        }
+    }
+
+    /// What the engagement asks its user, when it waits for that.
+    fn asks(&self, told: &Value) -> Result<Option<AskedElsewhere>, ToolError> {
+        let awaited = &told["awaiting"];
+        let Some(id) = awaited["call_id"].as_str().filter(|_| awaited["kind"] == "input") else {
+            return Ok(None);
+        };
+        let question = question(awaited["request_keys"].as_object());
+        let question = question.map_err(|why| self.wire.unusable(&why))?;
+        Ok(Some(AskedElsewhere { id: id.to_owned(), question }))
+    }
+
+    /// Gives the engagement what our user answered, or says what is to be asked. The answer names its question, so that the same
+    /// once more is never the answer to the next one.
+    async fn answer(
+        &self,
+        handle: &Value,
+        question: AskedElsewhere,
+        errand: &Errand,
+    ) -> Result<(), ToolError> {
+        let Some(values) = errand.answer(&question.id) else {
+            return Err(ToolError::Asks(Box::new(question)));
+        };
+        let body = json!({"type": "ResumeWithInput", "request_id": handle["request_id"],
+                          "request_keys": values, "call_id": question.id});
+        let request = self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body);
+        let lost = |error: reqwest::Error| ToolError::Failed(self.wire.says(&outbound::describe(&error)));
+        let response = request.send().await.map_err(lost)?;
+        // It waits for it no more: it has the answer, or somebody there gave another one.
+        if response.status().is_success() || response.status().as_u16() == 409 {
+            return Ok(());
+        }
+        Err(self.wire.refusal(response).await)
+    }
+
+    /// Ends the engagement.
+    pub(super) async fn cancel(&self, handle: &Value) -> Result<(), ToolError> {
+        let body = json!({"type": "CancelRequest", "request_id": handle["request_id"]});
+        let request = self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body);
+        self.wire.send(request).await.map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::Router;
+    use axum::body::Body;
+    use axum::http::StatusCode;
+    use axum::response::{IntoResponse, Response};
+    use axum::routing::{get, post};
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicI64, AtomicUsize};
+
+    fn errand() -> Errand {
+        let (depth, token_budget, tokens_used) = (1, 100, AtomicI64::new(0));
+        Errand { depth, token_budget, user: None, tokens_used, handle: None, answers: Vec::new() }
+    }
+
+    /// An answer that breaks off after its head and its first characters.
+    fn broken() -> Response {
+        let pieces = [Ok("{\"status\":"), Err(std::io::Error::other("cut"))];
+        Body::from_stream(futures::stream::iter(pieces)).into_response()
+    }
+
+    /// OAS-11: one answer about the state that is lost half-way, or that a gateway gives instead, is asked for again; the work goes on
+    /// meanwhile, and its outcome counts.
+    #[tokio::test]
+    async fn a_lost_answer_about_the_state_is_asked_for_again() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let state = move || async move {
+            match count.fetch_add(1, Ordering::SeqCst) {
+                0 => broken(),
+                1 => StatusCode::BAD_GATEWAY.into_response(),
+                2 => StatusCode::TOO_MANY_REQUESTS.into_response(),
+                _ => json!({"status": "completed", "results": {"text": "done"}, "tokens": {"used": 7}})
+                    .to_string()
+                    .into_response(),
+            }
+        };
+        let begun = || async { (StatusCode::SEE_OTHER, [("location", "/engagements/e-1")]) };
+        let app = Router::new().route("/agents/clerk", post(begun)).route("/engagements/e-1", get(state));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = Url::parse(&format!("http://{}/agents/clerk", listener.local_addr().unwrap())).unwrap();
+        let serving = tokio::spawn(async move { axum::serve(listener, app).await });
+        let client = outbound::open_client().unwrap();
+        let agent = Engaging::new(Wire::new(url, BTreeMap::new(), client));
+        let errand = errand();
+        let asking = Asked { call: "c-1", text: "go".to_owned(), errand: Some(&errand) };
+        let Ok(Begun::Under(handle)) = agent.begin(&asking).await else { panic!("it has begun") };
+        assert_eq!(agent.follow(&handle, &errand).await, Ok(json!({"text": "done"})));
+        assert_eq!((asked.load(Ordering::SeqCst), errand.tokens_used.load(Ordering::SeqCst)), (4, 7));
+        let elsewhere = json!({"state": "http://169.254.169.254/", "request_id": "c-1"});
+        assert!(matches!(agent.follow(&elsewhere, &errand).await, Err(ToolError::Final(_))));
+        serving.abort();
+    }
+}
