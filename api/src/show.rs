@@ -7,7 +7,7 @@ use turnstone_domain::Timestamp;
 use turnstone_domain::event::Event;
 use turnstone_domain::guardrail_check::GuardrailCheck;
 use turnstone_domain::message::StoredMessage;
-use turnstone_domain::review::Review;
+use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::session_state::StateEntry;
 use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
 use turnstone_store::{CheckpointRow, WorkerBeat};
@@ -61,6 +61,10 @@ pub(crate) fn review(review: &Review) -> Value {
     }
     if let Some(fields) = value.as_object_mut() {
         fields.shift_remove("plan");
+    }
+    if review.state == ReviewState::Expired && review.reason.is_none() {
+        let is_late = review.deadline_at.zip(review.decided_at).is_some_and(|(until, at)| until <= at);
+        value["reason"] = if is_late { "nobody answered in time" } else { "its job ended first" }.into();
     }
     let tally = review.tally();
     value["members"] = json!(review.members());

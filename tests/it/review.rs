@@ -70,6 +70,23 @@ async fn a_parked_job_goes_on_after_approval_in_another_process() {
     fleet.end().await;
 }
 
+/// A review whose job was cancelled says that, and not that nobody answered.
+#[tokio::test]
+async fn a_review_of_a_cancelled_job_says_why_it_is_over() {
+    let (fleet, id) = parked(1, 640).await;
+    fleet.settled(&id).await;
+    let review = review_of(&fleet).await;
+    let (status, body) = fleet.send(Method::DELETE, &format!("/ojs/v1/jobs/{id}"), "").await;
+    assert!(status.is_success(), "{body:#}");
+    let over = fleet.get(&format!("/reviews/{}", review["id"].as_str().unwrap())).await;
+    assert_eq!(
+        (&over["state"], &over["reason"]),
+        (&json!("expired"), &json!("its job ended first")),
+        "{over:#}"
+    );
+    fleet.end().await;
+}
+
 /// OAS-32: without confirmation the flow does not continue (OAS-A7).
 #[tokio::test]
 async fn a_rejection_ends_the_engagement_without_the_call() {

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use turnstone_domain::artifact::Artifact;
 use turnstone_domain::budget::Budget;
+use turnstone_domain::memory::Exchange;
 use turnstone_domain::message::Role;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::{ToolCall, ToolCallMove};
@@ -110,6 +111,11 @@ pub fn cut(write: TurnWrite) -> Vec<TurnWrite> {
         parts.iter().position(at).unwrap_or(otherwise)
     };
     for (turn, message) in write.messages {
+        if message.recalled_from.is_some() {
+            let at = find(&parts, None, Phase::Norm, 0);
+            parts[at].messages.push((turn, message));
+            continue;
+        }
         let phase = match message.role {
             Role::User => Phase::Norm,
             Role::Assistant => Phase::Infer,
@@ -130,6 +136,7 @@ pub fn cut(write: TurnWrite) -> Vec<TurnWrite> {
     parts[at].state = write.state;
     parts[0].events = write.events;
     parts[last].budget = write.budget;
+    parts[last].remember = write.remember;
     parts
 }
 
@@ -216,6 +223,10 @@ impl Ledger for CrashLedger {
 
     async fn recorded_call(&self, job: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError> {
         self.inner.recorded_call(job, call).await
+    }
+
+    async fn memories(&self, job: &JobId, rules: &str) -> Result<Vec<Exchange>, StoreError> {
+        self.inner.memories(job, rules).await
     }
 
     async fn recall(

@@ -77,7 +77,7 @@ pub(crate) async fn engage(
         fields.insert("id", id_of_key(&name, key, &tenant, &caller));
     }
     request.keep(&mut fields);
-    let mut job = accept(&app, fields, tenant.name(), app.api.clock.now()).await?;
+    let mut job = accept(&app, fields, tenant.name(), app.api.clock.now()).await.map_err(as_sent)?;
     if let Some(errand) = &errand {
         place(&mut job, errand)?;
     }
@@ -93,6 +93,20 @@ pub(crate) async fn engage(
     }
     let began = began.ok_or_else(|| OjsError::internal("The job has no engagement."))?;
     Ok(see(&began))
+}
+
+/// An error about `meta` of the job, said of the `metadata` that the client sent: it knows nothing of the job.
+fn as_sent(failure: impl Into<Failure>) -> Failure {
+    let mut error = failure.into().0;
+    let field =
+        error.details.get("field").and_then(|field| field.as_str()?.strip_prefix("meta.").map(str::to_owned));
+    if let Some(field) = field {
+        let (own, sent) = (format!("meta.{field}"), format!("metadata.{field}"));
+        error.message = error.message.replacen(&own, &sent, 1);
+        error.details.insert("field".to_owned(), sent.into());
+        error.hint = "Correct the field that the message names and send the request again.";
+    }
+    Failure(error)
 }
 
 /// The fields of an enqueue request. What `metadata` says of the agent is the path's to say.

@@ -34,14 +34,14 @@ struct ShownCredential {
 /// Owner and tool of the path. Credentials are the operator's; a tenant has none.
 fn place(owner: &str, tool: &str, tenant: &Tenant) -> Result<(Owner, String), Failure> {
     whole_fleet(tenant)?;
-    let why = "must name the owner as user:ID, member:TENANT:ID or static:NAME";
-    let owner = Owner::parse(owner).ok_or_else(|| OjsError::invalid_request("the path", why))?;
+    let why = || format!("must be user:ID, member:TENANT:ID or static:NAME, and is `{owner}`");
+    let owner = Owner::parse(owner).ok_or_else(|| OjsError::invalid_request("the owner", why()))?;
     let is_tool = tool == ANY_TOOL
         || ((1..=253).contains(&tool.len())
             && tool.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte)));
     if !is_tool {
-        let why = "must name a tool after the owner, or * for every tool";
-        return Err(OjsError::invalid_request("the path", why).into());
+        let why = format!("must be a tool's name, or * for every tool, and is `{tool}`");
+        return Err(OjsError::invalid_request("the tool", why).into());
     }
     Ok((owner, tool.to_owned()))
 }

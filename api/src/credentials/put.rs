@@ -1,7 +1,7 @@
 //! `PUT /credentials/{owner}/{tool}`: keeps a header that is sent with the calls of a tool.
 
 use super::place;
-use crate::api::Shared;
+use crate::api::{Api, Shared};
 use crate::audit::Operator;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Segments, Tenant};
@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::json;
-use turnstone_domain::agent::credential::{Content, Credential};
+use turnstone_domain::agent::credential::{ANY_TOOL, Content, Credential};
 use turnstone_ojs::OjsError;
 use turnstone_telemetry::Secret;
 use utoipa::ToSchema;
@@ -47,11 +47,23 @@ pub(crate) struct CredentialRequest {
     value: Option<String>,
 }
 
+/// A credential that is kept, without what is secret.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct KeptCredential {
+    #[serde(flatten)]
+    kept: super::ShownCredential,
+    /// What should be said of it, such as that no tool of this name is known.
+    remarks: Vec<String>,
+}
+
 impl CredentialRequest {
     fn content(self, seals: bool) -> Result<(String, String, Content), Failure> {
         let wrong = |field: &str, why: &str| Failure::from(OjsError::invalid_request(field, why));
-        let header =
-            HeaderName::try_from(self.header.as_str()).map_err(|_| wrong("header", "is no header's name"))?;
+        let header = HeaderName::try_from(self.header.as_str()).map_err(|_| {
+            let why = "must be the name of an HTTP header: letters, digits and -, as in X-Api-Key";
+            wrong("header", why)
+        })?;
         if OWN.contains(&header.as_str()) {
             return Err(wrong("header", "belongs to the call itself and cannot be set"));
         }
@@ -84,6 +96,23 @@ impl CredentialRequest {
     }
 }
 
+/// What should be said of a credential that is kept all the same: workers may have tools that this server does not know of.
+fn remarks(api: &Api, tool: &str) -> Vec<String> {
+    let options = &api.options;
+    let of_server =
+        |server: &String| tool.strip_prefix(server.as_str()).is_some_and(|rest| rest.starts_with('.'));
+    if options.keyless_tools.iter().any(|known| known == tool) {
+        vec![format!("`{tool}` takes no credentials: nothing is called with this one")]
+    } else if tool == ANY_TOOL
+        || api.tools.iter().any(|known| known.name == tool)
+        || options.mcp_servers.iter().any(of_server)
+    {
+        Vec::new()
+    } else {
+        vec![format!("this server knows no tool `{tool}`; a worker that has it calls it with this")]
+    }
+}
+
 /// Keeps a credential in place of the one for the same owner, tool and header.
 #[utoipa::path(
     put, path = "/credentials/{owner}/{tool}", tag = "credentials",
@@ -92,7 +121,7 @@ impl CredentialRequest {
         ("tool" = String, Path, description = "The tool, or `*` for every tool."),
     ),
     request_body(content = CredentialRequest, content_type = "application/json"),
-    responses((status = 200, description = "It is kept.", body = super::ShownCredential, content_type = "application/json")),
+    responses((status = 200, description = "It is kept.", body = KeptCredential, content_type = "application/json")),
 )]
 pub(crate) async fn put(
     State(app): State<Shared>,
@@ -111,7 +140,7 @@ pub(crate) async fn put(
     let updated_at = app.api.clock.now();
     let form = content.form();
     let shown = json!({"owner": owner.to_string(), "tool": tool, "header": header, "form": form,
-                       "updated_at": updated_at.to_rfc3339()});
+                       "updated_at": updated_at.to_rfc3339(), "remarks": remarks(&app.api, &tool)});
     let name = format!("{owner} {tool} {header}");
     keeper.keep(Credential { owner, tool, header, prefix, content, updated_at }).await?;
     operator.did("credential.set", &name, form);

@@ -80,6 +80,8 @@ pub(crate) struct Message {
     parts: Option<Vec<Map<String, Value>>>,
     /// Of an input: where it came from.
     metadata: Option<MessageMetadata>,
+    /// Of what is recalled of an earlier engagement and was not said in this one (its turn is 0): that engagement.
+    recalled_from: Option<String>,
     created_at: String,
 }
 

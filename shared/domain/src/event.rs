@@ -131,6 +131,8 @@ events! {
     ContentFlagged = "content.flagged", "where (input, tool or answer), found, action (redact, block or warn), name (of a tool)";
     /// What does not fit into the window any more was replaced by a summary, for which a model was paid.
     HistorySummarized = "history.summarized", "messages, model, provider, tokens_in, tokens_out";
+    /// The engagement begins with what was said in earlier ones with the same user; `GET /engagements/{id}/messages` shows it.
+    MemoryRecalled = "memory.recalled", "engagements, messages";
     /// The tool of a guardrail looked at what goes in or out.
     GuardrailChecked = "guardrail.checked", "side (input or output), tool, passed, position, text_sha256 (of a text that is shown), on_record (when a record said it), away (when its tool could not be asked)";
     /// State changes of a turn are committed.
@@ -194,6 +196,7 @@ impl EventName {
                 | Self::OutputRejected
                 | Self::ContentFlagged
                 | Self::HistorySummarized
+                | Self::MemoryRecalled
                 | Self::StateChanged
                 | Self::StateRolledBack
         )

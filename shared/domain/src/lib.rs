@@ -24,6 +24,7 @@ pub mod ids;
 pub mod job;
 pub mod json;
 pub mod lease;
+pub mod memory;
 pub mod message;
 pub mod overrides;
 pub mod phase;

@@ -4,7 +4,7 @@ pub mod part;
 
 pub use part::{ContentPart, ImageKind, ImageSource};
 
-use crate::{CallId, Timestamp};
+use crate::{CallId, EngagementId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -55,6 +55,9 @@ pub struct Message {
     /// Where it came from; only on messages that NORM made of an input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
+    /// The earlier engagement in which it was said: it was recalled from there, and is not said in this one (OAS-51).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recalled_from: Option<EngagementId>,
 }
 
 /// What a summary stands for, and what it cost.
@@ -97,7 +100,8 @@ impl Message {
     pub fn text(role: Role, content: impl Into<String>) -> Self {
         let (parts, tool_calls) = (Vec::new(), Vec::new());
         let (content, call_id) = (content.into(), None);
-        Self { role, content, parts, tool_calls, call_id, summary: None, metadata: None }
+        let (summary, metadata, recalled_from) = (None, None, None);
+        Self { role, content, parts, tool_calls, call_id, summary, metadata, recalled_from }
     }
 
     /// A message in ordered parts.
@@ -118,7 +122,7 @@ impl Message {
 pub struct StoredMessage {
     /// 1-based, without gaps within the engagement.
     pub seq: i64,
-    /// The turn that wrote it.
+    /// The turn that wrote it; 0 for what is recalled of earlier engagements.
     pub turn: i64,
     /// What was said.
     #[serde(flatten)]

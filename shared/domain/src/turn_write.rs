@@ -3,6 +3,7 @@
 use crate::artifact::NewArtifact;
 use crate::budget::{BudgetMove, ChargeMove};
 use crate::guardrail_check::GuardrailCheck;
+use crate::memory::Remember;
 use crate::message::Message;
 use crate::session_state::StateCommit;
 use crate::tool_call::ToolCallMove;
@@ -32,6 +33,8 @@ pub struct TurnWrite {
     pub charge: Option<Box<ChargeMove>>,
     /// Where the job stands after this write, when it moved to another turn.
     pub position: Option<Position>,
+    /// With the settlement of a job that completes: that its exchange is to be remembered.
+    pub remember: Option<Remember>,
 }
 
 impl TurnWrite {

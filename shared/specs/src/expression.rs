@@ -23,7 +23,7 @@ pub(crate) fn over_engagement(
     rule: &'static str,
     problems: &mut Problems,
 ) -> Option<String> {
-    let source = node.text()?;
+    let source = filled(node)?;
     let names: Vec<&str> = own.names.iter().map(String::as_str).collect();
     match Expression::compile(source, &names) {
         Ok(expression) => {
@@ -53,7 +53,7 @@ pub(crate) fn over_output(
     rule: &'static str,
     problems: &mut Problems,
 ) -> Option<String> {
-    let source = node.text()?;
+    let source = filled(node)?;
     match Expression::compile_over_output(source) {
         Ok(expression) => {
             doubt(node, &expression, &Capabilities::default(), Place::Guardrail, what, problems);
@@ -64,6 +64,11 @@ pub(crate) fn over_output(
             None
         }
     }
+}
+
+/// The text of an expression. An empty one was refused by its shape, and is no expression with a mistake.
+fn filled(node: &Node) -> Option<&str> {
+    node.text().filter(|source| !source.trim().is_empty())
 }
 
 /// Warns of what can never hold.

@@ -60,7 +60,7 @@ guardrails: null
         (agent.description.as_str(), agent.instructions.as_str()),
         ("Finds things.", "You find things.")
     );
-    assert_eq!(agent.short_circuit, Some(3));
+    assert_eq!((agent.short_circuit, agent.retain_memory), (Some(3), true));
     assert_eq!(agent.exposes, [("reference".to_owned(), "recent.book-flight.outputs.reference".to_owned())]);
     let [find, book] = agent.capabilities.as_slice() else { panic!("{:?}", agent.capabilities) };
     assert!(find.name == "find" && find.collect_results && find.user_identity);
@@ -132,6 +132,10 @@ fn each_rule_of_openagentspec() {
         ("guardrails: {input: {tool_name: find}}", vec!["OAS-38@6:21"]),
         ("guardrails: {input: {tool_name: find, assertion: '1 +'}}", vec!["OAS-40@6:50"]),
         ("guardrails: {output: {tool_name: helper, assertion: 'ok'}}", vec!["OAS-39@6:34"]),
+        // Told once.
+        ("guardrails: {input: {tool_name: find, assertion: ''}}", vec!["OAS-38@6:50"]),
+        ("capabilities: {find: {input_restriction: {assertion: ' '}}}", vec!["OAS-33@6:54"]),
+        ("exposes: {n: ''}", vec!["OAS-48@6:14"]),
     ] {
         assert_eq!(errors(&format!("{HEAD}{rest}\n"), Some(&NAMES)), rules, "{rest}");
     }

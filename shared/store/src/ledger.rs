@@ -9,6 +9,7 @@ use turnstone_domain::budget::{AppliedBudget, Budget};
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::fork::{Origin, Recorded};
 use turnstone_domain::job::Envelope;
+use turnstone_domain::memory::Exchange;
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::review::ReviewAnswer;
@@ -239,6 +240,10 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// One of the calls that are on record for a fork's job ([`Recorded`]), with what it came to.
     async fn recorded_call(&self, job: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError>;
+
+    /// What was said in the newest completed jobs that the agent of this one remembers of its user, under these
+    /// [rules](turnstone_domain::memory::rules), the oldest first (OAS-51). Nothing for a delegate, a fork or a branch.
+    async fn memories(&self, job: &JobId, rules: &str) -> Result<Vec<Exchange>, StoreError>;
 
     /// What the engagement remembers. `window` is the number of messages; `whole_journal` asks for every tool call.
     async fn recall(

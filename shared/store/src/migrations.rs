@@ -31,6 +31,7 @@ pub(crate) const SQLITE: &[File] = &[
     (23, "artifacts", include_str!("../../../migrations/sqlite/0023_artifacts.sql")),
     (26, "guardrail checks", include_str!("../../../migrations/sqlite/0026_guardrail_checks.sql")),
     (29, "answers", include_str!("../../../migrations/sqlite/0029_answers.sql")),
+    (30, "memories", include_str!("../../../migrations/sqlite/0030_memories.sql")),
 ];
 /// For PostgreSQL.
 pub(crate) const POSTGRES: &[File] = &[
@@ -55,6 +56,7 @@ pub(crate) const POSTGRES: &[File] = &[
     (23, "artifacts", include_str!("../../../migrations/postgres/0023_artifacts.sql")),
     (26, "guardrail checks", include_str!("../../../migrations/postgres/0026_guardrail_checks.sql")),
     (29, "answers", include_str!("../../../migrations/postgres/0029_answers.sql")),
+    (30, "memories", include_str!("../../../migrations/postgres/0030_memories.sql")),
 ];
 
 /// The number of the newest migration.

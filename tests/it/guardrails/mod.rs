@@ -340,23 +340,26 @@ async fn the_guardrails_of_a_sub_agent_stand_before_its_parent() {
 /// OAS-38, OAS-39, OAS-40: a guardrail names a tool and an assertion that is CEL, or the document is refused.
 #[tokio::test]
 async fn a_broken_guardrail_is_refused() {
-    let fleet = fleet(Backend::Sqlite, vec![Reply::text("done")]).await;
-    register(&fleet, &document("helper", "")).await;
-    for (guardrail, rule) in [
-        ("{tool_name: search}", "OAS-38"),
-        ("{assertion: \"true\"}", "OAS-38"),
-        ("{tool_name: helper, assertion: \"true\"}", "OAS-39"),
-        ("{tool_name: nobody, assertion: \"true\"}", "OAS-39"),
-        ("{tool_name: search, assertion: \"1 +\"}", "OAS-40"),
-    ] {
-        for side in ["input", "output"] {
-            let text = document("broken-one", &format!("guardrails:\n  {side}: {guardrail}\n"));
-            let (status, refusal) = fleet.send(Method::POST, "/agents", text).await;
-            assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{guardrail}: {refusal:#}");
-            assert!(refusal.to_string().contains(rule), "{guardrail}: {refusal:#}");
+    on_both(async |backend| {
+        let fleet = fleet(backend, vec![Reply::text("done")]).await;
+        register(&fleet, &document("helper", "")).await;
+        for (guardrail, rule) in [
+            ("{tool_name: search}", "OAS-38"),
+            ("{assertion: \"true\"}", "OAS-38"),
+            ("{tool_name: helper, assertion: \"true\"}", "OAS-39"),
+            ("{tool_name: nobody, assertion: \"true\"}", "OAS-39"),
+            ("{tool_name: search, assertion: \"1 +\"}", "OAS-40"),
+        ] {
+            for side in ["input", "output"] {
+                let text = document("broken-one", &format!("guardrails:\n  {side}: {guardrail}\n"));
+                let (status, refusal) = fleet.send(Method::POST, "/agents", text).await;
+                assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{guardrail}: {refusal:#}");
+                assert!(refusal.to_string().contains(rule), "{guardrail}: {refusal:#}");
+            }
         }
-    }
-    fleet.end().await;
+        fleet.end().await;
+    })
+    .await;
 }
 
 /// OAS-43, OAS-44: a member `text` of what a model said in JSON does not stand for the whole of it, whoever asked for JSON.

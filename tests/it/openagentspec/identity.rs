@@ -128,7 +128,15 @@ async fn a_static_identity_needs_credentials() {
     assert!(told.contains("turnstone credential set static:desk search"), "{told}");
     assert!(fleet.tools.calls().is_empty());
     let everywhere = json!({"header": "X-Key", "value": "everywhere-1"});
-    assert_eq!(keep(&fleet, "static:desk/*", everywhere).await.0, 200);
+    let (status, refused) = keep(&fleet, "desk/search", everywhere.clone()).await;
+    assert!(
+        status == 400 && refused["error"]["message"].as_str().unwrap().contains("is `desk`"),
+        "{refused:#}"
+    );
+    let (status, kept) = keep(&fleet, "static:desk/serch", everywhere.clone()).await;
+    assert_eq!((status, kept["remarks"].as_array().map(Vec::len)), (200, Some(1)), "{kept:#}");
+    let (status, kept) = keep(&fleet, "static:desk/*", everywhere).await;
+    assert_eq!((status, &kept["remarks"]), (200, &json!([])), "{kept:#}");
     let id = fleet.push(&job).await;
     fleet.settled(&id).await;
     assert_eq!(fleet.tools.calls()[0].headers["x-key"], "everywhere-1");

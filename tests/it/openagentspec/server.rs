@@ -269,6 +269,11 @@ async fn what_is_no_input_begins_nothing() {
         let answer = post(&http, &fleet, path, body).send().await.unwrap();
         assert_eq!(answer.status().as_u16(), status, "{path} {body}");
     }
+    let whose = post(&http, &fleet, "/agents/desk", "{\"input\": \"a\", \"metadata\": {\"user\": \"me\"}}");
+    let refused: Value = whose.send().await.unwrap().json().await.unwrap();
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("metadata.user must be an object"), "as it was sent: {refused:#}");
+    assert_eq!(refused["error"]["details"]["field"], "metadata.user");
     let typed = |kind: &str| {
         http.post(format!("{}/agents/desk", fleet.url)).header("content-type", kind).body("\"hi\"")
     };

@@ -3,6 +3,7 @@
 
 mod engagement;
 mod exposes;
+pub mod memory;
 mod restrictions;
 mod short_circuit;
 

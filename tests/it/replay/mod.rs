@@ -5,6 +5,7 @@ mod fork;
 mod fork_limits;
 mod guarded;
 mod killed;
+mod memory;
 mod move_together;
 mod tenants;
 mod transfer;

@@ -39,7 +39,6 @@ const RULES: &[(&str, &str)] = &[
     ("OAS-45", "a warning: the Engagement object in a guardrail's assertion"),
     ("OAS-47", "`exposes` does not take the key `text`"),
     ("OAS-48", "what is exposed is CEL over the Engagement object"),
-    ("OAS-51", "a warning: `retain_memory: true`, as nothing is kept for the next engagement"),
     ("OAS-52", "`short_circuit` is a whole number of at least 1"),
     ("OAS-A17", "a warning: a reference to what is not there yet, which the caller allowed"),
     ("OAS-A18", "a warning: agents that ask one another in a circle"),

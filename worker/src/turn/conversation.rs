@@ -91,7 +91,7 @@ impl Conversation {
         let Some(least) = weights.into_iter().min_by_key(|(turn, weight)| (*weight, *turn)) else { return };
         let is_least = |of: i64| of == least.0;
         if self.input.is_none() {
-            let begins = self.begins;
+            let begins = self.begins.max(1);
             let said = self
                 .window
                 .iter()
@@ -149,7 +149,7 @@ impl Conversation {
     fn drop_oldest(&mut self) {
         if let Some((of, oldest)) = self.window.pop_front()
             && self.input.is_none()
-            && of >= self.begins
+            && of >= self.begins.max(1)
             && oldest.role == Role::User
         {
             self.input = Some(oldest);

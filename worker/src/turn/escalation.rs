@@ -134,6 +134,9 @@ fn refusal(kind: FailureKind, what: &str, review: &ReviewAnswer) -> JobError {
         target: Some(by.clone()),
         context: Some(json!({"state": review.state})),
     };
-    let message = format!("{what} by {by}{why}");
+    let message = match &review.decided_by {
+        Some(by) => format!("{what} by {by}{why}"),
+        None => format!("{what}: nobody answered in time{why}"),
+    };
     JobError { retryable: false, ..JobError::new(kind, message) }.escalated(decided)
 }

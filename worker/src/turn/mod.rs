@@ -8,6 +8,7 @@ mod exceeded;
 mod failure;
 pub mod guard;
 mod heir;
+pub mod memory;
 pub mod place;
 pub mod rerun;
 pub mod reviewers;
@@ -200,6 +201,8 @@ async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
 
 /// The one place that decides what the end of a lease means for the job.
 async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), Stop> {
+    // A value that stands for an error is no answer of the agent.
+    let answered = matches!(&end, Ok(Settlement::Complete { .. }));
     let settlement = match end {
         Ok(settlement) => settlement,
         Err(Stop::Fail(error)) => {
@@ -213,7 +216,8 @@ async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), 
         Err(Stop::Drain) => Settlement::Yield,
         Err(stop @ (Stop::LeaseLost(_) | Stop::Store(_))) => return Err(stop),
     };
-    let write = turn.take_pending();
+    let mut write = turn.take_pending();
+    write.remember = answered.then(|| memory::remember(turn)).flatten();
     let discarded = match &settlement {
         Settlement::Discard { error } => Some(error.code().to_owned()),
         _ => None,

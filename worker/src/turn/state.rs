@@ -26,6 +26,7 @@ use turnstone_domain::engagement::{Engagement, EngagementObject};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::feed::OssaEvent;
 use turnstone_domain::fork::{Origin, Recorded};
+use turnstone_domain::memory::BEFORE;
 use turnstone_domain::message::Message;
 use turnstone_domain::question;
 use turnstone_domain::retry::RetryPolicy;
@@ -209,7 +210,10 @@ impl Turn {
     async fn recall(&mut self) -> Result<(), Stop> {
         let window = self.agent.memory.window_size.saturating_add(RECALLED);
         let whole = self.object.is_some() || self.short_circuit.is_some();
-        let recall = self.deps.ledger.recall(&self.job.id, self.position.turn, window, whole).await?;
+        let mut recall = self.deps.ledger.recall(&self.job.id, self.position.turn, window, whole).await?;
+        // A further input may come before an agent that must not be told of other engagements (OAS-50).
+        let retains = self.agent.retain_memory;
+        recall.messages.retain(|stored| retains || stored.message.recalled_from.is_none());
         self.conversation = Conversation::recalled(&recall, &self.agent.memory, self.position.begins);
         if let Some(object) = &mut self.object {
             // What the user has answered since counts when it is checked and told.
@@ -409,6 +413,12 @@ impl Turn {
     pub fn say(&mut self, message: Message) {
         self.pending.messages.push((self.position.turn, message.clone()));
         self.conversation.push(self.position.turn, message, &self.agent.memory);
+    }
+
+    /// Says what was said in an earlier engagement, before the first turn of this one.
+    pub fn say_before(&mut self, message: Message) {
+        self.pending.messages.push((BEFORE, message.clone()));
+        self.conversation.push(BEFORE, message, &self.agent.memory);
     }
 
     /// What is not durable yet.

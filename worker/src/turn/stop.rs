@@ -57,7 +57,7 @@ pub fn too_little(left: i64, needed: i64, of: &Short) -> JobError {
     let what = name.map_or_else(|| "the engagement's budget".to_owned(), |name| format!("budget {name}"));
     let next = match (name, of.resets_at) {
         (Some(name), _) if let Some(id) = delegate_named(name) => {
-            format!("raise it with `turnstone budget raise --engagement {id}`")
+            format!("raise it with `turnstone budget raise --engagement {id} --tokens N`")
         }
         (Some(name), Some(at)) => {
             format!("raise it with `turnstone budget raise {name}`, or wait until it begins anew at {at}")

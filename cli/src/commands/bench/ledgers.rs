@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, watch};
 use turnstone_domain::artifact::Artifact;
 use turnstone_domain::budget::Budget;
+use turnstone_domain::memory::Exchange;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
@@ -169,6 +170,10 @@ impl Ledger for Counted {
         self.inner.recorded_call(job, call).await
     }
 
+    async fn memories(&self, job: &JobId, rules: &str) -> Result<Vec<Exchange>, StoreError> {
+        self.inner.memories(job, rules).await
+    }
+
     async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {
         self.tally.called();
         self.inner.recall(job, turn, window, whole).await
@@ -301,6 +306,10 @@ impl Ledger for Naive {
 
     async fn recorded_call(&self, job: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError> {
         self.inner.recorded_call(job, call).await
+    }
+
+    async fn memories(&self, job: &JobId, rules: &str) -> Result<Vec<Exchange>, StoreError> {
+        self.inner.memories(job, rules).await
     }
 
     async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {

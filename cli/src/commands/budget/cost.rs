@@ -19,6 +19,14 @@ pub struct CostArgs {
     pub days: u32,
 }
 
+/// What a row cost. Where models were asked and nothing is booked, they have no price: that is not the same as free.
+fn cost(row: &Value) -> String {
+    let is_zero =
+        row["cost"].as_str().is_some_and(|cost| cost.chars().all(|digit| matches!(digit, '0' | '.')));
+    let asked = ["tokens_in", "tokens_out"].iter().any(|name| row[*name].as_i64().is_some_and(|n| n > 0));
+    if is_zero && asked { "-".to_owned() } else { plain(&row["cost"]) }
+}
+
 const DAILY: &[Column] = &[
     column("DAY", |row| plain(&row["day"])),
     column("TENANT", |row| plain(&row["tenant"])),
@@ -27,7 +35,7 @@ const DAILY: &[Column] = &[
     column("IN", |row| plain(&row["tokens_in"])),
     column("CACHED", |row| plain(&row["tokens_cached"])),
     column("OUT", |row| plain(&row["tokens_out"])),
-    column("COST", |row| plain(&row["cost"])),
+    column("COST", cost),
 ];
 
 const PARTS: &[Column] = &[
@@ -38,7 +46,7 @@ const PARTS: &[Column] = &[
     column("IN", |row| plain(&row["tokens_in"])),
     column("CACHED", |row| plain(&row["tokens_cached"])),
     column("OUT", |row| plain(&row["tokens_out"])),
-    column("COST", |row| plain(&row["cost"])),
+    column("COST", cost),
 ];
 
 /// Prints what was spent.
@@ -69,4 +77,17 @@ pub async fn run(args: &CostArgs, session: &Session) -> anyhow::Result<ExitCode>
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cost;
+    use serde_json::json;
+
+    #[test]
+    fn what_has_no_price_is_not_free() {
+        assert_eq!(cost(&json!({"cost": "0.00", "tokens_in": 12, "tokens_out": 3})), "-");
+        assert_eq!(cost(&json!({"cost": "0.00", "tokens_in": 0, "tokens_out": 0})), "0.00");
+        assert_eq!(cost(&json!({"cost": "0.31", "tokens_in": 12, "tokens_out": 3})), "0.31");
+    }
 }

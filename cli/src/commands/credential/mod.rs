@@ -4,7 +4,7 @@ use super::Session;
 use crate::failure::Failure;
 use crate::output::table::{Column, column, plain};
 use crate::output::{Format, text};
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use turnstone_telemetry::SecretRef;
@@ -23,6 +23,7 @@ pub enum CredentialCommand {
 /// `turnstone credential set`.
 #[derive(Clone, Debug, Args)]
 #[command(
+    group = ArgGroup::new("secret or reference").args(["secret", "value_from"]).required(true),
     after_help = "Example: turnstone credential set static:desk create-ticket --header Authorization --prefix 'Bearer ' --secret CRM_KEY"
 )]
 pub struct SetArgs {
@@ -37,7 +38,7 @@ pub struct SetArgs {
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub prefix: String,
     /// The name of a secret among `secrets` of the workers' [tool_policy]
-    #[arg(long, value_name = "NAME", conflicts_with = "value_from", required_unless_present = "value_from")]
+    #[arg(long, value_name = "NAME")]
     pub secret: Option<String>,
     /// Where the secret itself is, as env:NAME or file:/path; the server keeps it encrypted, or refuses it
     #[arg(long, value_name = "REFERENCE")]
@@ -101,7 +102,11 @@ async fn set(args: SetArgs, session: &Session) -> anyhow::Result<()> {
         (name, None) => body["secret"] = name.into(),
     }
     let answer = session.client()?.put(&["credentials", &args.owner, &args.tool], &body).await?;
-    tell(&answer, "is kept", session)
+    tell(&answer, "is kept", session)?;
+    for remark in answer["remarks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        session.output.remark(&text::line(remark).to_string());
+    }
+    Ok(())
 }
 
 fn tell(answer: &Value, what: &str, session: &Session) -> anyhow::Result<()> {

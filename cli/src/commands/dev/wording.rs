@@ -465,6 +465,14 @@ fn of_keeping(name: EventName, data: &Fields<'_>) -> Words {
             words.tokens = Some(tokens.iter().flatten().fold(0, |sum: i64, n| sum.saturating_add(*n)));
             words
         }
+        E::MemoryRecalled => {
+            let what = format!(
+                "{} messages of {} earlier engagements are recalled",
+                data.text("messages"),
+                data.text("engagements")
+            );
+            Words::new("norm", what, T::Plain, "norm")
+        }
         E::StateChanged => {
             Words::new("persist", format!("state: {}", data.text("changes")), T::Plain, "emit")
         }

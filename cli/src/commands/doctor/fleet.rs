@@ -3,8 +3,10 @@
 use crate::commands::serve::fleet_store::{Ground, options, redis_url};
 use crate::commands::serve::worker::unknown_queue;
 use crate::config::Config;
+use turnstone_domain::agent::credential::{ANY_TOOL, Owner};
 use turnstone_domain::{Clock, SystemClock, Timestamp};
-use turnstone_store::{Finding, PostgresStore};
+use turnstone_store::credentials::ListedCredential;
+use turnstone_store::{AgentRecord, Finding, PostgresStore};
 
 /// Clocks that differ by less are taken for equal.
 const NOTICED_MS: u64 = 2_000;
@@ -24,6 +26,7 @@ pub async fn findings(config: &Config) -> Vec<Finding> {
                 let now = ground.clock.now();
                 findings.extend([time(ground.clock.as_ref()), queues(config, &ground).await]);
                 findings.push(workers(&ground, now).await);
+                findings.push(identities(&ground).await);
             }
         }
     }
@@ -66,6 +69,49 @@ async fn workers(ground: &Ground, now: Timestamp) -> Finding {
     }
 }
 
+/// Whether there is a credential for each static identity that an agent names (OAS-27): without one its calls are refused.
+async fn identities(ground: &Ground) -> Finding {
+    let known = match (ground.store.views.agents().await, ground.store.credentials.listed().await) {
+        (Ok(agents), Ok(credentials)) => missing(&agents, &credentials),
+        (Err(error), _) | (_, Err(error)) => {
+            return Finding::bad("the credentials of agents cannot be read", error.to_string());
+        }
+    };
+    match known.split_first() {
+        None => Finding::good("every static identity of an agent has a credential"),
+        Some((first, _)) => Finding {
+            advice: format!("calls as {} are refused: turnstone credential set {} TOOL …", first.1, first.1),
+            ..Finding::good(format!(
+                "agents name static identities without a credential: {}",
+                known
+                    .iter()
+                    .map(|(agent, owner)| format!("{agent} ({owner})"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            ))
+        },
+    }
+}
+
+/// The agents and their static identities for whose tools nothing is kept.
+fn missing(agents: &[AgentRecord], kept: &[ListedCredential]) -> Vec<(String, String)> {
+    let mut missing = Vec::new();
+    for agent in agents.iter().map(|record| &record.definition) {
+        for capability in &agent.capabilities {
+            let Some(name) = &capability.static_identity else { continue };
+            let owner = Owner::Static(name.clone()).to_string();
+            let serves = |one: &&ListedCredential| {
+                one.owner.to_string() == owner && (one.tool == ANY_TOOL || one.tool == capability.name)
+            };
+            if !kept.iter().any(|one| serves(&one)) {
+                missing.push((agent.name.clone(), owner));
+            }
+        }
+    }
+    missing.dedup();
+    missing
+}
+
 async fn queues(config: &Config, ground: &Ground) -> Finding {
     let Some(wanted) = config.worker.named_queues() else {
         return Finding::good("workers of this configuration serve every queue");
@@ -81,5 +127,37 @@ async fn queues(config: &Config, ground: &Ground) -> Finding {
                 Finding::bad(failure.message, failure.hint.unwrap_or_default())
             }
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnstone_domain::AgentDefinition;
+    use turnstone_domain::agent::Capability;
+
+    /// OAS-27: what is kept for the tool, or for every tool, serves; what is kept for another one does not.
+    #[test]
+    fn static_identities_without_a_credential_are_named() {
+        let capability =
+            Capability { static_identity: Some("key".to_owned()), ..Capability::named("search") };
+        let definition = AgentDefinition {
+            name: "desk".to_owned(),
+            capabilities: vec![capability],
+            ..AgentDefinition::default()
+        };
+        let agents = [AgentRecord { definition, source: String::new(), updated_at: Timestamp(0) }];
+        let kept = |tool: &str| ListedCredential {
+            owner: Owner::Static("key".to_owned()),
+            tool: tool.to_owned(),
+            header: "x-key".to_owned(),
+            form: "reference".to_owned(),
+            updated_at: Timestamp(0),
+        };
+        let named = [("desk".to_owned(), "static:key".to_owned())];
+        assert_eq!(missing(&agents, &[]), named);
+        assert_eq!(missing(&agents, &[kept("book")]), named);
+        assert!(missing(&agents, &[kept("search")]).is_empty());
+        assert!(missing(&agents, &[kept(ANY_TOOL)]).is_empty());
     }
 }

@@ -80,6 +80,9 @@ pub struct AgentDefinition {
     pub limits: Limits,
     /// What of the conversation the model sees.
     pub memory: Memory,
+    /// Whether it remembers what was said in earlier engagements with the same user (OAS-51).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retain_memory: bool,
     /// The demanded form of the final answer.
     pub output: OutputContract,
     /// The form of ids, and what is taken over of the caller's context.

@@ -22,11 +22,11 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
         problems.error(node.at, rule, message);
     }
     check_person(root, problems);
-    check_memory(root, problems);
     let guardrails = guardrails(root, names, problems);
     let capabilities = capability::read(root, names, problems);
     let exposes = exposes(root, &capability::declared(root), problems);
     let short_circuit = root.at_path(&["lifespan", "short_circuit"]).and_then(Node::integer);
+    let retains = root.at_path(&["lifespan", "retain_memory"]).and_then(Node::flag);
     AgentDefinition {
         name: text(root, "name"),
         format: AgentFormat::OpenAgentSpec,
@@ -34,6 +34,8 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
         instructions: text(root, "intent"),
         owner: text(root, "owner"),
         short_circuit: short_circuit.and_then(|limit| u32::try_from(limit).ok()),
+        // Where the document says nothing, nothing is kept: a prompt that grows by itself is for who asks for it (OAS-51).
+        retain_memory: retains == Some(true),
         exposes,
         guardrails,
         capabilities,
@@ -61,16 +63,6 @@ fn check_person(root: &Node, problems: &mut Problems) {
     }
     if let Some(at) = begins("intent", &["i", "i'm"]) {
         problems.warning(at, "OAS-19", "`intent` should be in the second person, as in \"You are …\"");
-    }
-}
-
-/// With `retain_memory: true` a server may keep context across engagements (OAS-51). This one does not, and says so.
-fn check_memory(root: &Node, problems: &mut Problems) {
-    let retained = root.at_path(&["lifespan", "retain_memory"]);
-    if let Some(node) = retained.filter(|node| node.flag() == Some(true)) {
-        let message = "`lifespan.retain_memory`: nothing of an engagement is kept for the next one, whether this is set or not; \
-                       go on with the same engagement, or keep what has to last in a tool of your own";
-        problems.warning(node.at, "OAS-51", message);
     }
 }
 

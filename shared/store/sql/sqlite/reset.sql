@@ -45,3 +45,4 @@ DELETE FROM forks;
 DELETE FROM inheritances;
 DELETE FROM stubs;
 DELETE FROM guardrail_checks;
+DELETE FROM memories;

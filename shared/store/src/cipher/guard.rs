@@ -40,6 +40,7 @@ const CLEAR: &[(&str, &str)] = &[
     ("job_schemas", "*"),
     ("jobs", "*"),
     ("leaders", "*"),
+    ("memories", "*"),
     ("pools", "*"),
     ("queues", "*"),
     ("rate_keys", "*"),

@@ -119,6 +119,7 @@ found! {
     FORK_RECORD: "tool_calls"[Text call_id] { input }
     FORK_REVIEWS: "reviews"[Text id] { reason }
     GUARDRAIL_CHECKS_NEWEST: "guardrail_checks"[Text id] { content }
+    MEMORIES_OF_JOB: "messages"[Int engagement_seq, Int seq] { message }
     MESSAGE_INPUT: "messages"[Int engagement_seq, Int seq] { message }
     MESSAGES_AFTER: "messages"[Int engagement_seq, Int seq] { message }
     MESSAGES_NEWEST: "messages"[Int engagement_seq, Int seq] { message }

@@ -8,7 +8,7 @@ use super::rows;
 use super::session::{Args, Reader};
 use super::statement::decode_all;
 use super::writer::{Answer, Asked, Request, Work};
-use super::{Engine, artifacts, delegations, forks, views};
+use super::{Engine, artifacts, delegations, forks, memories, views};
 use crate::{
     AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Claim, ClaimRequest, Decision, DecisionOutcome,
     Duty, Intake, Ledger, LedgerError, NewAgent, NewAnswer, Pushed, Recall, Standing, StoreError, Term,
@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use turnstone_domain::artifact::Artifact;
 use turnstone_domain::budget::Budget;
+use turnstone_domain::memory::Exchange;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
@@ -226,6 +227,10 @@ impl<R: Reader> Ledger for Engine<R> {
 
     async fn recorded_call(&self, job: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError> {
         forks::recorded_call(&self.readers, job, call).await
+    }
+
+    async fn memories(&self, job: &JobId, rules: &str) -> Result<Vec<Exchange>, StoreError> {
+        memories::of_job(&self.readers, job, rules).await
     }
 
     async fn recall(

@@ -19,6 +19,7 @@ mod held;
 mod jobs;
 mod limit_name;
 mod limited;
+mod memories;
 mod operate;
 mod ops;
 mod questions;

@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;
 use turnstone_domain::guardrail_check::GuardrailCheck;
 use turnstone_domain::job::FailedAttempt;
+use turnstone_domain::memory::Remember;
 use turnstone_domain::message::Message;
 use turnstone_domain::review::NewReview;
 use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome};
@@ -92,6 +93,7 @@ pub(super) struct Unit {
     results: Vec<(i64, String)>,
     errors: Vec<(i64, i64, String, Timestamp)>,
     checks: Vec<CheckInsert>,
+    memories: Vec<(i64, i64, i64, String, Timestamp)>,
     reviews: Vec<ReviewInsert>,
     /// Files that agents made.
     pub(super) artifacts: Artifacts,
@@ -445,6 +447,12 @@ impl Unit {
         self.results.push((job_seq, result.as_str().to_owned()));
     }
 
+    /// Remembers the exchange of a job that completes.
+    pub(super) fn remember(&mut self, job_seq: i64, exchange: &Remember, at: Timestamp) {
+        let Remember { began, ended, rules } = exchange.clone();
+        self.memories.push((job_seq, began, ended, rules, at));
+    }
+
     /// Appends a failed attempt.
     pub(super) fn error(&mut self, job_seq: i64, error: &JobError, at: Timestamp) -> Result<(), StoreError> {
         let attempt = self.job(job_seq).map_or(0, |job| job.attempt);
@@ -520,6 +528,7 @@ impl Unit {
         writes.all("write results", &sql::RESULTS_INSERT, take(&mut self.results));
         writes.all("write errors", &sql::ERRORS_INSERT, take(&mut self.errors));
         writes.all("write guardrail checks", &sql::GUARDRAIL_CHECKS_INSERT, take(&mut self.checks));
+        writes.if_new("write memories", &sql::MEMORIES_INSERT, take(&mut self.memories));
         writes.all("write reviews", &sql::REVIEWS_INSERT, take(&mut self.reviews));
         self.artifacts.flush(&mut writes);
         self.states.flush(&mut writes);

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tracing::Span;
 use turnstone_domain::RawObject;
 use turnstone_domain::agent::delegation::{ContextTransfer, Delegate};
-use turnstone_domain::message::{RequestedCall, Role};
+use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_telemetry::{names, propagation};
 
 /// More bytes of state than this are not told; keys beyond it are only counted.
@@ -72,7 +72,9 @@ fn push_state(turn: &Turn, text: &mut String) {
 fn push_history(turn: &Turn, text: &mut String) {
     text.push_str("\n\nThe conversation so far:");
     let messages = turn.conversation.messages(&turn.agent.memory);
-    for message in messages.iter().filter(|message| !message.content.is_empty()) {
+    // What is recalled of other engagements is for this agent alone (OAS-50).
+    let of_this_one = |message: &&Message| !message.content.is_empty() && message.recalled_from.is_none();
+    for message in messages.iter().filter(of_this_one) {
         let who = match message.role {
             Role::User => "user",
             Role::Assistant => "assistant",

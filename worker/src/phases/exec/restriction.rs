@@ -198,12 +198,21 @@ fn question_to(turn: &Turn, call: &Call, kind: ReviewKind, question: Value) -> N
     }
 }
 
+/// Who decided, when nobody did before the deadline.
+const NOBODY: &str = "nobody in time";
+
 /// A no ends the engagement (OAS-A7).
 fn rejected(turn: &Turn, call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
     let reason =
         answer.and_then(|said| said.reason.as_ref()).map(|why| format!(": {why}")).unwrap_or_default();
-    let by = answer.and_then(|said| said.decided_by.as_deref()).unwrap_or("nobody in time");
-    let message = format!("the call of `{}` was rejected by {by}{reason}", call.asked.name);
+    let decided_by = answer.and_then(|said| said.decided_by.as_deref());
+    let message = match decided_by {
+        Some(by) => format!("the call of `{}` was rejected by {by}{reason}", call.asked.name),
+        None => {
+            format!("the call of `{}` was not approved: nobody answered in time{reason}", call.asked.name)
+        }
+    };
+    let by = decided_by.unwrap_or(NOBODY);
     let error = JobError::new(FailureKind::Policy, message);
     if turn.agent.format == AgentFormat::Ossa {
         // Somebody has decided: no handler of the manifest asks about it again.

@@ -2,9 +2,9 @@
 
 mod input;
 
-use crate::turn::guard;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
+use crate::turn::{guard, memory};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use turnstone_domain::message::{Message, Metadata, Source};
@@ -19,15 +19,20 @@ pub struct NormBody {
     pub messages: usize,
 }
 
-/// Runs NORM: the job's first turn takes its input, later ones have none.
+/// Runs NORM: the job's first turn takes its input, later ones have none. Before the first input of an engagement stands what
+/// is recalled of earlier ones (OAS-51).
 ///
 /// # Errors
+/// [`Stop::Store`], when those cannot be read.
 /// [`Stop::Fail`] when the input is larger than a conversation can carry, or a filter of the agent blocks it: then no
 /// model is asked (RS-08). The same when it does not pass the agent's guardrail (OAS-41, OAS-46).
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     let mut inputs = if turn.position.takes_input() { inputs(turn)? } else { Vec::new() };
     guard::inputs(turn, &inputs).await?;
     turn.screen_inputs(&mut inputs)?;
+    if turn.position.takes_input() {
+        memory::recall(turn).await?;
+    }
     let body = NormBody { messages: inputs.len() };
     for message in inputs {
         turn.say(message);

@@ -136,7 +136,8 @@ fn spoken(message: &Message) -> Value {
         message.parts,
         message.tool_calls,
         message.call_id,
-        message.summary
+        message.summary,
+        message.recalled_from
     ])
 }
 

@@ -25,6 +25,7 @@ use turnstone_domain::budget::{Budget, OnExceed};
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::fork::{self, ForkChanges, ForkPoint, Origin, RecordedCall, RecordedCheck};
 use turnstone_domain::ids::IdForm;
+use turnstone_domain::memory::BEFORE;
 use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::review::ReviewAnswer;
 use turnstone_domain::turn_write::Position;
@@ -155,16 +156,23 @@ impl Run<'_> {
                 self.phase(turn, checkpoint).await?;
             }
             if done.len() < Phase::ALL.len() {
-                return self.recorded.messages_differ(number, &self.world.said(number));
+                return self.said_differ(number);
             }
             self.told.turns += 1;
             let next = self.verdict(turn, number, last)?;
-            self.recorded.messages_differ(number, &self.world.said(number))?;
+            self.said_differ(number)?;
             match next {
                 Some(position) => turn.advance(position),
                 None => return Ok(()),
             }
         }
+    }
+
+    /// Compares what was said in a turn; with the first one, what was recalled before it.
+    fn said_differ(&self, turn: i64) -> Result<(), Difference> {
+        let first = (turn == 1).then_some(BEFORE);
+        let mut turns = first.into_iter().chain([turn]);
+        turns.try_for_each(|turn| self.recorded.messages_differ(turn, &self.world.said(turn)))
     }
 
     fn reviews(&self, turn: i64) -> Vec<ReviewAnswer> {

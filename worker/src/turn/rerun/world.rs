@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use turnstone_domain::artifact::Artifact;
 use turnstone_domain::budget::{Budget, BudgetMove};
 use turnstone_domain::fork::{ForkPoint, state_at};
+use turnstone_domain::memory::Exchange;
 use turnstone_domain::message::{Message, Role};
 use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::session_state::{Scope, StateCommit, StateEntry, StateSnapshot};
@@ -27,6 +28,7 @@ pub(super) struct World {
     inner: Mutex<Inner>,
     deputies: Vec<AgentDefinition>,
     calls: Vec<ToolCall>,
+    memories: Vec<Exchange>,
 }
 
 #[derive(Default)]
@@ -55,7 +57,8 @@ impl World {
         let state = StateSnapshot { version: i64::from(!entries.is_empty()), entries };
         let inner = Inner { now: at, state, ..Inner::default() };
         let (deputies, calls) = (record.deputies.clone(), record.calls.clone());
-        Self { inner: Mutex::new(inner), deputies, calls }
+        let memories = Exchange::of_recalled(record.messages.iter().map(|stored| &stored.message));
+        Self { inner: Mutex::new(inner), deputies, calls, memories }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -250,6 +253,10 @@ impl Ledger for World {
 
     async fn recorded_call(&self, _: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError> {
         Ok(self.calls.iter().find(|known| known.call_id == *call).cloned())
+    }
+
+    async fn memories(&self, _: &JobId, _: &str) -> Result<Vec<Exchange>, StoreError> {
+        Ok(self.memories.clone())
     }
 
     async fn recall(&self, _: &JobId, _: i64, _: u32, _: bool) -> Result<Recall, StoreError> {

@@ -17,6 +17,7 @@ const OF_JOBS: &[&Text] = &[
     &sql::PRUNE_BRANCHES,
     &sql::PRUNE_STUBS,
     &sql::PRUNE_GUARDRAIL_CHECKS,
+    &sql::PRUNE_MEMORIES,
     &sql::PRUNE_DELEGATIONS,
     &sql::PRUNE_REVIEWS,
     &sql::BUDGET_WAITS_DELETE,

@@ -118,6 +118,9 @@ fn apply_one(unit: &mut Unit, step: &TurnStep) -> Result<Budget, LedgerError> {
         unit.guardrail_check(seq, check)?;
     }
     artifacts::put(unit, seq, &write.artifacts, step.now);
+    if let Some(exchange) = &write.remember {
+        unit.remember(seq, exchange, step.now);
+    }
     for event in &write.events {
         unit.event(seq, event)?;
     }

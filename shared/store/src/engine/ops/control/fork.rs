@@ -7,6 +7,7 @@ use super::copy::{self, Segment};
 use super::{Done, find};
 use crate::control::{Branch, Fork, Refusal, Target};
 use serde_json::json;
+use turnstone_domain::memory::BEFORE;
 use turnstone_domain::{EventName, Ids};
 
 pub(super) async fn apply<S: Session>(
@@ -34,7 +35,8 @@ pub(super) async fn apply<S: Session>(
         Some(past) => copy::contents(session, past, at_turn).await?.into_values().collect(),
         None => Vec::new(),
     };
-    let segments = past.map(|past| Segment { past, from: 1, until: at_turn, shift: 0 }).into_iter().collect();
+    let segments =
+        past.map(|past| Segment { past, from: BEFORE, until: at_turn, shift: 0 }).into_iter().collect();
     let wanted = Wanted {
         like: seq,
         root: branch::root(session, seq).await?,

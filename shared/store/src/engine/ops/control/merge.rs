@@ -11,6 +11,7 @@ use crate::control::{Merge, Merged, Refusal, Strategy, Target};
 use crate::{StoreError, sql};
 use serde_json::json;
 use std::collections::BTreeMap;
+use turnstone_domain::memory::BEFORE;
 use turnstone_domain::{EventName, Ids};
 
 /// A branch that takes part.
@@ -56,7 +57,9 @@ pub(super) async fn apply<S: Session>(
     let (mut turn, mut segments, mut contents) = (1, Vec::new(), Vec::new());
     for (side, from) in parts {
         let until = side.turns + 1;
-        segments.extend(side.past.map(|past| Segment { past, from, until, shift: turn - from }));
+        // What was recalled when the engagement began is the first one's alone.
+        let (first, shift) = (if segments.is_empty() { BEFORE } else { from }, turn - from);
+        segments.extend(side.past.map(|past| Segment { past, from: first, until, shift }));
         contents.extend(side.contents.range(from..).map(|(_, content)| content.clone()));
         turn += until - from;
     }

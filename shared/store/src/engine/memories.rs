@@ -1,0 +1,42 @@
+//! What agents remember of their users across engagements: reads.
+
+use super::rows::{self, get};
+use super::session::Reader;
+use super::views::all;
+use crate::{StoreError, sql};
+use turnstone_domain::memory::{Exchange, MOST_EXCHANGES};
+use turnstone_domain::message::StoredMessage;
+use turnstone_domain::{EngagementId, JobId};
+
+/// A job that is remembered, and what of it was read so far.
+struct Found {
+    job_seq: i64,
+    turns: (i64, i64),
+    engagement: EngagementId,
+    said: Vec<StoredMessage>,
+}
+
+/// See [`crate::Ledger::memories`].
+pub(super) async fn of_job<R: Reader>(
+    readers: &R,
+    job: &JobId,
+    rules: &str,
+) -> Result<Vec<Exchange>, StoreError> {
+    let values = [job.as_str().into(), rules.into(), MOST_EXCHANGES.into()];
+    let rows = all(readers, "recall what is remembered", &sql::MEMORIES_OF_JOB, &values, |row| {
+        let turns = (get::<i64>(row, "began")?, get::<i64>(row, "ended")?);
+        let engagement = EngagementId(get(row, "engagement_id")?);
+        let said = vec![rows::message(row)?];
+        Ok(Found { job_seq: get(row, "job_seq")?, turns, engagement, said })
+    })
+    .await?;
+    let mut found: Vec<Found> = Vec::new();
+    for row in rows {
+        match found.last_mut() {
+            Some(last) if last.job_seq == row.job_seq => last.said.extend(row.said),
+            _ => found.push(row),
+        }
+    }
+    let exchange = |job: Found| Exchange::of(job.engagement, job.turns, &job.said);
+    Ok(found.into_iter().filter_map(exchange).collect())
+}

@@ -1,0 +1,259 @@
+//! What an agent remembers of its user across engagements, and what it does not.
+
+use super::{document, on_both, register};
+use crate::crash;
+use reqwest::Method;
+use serde_json::{Value, json};
+use turnstone_domain::JobState;
+use turnstone_tests::{Backend, Fleet, Reply, model_server};
+
+/// Answers with what it was asked last; "look" calls a tool before, and "loop" calls one for ever.
+pub fn parrot(request: &Value) -> Reply {
+    let messages = request["messages"].as_array().unwrap();
+    let asked = messages.iter().rev().find(|message| message["role"] == "user").unwrap();
+    let asked = asked["content"].as_str().unwrap();
+    match asked.split(' ').next() {
+        Some("look") if model_server::outcomes(request) == 0 => Reply::call("search", json!({"q": "tides"})),
+        Some("loop") => Reply::call("search", json!({"q": "again"})),
+        Some("pass") if model_server::outcomes(request) == 0 => {
+            Reply::call("kept", json!({"input": "hello"}))
+        }
+        _ => Reply::text(format!("answer to {asked}")),
+    }
+}
+
+pub async fn fleet(backend: Backend) -> Fleet {
+    Fleet::builder().on(backend).model(parrot).start().await
+}
+
+/// A document with this lifespan, which may search.
+pub fn retaining(name: &str, lifespan: &str) -> String {
+    document(name, &format!("capabilities: {{search: {{}}}}\n{lifespan}\n"))
+}
+
+const KEPT: &str = "lifespan: {retain_memory: true, short_circuit: 2}";
+
+/// Enqueues an input for an agent; returns its job.
+pub async fn push(
+    fleet: &Fleet,
+    agent: &str,
+    user: Option<&str>,
+    tenant: Option<&str>,
+    text: &str,
+) -> String {
+    let mut meta = json!({"agent": agent});
+    if let Some(user) = user {
+        meta["user"] = json!({"id": user});
+    }
+    if let Some(tenant) = tenant {
+        meta["tenant_id"] = json!(tenant);
+    }
+    let job = json!({"type": "agent.memory", "args": [text], "meta": meta, "options": {"retry": {"max_attempts": 1}}});
+    fleet.push(&job).await
+}
+
+/// The same by a known user, to its end: its engagement.
+pub async fn said(fleet: &Fleet, agent: &str, text: &str) -> String {
+    let id = push(fleet, agent, Some("ann"), None, text).await;
+    fleet.settled(&id).await;
+    fleet.engagement_of(&id).await
+}
+
+/// What the model was told when it was asked this for the last time, without the system's own words.
+pub fn told(fleet: &Fleet, asked: &str) -> Vec<String> {
+    let about = |request: &Value| {
+        let messages = request["messages"].as_array().unwrap().clone();
+        let last = messages.iter().rev().find(|message| message["role"] == "user").unwrap();
+        (last["content"] == asked).then_some(messages)
+    };
+    let calls = fleet.models.calls();
+    let messages =
+        calls.iter().rev().find_map(|call| about(&call.request)).expect("the model was asked this");
+    let of_conversation = messages.iter().filter(|message| message["role"] != "system");
+    of_conversation.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+async fn events(fleet: &Fleet, engagement: &str) -> Vec<Value> {
+    let page = fleet.get(&format!("/engagements/{engagement}/events?limit=1000")).await;
+    let all = page["events"].as_array().cloned().unwrap_or_default();
+    all.into_iter()
+        .filter(|event| event["name"] == "memory.recalled")
+        .map(|event| event["data"].clone())
+        .collect()
+}
+
+/// OAS-49, OAS-51: with `retain_memory: true` a new engagement begins with what its user said before and what was answered in the end,
+/// the oldest first, and nothing of tools. It is marked as recalled, and the events count it.
+#[tokio::test]
+async fn what_was_said_before_is_recalled() {
+    on_both(async |backend| {
+        let fleet = fleet(backend).await;
+        let (status, body) = fleet.send(Method::POST, "/agents", retaining("kept", KEPT)).await;
+        assert!(status.is_success() && !body["warnings"].to_string().contains("OAS-51"), "{body:#}");
+        let first = said(&fleet, "kept", "look it up").await;
+        assert!(events(&fleet, &first).await.is_empty());
+        let second = said(&fleet, "kept", "and then").await;
+        assert_eq!(told(&fleet, "and then"), ["look it up", "answer to look it up", "and then"]);
+        said(&fleet, "kept", "at last").await;
+        let all = ["look it up", "answer to look it up", "and then", "answer to and then", "at last"];
+        assert_eq!(told(&fleet, "at last"), all);
+
+        assert_eq!(events(&fleet, &second).await, [json!({"engagements": 1, "messages": 2})]);
+        let page = fleet.get(&format!("/engagements/{second}/messages")).await;
+        let mark = |message: &Value| (message["turn"].clone(), message["recalled_from"].clone());
+        let marks: Vec<_> = page["messages"].as_array().unwrap().iter().map(mark).collect();
+        let (recalled, own) = ((json!(0), json!(first)), (json!(1), Value::Null));
+        assert_eq!(marks, [recalled.clone(), recalled, own.clone(), own], "{page:#}");
+        let object = fleet.get(&format!("/engagements/{second}/audit")).await;
+        assert_eq!(
+            object["engagement"]["history"]["_total"], 0,
+            "the Engagement object has none of it: {object:#}"
+        );
+
+        fleet.end().await;
+    })
+    .await;
+}
+
+/// OAS-51: a further input of an engagement recalls nothing anew.
+#[tokio::test]
+async fn a_further_input_recalls_nothing_anew() {
+    on_both(async |backend| {
+        let mut fleet = fleet(backend).await;
+        register(&fleet, &retaining("kept", KEPT)).await;
+        said(&fleet, "kept", "first").await;
+        fleet.stop_workers().await;
+        let begun = push(&fleet, "kept", Some("ann"), None, "second").await;
+        let engagement = fleet.engagement_of(&begun).await;
+        let (status, taken) = fleet.post(&format!("/engagements/{engagement}"), &json!("third")).await;
+        assert!(status.is_redirection() || status.is_success(), "{status}: {taken:#}");
+        fleet.add_worker(1);
+        let open = "SELECT count(*) FROM jobs WHERE state <> 'completed'";
+        fleet.until("all inputs are answered", async || fleet.number(open).await == 0).await;
+        let all = ["first", "answer to first", "second", "answer to second", "third"];
+        assert_eq!(told(&fleet, "third"), all);
+        assert_eq!(events(&fleet, &engagement).await, [json!({"engagements": 1, "messages": 2})]);
+        // Both of its inputs are remembered, and it is one engagement.
+        let last = said(&fleet, "kept", "last").await;
+        assert_eq!(told(&fleet, "last").len(), 7);
+        assert_eq!(events(&fleet, &last).await, [json!({"engagements": 2, "messages": 6})]);
+        fleet.end().await;
+    })
+    .await;
+}
+
+/// OAS-50, OAS-51: memory is between a user and an agent of a tenant: not for others, not for nobody, not for an engagement that
+/// another agent began, and not where the document says `false` or nothing.
+#[tokio::test]
+async fn nobody_else_is_told() {
+    on_both(async |backend| {
+        let fleet = fleet(backend).await;
+        let parent = document("parent", "capabilities: {kept: {}}\nlifespan: {retain_memory: true}\n");
+        for text in [
+            retaining("kept", KEPT),
+            retaining("other", KEPT),
+            retaining("fresh", "lifespan: {retain_memory: false}"),
+            retaining("plain", ""),
+            parent,
+        ] {
+            register(&fleet, &text).await;
+        }
+        let cases = [
+            ("kept", Some("ann"), None),
+            ("kept", Some("bob"), None),
+            ("kept", Some("ann"), Some("acme")),
+            ("kept", None, None),
+            ("other", Some("ann"), None),
+            ("fresh", Some("ann"), None),
+            ("plain", Some("ann"), None),
+        ];
+        for (number, (agent, user, tenant)) in cases.into_iter().enumerate() {
+            let text = format!("secret {number}");
+            fleet.settled(&push(&fleet, agent, user, tenant, &text).await).await;
+            assert_eq!(told(&fleet, &text), [text.as_str()], "{agent} {user:?} {tenant:?}");
+        }
+        for (number, (agent, user, tenant)) in cases.into_iter().enumerate() {
+            let (before, text) = (format!("secret {number}"), format!("again {number}"));
+            fleet.settled(&push(&fleet, agent, user, tenant, &text).await).await;
+            let answer = format!("answer to {before}");
+            let remembers = user.is_some() && !["fresh", "plain"].contains(&agent);
+            let all = [before.as_str(), answer.as_str(), text.as_str()];
+            let expected = if remembers { &all[..] } else { &all[2..] };
+            assert_eq!(told(&fleet, &text), expected, "{agent} {user:?} {tenant:?}");
+        }
+        // What another agent says to it is not what the user says.
+        said(&fleet, "parent", "pass it on").await;
+        assert_eq!(told(&fleet, "hello"), ["hello"]);
+        said(&fleet, "kept", "and now").await;
+        assert!(!told(&fleet, "and now").iter().any(|text| text.contains("hello")), "and it is not recalled");
+        // Nor is it recalled from the time before somebody asked for it, or after somebody asked for nothing.
+        register(&fleet, &retaining("plain", KEPT)).await;
+        said(&fleet, "plain", "first").await;
+        assert_eq!(told(&fleet, "first"), ["first"]);
+        register(&fleet, &retaining("plain", "lifespan: {retain_memory: false}")).await;
+        said(&fleet, "plain", "second").await;
+        assert_eq!(told(&fleet, "second"), ["second"]);
+        fleet.end().await;
+    })
+    .await;
+}
+
+/// OAS-43, OAS-46, OAS-51: what did not complete is not recalled: what failed, and what a guardrail refused. What passed other
+/// guardrails than those of today is not recalled either.
+#[tokio::test]
+async fn what_was_refused_is_not_recalled() {
+    on_both(async |backend| {
+        let fleet = fleet(backend).await;
+        let guarded = |word: &str| {
+            let assertion = format!("!(echo.output.contains('{word}'))");
+            let guard = format!("guardrails:\n  output: {{tool_name: search, assertion: \"{assertion}\"}}\n");
+            retaining("kept", &format!("{guard}{KEPT}"))
+        };
+        register(&fleet, &guarded("bad")).await;
+        for (text, ends) in [("fine", "completed"), ("a bad word", "discarded"), ("loop", "discarded")] {
+            let id = push(&fleet, "kept", Some("ann"), None, text).await;
+            assert_eq!(fleet.settled(&id).await["state"], ends, "{text}");
+        }
+        said(&fleet, "kept", "well").await;
+        assert_eq!(told(&fleet, "well"), ["fine", "answer to fine", "well"]);
+        register(&fleet, &guarded("fine")).await;
+        said(&fleet, "kept", "so").await;
+        assert_eq!(told(&fleet, "so"), ["so"]);
+        fleet.end().await;
+    })
+    .await;
+}
+
+/// OAS-51: it is read once. A worker that goes on after another one was killed tells the model the same, whatever was said to the
+/// agent since.
+#[tokio::test]
+async fn a_worker_that_goes_on_tells_the_same() {
+    on_both(async |backend| {
+        for point in ["1:norm:after", "1:resol:after", "1:infer:before", "1:exec:after"] {
+            let fleet = Fleet::builder().on(backend).workers(0).model(parrot).start().await;
+            register(&fleet, &retaining("kept", KEPT)).await;
+            let worker = crash::spawn(&fleet, 4, None);
+            said(&fleet, "kept", "first").await;
+            drop(worker);
+            fleet.release_all().await;
+
+            let second = push(&fleet, "kept", Some("ann"), None, "look here").await;
+            let mut dies = crash::spawn(&fleet, 4, Some(point));
+            // `wait` closes the standard input, and that would end the worker.
+            let stdin = dies.stdin.take();
+            dies.wait().await.unwrap();
+            drop(stdin);
+            let worker = crash::spawn(&fleet, 4, None);
+            said(&fleet, "kept", "meanwhile").await;
+            fleet.release_all().await;
+            let done = fleet.wait_for(&second, &[JobState::Completed, JobState::Discarded]).await;
+            drop(worker);
+            assert_eq!(done["state"], "completed", "at {point}: {done:#}");
+            let seen = told(&fleet, "look here");
+            assert_eq!(seen[..3], ["first", "answer to first", "look here"], "at {point}");
+            assert_eq!(told(&fleet, "meanwhile"), ["first", "answer to first", "meanwhile"], "at {point}");
+            fleet.end().await;
+        }
+    })
+    .await;
+}

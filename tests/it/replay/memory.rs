@@ -1,0 +1,83 @@
+//! What an engagement recalled of earlier ones is on record with it: forks, exports and replays read no other engagement.
+
+use super::{exported, fork_ran, imported, runs_again, said as spoken};
+use crate::policy::memory::{fleet, parrot, retaining, said, told};
+use crate::policy::register;
+use serde_json::json;
+use turnstone_domain::record::EngagementRecord;
+use turnstone_store::Duty;
+use turnstone_tests::{Backend, Fleet};
+use turnstone_worker::rerun;
+
+const KEPT: &str = "lifespan: {retain_memory: true}";
+
+/// OAS-51: a fork of the first turn begins with what its origin began with, although more was said since; and nothing that a fork says
+/// is recalled, nor what a branch says.
+async fn a_fork_begins_with_what_its_origin_recalled(backend: Backend) {
+    let fleet = fleet(backend).await;
+    register(&fleet, &retaining("kept", KEPT)).await;
+    said(&fleet, "kept", "first").await;
+    let second = said(&fleet, "kept", "second").await;
+    said(&fleet, "kept", "third").await;
+    for phase in ["init", "resol", "infer"] {
+        let (fork, job) = fork_ran(&fleet, &second, json!({"at_turn": 1, "phase": phase})).await;
+        assert_eq!(job["state"], "completed", "{job:#}");
+        assert_eq!(told(&fleet, "second"), ["first", "answer to first", "second"], "{phase}");
+        assert_eq!(spoken(&fleet, &fork).await, spoken(&fleet, &second).await, "{phase}");
+        assert_eq!(runs_again(&exported(&fleet, &fork).await).await, (1, 7));
+    }
+    let job = fleet.get(&format!("/engagements/{second}")).await["job_id"].as_str().unwrap().to_owned();
+    let (status, branch) = fleet.post(&format!("/ojs/v1/agents/{job}/fork"), &json!({"at_turn": 1})).await;
+    assert!(status.is_success(), "{status}: {branch:#}");
+    let open = "SELECT count(*) FROM jobs WHERE ended_at IS NULL";
+    fleet.until("the branch has ended", async || fleet.number(open).await == 0).await;
+    assert_eq!(told(&fleet, "second"), ["first", "answer to first", "second"]);
+    said(&fleet, "kept", "fourth").await;
+    let all =
+        ["first", "answer to first", "second", "answer to second", "third", "answer to third", "fourth"];
+    assert_eq!(told(&fleet, "fourth"), all);
+    fleet.end().await;
+}
+
+/// OAS-51: what was recalled moves with the engagement and is run again; it is told apart from what was said. What comes from another
+/// server is not recalled there, and what is pruned here is missing nowhere.
+async fn it_moves_with_the_engagement(backend: Backend) {
+    let from = fleet(backend).await;
+    register(&from, &retaining("kept", KEPT)).await;
+    said(&from, "kept", "first").await;
+    from.clock.advance_ms(10_000_000);
+    let begun = from.now();
+    let second = said(&from, "kept", "second").await;
+    let (document, recalled) = (exported(&from, &second).await, spoken(&from, &second).await);
+    assert_eq!(recalled.len(), 4);
+    assert_eq!(runs_again(&document).await, (1, 7));
+    let mut record = EngagementRecord::read(&document).unwrap();
+    record.messages[1].message.recalled_from = Some("another".into());
+    let differs = rerun(&record).await.unwrap().difference.unwrap();
+    assert_eq!((differs.turn, differs.what.as_str()), (0, "message 1 of the turn"));
+
+    let other = if backend == Backend::Sqlite { Backend::Postgres } else { Backend::Sqlite };
+    let to = Fleet::builder().on(other).model(parrot).start().await;
+    register(&to, &retaining("kept", KEPT)).await;
+    assert_eq!(imported(&to, &document).await.0, 201);
+    assert_eq!(spoken(&to, &second).await, recalled);
+    assert_eq!(runs_again(&exported(&to, &second).await).await, (1, 7));
+    said(&to, "kept", "here").await;
+    assert_eq!(told(&to, "here"), ["here"]);
+
+    let store = &from.store;
+    let term = store.upkeep.lead("test", 60_000, begun.plus_ms(100_000_000)).await.unwrap().unwrap();
+    for duty in [Duty::FoldStatistics { until: from.now() }, Duty::Prune { before: begun.plus_ms(-1) }] {
+        store.upkeep.perform(duty, &term, from.now(), 100).await.unwrap();
+    }
+    assert_eq!(from.number("SELECT count(*) FROM engagements").await, 1, "the first one is gone");
+    assert_eq!(from.number("SELECT count(*) FROM memories").await, 1);
+    assert_eq!(spoken(&from, &second).await, recalled);
+    assert_eq!(exported(&from, &second).await.lines().count(), document.lines().count());
+    said(&from, "kept", "third").await;
+    assert_eq!(told(&from, "third"), ["second", "answer to second", "third"]);
+    from.end().await;
+    to.end().await;
+}
+
+super::on_either!(a_fork_begins_with_what_its_origin_recalled, it_moves_with_the_engagement);
