@@ -5,8 +5,9 @@
     python3 agent_client.py URL lead describe
     python3 agent_client.py URL lead configure temperature=0.2
     python3 agent_client.py URL lead chat "Plan a trip" [--run RUN_ID] [--answer KEY=VALUE ...] [--live]
+    python3 agent_client.py URL lead stream "Plan a trip" [--run RUN_ID] [--live]
     python3 agent_client.py URL lead follow REQUEST_ID [--since ID]
-    python3 agent_client.py URL lead resume REQUEST_ID KEY=VALUE ...
+    python3 agent_client.py URL lead resume REQUEST_ID KEY=VALUE ... [--question ID]
     python3 agent_client.py URL lead cancel REQUEST_ID
     python3 agent_client.py URL lead runs
     python3 agent_client.py URL lead events RUN_ID
@@ -14,7 +15,7 @@
 
 Events are printed one JSON object a line. The server may be killed at any moment: a request is sent again under the same name,
 and a stream goes on after the last event that was read, so every event is printed once."""
-import argparse, json, os, sys, time, urllib.error, urllib.parse, urllib.request, uuid
+import argparse, http.client, json, os, sys, time, urllib.error, urllib.parse, urllib.request, uuid
 
 def open_url(url, body=None, headers=None, timeout=30):
     """One request, again until the server answers; ends the program when it refuses."""
@@ -63,6 +64,7 @@ class Agent:
         if name not in places:
             sys.exit(f"there is no agent {name}; there are {', '.join(places)}")
         self.url, self.live = url + places[name], live
+        self.since, self.last = None, None  # The number of the event that was read last, and the event.
 
     def get(self, path):
         return read(f"{self.url}/{path}")
@@ -70,24 +72,47 @@ class Agent:
     def process(self, wait=True, **request):
         return read(f"{self.url}/process?wait={wait}", request)
 
+    def hear(self, path, body=None):
+        """Prints the events of one stream as they come, and says whether nothing follows before the caller does something."""
+        headers = {} if self.since is None else {"Last-Event-ID": str(self.since)}
+        try:
+            with open_url(f"{self.url}/{path}", body, headers, 60) as stream:
+                for number, name, event in frames(stream):
+                    if name is None:
+                        self.since, self.last = number, event
+                        print(json.dumps(event), flush=True)
+                    elif self.live:  # What a model says while it speaks: it has no number, and is not told again.
+                        print(event["content"], end="", file=sys.stderr, flush=True)
+        except (OSError, ValueError, http.client.HTTPException):
+            pass  # The stream broke; the next one begins after the last event.
+        return self.last and self.last["type"] in ("request_completed", "wait_for_input")
+
     def follow(self, request_id, since=None):
         """Prints the events of a request as they come, and answers the last one: its end, or what it waits for."""
-        while True:
-            headers = {} if since is None else {"Last-Event-ID": str(since)}
-            try:
-                with open_url(f"{self.url}/getevents/{request_id}?stream=true", None, headers, 60) as stream:
-                    last = None
-                    for since, name, event in frames(stream):
-                        if name is None:
-                            last = event
-                            print(json.dumps(event), flush=True)
-                        elif self.live:  # What a model says while it speaks: it has no number, and is not told again.
-                            print(event["content"], end="", file=sys.stderr, flush=True)
-                    if last and last["type"] in ("request_completed", "wait_for_input"):
-                        return last
-            except (OSError, ValueError):
-                pass  # The stream broke; the next one begins after the last event.
+        self.since, self.last = since, None
+        while not self.hear(f"getevents/{request_id}?stream=true"):
             time.sleep(0.2)
+        return self.last
+
+    def stream(self, text, run_id):
+        """Sends a text and prints its events, all in one call; a stream that breaks goes on where events are followed."""
+        name = f"req-{uuid.uuid4()}"
+        self.since, self.last = None, None
+        over = self.hear("stream_request", {"request_id": name, "input": text, **({"run_id": run_id} if run_id else {})})
+        return self.last if over else self.follow(name, self.since)
+
+    def asked(self, request_id):
+        """What a request waits for: the newest of its questions."""
+        since, newest = 0, {}
+        while events := self.get(f"getevents/{request_id}?since={since}"):
+            since = events[-1]["id"]
+            newest = next((event for event in reversed(events) if event["type"] == "wait_for_input"), newest)
+        return newest
+
+    def resume(self, request_id, keys, named):
+        """Answers a question. It is named: an answer that is sent again, because the reply was lost, is none to the next one."""
+        which = {"call_id": named} if named else question(self.asked(request_id))
+        return self.process(True, type="ResumeWithInput", request_id=request_id, request_keys=keys, **which)
 
     def artifacts(self, run_id, folder):
         """Saves the files that were made in a run: the events tell where they are, and the server says what is in them."""
@@ -108,8 +133,7 @@ class Agent:
         while event["type"] == "wait_for_input":
             asked = event["request_keys"]
             keys = {key: answers[key] if key in answers else input(f"{key} ({asked[key]}): ") for key in asked}
-            # The question is named: an answer that is sent again, because the reply was lost, is none to the next question.
-            self.process(True, type="ResumeWithInput", **name, **question(event), request_keys=keys)
+            self.resume(name["request_id"], keys, next(iter(question(event).values()), None))
             event = self.follow(name["request_id"], event["id"])
         return event["finish_reason"] == "success"
 
@@ -134,6 +158,7 @@ def main():
     parser.add_argument("rest", nargs="*")
     parser.add_argument("--run")
     parser.add_argument("--since", type=int)
+    parser.add_argument("--question", help="the `call_id` or `review_id` of the question that is answered; else the newest")
     parser.add_argument("--to", default=".")
     parser.add_argument("--answer", action="append", default=[])
     parser.add_argument("--live", action="store_true", help="show on standard error what the model says while it speaks")
@@ -143,20 +168,22 @@ def main():
     agent, first = Agent(args.url, args.agent, args.live), args.rest[0] if args.rest else None
     if args.wish == "chat":
         sys.exit(0 if agent.chat(first, args.run, pairs(args.answer)) else 1)
+    if args.wish == "stream":
+        sys.exit(0 if agent.stream(first, args.run).get("finish_reason") == "success" else 1)
     if args.wish == "follow":
         return agent.follow(first, args.since)
     run = {"run_id": args.run} if args.run else {}
     answers = {
         "describe": lambda: agent.get("describe"),
         "configure": lambda: agent.process(type="ConfigureRequest", args=pairs(args.rest), **run),
-        "resume": lambda: agent.process(type="ResumeWithInput", request_id=first, request_keys=pairs(args.rest[1:])),
+        "resume": lambda: agent.resume(first, pairs(args.rest[1:]), args.question),
         "cancel": lambda: agent.process(type="CancelRequest", request_id=first),
         "runs": lambda: agent.get("runs"),
         "events": lambda: agent.get(f"events/{first}"),
         "artifacts": lambda: list(agent.artifacts(first, args.to)),
     }
     if args.wish not in answers:
-        parser.error(f"{args.wish} is none of chat, follow, {', '.join(answers)}")
+        parser.error(f"{args.wish} is none of chat, stream, follow, {', '.join(answers)}")
     print(json.dumps(answers[args.wish]()))
 
 if __name__ == "__main__":

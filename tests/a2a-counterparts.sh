@@ -9,53 +9,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cannot_run() { printf 'CANNOT RUN: %s\n' "$1" >&2; exit 2; }
-command -v python3 >/dev/null || cannot_run 'there is no python3'
-if [ -z "${TURNSTONE:-}" ]; then
-    cargo build --quiet -p turnstone-cli || cannot_run 'the program cannot be built'
-    TURNSTONE=${CARGO_TARGET_DIR:-$PWD/target}/debug/turnstone
-fi
-[ -x "$TURNSTONE" ] || cannot_run "there is no program at $TURNSTONE"
-place=$(mktemp -d)
-venv=${A2A_VENV:-$place/venv}
-server=
-sdk=
-cleanup() {
-    local status=$?
-    [ "$status" -ne 1 ] || tail -n 20 "$place/dev.log" 2>/dev/null || true
-    for process in $server $sdk; do kill "$process" 2>/dev/null || true; done
-    wait 2>/dev/null || true
-    rm -rf "$place"
-}
-trap cleanup EXIT
-[ -x "$venv/bin/python" ] || python3 -m venv "$venv" || cannot_run 'python3 has no module venv'
-"$venv/bin/pip" install --quiet 'a2a-sdk[http-server]==1.3.0' uvicorn || cannot_run 'PyPI is out of reach'
-
-free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
-port=$(free_port)
+. tests/counterparts.sh
+prepare "${A2A_VENV:-}" 'a2a-sdk[http-server]==1.3.0' uvicorn
 sdk_port=$(free_port)
-mkdir "$place/agents"
-for agent in clerk asker front; do
-    case $agent in
-        asker) tools='capabilities: {ask-user: {}}' ;;
-        front) tools='capabilities: {ask-user: {}, sdk: {}}' ;;
-        *) tools= ;;
-    esac
-    printf 'kind: "openagentspec:v1/agent"\nname: %s\ndescription: A test.\nintent: You are %s.\nowner: tests\n%s\n' \
-        $agent $agent "$tools" > "$place/agents/$agent.yaml"
-done
-cat > "$place/turnstone.toml" <<TOML
-[server]
-bind = "127.0.0.1:$port"
-data = "$place/data"
-[agents]
-dir = "agents"
-[providers.rehearsal]
-kind = "scripted"
-script = "$place/script.yaml"
-[models]
-default_provider = "rehearsal"
-default_model = "rehearsal"
+agent clerk ''
+agent asker 'capabilities: {ask-user: {}}'
+agent front 'capabilities: {ask-user: {}, sdk: {}}'
+cat >> "$place/turnstone.toml" <<TOML
 [remote]
 allow_private = true
 [remote.agents.sdk]
@@ -74,12 +34,6 @@ rules:
     answer: {tool_calls: [{name: ask-user, arguments: {request_keys: {city: "Which city?"}}}]}
   - answer: {text: "done as you said"}
 YAML
-reachable() { for _ in $(seq 300); do (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return; sleep 0.1; done; cannot_run "nobody listens on port $1"; }
-start() {
-    (cd "$place" && exec "$TURNSTONE" dev >>"$place/dev.log" 2>&1) &
-    server=$!
-    reachable "$port"
-}
 
 cat > "$place/sdk.py" <<'PYTHON'
 import asyncio, sys
@@ -138,7 +92,7 @@ app = Starlette(routes=routes + [Route("/count", count), Route("/release", relea
 uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning")
 PYTHON
 "$venv/bin/python" "$place/sdk.py" "$sdk_port" >"$place/sdk.log" 2>&1 &
-sdk=$!
+others=$!
 reachable "$sdk_port"
 start
 

@@ -10,48 +10,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cannot_run() { printf 'CANNOT RUN: %s\n' "$1" >&2; exit 2; }
-command -v python3 >/dev/null || cannot_run 'there is no python3'
-if [ -z "${TURNSTONE:-}" ]; then
-    cargo build --quiet -p turnstone-cli || cannot_run 'the program cannot be built'
-    TURNSTONE=${CARGO_TARGET_DIR:-$PWD/target}/debug/turnstone
-fi
-[ -x "$TURNSTONE" ] || cannot_run "there is no program at $TURNSTONE"
-place=$(mktemp -d)
-venv=${SSE_VENV:-$place/venv}
-server=
-cleanup() {
-    local status=$?
-    [ "$status" -ne 1 ] || tail -n 20 "$place/dev.log" 2>/dev/null || true
-    [ -z "$server" ] || kill "$server" 2>/dev/null || true
-    wait 2>/dev/null || true
-    rm -rf "$place"
-}
-trap cleanup EXIT
-[ -x "$venv/bin/python" ] || python3 -m venv "$venv" || cannot_run 'python3 has no module venv'
-"$venv/bin/pip" install --quiet 'httpx==0.28.1' 'httpx-sse==0.4.1' 'sseclient-py==1.8.0' || cannot_run 'PyPI is out of reach'
-
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-mkdir "$place/agents"
-printf 'kind: "openagentspec:v1/agent"\nname: clerk\ndescription: A test.\nintent: You are clerk.\nowner: tests\n' \
-    > "$place/agents/clerk.yaml"
-cat > "$place/turnstone.toml" <<TOML
-[server]
-bind = "127.0.0.1:$port"
-data = "$place/data"
-[agents]
-dir = "agents"
-[providers.rehearsal]
-kind = "scripted"
-script = "$place/script.yaml"
-[models]
-default_provider = "rehearsal"
-default_model = "rehearsal"
-TOML
+. tests/counterparts.sh
+prepare "${SSE_VENV:-}" 'httpx==0.28.1' 'httpx-sse==0.4.1' 'sseclient-py==1.8.0'
+agent clerk ''
 printf 'rules:\n  - answer: {text: "two\\nlines, and a bird"}\n' > "$place/script.yaml"
-(cd "$place" && exec "$TURNSTONE" dev >"$place/dev.log" 2>&1) &
-server=$!
-for _ in $(seq 300); do (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break; sleep 0.1; done
+start
 
 cat > "$place/client.py" <<'PYTHON'
 import json, sys

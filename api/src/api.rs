@@ -4,6 +4,7 @@ use crate::agent_protocol::RunStream;
 use crate::bells::Bells;
 use crate::caller::Peer;
 use crate::metrics::Metrics;
+use crate::names::Names;
 use crate::ojs::schemas::SchemaBook;
 use crate::stream::Followed;
 use crate::together::Streams;
@@ -109,6 +110,8 @@ pub(crate) struct App {
     pub(crate) schemas: SchemaBook,
     /// What receipts are signed with, once it is needed.
     pub(crate) signer: OnceCell<Signer>,
+    /// What makes ids of names, once it is needed.
+    pub(crate) names: OnceCell<Names>,
     /// What wakes those who follow a stream.
     pub(crate) bells: Arc<Bells>,
     /// Streams of events that somebody follows.
@@ -134,6 +137,7 @@ impl Api {
             metrics: Metrics::started(),
             schemas: SchemaBook::default(),
             signer: OnceCell::new(),
+            names: OnceCell::new(),
         });
         let (routes, document) = OpenApiRouter::with_openapi(docs::frame())
             .merge(ojs::routes())

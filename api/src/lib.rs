@@ -21,6 +21,7 @@ mod engagements;
 mod exposure;
 mod fleet;
 mod metrics;
+mod names;
 mod ojs;
 mod patience;
 mod probes;

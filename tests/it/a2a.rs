@@ -410,3 +410,65 @@ async fn a_delegates_question_is_asked_of_the_client() {
         fleet.end().await;
     }
 }
+
+/// Tasks of an agent that was deleted go on as they began: they can be read, listed, answered and canceled. Nothing new begins.
+#[tokio::test]
+async fn tasks_of_a_deleted_agent_go_on() {
+    for backend in Backend::ALL {
+        let fleet = fleet(backend, |request| match model_server::outcomes(request) {
+            0 => Reply::call("ask-user", json!({"question": "Which city?"})),
+            _ => Reply::text("done"),
+        })
+        .await;
+        let mut tasks = Vec::new();
+        for id in ["m-1", "m-2"] {
+            tasks.push(rpc(&fleet, "asker", "SendMessage", text(id, "go")).await["result"]["task"].clone());
+        }
+        let (status, body) =
+            fleet.send(reqwest::Method::DELETE, "/agents/asker?allow_unresolved=1", "").await;
+        assert!(status.is_success(), "{body:#}");
+        let got = rpc(&fleet, "asker", "GetTask", json!({"id": tasks[0]["id"]})).await;
+        assert_eq!(got["result"]["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{got:#}");
+        assert_eq!(rpc(&fleet, "asker", "ListTasks", json!({})).await["result"]["totalSize"], 2);
+        let again = rpc(&fleet, "asker", "SendMessage", text("m-1", "go")).await;
+        assert_eq!(again["result"]["task"]["id"], tasks[0]["id"], "{again:#}");
+        let canceled = rpc(&fleet, "asker", "CancelTask", json!({"id": tasks[1]["id"]})).await;
+        assert_eq!(canceled["result"]["status"]["state"], "TASK_STATE_CANCELED", "{canceled:#}");
+        let named = json!({"taskId": tasks[0]["id"]});
+        let done = rpc(&fleet, "asker", "SendMessage", said("m-3", json!([{"text": "Oslo"}]), &named)).await;
+        assert_eq!(done["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{done:#}");
+        let context = json!({"contextId": tasks[0]["contextId"]});
+        for new in [text("m-4", "go"), said("m-5", json!([{"text": "go"}]), &context)] {
+            let refused = rpc(&fleet, "asker", "SendMessage", new).await;
+            assert_eq!(code(&refused), (-32004, "UNSUPPORTED_OPERATION"), "{refused:#}");
+        }
+        fleet.end().await;
+    }
+}
+
+/// A message goes on in the trace of its sender, and keeps the name of its HTTP request: one that begins a context, and one that
+/// continues it.
+#[tokio::test]
+async fn a_message_keeps_its_trace() {
+    let fleet = fleet(Backend::Sqlite, |_| Reply::text("done")).await;
+    let send = async |params: Value, number: u8| {
+        let trace = format!("00-{}-00f067aa0ba902b{number}-01", "4bf92f3577b34da6a3ce929d0e0e4736");
+        let call = json!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage", "params": params});
+        let sent = request(&fleet, "clerk", &call).header("traceparent", &trace).header("tracestate", "v=1");
+        let sent = sent.header("baggage", "a=b").header("x-request-id", format!("http-{number}"));
+        let told: Value = sent.send().await.unwrap().json().await.unwrap();
+        let task = told["result"]["task"].clone();
+        let meta = fleet.job(task["id"].as_str().unwrap()).await["meta"].clone();
+        assert_eq!(
+            json!([meta["traceparent"], meta["tracestate"], meta["baggage"], meta["request_id"]]),
+            json!([trace, "v=1", "a=b", format!("http-{number}")]),
+            "{meta:#}"
+        );
+        task
+    };
+    let first = send(text("m-1", "hello"), 1).await;
+    let context = json!({"contextId": first["contextId"]});
+    let second = send(said("m-2", json!([{"text": "and?"}]), &context), 2).await;
+    assert_eq!(second["contextId"], first["contextId"]);
+    fleet.end().await;
+}

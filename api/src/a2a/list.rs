@@ -7,6 +7,8 @@ use super::method::{Sender, history};
 use super::rpc::Refusal;
 use super::task;
 use crate::api::Shared;
+use crate::reply::Failure;
+use crate::request::Tenant;
 use serde_json::{Map, Value, json};
 use turnstone_domain::{EngagementId, JobState, Timestamp};
 use turnstone_store::{TaskFilter, TaskPlace};
@@ -37,7 +39,7 @@ pub(super) async fn tasks(
         Timestamp::parse_rfc3339(at).ok_or_else(wrong)
     });
     let filter = TaskFilter {
-        agent: from.agent().to_owned(),
+        agent: from.agent.to_owned(),
         tenant: from.tenant().map(str::to_owned),
         engagement: text(params, "contextId")?.map(EngagementId::from),
         states,
@@ -63,6 +65,20 @@ pub(super) async fn tasks(
         shown.push(told);
     }
     Ok(json!({"tasks": shown, "nextPageToken": next, "pageSize": size, "totalSize": total}))
+}
+
+/// Whether an agent has tasks that this tenant may see; so may one that is registered no more.
+pub(super) async fn has_tasks(app: &Shared, agent: &str, tenant: &Tenant) -> Result<bool, Failure> {
+    let filter = TaskFilter {
+        agent: agent.to_owned(),
+        tenant: tenant.name().map(str::to_owned),
+        engagement: None,
+        states: Vec::new(),
+        begun: None,
+        since: None,
+        after: None,
+    };
+    Ok(!app.api.store.views.tasks(&filter, 1).await?.0.is_empty())
 }
 
 /// The states of jobs whose tasks may be in this state, and whether those have begun.

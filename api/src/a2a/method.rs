@@ -5,28 +5,29 @@ use super::rpc::{self, Call, Refusal};
 use super::{list, send, task, watch};
 use crate::api::Shared;
 use crate::caller::{Errand, Who};
+use crate::request::RequestId;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde_json::{Map, Value};
 use turnstone_domain::{Job, JobId};
-use turnstone_store::{AgentRecord, CancelOutcome};
+use turnstone_store::CancelOutcome;
 
 const VERSION: &str = "a2a-version";
 
 /// Who calls, and which agent.
 pub(super) struct Sender<'a> {
-    pub(super) agent: &'a AgentRecord,
+    /// The agent's name.
+    pub(super) agent: &'a str,
+    /// Whether it is registered. What runs of one that was deleted goes on as it began.
+    pub(super) registered: bool,
     pub(super) who: &'a Who,
+    /// What the client calls its HTTP request, and of which trace it is a part.
+    pub(super) trace: &'a RequestId,
     /// What another server says of the engagement that it asks for.
     pub(super) errand: Option<Errand>,
 }
 
 impl Sender<'_> {
-    /// The agent's name.
-    pub(super) fn agent(&self) -> &str {
-        &self.agent.definition.name
-    }
-
     /// The tenant's name.
     pub(super) fn tenant(&self) -> Option<&str> {
         self.who.tenant.name()
@@ -140,7 +141,7 @@ pub(super) async fn find(app: &Shared, from: &Sender<'_>, id: &str) -> Result<Jo
         return Err(Refusal::no_task(id));
     }
     match views.engagement(&side.engagement_id).await? {
-        Some((engagement, _, _)) if engagement.agent == from.agent() => Ok(job),
+        Some((engagement, _, _)) if engagement.agent == from.agent => Ok(job),
         _ => Err(Refusal::no_task(id)),
     }
 }

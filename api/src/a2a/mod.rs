@@ -15,7 +15,7 @@ mod watch;
 use crate::api::{App, Shared};
 use crate::caller::Who;
 use crate::reply::{self, Answer, Failure};
-use crate::request::{Raw, Segment};
+use crate::request::{Raw, RequestId, Segment};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
@@ -83,12 +83,16 @@ async fn call(
     State(app): State<Shared>,
     Segment(agent): Segment,
     who: Who,
+    trace: RequestId,
     headers: HeaderMap,
     body: Result<Raw, Failure>,
 ) -> Answer {
-    let agent = agent_named(&app, &agent).await?;
+    let registered = app.api.store.views.agent(&agent).await?.is_some();
+    if !registered && !list::has_tasks(&app, &agent, &who.tenant).await? {
+        return Err(OjsError::not_found("agent", &agent).into());
+    }
     let errand = who.caller.errand(&headers)?;
-    let from = method::Sender { agent: &agent, who: &who, errand };
+    let from = method::Sender { agent: &agent, registered, who: &who, trace: &trace, errand };
     Ok(method::answer(&app, &from, &headers, &body?.0).await)
 }
 

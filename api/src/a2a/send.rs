@@ -3,23 +3,20 @@
 use super::message::{Message, OUTPUT_MODES};
 use super::method::{Sender, find, history};
 use super::rpc::Refusal;
-use super::task::asks;
-use crate::agents::engage::{JOB_TYPE, named_id, place};
+use crate::agents::engage::{JOB_TYPE, named, place};
 use crate::api::Shared;
-use crate::engagements::answer::{AnswerTo, Given, answer};
+use crate::engagements::answering::{Given, SEVERAL, give_if_asked, key_of};
 use crate::engagements::further::{Further, say};
-use crate::engagements::waiting::below;
+use crate::engagements::waiting::Among;
+use crate::names::names;
 use crate::ojs::jobs::accept::accept;
 use crate::reply::Failure;
 use crate::request::Tenant;
 use serde_json::{Map, Value, json};
-use turnstone_domain::event::Event;
+use turnstone_domain::question::Said;
 use turnstone_domain::terms::Continues;
-use turnstone_domain::{EngagementId, EventName, Job, JobId, RawJson, RawObject};
-use turnstone_store::EventFilter;
-
-/// Events that are looked through at once.
-const EVENTS: u32 = 200;
+use turnstone_domain::{EngagementId, Job, JobId, RawJson, RawObject};
+use turnstone_ojs::OjsError;
 
 /// What is to be sent, and how the answer is wanted.
 pub(super) struct Sending {
@@ -85,43 +82,30 @@ pub(super) async fn send(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Res
     }
 }
 
-/// Begins a task: in a context of its own, or after what is said in the one that the message names.
+/// Begins a task: in a context of its own, or after what is said in the one that the message names. The same message again is
+/// the task that it began.
 async fn begin(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Result<Job, Refusal> {
-    let (name, message, tenant) = (from.agent(), &sent.message, &from.who.tenant);
-    let context = message.context.as_deref();
-    let parts = ["a2a", name, tenant.name().unwrap_or_default(), context.unwrap_or_default(), &message.id];
-    let id = JobId(named_id(&parts));
+    let (message, tenant) = (&sent.message, from.tenant());
+    let context = message.context.as_deref().unwrap_or_default();
+    let name = named(&["a2a", from.agent, tenant.unwrap_or_default(), context, &message.id]);
+    let names = names(app).await?;
     let args = RawJson::of(&json!(message.args));
-    if app.api.store.views.job(&id).await?.is_none() {
-        let mut meta = RawObject::new();
-        let peer = from.who.caller.peer();
-        meta.insert("a2a", json!({"message_id": message.id, "metadata": sent.metadata, "peer": peer}));
-        let began = match context {
-            Some(_) if peer.is_some() => {
-                let why = "is no other server's to continue; leave it out";
-                return Err(Refusal::parameter("message.contextId", why));
-            }
-            Some(context) => {
-                check_context(app, name, tenant, context).await?;
-                let continues = Continues::Always;
-                let further = Further {
-                    job: Some(id.clone()),
-                    args: args.clone(),
-                    metadata: meta,
-                    settings: RawObject::new(),
-                    continues,
-                };
-                say(app, context, tenant, further).await.map(|_| ())
-            }
-            None => engage(app, from, &id, args.clone(), meta).await,
-        };
-        match began {
-            // Somebody sent the same at the same time.
-            Err(Failure(error)) if error.code == "duplicate" => {}
-            began => began?,
+    let id = match names.find(app, &name, tenant).await? {
+        Some(before) => before.id,
+        None if !from.registered => {
+            let why = format!("Agent `{}` was deleted: its tasks go on, and none begins.", from.agent);
+            return Err(Refusal::unsupported(why));
         }
-    }
-    // The same message again: the task that it began goes on.
+        None => {
+            let id = names.id(&name);
+            match say_it(app, from, sent, (&id, &args)).await {
+                // Somebody sent the same at the same time.
+                Err(Failure(error)) if error.code == "duplicate" => {}
+                begun => begun?,
+            }
+            id
+        }
+    };
     let job = find(app, from, id.as_str()).await?;
     if job.envelope.args != args {
         return Err(Refusal::parameter("message.messageId", "was used for another message"));
@@ -129,25 +113,56 @@ async fn begin(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Result<Job, R
     Ok(job)
 }
 
+/// Enqueues what a message says.
+async fn say_it(
+    app: &Shared,
+    from: &Sender<'_>,
+    sent: &Sending,
+    (id, args): (&JobId, &RawJson),
+) -> Result<(), Failure> {
+    let peer = from.who.caller.peer();
+    let mut meta = RawObject::new();
+    meta.insert("a2a", json!({"message_id": sent.message.id, "metadata": sent.metadata, "peer": peer}));
+    let Some(context) = &sent.message.context else { return engage(app, from, id, args, meta).await };
+    if peer.is_some() {
+        let why = "is no other server's to continue; leave it out";
+        return Err(OjsError::invalid_request("message.contextId", why).into());
+    }
+    check_context(app, from, context).await?;
+    let mut fields = RawObject::new();
+    fields.insert("meta", meta);
+    from.trace.keep(&mut fields);
+    let further = Further {
+        job: Some(id.clone()),
+        args: args.clone(),
+        metadata: fields.remove("meta").and_then(|meta| meta.parse().ok()).unwrap_or_default(),
+        settings: RawObject::new(),
+        continues: Continues::Always,
+    };
+    say(app, context, &from.who.tenant, further).await.map(|_| ())
+}
+
+/// Begins an engagement with it.
 async fn engage(
     app: &Shared,
     from: &Sender<'_>,
     id: &JobId,
-    args: RawJson,
+    args: &RawJson,
     mut meta: RawObject,
 ) -> Result<(), Failure> {
-    meta.insert("agent", from.agent());
+    meta.insert("agent", from.agent);
     if let Some(user) = from.errand.as_ref().and_then(|errand| errand.user.as_ref()) {
         meta.insert("user", json!({"id": user.id, "email": user.email}));
     }
     let mut fields = RawObject::new();
     fields.insert("id", id.as_str());
     fields.insert("type", JOB_TYPE);
-    fields.insert("args", args);
+    fields.insert("args", args.clone());
     fields.insert("meta", meta);
     if let Some(limit) = from.errand.as_ref().and_then(|errand| errand.token_budget) {
         fields.insert("ext_agent_token_budget", limit);
     }
+    from.trace.keep(&mut fields);
     let mut job = accept(app, fields, from.tenant(), app.api.clock.now()).await?;
     if let Some(errand) = &from.errand {
         place(&mut job, errand)?;
@@ -156,70 +171,50 @@ async fn engage(
     Ok(())
 }
 
-/// Whether this message answered a question of the task before: the same message again has no second effect.
-async fn answered_by(app: &Shared, job: &Job, message: &str) -> Result<bool, Refusal> {
-    let jobs = below(app, &job.id, false).await?.into_iter().map(|seat| seat.job);
-    for job in std::iter::once(job.id.clone()).chain(jobs) {
-        let (filter, mut since) = (EventFilter::Job(job), 0);
-        loop {
-            let page = app.api.store.views.events_after(&filter, since, EVENTS).await?;
-            let Some(last) = page.last() else { break };
-            since = last.seq;
-            let is_one =
-                |event: &Event| event.name == EventName::InputReceived && event.data["message_id"] == message;
-            if page.iter().any(is_one) {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
-}
-
 /// What a message said beside its input, and who sent it; null for other jobs.
 pub(super) fn own(job: &Job) -> Value {
     job.envelope.meta.get("a2a").and_then(|sent| sent.parse::<Value>().ok()).unwrap_or_default()
 }
 
 /// Contexts are made here: a client may continue one, and not name one.
-async fn check_context(app: &Shared, agent: &str, tenant: &Tenant, id: &str) -> Result<(), Refusal> {
-    let found = app.api.store.views.engagement_of(&EngagementId::from(id), tenant.name()).await?;
+async fn check_context(app: &Shared, from: &Sender<'_>, id: &str) -> Result<(), Failure> {
+    let found = app.api.store.views.engagement_of(&EngagementId::from(id), from.tenant()).await?;
     match found {
-        Some((engagement, _, _)) if engagement.agent == agent => Ok(()),
-        _ => Err(Refusal::parameter(
-            "message.contextId",
-            "is no context of this agent; leave it out to begin one",
-        )),
+        Some((engagement, _, _)) if engagement.agent == from.agent => Ok(()),
+        _ => {
+            let why = "is no context of this agent; leave it out to begin one";
+            Err(OjsError::invalid_request("message.contextId", why).into())
+        }
     }
 }
 
-/// Answers a task that asks.
+/// Answers a task that asks. The same message again has no second effect, whatever is asked by then.
 async fn reply_to(app: &Shared, job: Job, tenant: &Tenant, sent: &Sending) -> Result<Job, Refusal> {
-    let (id, context) = (&job.id, super::task::context(&job));
-    let question = asks(app, &job).await?;
-    // After the question is read: a message that answered the one before is found among those that answered.
-    if answered_by(app, &job, &sent.message.id).await? {
-        return Ok(job);
-    }
-    if job.state.is_terminal() {
-        let next = format!("send the message with the contextId {context}, without a taskId, to go on");
-        return Err(Refusal::unsupported(format!("Task {id} has ended; {next}.")));
-    }
-    let Some((seat, question)) = question else {
-        return Err(Refusal::unsupported(format!(
-            "Task {id} asks nothing; send the message with the contextId {context}, without a taskId, and it follows."
-        )));
+    let (id, context, message) = (&job.id, super::task::context(&job), &sent.message);
+    let found = app.api.store.views.engagement(&EngagementId::from(context)).await?;
+    let Some((engagement, _, _)) = found else { return Err(Refusal::no_task(id.as_str())) };
+    let data = message.data().cloned().map(Said::Values);
+    let given = Given {
+        said: data.unwrap_or_else(|| Said::Text(message.as_text())),
+        call: None,
+        key: Some(key_of("A2A message", &message.id)),
+        by: None,
+        message: Some(message.id.clone()),
     };
-    let values = match (sent.message.data(), question.question.only_key()) {
-        (Some(data), _) => data.clone(),
-        (None, Some(key)) => Map::from_iter([(key.to_owned(), sent.message.as_text().into())]),
-        (None, None) => {
+    match give_if_asked(app, (&engagement, &job), tenant, &given, Among::Delegates).await {
+        Ok(Some(_)) => app.api.store.views.job(id).await?.ok_or_else(|| Refusal::no_task(id.as_str())),
+        Ok(None) if job.state.is_terminal() => {
+            let next = format!("send the message with the contextId {context}, without a taskId, to go on");
+            Err(Refusal::unsupported(format!("Task {id} has ended; {next}.")))
+        }
+        Ok(None) => Err(Refusal::unsupported(format!(
+            "Task {id} asks nothing; send the message with the contextId {context}, without a taskId, and it follows."
+        ))),
+        Err(Failure(error)) if error.details.contains_key(SEVERAL) => {
             let why =
                 "must have one part `data`, with a member for each of the `request_keys` that were asked for";
-            return Err(Refusal::parameter("message.parts", why));
+            Err(Refusal::parameter("message.parts", why))
         }
-    };
-    let message = Some(sent.message.id.clone());
-    let given = Given { values, call: Some(question.call_id), key: None, by: None, message };
-    answer(app, AnswerTo::Job(&seat), tenant, given).await?;
-    app.api.store.views.job(id).await?.ok_or_else(|| Refusal::no_task(id.as_str()))
+        Err(failure) => Err(failure.into()),
+    }
 }

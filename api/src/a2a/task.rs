@@ -4,13 +4,13 @@ use super::message::parts_of;
 use super::rpc::Refusal;
 use crate::api::App;
 use crate::artifacts::visible;
-use crate::engagements::waiting::{Waiting, Wanted, waiting};
+use crate::engagements::waiting::{self, Among, Wanted, waiting};
 use crate::engagements::{open_review, prompt, results};
 use serde_json::{Value, json};
 use turnstone_domain::artifact::Artifact;
 use turnstone_domain::question::AskedUser;
 use turnstone_domain::review::Review;
-use turnstone_domain::{Job, JobId, JobState};
+use turnstone_domain::{Job, JobState};
 
 /// The id of the artifact that is the agent's answer.
 pub(super) const ANSWER: &str = "answer";
@@ -43,7 +43,7 @@ pub(super) async fn status(app: &App, job: &Job) -> Result<Value, Refusal> {
     };
     let review = review.filter(|review| review.job_id == job.id);
     let mut status = json!({"state": state(job), "timestamp": changed_at(job, review.as_ref())});
-    if let Some((_, asked)) = asks(app, job).await? {
+    if let Some(asked) = asks(app, job).await? {
         status["state"] = json!("TASK_STATE_INPUT_REQUIRED");
         let keys = json!({"request_keys": asked.question.request_keys()});
         status["message"] = json!({"messageId": asked.call_id, "contextId": context(job), "taskId": job.id,
@@ -56,17 +56,19 @@ pub(super) async fn status(app: &App, job: &Job) -> Result<Value, Refusal> {
     Ok(status)
 }
 
-/// What a task asks its client, and which job asks: its own, or that of an agent that works for it.
-pub(super) async fn asks(app: &App, job: &Job) -> Result<Option<(JobId, AskedUser)>, Refusal> {
+/// What a task asks its client: its own agent, or one that works for it. Who asks this tells the client.
+async fn asks(app: &App, job: &Job) -> Result<Option<AskedUser>, Refusal> {
     let Some(side) = job.agent.as_ref().filter(|_| job.state == JobState::Pending) else { return Ok(None) };
     let Some((engagement, _, _)) = app.api.store.views.engagement(&side.engagement_id).await? else {
         return Ok(None);
     };
-    let asked = |one: Waiting| match one.wanted {
-        Wanted::Answer(asked) => Some((one.seat.job, asked)),
+    let mut waiting = waiting(app, &engagement, job, Among::Delegates).await?;
+    waiting.truncate(1);
+    waiting::tell(app, &waiting).await?;
+    Ok(waiting.pop().and_then(|one| match one.wanted {
+        Wanted::Answer(asked) => Some(asked),
         Wanted::Word(_) => None,
-    };
-    Ok(waiting(app, &engagement, job).await?.into_iter().find_map(asked))
+    }))
 }
 
 /// Whether nothing happens to a task in this state before its client does something.

@@ -5,13 +5,14 @@ use super::{configure, find, name, request_id};
 use crate::agents::engage::place;
 use crate::api::App;
 use crate::engagements::further::{Further, say};
+use crate::names::names;
 use crate::ojs::jobs::accept::accept;
 use crate::reply::Failure;
 use crate::request::{RequestId, Tenant};
 use serde_json::{Value, json};
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::terms::Continues;
-use turnstone_domain::{EngagementId, JobId, RawJson, RawObject};
+use turnstone_domain::{EngagementId, Job, JobId, RawJson, RawObject};
 use turnstone_ojs::OjsError;
 
 /// The type of the jobs that carry requests.
@@ -39,11 +40,13 @@ pub(super) async fn begin(
     tenant: &Tenant,
     trace: &RequestId,
 ) -> Result<Begun, Failure> {
-    let named = asked.request_id.as_deref().map(|id| JobId(request_id::of_name(agent, tenant.name(), id)));
-    if let Some(id) = &named
-        && let Some(begun) = again(app, agent, asked, id, tenant).await?
+    let names = names(app).await?;
+    let name = asked.request_id.as_deref().map(|id| request_id::of_name(agent, tenant.name(), id));
+    let named = name.as_ref().map(|name| names.id(name));
+    if let Some(name) = &name
+        && let Some(job) = names.find(app, name, tenant.name()).await?
     {
-        return Ok(begun);
+        return again(app, agent, asked, job, tenant).await;
     }
     if let Some(id) = &asked.request_id
         && find::run(app, agent, id, tenant).await.is_ok()
@@ -64,9 +67,12 @@ pub(super) async fn begin(
     let (id, run) = match id {
         Ok(begun) => begun,
         // The same request at the same time.
-        Err(Failure(error)) if error.code == "duplicate" && named.is_some() => {
-            let id = named.unwrap_or_else(|| JobId(String::new()));
-            return again(app, agent, asked, &id, tenant).await?.ok_or(Failure(error));
+        Err(Failure(error)) if error.code == "duplicate" => {
+            let before = match &name {
+                Some(name) => names.find(app, name, tenant.name()).await?,
+                None => None,
+            };
+            return again(app, agent, asked, before.ok_or(Failure(error))?, tenant).await;
         }
         Err(failure) => return Err(failure),
     };
@@ -139,16 +145,9 @@ async fn further(
     Ok((taken.job, taken.engagement))
 }
 
-/// The request that was accepted under this name, if it is the same.
-async fn again(
-    app: &App,
-    agent: &str,
-    asked: &Asked,
-    id: &JobId,
-    tenant: &Tenant,
-) -> Result<Option<Begun>, Failure> {
-    let Some(job) = app.api.store.views.job_of(id, tenant.name()).await? else { return Ok(None) };
-    let request_id = name::of(&job);
+/// The request that was accepted under this name, when it is the same.
+async fn again(app: &App, agent: &str, asked: &Asked, job: Job, tenant: &Tenant) -> Result<Begun, Failure> {
+    let request_id = name::of(names(app).await?, &job);
     let sent = name::kept(&job);
     if sent["digest"] != asked.digest.as_str() || sent["peer"].as_str() != asked.peer.as_deref() {
         let message =
@@ -157,7 +156,7 @@ async fn again(
     }
     let run = job.agent.map(|agent| agent.engagement_id);
     let run = run.ok_or_else(|| OjsError::internal("The job has no engagement."))?;
-    Ok(Some(Begun { job: job.id, request_id, run: find::run(app, agent, run.as_str(), tenant).await? }))
+    Ok(Begun { job: job.id, request_id, run: find::run(app, agent, run.as_str(), tenant).await? })
 }
 
 /// The `args` of its job: what is said to the agent.

@@ -1,9 +1,10 @@
 //! Agents, runs and requests by what a client calls them.
 
 use super::{name, request_id};
-use crate::agents::engage::id_of_key;
+use crate::agents::engage::of_key;
 use crate::api::App;
 use crate::caller::{Caller, Who};
+use crate::names::names;
 use crate::reply::Failure;
 use crate::request::Tenant;
 use turnstone_domain::engagement::Engagement;
@@ -32,13 +33,13 @@ pub(super) async fn request(
 ) -> Result<(Job, Engagement), Failure> {
     let missing = || Failure::from(OjsError::not_found("request", id));
     let views = &app.api.store.views;
+    let names = names(app).await?;
     // What the client named itself has an id that its name makes; what it did not name is called by its id.
-    let named = JobId(request_id::of_name(agent, tenant.name(), id));
-    let job = match views.job_of(&named, tenant.name()).await? {
+    let job = match names.find(app, &request_id::of_name(agent, tenant.name(), id), tenant.name()).await? {
         Some(job) => Some(job),
         None => views.job_of(&JobId(id.to_owned()), tenant.name()).await?,
     };
-    let job = job.filter(|job| name::of(job) == id || job.id.as_str() == id).ok_or_else(missing)?;
+    let job = job.filter(|job| name::of(names, job) == id || job.id.as_str() == id).ok_or_else(missing)?;
     let engagement = job.agent.as_ref().map(|agent| agent.engagement_id.clone()).ok_or_else(missing)?;
     Ok((job, run(app, agent, engagement.as_str(), tenant).await.map_err(|_| missing())?))
 }
@@ -70,9 +71,9 @@ pub(super) async fn own(
     tenant: &Tenant,
     peer: &str,
 ) -> Result<String, Failure> {
-    let begun = JobId(id_of_key(agent, id, tenant, &Caller::Peer(peer.to_owned())));
-    if app.api.store.views.job_of(&begun, tenant.name()).await?.is_some() {
-        return Ok(begun.0);
+    let begun = of_key(agent, id, tenant, &Caller::Peer(peer.to_owned()));
+    if let Some(begun) = names(app).await?.find(app, &begun, tenant.name()).await? {
+        return Ok(begun.id.0);
     }
     request_of(app, agent, id, tenant, Some(peer)).await.map(|_| id.to_owned())
 }

@@ -1,6 +1,7 @@
 //! What the client calls a request, and what it asked.
 
 use super::request_id;
+use crate::names::Names;
 use serde_json::Value;
 use turnstone_domain::{Job, JobId, RawJson, RawObject};
 
@@ -8,18 +9,18 @@ use turnstone_domain::{Job, JobId, RawJson, RawObject};
 pub(super) const MEMBER: &str = "agent_protocol";
 
 /// The id of the request: the client's, else the job's.
-pub(super) fn of(job: &Job) -> String {
-    within(&job.envelope.meta, &job.id, job.tenant.as_deref())
+pub(super) fn of(names: &Names, job: &Job) -> String {
+    within(names, &job.envelope.meta, &job.id, job.tenant.as_deref())
 }
 
 /// The same, of a job of which only this is known. A name is believed only of the job that it makes: forks have the `meta` of
 /// the job that they come from, and anybody may write one.
-pub(super) fn within(meta: &RawObject, job: &JobId, tenant: Option<&str>) -> String {
+pub(super) fn within(names: &Names, meta: &RawObject, job: &JobId, tenant: Option<&str>) -> String {
     let agent = meta.given("agent").and_then(|agent| agent.parse::<String>().ok()).unwrap_or_default();
     let own = own(meta);
     let makes = |name: &&str| {
         // Who operates the server may name a request in a tenant's run without naming the tenant.
-        [tenant, None].into_iter().any(|tenant| request_id::of_name(&agent, tenant, name) == job.as_str())
+        [tenant, None].into_iter().any(|tenant| names.makes(&request_id::of_name(&agent, tenant, name), job))
     };
     own["request_id"].as_str().filter(makes).unwrap_or(job.as_str()).to_owned()
 }
@@ -58,12 +59,13 @@ mod tests {
         let mut meta = RawObject::new();
         meta.insert("agent", "lead");
         meta.insert(MEMBER, json!({"request_id": "r"}));
-        let made = JobId(request_id::of_name("lead", Some("acme"), "r"));
-        assert_eq!(within(&meta, &made, Some("acme")), "r");
+        let names = Names::with("a secret");
+        let made = names.id(&request_id::of_name("lead", Some("acme"), "r"));
+        assert_eq!(within(&names, &meta, &made, Some("acme")), "r");
         for (job, tenant) in [(JobId("fork".into()), Some("acme")), (made.clone(), Some("other"))] {
-            assert_eq!(within(&meta, &job, tenant), job.as_str());
+            assert_eq!(within(&names, &meta, &job, tenant), job.as_str());
         }
-        let operators = JobId(request_id::of_name("lead", None, "r"));
-        assert_eq!(within(&meta, &operators, Some("acme")), "r");
+        let operators = names.id(&request_id::of_name("lead", None, "r"));
+        assert_eq!(within(&names, &meta, &operators, Some("acme")), "r");
     }
 }

@@ -6,7 +6,7 @@ use super::{cancel, configure, find, resume, stream};
 use crate::agents::input::check_json;
 use crate::api::{App, Shared};
 use crate::caller::Who;
-use crate::engagements::answer::Given;
+use crate::engagements::answering::Given;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Params, RequestId, Segment, Tenant};
 use axum::extract::State;
@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use turnstone_domain::JobId;
 use turnstone_domain::engagement::Engagement;
+use turnstone_domain::question::Said;
 use turnstone_ojs::OjsError;
 use turnstone_store::Ring;
 use utoipa::ToSchema;
@@ -119,8 +120,8 @@ pub(crate) async fn process(
         }
         Wish::Resume(keys) => {
             let (call, by) = (asked.call(), asked.user());
-            let given = Given { values: keys.clone(), call, key: None, by, message: None };
-            let begun = resume::resume(&app, &agent, about, given, &tenant).await?;
+            let given = Given { said: Said::Values(keys.clone()), call, key: None, by, message: None };
+            let begun = resume::resume(&app, &agent, about, &given, &tenant).await?;
             answer(&app, &agent, &begun, wait, false).await
         }
     }

@@ -1,7 +1,8 @@
 //! `GET /agents/{name}/runs`: the runs that are kept, the newest first.
 
-use super::find;
+use super::{find, name};
 use crate::api::Shared;
+use crate::names::{Names, names};
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment, Tenant};
 use axum::extract::State;
@@ -45,17 +46,21 @@ pub(crate) async fn runs(
         // Runs of an agent that is registered no more are kept.
         find::agent(&app, &agent).await?;
     }
-    let shown: Vec<Value> = runs.iter().map(|run| shown(&agent, run)).collect();
+    let names = names(&app).await?;
+    let shown: Vec<Value> = runs.iter().map(|run| shown(names, &agent, run)).collect();
     Ok(reply::ok(&shown))
 }
 
-fn shown(agent: &str, run: &RunRow) -> Value {
+fn shown(names: &Names, agent: &str, run: &RunRow) -> Value {
+    let requests = run.requests.iter();
+    let requests: Vec<String> =
+        requests.map(|(job, meta, tenant)| name::within(names, meta, job, tenant.as_deref())).collect();
     json!({
         "run_id": run.id,
         "agent": agent,
         "created_at": run.started_at.to_rfc3339(),
         "updated_at": run.changed_at.to_rfc3339(),
         "last_event_id": run.last,
-        "requests": run.requests.iter().map(|(job, meta, tenant)| super::name::within(meta, job, tenant.as_deref())).collect::<Vec<_>>(),
+        "requests": requests,
     })
 }

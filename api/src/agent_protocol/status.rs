@@ -3,7 +3,8 @@
 use super::{find, name, telling};
 use crate::api::Shared;
 use crate::caller::Who;
-use crate::engagements::waiting::{Wanted, waiting};
+use crate::engagements::waiting::{Among, Wanted, waiting};
+use crate::names::names;
 use crate::reply::{self, Answer};
 use crate::request::Segments;
 use axum::extract::State;
@@ -62,12 +63,12 @@ pub(crate) async fn status(
     };
     let reviews = app.api.store.views.reviews(&open, Page { limit: 1, offset: 0 }).await?;
     let kept = name::kept(&job);
-    let waiting = waiting(&app, &run, &job).await?;
+    let waiting = waiting(&app, &run, &job, Among::Reviews).await?;
     let asks = waiting.iter().any(|one| matches!(one.wanted, Wanted::Answer(_)));
     let told =
         job.errors.last().filter(|_| job.state == JobState::Discarded).map(|failed| failed.error.told());
     Ok(reply::ok(&json!({
-        "request_id": name::of(&job),
+        "request_id": name::of(names(&app).await?, &job),
         "run_id": run.id,
         "agent": run.agent,
         "status": word(&job, !reviews.is_empty() || !waiting.is_empty(), asks),

@@ -1,8 +1,9 @@
 //! `POST /agents/{name}`: begins an engagement and answers 303 to its state (OAS-72 … OAS-75).
 
 use super::input::{Input, check_accepted, check_json};
-use crate::api::{App, Shared};
+use crate::api::Shared;
 use crate::caller::{Caller, Errand};
+use crate::names::names;
 use crate::ojs::jobs::accept::accept;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, RequestId, Segment, Tenant};
@@ -12,7 +13,7 @@ use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 use turnstone_domain::agent::MAX_DELEGATION_DEPTH;
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::{EngagementId, JobError, JobId, NewJob, RawJson, RawObject, digest};
+use turnstone_domain::{EngagementId, Job, JobError, NewJob, RawJson, RawObject};
 use turnstone_ojs::OjsError;
 use turnstone_store::StoreError;
 use utoipa::ToSchema;
@@ -73,8 +74,10 @@ pub(crate) async fn engage(
     let input = Input::read(&body?)?;
     let mut fields = fields(&name, &input, errand.as_ref());
     let key = idempotency_key(&headers)?;
-    if let Some(key) = &key {
-        fields.insert("id", id_of_key(&name, key, &tenant, &caller));
+    let named = key.as_ref().map(|key| of_key(&name, key, &tenant, &caller));
+    let names = names(&app).await?;
+    if let Some(named) = &named {
+        fields.insert("id", names.id(named).as_str());
     }
     request.keep(&mut fields);
     let mut job = accept(&app, fields, tenant.name(), app.api.clock.now()).await.map_err(as_sent)?;
@@ -83,11 +86,18 @@ pub(crate) async fn engage(
     }
     let (id, began) = (job.id.clone(), job.engagement.as_ref().map(|new| new.id.clone()));
     let (args, meta) = (job.envelope.args.clone(), said(&job.envelope.meta));
+    if let Some(named) = &named
+        && let Some(before) = names.find(&app, named, tenant.name()).await?
+    {
+        return again(before, &args, Some(&meta));
+    }
     match app.api.store.intake.push(vec![job]).await {
         Ok(_) => {}
         // The same request again: what it began goes on.
-        Err(StoreError::DuplicateJob(_)) if key.is_some() => {
-            return again(&app, &id, &args, Some(&meta)).await;
+        Err(StoreError::DuplicateJob(_)) if named.is_some() => {
+            let before = app.api.store.views.job(&id).await?;
+            let before = before.ok_or_else(|| OjsError::not_found("job", id.as_str()))?;
+            return again(before, &args, Some(&meta));
         }
         Err(error) => return Err(error.into()),
     }
@@ -155,15 +165,14 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Fai
     Err(OjsError::invalid_request("the header Idempotency-Key", why).into())
 }
 
-/// The id of the job that this caller began, or would begin, with this key.
-pub(crate) fn id_of_key(agent: &str, key: &str, tenant: &Tenant, caller: &Caller) -> String {
-    named_id(&[agent, key, tenant.name().unwrap_or_default(), &format!("{caller:?}")])
+/// What this caller called by this key what it began with an agent, or would begin.
+pub(crate) fn of_key(agent: &str, key: &str, tenant: &Tenant, caller: &Caller) -> Value {
+    named(&[agent, key, tenant.name().unwrap_or_default(), &format!("{caller:?}")])
 }
 
-/// An id in the form of a UUIDv7 that the same parts always make.
-pub(crate) fn named_id(parts: &[&str]) -> String {
-    let hex = digest::of_json(&json!(["engage", parts]));
-    format!("{}-{}-7{}-8{}-{}", &hex[..8], &hex[8..12], &hex[12..15], &hex[15..18], &hex[18..30])
+/// The name that these parts make: see [`crate::names`].
+pub(crate) fn named(parts: &[&str]) -> Value {
+    json!(["engage", parts])
 }
 
 /// What the client says in `meta`: the id of the request is another each time.
@@ -175,8 +184,7 @@ fn said(meta: &RawObject) -> RawObject {
 
 /// What the first of several equal requests began. A request that begins an engagement is not equal to one with other
 /// metadata: the user stands there, for whom the engagement acts.
-pub(crate) async fn again(app: &App, id: &JobId, args: &RawJson, meta: Option<&RawObject>) -> Answer {
-    let job = app.api.store.views.job(id).await?.ok_or_else(|| OjsError::not_found("job", id.as_str()))?;
+pub(crate) fn again(job: Job, args: &RawJson, meta: Option<&RawObject>) -> Answer {
     if job.envelope.args != *args || meta.is_some_and(|meta| said(&job.envelope.meta) != *meta) {
         let message = "This Idempotency-Key was used for another input, or with other metadata.";
         return Err(OjsError::conflict(message).into());

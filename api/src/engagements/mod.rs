@@ -1,6 +1,7 @@
 //! Engagements: state, conversation, checkpoints, tool journal, audit and events.
 
-pub(crate) mod answer;
+mod answer;
+pub(crate) mod answering;
 mod audit;
 mod checkpoints;
 mod diff;

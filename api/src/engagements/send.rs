@@ -1,19 +1,24 @@
 //! `POST /engagements/{id}`: a further input of its user (facts: OpenAgentSpec server endpoints).
 
-use super::answer::{AnswerTo, Answered, Given, IDEMPOTENCY_KEY, answer, asked, key_of};
+use super::answer::IDEMPOTENCY_KEY;
+use super::answering::{Given, Taken, give_if_asked, key_of};
 use super::find;
 use super::further::{Further, say};
-use crate::agents::engage::{InputBody, again, idempotency_key, named_id, see, see_with};
+use super::waiting::{Among, Waiting, waiting};
+use crate::agents::engage::{InputBody, again, idempotency_key, named, see, see_with};
 use crate::agents::input::{Input, check_json};
 use crate::api::{App, Shared};
 use crate::docs;
+use crate::names::names;
 use crate::reply::{Answer, Failure};
 use crate::request::{JsonBytes, Params, RequestId, Segment, Tenant};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
+use turnstone_domain::engagement::Engagement;
+use turnstone_domain::question::Said;
 use turnstone_domain::terms::Continues;
-use turnstone_domain::{JobId, RawJson, RawObject};
+use turnstone_domain::{Job, RawJson, RawObject};
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
 
@@ -61,19 +66,28 @@ pub(crate) async fn send(
     let reopen = params.word("reopen", flag, "true, false")?.unwrap_or(false);
     let input = Input::read(&body?)?;
     let key = idempotency_key(&headers)?;
-    let job = key.as_ref().map(|key| JobId(named_id(&["send", &id, key, tenant.name().unwrap_or_default()])));
+    let named = key.as_ref().map(|key| named(&["send", &id, key, tenant.name().unwrap_or_default()]));
+    let names = names(&app).await?;
     let args = RawJson::of(&json!([input.text]));
-    if let Some(job) = &job
-        && app.api.store.views.job(job).await?.is_some()
+    let (engagement, _, latest) = find(&app, &id, &tenant).await?;
+    let latest = app.api.store.views.job(&latest).await?;
+    let latest = latest.ok_or_else(|| OjsError::not_found("engagement", &id))?;
+    // Before it is looked for the same request: what is asked because of that one is not answered by it.
+    let asks = waiting(&app, &engagement, &latest, Among::Own).await?;
+    if let Some(named) = &named
+        && let Some(before) = names.find(&app, named, tenant.name()).await?
     {
         // The same request again: what it said is said.
-        return again(&app, job, &args, None).await;
+        return again(before, &args, None);
     }
-    if let Some(taken) = answered(&app, &id, &tenant, &input, key.as_deref()).await? {
+    let asks = asks.first().map_or("", Waiting::name);
+    if let Some(taken) =
+        answered(&app, (&engagement, &latest), &tenant, &input, (key.as_deref(), asks)).await?
+    {
         if taken.repeated {
-            return Ok(see(&taken.engagement));
+            return Ok(see(&engagement.id));
         }
-        return Ok(see_with(&taken.engagement, json!({"job_id": taken.job, "state": "available"})));
+        return Ok(see_with(&engagement.id, json!({"job_id": taken.job, "state": "available"})));
     }
     let mut sent = RawObject::new();
     sent.insert("meta", input.metadata);
@@ -81,51 +95,37 @@ pub(crate) async fn send(
     let metadata = sent.remove("meta").and_then(|meta| meta.parse().ok()).unwrap_or_default();
     let continues = if reopen { Continues::Always } else { Continues::WhileOpen };
     let settings = RawObject::new();
-    let said = Further { job: job.clone(), args: args.clone(), metadata, settings, continues };
-    let taken = match (say(&app, &id, &tenant, said).await, &job) {
+    let job = named.as_ref().map(|named| names.id(named));
+    let said = Further { job, args: args.clone(), metadata, settings, continues };
+    let taken = match (say(&app, &id, &tenant, said).await, &named) {
         // The same request at the same time.
-        (Err(Failure(error)), Some(job)) if error.code == "duplicate" => {
-            return again(&app, job, &args, None).await;
+        (Err(Failure(error)), Some(named)) if error.code == "duplicate" => {
+            let before = names.find(&app, named, tenant.name()).await?.ok_or(Failure(error))?;
+            return again(before, &args, None);
         }
         (taken, _) => taken?,
     };
     Ok(see_with(&taken.engagement, json!({"job_id": taken.job, "state": taken.state})))
 }
 
-/// A text is the answer to the one question that the engagement waits with, unless its key gave an answer before: then it is
-/// that one.
+/// A text is the answer to the one question that the engagement waits with, if there is one, or to the one that its key
+/// answered before. What has a key is for the question that was seen, or for none.
 async fn answered(
     app: &App,
-    id: &str,
+    (engagement, job): (&Engagement, &Job),
     tenant: &Tenant,
     input: &Input,
-    key: Option<&str>,
-) -> Result<Option<Answered>, Failure> {
-    let (engagement, _, job) = find(app, id, tenant).await?;
-    let Some(job) = app.api.store.views.job(&job).await? else { return Ok(None) };
-    // Before it is looked for the key: what was answered meanwhile has left its key.
-    let asked = asked(app, &engagement.id, &job).await?;
-    let key = key.map(|key| key_of(IDEMPOTENCY_KEY, key));
-    if let Some(key) = &key
-        && let Some(given) = app.api.store.questions.answer_given(&engagement.id, key).await?
-    {
-        if given.values.values().any(|value| *value != input.text.as_str()) {
-            return Err(OjsError::conflict("This Idempotency-Key was used for another answer.").into());
-        }
-        let taken = Answered { engagement: engagement.id, job: given.job, call: given.call, repeated: true };
-        return Ok(Some(taken));
-    }
-    let Some(asked) = asked else { return Ok(None) };
-    let Some(asks_for) = asked.question.only_key() else {
-        let message = format!("Engagement {id} waits for several answers.");
-        let hint = "POST /engagements/{id}/answer with a value for each key of `awaiting.request_keys`.";
-        return Err(OjsError::new(409, "conflict", message, hint).into());
-    };
+    (key, asks): (Option<&str>, &str),
+) -> Result<Option<Taken>, Failure> {
     let user = input.metadata.given("user").and_then(|user| user.parse::<Value>().ok());
-    let by = user.and_then(|user| Some(user["id"].as_str()?.to_owned()));
-    let values = [(asks_for.to_owned(), input.text.as_str().into())].into_iter().collect();
-    let given = Given { values, call: Some(asked.call_id), key, by, message: None };
-    answer(app, AnswerTo::Engagement(id), tenant, given).await.map(Some)
+    let given = Given {
+        said: Said::Text(input.text.clone()),
+        call: key.map(|_| asks.into()),
+        key: key.map(|key| key_of(IDEMPOTENCY_KEY, key)),
+        by: user.and_then(|user| Some(user["id"].as_str()?.to_owned())),
+        message: None,
+    };
+    give_if_asked(app, (engagement, job), tenant, &given, Among::Own).await
 }
 
 fn flag(word: &str) -> Option<bool> {

@@ -1,5 +1,6 @@
 //! `GET /engagements/{id}`: the state that the caller may see (OpenAgentSpec, §Engagement).
 
+use super::waiting::{self, Among, Wanted, waiting};
 use super::{fork, object, state};
 use crate::api::{App, Shared};
 use crate::reply::{self, Answer, Failure};
@@ -35,8 +36,10 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
         _ => Vec::new(),
     };
     let mut shown = state::of(&engagement, &job, &budget, review.as_ref(), &kindred, &warnings);
-    if let Some(asked) = super::answer::asked(&app, &engagement.id, &job).await? {
-        shown["awaiting"] = state::awaiting_input(&asked);
+    let waiting = waiting(&app, &engagement, &job, Among::Own).await?;
+    if let Some(Wanted::Answer(asked)) = waiting.first().map(|one| &one.wanted) {
+        shown["awaiting"] = state::awaiting_input(asked);
+        waiting::tell(&app, &waiting).await?;
     }
     shown["forked_from"] =
         app.api.store.forks.origin(&job.id).await?.map(|origin| fork::origin(&origin)).into();

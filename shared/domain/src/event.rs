@@ -46,7 +46,7 @@ events! {
     /// A worker claimed the job.
     JobStarted = "job.started", "attempt, worker_id";
     /// The job ended well.
-    JobCompleted = "job.completed", "attempt, duration_ms, result (result_bytes instead when it is longer than 8 KiB); tokens_used, model_used (agent jobs)";
+    JobCompleted = "job.completed", "attempt, duration_ms, result (result_bytes instead when it is longer than 8 KiB, neither for who works behind an output guardrail); tokens_used, model_used (agent jobs)";
     /// An attempt failed; `job.retrying` or `job.discarded` follows and says what becomes of the job.
     JobFailed = "job.failed", "attempt, code, message, type, ossa_code, recoverable; retry_after_ms, cause, escalation (when there are)";
     /// The job failed and will be tried again.

@@ -30,6 +30,52 @@ pub struct AskedUser {
     pub question: Question,
 }
 
+/// What is said to a question.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Said {
+    /// A value for each key; others do not matter.
+    Values(Map<String, Value>),
+    /// One text, to a question that asks for one thing.
+    Text(String),
+}
+
+impl Said {
+    /// The values for the keys of a question, as far as they are there; `None` for a text when several things are asked.
+    #[must_use]
+    pub fn to(&self, question: &Question) -> Option<Map<String, Value>> {
+        match self {
+            Self::Values(values) => Some(values.clone()),
+            Self::Text(text) => {
+                question.only_key().map(|key| Map::from_iter([(key.to_owned(), text.as_str().into())]))
+            }
+        }
+    }
+
+    /// Whether it answers a question.
+    #[must_use]
+    pub fn fits(&self, question: &Question) -> bool {
+        self.to(question).is_some_and(|values| question.answered(&values).is_ok())
+    }
+
+    /// Whether it answers what was asked for when this counted, in whichever way.
+    #[must_use]
+    pub fn could_be(&self, counted: &Map<String, Value>) -> bool {
+        match self {
+            Self::Values(values) => counted.keys().all(|key| values.contains_key(key)),
+            Self::Text(_) => counted.len() == 1,
+        }
+    }
+
+    /// Whether it is what counted once; other keys do not matter.
+    #[must_use]
+    pub fn is(&self, counted: &Map<String, Value>) -> bool {
+        match self {
+            Self::Values(values) => counted.iter().all(|(key, value)| values.get(key) == Some(value)),
+            Self::Text(text) => counted.len() == 1 && counted.values().all(|value| value == text.as_str()),
+        }
+    }
+}
+
 /// Why answers do not answer a question.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unanswered {
@@ -166,5 +212,23 @@ mod tests {
         assert_eq!(answer, json!({"to": "Oslo", "at": 7}));
         let long = given(json!({"to": "x".repeat(MOST_BYTES), "at": 1}));
         assert_eq!(question.answered(&long), Err(Unanswered::TooLong));
+    }
+
+    #[test]
+    fn a_text_is_said_to_whatever_one_thing_is_asked() {
+        let one = Question::read(&json!({"request_keys": {"to": "Where to?"}})).unwrap();
+        let two = Question::read(&json!({"request_keys": {"to": "Where to?", "at": "When?"}})).unwrap();
+        let counted = |value: Value| value.as_object().cloned().unwrap();
+        let text = Said::Text("Oslo".into());
+        assert!(text.fits(&one) && !text.fits(&two));
+        assert_eq!(text.to(&one), Some(counted(json!({"to": "Oslo"}))));
+        assert!(text.is(&counted(json!({"city": "Oslo"}))) && !text.is(&counted(json!({"city": "Rome"}))));
+        assert!(!text.is(&counted(json!({"to": "Oslo", "at": "Oslo"}))));
+        let values = Said::Values(counted(json!({"to": "Oslo", "more": 1})));
+        assert!(values.fits(&one) && !values.fits(&two));
+        assert!(values.is(&counted(json!({"to": "Oslo"}))) && !values.is(&counted(json!({"at": 1}))));
+        assert!(
+            values.could_be(&counted(json!({"to": "Rome"}))) && !values.could_be(&counted(json!({"at": 1})))
+        );
     }
 }

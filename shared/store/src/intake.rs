@@ -113,8 +113,8 @@ pub struct NewAnswer {
     pub job: JobId,
     /// Only a job of this tenant is found; `None` finds everybody's.
     pub tenant: Option<String>,
-    /// The call that asks; without it, it is the answer that counted last once more, or none.
-    pub call: Option<CallId>,
+    /// The call that asks: the answer is to no other one.
+    pub call: CallId,
     /// By what it is given: in one engagement the same key is the same answer, whatever is asked by then.
     pub key: Option<String>,
     /// A value for each key; keys that were not asked for do not matter.

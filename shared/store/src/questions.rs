@@ -26,6 +26,9 @@ pub trait Questions: Send + Sync + 'static {
     /// The answer that was given in this engagement by this key.
     async fn answer_given(&self, of: &EngagementId, key: &str) -> Result<Option<GivenAnswer>, StoreError>;
 
+    /// The answers that counted in one job, the newest first: at most `limit` calls are looked at.
+    async fn answers_of(&self, job: &JobId, limit: u32) -> Result<Vec<GivenAnswer>, StoreError>;
+
     /// Whether somebody was told of a question, a call or a review by its id. Only who was told of it can mean it.
     async fn was_told(&self, question: &str) -> Result<bool, StoreError>;
 

@@ -31,6 +31,7 @@ common! {
     AGENTS_LISTED = "agents_listed",
     ANSWER_GIVEN = "answer_given",
     ANSWER_KEY = "answer_key",
+    ANSWERS_OF_JOB = "answers_of_job",
     ARTIFACT_BY_ID = "artifact_by_id",
     ARTIFACT_CONTENT = "artifact_content",
     ARTIFACTS_OF_ENGAGEMENT = "artifacts_of_engagement",

@@ -82,7 +82,7 @@ fn story(events: &[Value]) -> Vec<Value> {
     events.iter().map(of).collect()
 }
 
-/// The flows of the seed: describe, configure, chat, continue a run, list runs and their events, cancel.
+/// The flows of the seed: describe, configure, chat, continue a run, list runs and their events, stream, cancel.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_client_goes_through_the_flows() {
     let site = Site::new(super::script).await;
@@ -104,6 +104,8 @@ async fn the_client_goes_through_the_flows() {
     let all = said(&url, &["lead", "events", run]).await;
     let both: Vec<Value> = first.iter().chain(&second).cloned().collect();
     assert_eq!(all[0], Value::Array(both));
+    let streamed = said(&url, &["lead", "stream", "go"]).await;
+    assert_eq!(story(&streamed), story(&first), "the same in one call");
     let cancelled = said(&url, &["lead", "cancel", end["request_id"].as_str().unwrap()]).await;
     assert_eq!(&cancelled[0], end, "what has ended stays as it ended");
     program.stop().await;
@@ -156,6 +158,12 @@ async fn the_client_and_the_command_save_a_file() {
 /// sequence as if nothing had happened.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_survives_the_death_of_api_and_worker() {
+    for how in ["chat", "stream"] {
+        killed_in_the_middle(how).await;
+    }
+}
+
+async fn killed_in_the_middle(how: &str) {
     let gate = Gate::default();
     let held = gate.clone();
     let site = Site::new(move |request| {
@@ -169,7 +177,7 @@ async fn a_stream_survives_the_death_of_api_and_worker() {
     let bind = format!("127.0.0.1:{}", crate::openagentspec::free_port());
     let (mut program, url) = site.open(&bind).await;
     register(&url).await;
-    let client = client(&url, &["lead", "chat", "go"]).spawn().unwrap();
+    let client = client(&url, &["lead", how, "go"]).spawn().unwrap();
     site.models.seen(4).await;
     program.signal("KILL");
     program.ended().await;
@@ -180,7 +188,7 @@ async fn a_stream_survives_the_death_of_api_and_worker() {
     assert!(output.status.success());
     let disturbed = lines(&output.stdout);
     let whole = said(&url, &["lead", "chat", "go"]).await;
-    assert_eq!(story(&disturbed), story(&whole));
+    assert_eq!(story(&disturbed), story(&whole), "{how}");
     assert_eq!(disturbed.last().unwrap()["finish_reason"], "success");
     program.stop().await;
 }
@@ -218,14 +226,14 @@ async fn answers_survive_the_death_of_the_server() {
     let bind = format!("127.0.0.1:{}", crate::openagentspec::free_port());
     let (mut program, url) = site.open(&bind).await;
     put(&url, ASKER).await;
-    let client = client(&url, &["asker", "chat", "go", "--answer", "answer=yes"]).spawn().unwrap();
+    let chatting = client(&url, &["asker", "chat", "go", "--answer", "answer=yes"]).spawn().unwrap();
     site.models.seen(2).await;
     program.signal("KILL");
     program.ended().await;
     drop(program);
     gate.open();
     let (program, url) = site.open(&bind).await;
-    let output = client.wait_with_output().await.unwrap();
+    let output = chatting.wait_with_output().await.unwrap();
     assert!(output.status.success());
     let events = lines(&output.stdout);
     let ids: Vec<i64> = events.iter().map(|event| event["id"].as_i64().unwrap()).collect();
@@ -246,10 +254,19 @@ async fn answers_survive_the_death_of_the_server() {
     assert_eq!(sent.status(), 202);
     let first = said(&url, &["asker", "follow", "q"]).await.pop().unwrap();
     assert_eq!(first["request_keys"]["answer"], "May I?");
-    assert_eq!(said(&url, &["asker", "resume", "q", "answer=yes"]).await[0]["type"], "request_started");
+    let named = first["call_id"].as_str().unwrap();
+    let answer = ["asker", "resume", "q", "answer=yes", "--question", named];
+    for _ in 0..2 {
+        // The second time its question is answered, whatever is asked by then.
+        assert_eq!(said(&url, &answer).await[0]["type"], "request_started");
+    }
     let since = first["id"].to_string();
     let second = said(&url, &["asker", "follow", "q", "--since", &since]).await.pop().unwrap();
     assert_eq!(second["request_keys"]["answer"], "Really?");
+    assert_ne!(first["call_id"], second["call_id"]);
+    // Without a name it is the newest that is answered, here with the wrong key.
+    let wrong = client(&url, &["asker", "resume", "q", "more=1"]).output().await.unwrap();
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("missing"), "{wrong:?}");
     let ended = said(&url, &["asker", "cancel", "q"]).await.pop().unwrap();
     assert_eq!((&ended["type"], &ended["finish_reason"]), (&json!("request_completed"), &json!("canceled")));
     program.stop().await;

@@ -114,3 +114,31 @@ async fn every_input_of_a_run_has_its_own_name_and_trace() {
     assert!(status.is_client_error(), "a user that cannot be read is not left out: {error}");
     fleet.end().await;
 }
+
+/// A request goes on in the trace of its sender, also one that continues a run: not in that of the request before it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_keeps_its_trace() {
+    let fleet = Fleet::builder().workers(1).model(|_| Reply::text("ok")).start().await;
+    register(&fleet).await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let mut run = Value::Null;
+    for number in 1..=2 {
+        let trace = format!("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b{number}-01");
+        let mut body = json!({"input": "go"});
+        if run.is_string() {
+            body["run_id"] = run.clone();
+        }
+        let sent = client.post(format!("{}/agents/lead/process", fleet.url)).json(&body);
+        let sent = sent.header("traceparent", &trace).header("x-request-id", format!("http-{number}"));
+        let answer = sent.send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::ACCEPTED);
+        run = answer.headers()["x-run-id"].to_str().unwrap().into();
+        let meta = fleet.job(answer.headers()["x-request-id"].to_str().unwrap()).await["meta"].clone();
+        assert_eq!(
+            (&meta["traceparent"], &meta["request_id"]),
+            (&json!(trace), &json!(format!("http-{number}"))),
+            "{meta:#}"
+        );
+    }
+    fleet.end().await;
+}

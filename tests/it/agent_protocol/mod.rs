@@ -6,6 +6,7 @@ mod client;
 mod continuing;
 mod delegates;
 mod ending;
+mod naming;
 mod reading;
 mod resuming;
 mod slow;

@@ -300,7 +300,7 @@ impl<'a> History<'a> {
         let answer = NewAnswer {
             job: self.inputs[n].id.clone(),
             tenant: None,
-            call: job.and_then(|job| job.agent?.position.asks),
+            call: job.and_then(|job| job.agent?.position.asks).unwrap_or_else(|| CallId(String::new())),
             key: None,
             values: values.as_object().cloned().unwrap(),
             by: "u".to_owned(),

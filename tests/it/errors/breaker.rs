@@ -1,8 +1,10 @@
 //! What fails too often is left alone for a while, by the whole fleet (RS-26, RS-47; facts §6.2 case 5).
 
 use super::{attempts, desk, run};
+use crate::program::{run as run_program, without_environment};
 use serde_json::json;
-use turnstone_tests::{Backend, Fleet};
+use tokio::process::Command;
+use turnstone_tests::{Backend, Fleet, binaries};
 
 /// Nothing is tried again, so each job is one try.
 const ONCE: &str = "  tools: [{type: http, name: search, retry_policy: {max_attempts: 1}}]";
@@ -162,5 +164,50 @@ async fn a_document_maps_errors_of_a_tool() {
     let call = attempts(&fleet, &id).await[0].clone();
     assert_eq!(call["outcome"]["ossa_code"], "POLICY_VIOLATION", "{call:#} {done:#}");
     assert_eq!(fleet.tools.calls().len(), 1, "a policy's no is not tried again");
+    fleet.end().await;
+}
+
+/// What is listed as open is closed by one command; one that got well since it was listed is told of, and keeps no other open.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_listed_is_closed_at_once() {
+    let opens = "circuit_breaker: {enabled: true, failure_threshold: 1}, retry_policy: {max_attempts: 1}";
+    let tools = ["broken", "search", "web_search"];
+    let lines: String =
+        tools.iter().map(|name| format!("    - {{type: http, name: {name}, {opens}}}\n")).collect();
+    let fleet =
+        desk(Fleet::builder(), &format!("  tools:\n{lines}"), &["broken", "search", "web_search"]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let breaker = async |words: &[&str]| {
+        run_program(folder.path(), &[&["breaker"], words, &["--url", &fleet.url]].concat(), &[]).await
+    };
+    let open_all = async || {
+        tools[1..].iter().for_each(|name| fleet.tools.fail(name, 1));
+        run(&fleet).await;
+        let listed = breaker(&["list", "-o", "ids"]).await;
+        assert_eq!(listed.stdout.lines().count(), 3, "{listed:?}");
+        listed.stdout
+    };
+    let listed = open_all().await;
+    let (status, body) = fleet.send(reqwest::Method::DELETE, "/breakers/tool%2Fdesk%2Fsearch", "").await;
+    assert_eq!(status.as_u16(), 200, "{body}");
+    let words: Vec<&str> = std::iter::once("reset").chain(listed.lines()).collect();
+    let reset = breaker(&words).await;
+    assert_eq!(reset.code, Some(4), "{reset:?}");
+    assert_eq!(reset.stdout.lines().count(), 2, "{reset:?}");
+    assert!(reset.stderr.contains("tool/desk/search"), "{reset:?}");
+    assert_eq!(fleet.get("/breakers").await["breakers"], json!([]));
+
+    open_all().await;
+    let pipe = format!(
+        "'{program}' breaker list -o ids --url {url} | xargs '{program}' breaker reset --url {url}",
+        program = binaries::turnstone().display(),
+        url = fleet.url
+    );
+    let mut command = Command::new("sh");
+    let piped = without_environment(&mut command).args(["-c", &pipe]).current_dir(folder.path()).output();
+    let piped = piped.await.unwrap();
+    assert!(piped.status.success(), "{piped:?}");
+    assert_eq!(String::from_utf8_lossy(&piped.stdout).lines().count(), 3, "{piped:?}");
+    assert_eq!(fleet.get("/breakers").await["breakers"], json!([]));
     fleet.end().await;
 }

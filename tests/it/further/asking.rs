@@ -255,3 +255,53 @@ async fn an_input_that_is_sent_again_is_no_answer() {
     assert_eq!(done["result"], "re ask me", "{done:#}");
     fleet.end().await;
 }
+
+/// An answer that names no question and has no key is for the question that somebody was shown. Sent again because its reply was
+/// lost, it is no answer to the next one, also when that one asks for the same key; as a further input neither.
+#[tokio::test]
+async fn an_answer_that_names_nothing_is_for_what_was_shown() {
+    join_all(Backend::ALL.map(async |backend| {
+        let fleet = Fleet::builder().on(backend).model(twice).start().await;
+        register(&fleet, MAY_ASK).await;
+        let (id, job) = begin(&fleet, "begin").await;
+        let first = asks(&fleet, &id, "Name?").await;
+        let by_answer = format!("/engagements/{id}/answer");
+        let yes = json!({"answers": {"answer": "yes"}});
+        let (status, taken) = post(&fleet, &by_answer, &yes, &[]).await;
+        assert_eq!((status, &taken["repeated"]), (200, &json!(false)), "{taken:#}");
+        // It asks once more, and nobody is shown what.
+        fleet
+            .until("the next question", async || {
+                fleet.models.count() == 2 && fleet.job(&job).await["state"] == "pending"
+            })
+            .await;
+        let late = json!({"answers": {"answer": "no"}});
+        assert_eq!(
+            post(&fleet, &by_answer, &late, &[]).await.0,
+            409,
+            "it is too late for the first question"
+        );
+        assert_eq!(post(&fleet, &format!("/engagements/{id}"), &json!("no"), &[]).await.0, 409);
+        let (status, again) = post(&fleet, &by_answer, &yes, &[]).await;
+        assert_eq!(
+            (status, &again["repeated"], &again["call_id"]),
+            (200, &json!(true), &first["call_id"]),
+            "{again:#}"
+        );
+        let (status, again) = post(&fleet, &format!("/engagements/{id}"), &json!("yes"), &[]).await;
+        assert_eq!((status, &again["job_id"]), (303, &Value::Null), "{again:#}");
+        let second = asks(&fleet, &id, "Delete all?").await;
+        assert_ne!(first["call_id"], second["call_id"]);
+        let (status, taken) = post(&fleet, &by_answer, &yes, &[]).await;
+        assert_eq!(
+            (status, &taken["repeated"], &taken["call_id"]),
+            (200, &json!(false), &second["call_id"]),
+            "now it was shown, and the same may be said: {taken:#}"
+        );
+        let done = fleet.wait_for(&job, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!(done["state"], "completed", "{done:#}");
+        assert_eq!((state(&fleet, &id).await["job_id"].clone(), fleet.models.count()), (json!(job), 3));
+        fleet.end().await;
+    }))
+    .await;
+}

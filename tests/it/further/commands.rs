@@ -31,6 +31,8 @@ async fn an_engagement_is_listed_answered_and_gone_on_with() {
     let missing = command(&["answer", &id, "city=Oslo"]).await;
     assert!(missing.code != Some(0) && missing.stderr.contains("`answer`"), "{missing:?}");
     assert_eq!(command(&["answer", &id, "Oslo"]).await.code, Some(2), "no key");
+    let other = command(&["answer", &id, "answer=Oslo", "--call", "another"]).await;
+    assert_eq!(other.code, Some(5), "it asks something else: {other:?}");
     let answered = command(&["answer", &id, "answer=Oslo"]).await;
     assert_eq!(
         (answered.code, answered.stdout.trim()),
@@ -39,6 +41,12 @@ async fn an_engagement_is_listed_answered_and_gone_on_with() {
     );
     let done = fleet.wait_for(&job, &[JobState::Completed, JobState::Discarded]).await;
     assert_eq!(done["result"], "booked", "{done:#}");
+    let again = command(&["answer", &id, "answer=Oslo"]).await;
+    assert_eq!(
+        (again.code, again.stdout.trim()),
+        (Some(0), format!("{id} was answered so before").as_str()),
+        "{again:?}"
+    );
     let late = command(&["answer", &id, "answer=Rome"]).await;
     assert_eq!(late.code, Some(5), "another answer than the one that counted: {late:?}");
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_domain::JobState;
 use turnstone_tests::model_server::Gate;
-use turnstone_tests::{Backend, Fleet, OjsServer, Reply, model_server};
+use turnstone_tests::{Backend, Fleet, OjsServer, Receiver, Reply, model_server};
 
 fn input(assertion: &str) -> String {
     format!("guardrails:\n  input: {{tool_name: search, assertion: \"{assertion}\"}}\n")
@@ -415,6 +415,98 @@ async fn what_is_said_to_a_guarded_agent_is_not_told_in_its_run() {
         assert_eq!(done["result"], "all is well", "{done:#}");
         let told = fleet.get(&format!("/agents/parent/getevents/{engagement}")).await.to_string();
         assert!(told.contains("all is well") && !told.contains("spoken-word"), "at the end: {told}");
+        fleet.end().await;
+    })
+    .await;
+}
+
+/// OAS-43: what a delegate answers a guarded agent is shown by no door: not as its job's result, in the feed of all events, to
+/// a webhook, nor as a task of A2A.
+#[tokio::test]
+async fn what_is_answered_to_a_guarded_agent_is_shown_by_no_door() {
+    on_both(async |backend| {
+        let receiver = Receiver::start().await;
+        let script = |request: &Value| {
+            let child = request["messages"].to_string().contains("You are child");
+            match (child, model_server::outcomes(request)) {
+                (true, _) => Reply::text("a spoken-word answer"),
+                (false, 0) => Reply::call("child", json!({"input": "go on"})),
+                _ => Reply::text("all is well"),
+            }
+        };
+        let fleet = Fleet::builder().on(backend).model(script).start().await;
+        register(&fleet, &document("child", "")).await;
+        let body = format!("capabilities: {{child: {{}}}}\n{}", output("echo.output.size() > 3"));
+        register(&fleet, &document("parent", &body)).await;
+        let hook = json!({"url": receiver.url, "events": ["*"]});
+        let (status, body) = fleet.post("/ojs/v1/webhooks/subscriptions", &hook).await;
+        assert_eq!(status, StatusCode::CREATED, "{body:#}");
+        let id = ask(&fleet, "parent").await;
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!(done["result"], "all is well", "{done:#}");
+        let engagement = fleet.engagement_of(&id).await;
+        let kin = fleet.get(&format!("/engagements/{engagement}")).await["children"][0].clone();
+        let [job, child] = ["job_id", "engagement_id"].map(|name| kin[name].as_str().unwrap().to_owned());
+        let mut seen = visible(&fleet, &job, &child).await;
+        assert!(seen.contains("job.completed"), "{seen}");
+        let list =
+            json!({"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {"includeArtifacts": true}});
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let listed = client.post(format!("{}/a2a/child", fleet.url)).header("a2a-version", "1.0").json(&list);
+        let listed: Value = listed.send().await.unwrap().json().await.unwrap();
+        let task = &listed["result"]["tasks"][0];
+        assert_eq!((&task["id"], &task["artifacts"]), (&json!(job), &Value::Null), "{listed:#}");
+        seen += &listed.to_string();
+        for path in [
+            format!("/ojs/v1/jobs/{job}/result"),
+            format!("/engagements/{child}/events?format=cloudevents"),
+            "/ojs/v1/events?types=*&limit=1000".to_owned(),
+        ] {
+            seen += &fleet.get(&path).await.to_string();
+        }
+        let ends = |sent: &Value| sent["type"] == "job.completed";
+        let told = || receiver.received().iter().filter(|sent| ends(&sent.json())).count();
+        fleet
+            .until("the webhook is told of both ends", async || {
+                fleet.tick().await;
+                told() >= 2
+            })
+            .await;
+        receiver.received().iter().for_each(|sent| seen += &sent.body);
+        assert!(!seen.contains("spoken-word"), "no guardrail has seen these words: {seen}");
+        fleet.end().await;
+    })
+    .await;
+}
+
+/// OAS-43, OAS-44: an agent that works for a guarded one asks nobody: nobody may be shown what it asks, so nobody would answer.
+/// Its model is told so, and goes on.
+#[tokio::test]
+async fn who_works_for_a_guarded_agent_asks_nobody() {
+    on_both(async |backend| {
+        let script = |request: &Value| {
+            let child = request["messages"].to_string().contains("You are child");
+            match (child, model_server::outcomes(request)) {
+                (true, 0) => Reply::call("ask-user", json!({"question": "spoken-word?"})),
+                (true, _) => Reply::text("nobody answers"),
+                (false, 0) => Reply::call("child", json!({"input": "go on"})),
+                _ => Reply::text("all is well"),
+            }
+        };
+        let fleet = Fleet::builder().on(backend).model(script).start().await;
+        register(&fleet, &document("child", "capabilities: {ask-user: {}}\n")).await;
+        let body = format!("capabilities: {{child: {{}}}}\n{}", output("echo.output.size() > 3"));
+        register(&fleet, &document("parent", &body)).await;
+        let id = ask(&fleet, "parent").await;
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!(done["result"], "all is well", "{done:#}");
+        let engagement = fleet.engagement_of(&id).await;
+        let kin = fleet.get(&format!("/engagements/{engagement}")).await["children"][0].clone();
+        let [job, child] = ["job_id", "engagement_id"].map(|name| kin[name].as_str().unwrap().to_owned());
+        let seen = visible(&fleet, &job, &child).await;
+        assert!(!seen.contains("spoken-word") && !seen.contains("input.requested"), "{seen}");
+        let heard = fleet.models.calls()[2].request.to_string();
+        assert!(heard.contains("there is nobody to ask"), "{heard}");
         fleet.end().await;
     })
     .await;

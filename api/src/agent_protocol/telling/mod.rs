@@ -8,6 +8,7 @@ mod marks;
 mod render;
 
 use crate::api::App;
+use crate::names::names;
 use marks::{Mark, Marks};
 use render::{Beside, Draft, Part};
 use serde_json::Value;
@@ -251,11 +252,11 @@ impl<'a> Round<'a> {
         if let Some(known) = self.jobs.get(job) {
             return Ok(known.clone());
         }
-        let found = self.app.api.store.views.job(job).await?;
+        let (found, names) = (self.app.api.store.views.job(job).await?, names(self.app).await?);
         let asked = found.map_or_else(
             || Asked { name: job.0.clone(), ..Asked::default() },
             |job| Asked {
-                name: super::name::of(&job),
+                name: super::name::of(names, &job),
                 input: super::name::input(&job),
                 model: job.envelope.extra.given("ext_agent_model").and_then(|model| model.parse().ok()),
             },

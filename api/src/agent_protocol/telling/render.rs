@@ -1,6 +1,6 @@
 //! What an event of ours is in the Agent Protocol: none, one or several events. Pure: what it needs is read before.
 
-use super::super::resume::APPROVE;
+use crate::engagements::answering::APPROVE;
 use serde_json::{Map, Value, json};
 use turnstone_domain::artifact::{Artifact, path};
 use turnstone_domain::event::Event;

@@ -15,6 +15,9 @@ pub struct AnswerArgs {
     /// A value for each key that it asks for, which `turnstone -o json engagement show ID` lists; what is JSON is taken as such
     #[arg(required = true, value_name = "KEY=VALUE", value_parser = pair)]
     pub answers: Vec<(String, String)>,
+    /// The question, as `awaiting.call_id` names it: it is an answer to no other one then
+    #[arg(long, value_name = "CALL_ID")]
+    pub call: Option<String>,
 }
 
 fn pair(word: &str) -> Result<(String, String), String> {
@@ -30,10 +33,18 @@ pub async fn run(args: AnswerArgs, session: &Session) -> anyhow::Result<ExitCode
     let (client, output) = (session.client()?, session.output);
     let answers: Map<String, Value> =
         args.answers.into_iter().map(|(key, value)| (key, read(&value))).collect();
-    let taken = client.post(&["engagements", &args.id, "answer"], &json!({"answers": answers})).await?;
+    let mut said = json!({"answers": answers});
+    if let Some(call) = &args.call {
+        said["call_id"] = call.as_str().into();
+    }
+    let taken = client.post(&["engagements", &args.id, "answer"], &said).await?;
+    let repeated = taken["repeated"] == true;
     match output.format {
         Format::Json => output.json(&taken)?,
         Format::Ids => output.line(&text::line(&args.id))?,
+        Format::Table if repeated => {
+            output.line(&text::line(&format!("{} was answered so before", args.id)))?
+        }
         Format::Table => output.line(&text::line(&format!("{} goes on", args.id)))?,
     }
     Ok(ExitCode::SUCCESS)

@@ -89,6 +89,7 @@ found! {
     AGENTS_LISTED: "agents"[Text name] { source }
     AGENTS_LISTED: "agent_definitions"[Text digest] { definition }
     ANSWER_GIVEN: "tool_calls"[Text call_id] { outcome }
+    ANSWERS_OF_JOB: "tool_calls"[Text call_id] { outcome }
     ARTIFACT_BY_ID: "artifacts"[Text id] { name }
     ARTIFACT_CONTENT: "artifact_contents"[Text tenant, Text digest] { content }
     ARTIFACTS_OF_ENGAGEMENT: "artifacts"[Text id] { name }

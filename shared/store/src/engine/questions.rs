@@ -4,12 +4,13 @@ use super::Engine;
 use super::ops::runs::Request as Asked;
 use super::rows::{self, Fields, Inconsistency, get, json_or_none};
 use super::session::Reader;
-use super::views::one;
+use super::views::{all, one};
 use super::writer::{Answer, Request};
 use crate::questions::{GivenAnswer, Questions};
 use crate::{StoreError, sql};
 use async_trait::async_trait;
 use serde_json::Value;
+use turnstone_domain::question::TOOLS;
 use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
 use turnstone_domain::{CallId, EngagementId, JobId};
 
@@ -32,6 +33,16 @@ impl<R: Reader> Questions for Engine<R> {
     async fn answer_given(&self, of: &EngagementId, key: &str) -> Result<Option<GivenAnswer>, StoreError> {
         let values = [of.as_str().into(), key.into()];
         one(&self.readers, "look for an answer", &sql::ANSWER_GIVEN, &values, given).await
+    }
+
+    async fn answers_of(&self, job: &JobId, limit: u32) -> Result<Vec<GivenAnswer>, StoreError> {
+        let [one, other] = TOOLS;
+        let values = [job.as_str().into(), one.into(), other.into(), limit.into()];
+        let mut answers =
+            all(&self.readers, "read answers of a user", &sql::ANSWERS_OF_JOB, &values, given).await?;
+        // A call that was refused has an outcome, too, and no answer.
+        answers.retain(|answer| !answer.values.is_empty());
+        Ok(answers)
     }
 
     async fn was_told(&self, question: &str) -> Result<bool, StoreError> {

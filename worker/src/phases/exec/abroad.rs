@@ -98,15 +98,17 @@ fn note(turn: &mut Turn, call: &Call, name: String, input: Value) -> Call {
     Call { asked, position: PLACES * (call.position + 1) + number, journalled: None, stub_of: None }
 }
 
-/// Whether the agent of this turn may ask its user at all; then what others ask is passed on.
+/// Whether the agent of this turn may ask its user at all; then what others ask is passed on. One that works behind an output
+/// guardrail asks nobody (OAS-43).
 pub fn may_ask(turn: &Turn) -> bool {
-    question::TOOLS.iter().any(|name| resol::capability(turn, name).is_some())
+    !turn.agent.guardrails.for_guarded
+        && question::TOOLS.iter().any(|name| resol::capability(turn, name).is_some())
 }
 
 /// What the model hears of a question that nobody is asked.
 pub fn unasked(asked: &AskedElsewhere) -> ToolOutcome {
     let text = format!(
-        "it asks its user, and an agent without the capability `{}` asks nobody: {}",
+        "it asks its user, and an agent without the capability `{}`, or one that works behind an output guardrail, asks nobody: {}",
         question::TOOLS[1],
         crate::tool::outbound::excerpt(&asked.question.prompt(), 300)
     );

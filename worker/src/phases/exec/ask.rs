@@ -18,6 +18,11 @@ use turnstone_domain::message::RequestedCall;
 use turnstone_domain::question::{AskedUser, Question};
 use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
 
+/// What a model hears whose questions nobody may be shown: no guardrail has passed them, and that of the agent for which it works
+/// looks at that one's own words (OAS-43).
+const NOBODY: &str = "there is nobody to ask: the agent that you work for has its words checked before its user sees them, and \
+                      yours are not. Go on without an answer, or say what you have to know in what you answer";
+
 /// Whether a call asks the user.
 pub fn is_one(turn: &Turn, name: &str) -> bool {
     resol::callable(turn, name).is_some_and(|(tool, _)| tool.asks_user())
@@ -56,6 +61,9 @@ fn allowable(turn: &mut Turn, call: &Call, allowed: bool) -> Result<Result<Quest
         Ok((_, capability)) => capability,
         Err(refusal) => return Ok(Err(refusal)),
     };
+    if turn.agent.guardrails.for_guarded {
+        return Ok(Err(ToolOutcome::refused(FailureKind::Policy.code(), NOBODY)));
+    }
     if let Checked::Denied(refusal) = restriction::before(turn, call, &capability, true)? {
         return Ok(Err(refusal));
     }

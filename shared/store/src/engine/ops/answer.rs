@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use turnstone_domain::question::{Question, TOOLS};
 use turnstone_domain::state::Trigger;
 use turnstone_domain::tool_call::{ToolCall, ToolCallMove, ToolOutcome};
-use turnstone_domain::{CallId, EventName, JobState};
+use turnstone_domain::{EventName, JobState};
 
 /// Answers the question that a job waits with. One answer counts; the same once more changes nothing and is no mistake. An
 /// answer is for the question that it names, and never for the one that is asked by then.
@@ -27,10 +27,10 @@ pub(in super::super) async fn apply<S: Session>(
     }
     let Some(job) = unit.job(seq) else { return Ok(AnswerOutcome::NotFound) };
     let asks = job.position.as_ref().and_then(|position| position.asks.clone());
-    let asks = asks.filter(|id| job.state == JobState::Pending && Some(id) == answer.call.as_ref());
+    let asks = asks.filter(|id| job.state == JobState::Pending && *id == answer.call);
     let [one, other] = TOOLS;
-    let named = answer.call.as_ref().map_or("", CallId::as_str);
-    let (action, values) = ("read what a job asked", [seq.into(), one.into(), other.into(), named.into()]);
+    let values = [seq.into(), one.into(), other.into(), answer.call.as_str().into()];
+    let action = "read what a job asked";
     let calls = read(session, action, &sql::QUESTIONS_OF_JOB, &values, rows::tool_call).await?;
     let Some(open) = calls.iter().find(|call| Some(&call.call_id) == asks.as_ref()) else {
         return Ok(repeated(&calls, answer));
@@ -91,9 +91,9 @@ async fn by_key<S: Session>(
 
 /// What an answer is to a job that does not wait for it: the one that counted once more, another one, or none.
 fn repeated(calls: &[ToolCall], answer: &NewAnswer) -> AnswerOutcome {
-    let named = |call: &&ToolCall| answer.call.as_ref().is_none_or(|id| call.call_id == *id);
-    let answered = calls.iter().rev().filter(|call| call.outcome.is_some());
-    let Some(call) = answered.into_iter().find(named) else { return AnswerOutcome::NotWaiting };
+    let Some(call) = calls.iter().find(|call| call.call_id == answer.call) else {
+        return AnswerOutcome::NotWaiting;
+    };
     match &call.outcome {
         Some(ToolOutcome::Success { output: Value::Object(counted) }) if says(counted, &answer.values) => {
             AnswerOutcome::Repeated(call.call_id.clone())

@@ -1,0 +1,361 @@
+//! What is said to agents that wait. Every door has one rule by which question an answer is for: one that names its question is
+//! for that question; one that has a key of its own is new, unless the key gave an answer before; and one that has neither is
+//! for a question that somebody was told of. When nobody was told of what is asked by now, it is for the one before: the same once
+//! more, because its reply was lost, or too late.
+
+use super::waiting::{Among, Seat, Waiting, Wanted, has_voted, reviews, seats, waiting};
+use crate::api::App;
+use crate::reply::Failure;
+use crate::request::Tenant;
+use serde_json::{Value, json};
+use turnstone_domain::engagement::Engagement;
+use turnstone_domain::question::{Said, Unanswered};
+use turnstone_domain::review::{Review, ReviewState, Vote};
+use turnstone_domain::{CallId, Job, JobId, digest};
+use turnstone_ojs::OjsError;
+use turnstone_store::{AnswerOutcome, Decision, DecisionOutcome, GivenAnswer, NewAnswer, StoreError};
+
+/// The key by which a reviewer answers.
+pub(crate) const APPROVE: &str = "approve";
+/// The detail of an error that says that one text is no answer to several questions.
+pub(crate) const SEVERAL: &str = "request_keys";
+/// Calls of a job among which its newest answer is looked for.
+const CALLS: u32 = 50;
+
+/// What is said.
+#[derive(Clone)]
+pub(crate) struct Given {
+    pub(crate) said: Said,
+    /// The question that it answers, by the call or the review that asks.
+    pub(crate) call: Option<CallId>,
+    /// By what it is given, so that the same once more is known whatever is asked by then: see [`key_of`].
+    pub(crate) key: Option<String>,
+    /// Who answers, when it is said; the user of the engagement.
+    pub(crate) by: Option<String>,
+    /// What its sender calls it.
+    pub(crate) message: Option<String>,
+}
+
+/// An answer that counts.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    /// The job that asked.
+    pub(crate) job: JobId,
+    /// The call or the review that asked.
+    pub(crate) question: String,
+    /// Whether it counted already, and nothing changed.
+    pub(crate) repeated: bool,
+}
+
+/// The key of an answer: what a client calls its request, as `kind` of name.
+pub(crate) fn key_of(kind: &str, name: &str) -> String {
+    digest::of_json(&json!([kind, name]))
+}
+
+/// Gives a job what it waits for, or one what it waits for that works for it. The same once more has no second effect.
+///
+/// # Errors
+/// 403 when somebody else than its user answers; 422 that names the missing keys, and it still waits; 409 when nobody waits for
+/// it, another answer counted, or several things are asked and one text is said.
+pub(crate) async fn give(
+    app: &App,
+    (of, job): (&Engagement, &Job),
+    tenant: &Tenant,
+    given: &Given,
+    among: Among,
+) -> Result<Taken, Failure> {
+    match give_if_asked(app, (of, job), tenant, given, among).await? {
+        Some(taken) => Ok(taken),
+        None => again(app, (of, job), given, among).await,
+    }
+}
+
+/// The same, and `None` when nobody waits for it.
+///
+/// # Errors
+/// As [`give`].
+pub(crate) async fn give_if_asked(
+    app: &App,
+    (of, job): (&Engagement, &Job),
+    tenant: &Tenant,
+    given: &Given,
+    among: Among,
+) -> Result<Option<Taken>, Failure> {
+    let open = meant(app, waiting(app, of, job, among).await?, given, among).await?;
+    // After it is read who waits: what was answered meanwhile has left its key.
+    if let Some(key) = &given.key {
+        for seat in seats(app, of, &job.id, among, false).await? {
+            if let Some(known) = app.api.store.questions.answer_given(&seat.engagement.id, key).await? {
+                return same(known, given).map(Some);
+            }
+        }
+    }
+    let Some((open, told)) = open else { return Ok(None) };
+    if given.by.as_ref().is_some_and(|by| *by != of.user.id) {
+        return Err(OjsError::forbidden(format!("Engagement {} is another user's.", of.id)).into());
+    }
+    let is_named = given.call.is_some() || given.key.is_some();
+    if !is_named && !(told && fits(&open, given)) {
+        match before(app, (of, job), given, among).await? {
+            Before::Same(taken) => return Ok(Some(taken)),
+            Before::Different if !told => return Err(different()),
+            Before::Different | Before::Nothing => {}
+        }
+    }
+    match &open.wanted {
+        Wanted::Word(review) => decide(app, review, &of.user.id, given).await.map(Some),
+        Wanted::Answer(asked) => {
+            let Some(values) = given.said.to(&asked.question) else { return Err(several(&open)) };
+            answer(app, &open.seat, tenant, given, (asked.call_id.clone(), values)).await.map(Some)
+        }
+    }
+}
+
+/// Which of those who wait is answered, and whether somebody was told of it.
+async fn meant(
+    app: &App,
+    mut waiting: Vec<Waiting>,
+    given: &Given,
+    among: Among,
+) -> Result<Option<(Waiting, bool)>, StoreError> {
+    waiting.retain(|one| given.call.as_ref().is_none_or(|call| call.as_str() == one.name()));
+    let mut candidates = Vec::with_capacity(waiting.len());
+    for one in &waiting {
+        let told = app.api.store.questions.was_told(one.name()).await?;
+        candidates.push(Candidate { told, fits: fits(one, given) });
+    }
+    let at = chosen(&candidates, among != Among::Delegates);
+    Ok(at.map(|at| (waiting.swap_remove(at), candidates[at].told)))
+}
+
+/// A question that an answer may be for.
+struct Candidate {
+    told: bool,
+    fits: bool,
+}
+
+/// The first that somebody was told of and, where all of them are told at once, that is answered; else the first. Where one is told
+/// at a time, what does not answer that one answers no other.
+fn chosen(candidates: &[Candidate], all_at_once: bool) -> Option<usize> {
+    let first = |wanted: &dyn Fn(&Candidate) -> bool| candidates.iter().position(wanted);
+    let fitting = first(&|one| one.told && one.fits).filter(|_| all_at_once);
+    fitting.or_else(|| first(&|one| one.told)).or_else(|| first(&|_| true))
+}
+
+fn fits(one: &Waiting, given: &Given) -> bool {
+    match &one.wanted {
+        Wanted::Answer(asked) => given.said.fits(&asked.question),
+        Wanted::Word(_) => agreement(given).is_some(),
+    }
+}
+
+/// What counted before.
+enum Before {
+    /// What is said now: then the reply was lost, and it is said once more.
+    Same(Taken),
+    /// Something else, to a question that this could be an answer to.
+    Different,
+    Nothing,
+}
+
+async fn before(
+    app: &App,
+    (of, job): (&Engagement, &Job),
+    given: &Given,
+    among: Among,
+) -> Result<Before, Failure> {
+    let mut found = Before::Nothing;
+    for seat in seats(app, of, &job.id, among, false).await? {
+        if among.reviews() {
+            let decided = reviews(app, &seat.engagement, &seat.job).await?;
+            let decided = decided.into_iter().rfind(|review| review.state != ReviewState::Open);
+            match (decided, word(given)) {
+                (Some(review), Ok(word)) if review.state == word => {
+                    return Ok(Before::Same(Taken { job: seat.job, question: review.id.0, repeated: true }));
+                }
+                (Some(_), Ok(_)) => found = Before::Different,
+                _ => {}
+            }
+        }
+        let newest = app.api.store.questions.answers_of(&seat.job, CALLS).await?.into_iter().next();
+        match newest.filter(|newest| given.said.could_be(&newest.values)).map(|newest| same(newest, given)) {
+            Some(Ok(taken)) => return Ok(Before::Same(taken)),
+            Some(Err(_)) => found = Before::Different,
+            None => {}
+        }
+    }
+    Ok(found)
+}
+
+/// What is said to a job that does not wait for it: what counted already, or nothing that it could take.
+async fn again(
+    app: &App,
+    (of, job): (&Engagement, &Job),
+    given: &Given,
+    among: Among,
+) -> Result<Taken, Failure> {
+    if given.by.as_ref().is_some_and(|by| *by != of.user.id) {
+        return Err(OjsError::forbidden(format!("Engagement {} is another user's.", of.id)).into());
+    }
+    let mut refused = None;
+    for seat in seats(app, of, &job.id, among, false).await? {
+        match again_at(app, &seat, given, among).await {
+            Ok(taken) => return Ok(taken),
+            Err(failure) => refused = refused.or(Some(failure)),
+        }
+    }
+    Err(refused.unwrap_or_else(|| waits_not(of)))
+}
+
+async fn again_at(app: &App, seat: &Seat, given: &Given, among: Among) -> Result<Taken, Failure> {
+    let user = &seat.engagement.user.id;
+    if among.reviews() && agreement(given).is_some() {
+        let mine = |review: &&Review| {
+            let named = given.call.as_ref().is_none_or(|id| id.as_str() == review.id.as_str());
+            named && (review.state != ReviewState::Open || has_voted(review, user))
+        };
+        if let Some(review) = reviews(app, &seat.engagement, &seat.job).await?.iter().rfind(mine) {
+            return decide(app, review, user, given).await;
+        }
+    }
+    let answers = app.api.store.questions.answers_of(&seat.job, CALLS).await?;
+    let named = |answer: &GivenAnswer| given.call.as_ref().is_none_or(|call| *call == answer.call);
+    match answers.into_iter().find(named) {
+        // What has a key of its own is no other answer once more.
+        Some(counted) if given.call.is_some() || given.key.is_none() => same(counted, given),
+        Some(_) | None => Err(waits_not(&seat.engagement)),
+    }
+}
+
+fn waits_not(of: &Engagement) -> Failure {
+    OjsError::conflict(format!("Engagement {} does not wait for an answer.", of.id)).into()
+}
+
+fn several(open: &Waiting) -> Failure {
+    let id = &open.seat.engagement.id;
+    let message = format!("Engagement {id} waits for several answers.");
+    let hint = "POST /engagements/{id}/answer with a value for each key of `awaiting.request_keys`.";
+    let keys = match &open.wanted {
+        Wanted::Answer(asked) => asked.question.request_keys(),
+        Wanted::Word(_) => Value::Null,
+    };
+    OjsError::new(409, "conflict", message, hint).with(SEVERAL, keys).into()
+}
+
+/// The answer that counted, when the same is said.
+fn same(counted: GivenAnswer, given: &Given) -> Result<Taken, Failure> {
+    match given.said.is(&counted.values) {
+        true => Ok(Taken { job: counted.job, question: counted.call.0, repeated: true }),
+        false => Err(different()),
+    }
+}
+
+fn different() -> Failure {
+    OjsError::conflict("Another answer to this question, or under this name, counted already.").into()
+}
+
+/// Answers the question of one job.
+async fn answer(
+    app: &App,
+    seat: &Seat,
+    tenant: &Tenant,
+    given: &Given,
+    (call, values): (CallId, serde_json::Map<String, Value>),
+) -> Result<Taken, Failure> {
+    let new = NewAnswer {
+        job: seat.job.clone(),
+        tenant: tenant.0.clone(),
+        call,
+        key: given.key.clone(),
+        values,
+        by: seat.engagement.user.id.clone(),
+        message: given.message.clone(),
+        at: app.api.clock.now(),
+    };
+    let (call, repeated) = match app.api.store.intake.answer_question(new).await? {
+        AnswerOutcome::Answered(call) => (call, false),
+        AnswerOutcome::Repeated(call) => (call, true),
+        AnswerOutcome::Different => return Err(different()),
+        AnswerOutcome::NotWaiting => return Err(waits_not(&seat.engagement)),
+        AnswerOutcome::NotFound => return Err(OjsError::not_found("job", seat.job.as_str()).into()),
+        AnswerOutcome::Refused(Unanswered::Missing(keys)) => {
+            let message = format!("There is {}; it still waits.", Unanswered::Missing(keys.clone()));
+            return Err(OjsError::validation("answers", message).with("missing", keys).into());
+        }
+        AnswerOutcome::Refused(why @ Unanswered::TooLong) => {
+            return Err(OjsError::validation("answers", format!("In the answers {why}.")).into());
+        }
+    };
+    Ok(Taken { job: seat.job.clone(), question: call.0, repeated })
+}
+
+/// What a reviewer says, if it says anything.
+fn agreement(given: &Given) -> Option<&Value> {
+    match &given.said {
+        Said::Values(values) => values.get(APPROVE),
+        Said::Text(_) => None,
+    }
+}
+
+/// Yes or no.
+fn word(given: &Given) -> Result<ReviewState, OjsError> {
+    let wrong = |why: &str| OjsError::validation(APPROVE, format!("request_keys.{APPROVE} {why}."));
+    match agreement(given) {
+        None => Err(wrong("is missing; it still waits").with("missing", vec![APPROVE])),
+        Some(Value::Bool(true)) => Ok(ReviewState::Approved),
+        Some(Value::Bool(false)) => Ok(ReviewState::Rejected),
+        Some(Value::String(text)) if matches!(text.as_str(), "true" | "yes") => Ok(ReviewState::Approved),
+        Some(Value::String(text)) if matches!(text.as_str(), "false" | "no") => Ok(ReviewState::Rejected),
+        Some(_) => Err(wrong("must be true or false; it still waits")),
+    }
+}
+
+/// The word of the user on a review.
+async fn decide(app: &App, review: &Review, user: &str, given: &Given) -> Result<Taken, Failure> {
+    let agreed = word(given)?;
+    let taken = |repeated| Taken { job: review.job_id.clone(), question: review.id.0.clone(), repeated };
+    if review.state == agreed {
+        return Ok(taken(true));
+    }
+    let approve = agreed == ReviewState::Approved;
+    let reason = match &given.said {
+        Said::Values(values) => values.get("reason").and_then(Value::as_str).map(str::to_owned),
+        Said::Text(_) => None,
+    };
+    let decision = Decision { approve, by: user.to_owned(), reason, at: app.api.clock.now() };
+    match app.api.store.intake.decide_review(&review.id, decision).await? {
+        DecisionOutcome::Decided(_) | DecisionOutcome::Counted(_) => Ok(taken(false)),
+        DecisionOutcome::TooLate(state) if state == agreed => Ok(taken(true)),
+        DecisionOutcome::TooLate(state) => {
+            Err(OjsError::conflict(format!("It was answered before: {}.", state.as_str())).into())
+        }
+        DecisionOutcome::NotAsked(review) => {
+            Err(OjsError::forbidden(format!("{} is asked.", review.members().join(", "))).into())
+        }
+        DecisionOutcome::VotedAlready => {
+            let same = |vote: &&Vote| vote.step == review.step && vote.by == user;
+            match review.votes.iter().find(same).is_none_or(|vote| vote.approve == approve) {
+                true => Ok(taken(true)),
+                false => Err(OjsError::conflict("You have voted already, and otherwise.").into()),
+            }
+        }
+        DecisionOutcome::NotFound => Err(OjsError::not_found("review", review.id.as_str()).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// AP §6.3.6: what nobody was told of is meant only when there is nothing else, however well it fits.
+    #[test]
+    fn a_question_that_was_told_is_meant_before_one_that_was_not() {
+        let of = |told, fits| Candidate { told, fits };
+        assert_eq!(chosen(&[], true), None);
+        assert_eq!(chosen(&[of(true, false), of(false, true)], true), Some(0), "the other one is not shown");
+        assert_eq!(chosen(&[of(false, true), of(true, true)], true), Some(1), "it came later");
+        assert_eq!(chosen(&[of(true, false), of(true, true)], true), Some(1), "its keys tell it");
+        assert_eq!(chosen(&[of(true, false), of(true, true)], false), Some(0), "the one that is shown");
+        assert_eq!(chosen(&[of(false, false), of(false, true)], true), Some(0));
+    }
+}

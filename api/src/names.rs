@@ -1,0 +1,100 @@
+//! The ids of the jobs that clients name themselves: by a request's id, an idempotency key, or a message's id. The same name is
+//! always the same id, so that what is sent twice is one job.
+//!
+//! The id is a digest with a secret of the installation, which all its processes find in the store. Nobody outside can tell
+//! which id a name makes, so nobody enqueues a job of that id before who has the name. What was named before there was a secret
+//! is found for the tenant that named it.
+
+use crate::api::App;
+use ring::rand::SystemRandom;
+use serde_json::{Value, json};
+use turnstone_domain::{Job, JobId, digest};
+use turnstone_ojs::attest::new_seed;
+use turnstone_store::{ServerKey, StoreError};
+
+/// The secret, among the keys of the fleet.
+const SECRET: &str = "names.secret";
+
+/// What makes ids of names.
+pub(crate) struct Names {
+    secret: String,
+}
+
+/// The names of this installation.
+///
+/// # Errors
+/// The store's.
+pub(crate) async fn names(app: &App) -> Result<&Names, StoreError> {
+    app.names.get_or_try_init(|| made_or_found(app)).await
+}
+
+async fn made_or_found(app: &App) -> Result<Names, StoreError> {
+    let broken = |message| StoreError::Unavailable { action: "make the secret of names", message };
+    let body = new_seed(&SystemRandom::new()).map_err(broken)?;
+    let key = ServerKey { name: SECRET.to_owned(), body, created_at: app.api.clock.now() };
+    // Whoever comes first makes it.
+    let kept = app.api.store.control.keep_key(key).await?;
+    Ok(Names { secret: kept.body })
+}
+
+impl Names {
+    /// The id that a name makes. The names of different kinds of things are different JSON.
+    pub(crate) fn id(&self, name: &Value) -> JobId {
+        as_id(&json!([self.secret, name]))
+    }
+
+    /// Whether a name makes this id, or made it before there was a secret.
+    pub(crate) fn makes(&self, name: &Value, id: &JobId) -> bool {
+        self.id(name) == *id || as_id(name) == *id
+    }
+
+    /// The job of a name, if there is one that this tenant may see.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn find(
+        &self,
+        app: &App,
+        name: &Value,
+        tenant: Option<&str>,
+    ) -> Result<Option<Job>, StoreError> {
+        let views = &app.api.store.views;
+        match views.job_of(&self.id(name), tenant).await? {
+            Some(job) => Ok(Some(job)),
+            // Anybody can make an id of this form: only a job of the same tenant is believed to be it.
+            None => {
+                let older = views.job_of(&as_id(name), tenant).await?;
+                Ok(older.filter(|job| job.tenant.as_deref() == tenant))
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with(secret: &str) -> Self {
+        Self { secret: secret.to_owned() }
+    }
+}
+
+/// An id in the form of a UUIDv7.
+fn as_id(name: &Value) -> JobId {
+    let hex = digest::of_json(name);
+    JobId(format!("{}-{}-7{}-8{}-{}", &hex[..8], &hex[8..12], &hex[12..15], &hex[15..18], &hex[18..30]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_makes_one_id_that_only_this_installation_knows() {
+        let (one, other) = (Names::with("a"), Names::with("b"));
+        let name = json!(["agent protocol", "lead", "acme", "r"]);
+        assert_eq!(one.id(&name), one.id(&name));
+        assert_ne!(one.id(&name), other.id(&name));
+        assert_ne!(one.id(&name), one.id(&json!(["agent protocol", "lead", null, "r"])));
+        // Without the secret.
+        let older = JobId("95dd3a87-3849-73f2-8c83-d71707c5ed8d".into());
+        assert!(one.makes(&name, &one.id(&name)) && one.makes(&name, &older));
+        assert!(!one.makes(&name, &other.id(&name)));
+    }
+}
