@@ -301,6 +301,8 @@ pub(crate) struct Review {
     reminders: i64,
     /// The engagement in which an agent is asked.
     asked_engagement_id: Option<String>,
+    /// Whether its no counts no more, because the job was tried again: there only when it is so.
+    spent: Option<bool>,
 }
 
 /// Reviews, oldest first.

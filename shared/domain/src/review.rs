@@ -165,6 +165,14 @@ pub struct Review {
     /// The engagement in which an agent is asked; `None` where persons are.
     #[serde(default, rename = "asked_engagement_id")]
     pub asked: Option<EngagementId>,
+    /// Whether its no counts no more: an operator had the job tried again, and whoever is asked is asked anew.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub spent: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 #[cfg(test)]
@@ -195,6 +203,7 @@ mod tests {
             remind_at: None,
             reminders: 0,
             asked: None,
+            spent: false,
         }
     }
 

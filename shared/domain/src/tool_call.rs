@@ -166,10 +166,18 @@ impl ToolCall {
         CallId(format!("{call}{NOTE}{number}"))
     }
 
+    /// The call that an id stands for or is a note about, and what of the id names the note: empty for a call.
+    #[must_use]
+    pub fn parted_id(id: &str) -> (&str, &str) {
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let at = id.rfind(NOTE).filter(|at| is_number(&id[at + NOTE.len()..]));
+        id.split_at(at.unwrap_or(id.len()))
+    }
+
     /// Whether the row is such a note: where an agent on another server works for a call, or what that one asked the user.
     #[must_use]
     pub fn is_note(&self) -> bool {
-        self.call_id.as_str().contains(NOTE)
+        !Self::parted_id(self.call_id.as_str()).1.is_empty()
     }
 
     /// The number of a note about this call; `None` for any other id.
@@ -315,4 +323,19 @@ pub struct ToolCall {
     /// The call whose recorded outcome stands for it: it was not made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stub_of: Option<CallId>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A note stands beside its call, whatever the call is called.
+    #[test]
+    fn an_id_says_whether_it_is_a_note() {
+        let call = CallId("c-1".into());
+        assert_eq!(ToolCall::parted_id(ToolCall::note_id(&call, 12).as_str()), ("c-1", ".note-12"));
+        for id in ["c-1", "", ".note-", "c.note-", "c.note-x", "c.note-1x"] {
+            assert_eq!(ToolCall::parted_id(id), (id, ""));
+        }
+    }
 }

@@ -32,6 +32,7 @@ pub(crate) const SQLITE: &[File] = &[
     (26, "guardrail checks", include_str!("../../../migrations/sqlite/0026_guardrail_checks.sql")),
     (29, "answers", include_str!("../../../migrations/sqlite/0029_answers.sql")),
     (30, "memories", include_str!("../../../migrations/sqlite/0030_memories.sql")),
+    (31, "definitions of inputs", include_str!("../../../migrations/sqlite/0031_definitions_of_inputs.sql")),
 ];
 /// For PostgreSQL.
 pub(crate) const POSTGRES: &[File] = &[
@@ -57,6 +58,11 @@ pub(crate) const POSTGRES: &[File] = &[
     (26, "guardrail checks", include_str!("../../../migrations/postgres/0026_guardrail_checks.sql")),
     (29, "answers", include_str!("../../../migrations/postgres/0029_answers.sql")),
     (30, "memories", include_str!("../../../migrations/postgres/0030_memories.sql")),
+    (
+        31,
+        "definitions of inputs",
+        include_str!("../../../migrations/postgres/0031_definitions_of_inputs.sql"),
+    ),
 ];
 
 /// The number of the newest migration.

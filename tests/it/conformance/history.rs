@@ -336,7 +336,7 @@ impl<'a> History<'a> {
         match state {
             ReviewState::Open if overdue => {
                 assert_eq!(outcome, DecisionOutcome::TooLate(ReviewState::Expired));
-                job.hear_too_late();
+                job.hear_too_late(&id);
             }
             ReviewState::Open => {
                 let decided = if approve { ReviewState::Approved } else { ReviewState::Rejected };
@@ -346,7 +346,7 @@ impl<'a> History<'a> {
             }
             _ => {
                 assert_eq!(outcome, DecisionOutcome::TooLate(state));
-                job.hear_too_late();
+                job.hear_too_late(&id);
             }
         }
     }

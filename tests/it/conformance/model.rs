@@ -20,6 +20,8 @@ pub struct ModelJob {
     pub reserved: i64,
     /// Phases of the current turn that are committed.
     pub done: usize,
+    /// Reviews of which a late answer is on record.
+    pub late: Vec<ReviewId>,
 }
 
 /// Everything that a store shows of a job.
@@ -117,7 +119,7 @@ impl ModelJob {
             agent,
         };
         let (claimed_at, lease_expires_at) = (Timestamp(0), Timestamp(0));
-        Self { new, shown, claimed_at, lease_expires_at, lapses: 0, reserved: 0, done: 0 }
+        Self { new, shown, claimed_at, lease_expires_at, lapses: 0, reserved: 0, done: 0, late: Vec::new() }
     }
 
     pub fn is_agent(&self) -> bool {
@@ -306,9 +308,10 @@ impl ModelJob {
         self.shown.events.extend([EventName::ReviewDecided, EventName::JobAvailable]);
     }
 
-    /// An answer that came too late is on record while the job goes on.
-    pub fn hear_too_late(&mut self) {
-        if !self.shown.state.is_terminal() {
+    /// An answer that came too late is on record while the job goes on, once for each who gives one.
+    pub fn hear_too_late(&mut self, review: &ReviewId) {
+        if !self.shown.state.is_terminal() && !self.late.contains(review) {
+            self.late.push(review.clone());
             self.shown.events.push(EventName::ReviewAnsweredLate);
         }
     }

@@ -7,11 +7,11 @@ use super::jobs::{
 use super::on_both;
 use serde_json::json;
 use turnstone_domain::message::{Message, Role};
-use turnstone_domain::terms::RateLimit;
+use turnstone_domain::terms::{Continues, RateLimit};
 use turnstone_domain::tool_call::{ToolCallMove, ToolOutcome};
 use turnstone_domain::{
-    AgentDefinition, CallId, EngagementId, Ids, JobId, JobState, NewJob, Phase, Terms, Timestamp, TurnWrite,
-    ids::SystemIds,
+    AgentDefinition, CallId, EngagementId, Ids, JobId, JobState, Lease, NewJob, Phase, Terms, Timestamp,
+    TurnWrite, ids::SystemIds,
 };
 use turnstone_store::{ConfigChange, Duty, JobKind, NewAgent, Page, QueueLimits, Retention};
 
@@ -22,6 +22,7 @@ on_both![
     what_is_not_counted_yet_is_not_pruned,
     prune_is_bounded,
     a_definition_goes_with_the_last_engagement_that_refers_to_it,
+    each_input_has_the_agent_that_it_came_with,
     the_budget_of_a_root_goes_with_the_last_of_its_tree,
     a_queue_keeps_its_jobs_as_long_as_it_says,
     a_limit_is_forgotten_with_the_last_job_that_names_it,
@@ -199,6 +200,53 @@ async fn prune_removes_all_that_ended_and_nothing_else(at: &Opened) {
         assert!(at.store.views.job(id).await.unwrap().is_none());
     }
     is_complete(at, &kept, events).await;
+}
+
+/// A further input with an agent of this intent.
+fn further(first: &NewJob, intent: &str) -> NewJob {
+    let mut job = NewJob { id: JobId(SystemIds.next()), ..first.clone() };
+    job.terms.continues = Some(Continues::Always);
+    job.engagement.as_mut().unwrap().agent.instructions = intent.into();
+    job
+}
+
+/// The intent with which the next job is claimed; it is held until then.
+async fn claimed(at: &Opened, now: Timestamp) -> (Lease, String) {
+    let claim = at.claim_at(JobKind::Agent, 1, now).await.remove(0);
+    (claim.lease, claim.engagement.unwrap().agent.instructions.clone())
+}
+
+/// What a further input says of the agent holds from when its turn comes: the one that runs keeps its own, in another process as
+/// well, and one that is cancelled before its turn changes nothing. The definitions go with the engagement.
+async fn each_input_has_the_agent_that_it_came_with(at: &Opened) {
+    let first = agent(None);
+    let first = NewJob { engagement: further(&first, "one").engagement, ..first };
+    let id = first.engagement.as_ref().unwrap().id.clone();
+    at.push(first.clone()).await;
+    let shown = async || at.store.views.engagement(&id).await.unwrap().unwrap().1.instructions.clone();
+    let (_, intent) = claimed(at, NOW).await;
+    assert_eq!(intent, "one");
+    let (second, third) = (further(&first, "two"), further(&first, "three"));
+    at.store.intake.push(vec![second.clone(), third.clone()]).await.unwrap();
+    assert_eq!(shown().await, "one");
+    let later = NOW.plus_ms(LEASE + 1);
+    assert_eq!(at.perform(Duty::ReapExpired, later).await, 1);
+    let (lease, intent) = claimed(at, later).await;
+    assert_eq!((intent, lease.job), ("one".to_owned(), first.id.clone()), "it is the same input");
+    at.store.intake.cancel(&second.id, later).await.unwrap();
+    at.store.intake.cancel(&first.id, later).await.unwrap();
+    assert_eq!(shown().await, "three");
+    let (lease, intent) = claimed(at, later).await;
+    assert_eq!(intent, "three");
+    at.settle(&lease, complete()).await;
+    at.push(further(&first, "four")).await;
+    let (lease, intent) = claimed(at, later).await;
+    assert_eq!((intent, shown().await), ("four".to_owned(), "four".to_owned()), "nobody was in front of it");
+    at.settle(&lease, complete()).await;
+    assert_eq!(definitions(at).await, 4);
+    fold(at, later.plus_ms(HOUR)).await;
+    while at.perform(Duty::Prune { before: later.plus_ms(1) }, later).await > 0 {}
+    assert_eq!((definitions(at).await, at.query("SELECT count(*) FROM input_definitions").await), (0, 0));
 }
 
 /// How many definitions there are.

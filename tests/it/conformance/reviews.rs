@@ -1,11 +1,17 @@
 //! A review is answered once, and not after its time.
 
 use super::backend::Opened;
-use super::jobs::{NOW, complete, nothing, question};
+use super::jobs::{NOW, complete, discard, engagement, nothing, question};
 use super::on_both;
-use turnstone_domain::review::{Review, ReviewState};
-use turnstone_domain::{EventName, JobState, ReviewId, Settlement, Timestamp, Wait};
-use turnstone_store::{Claim, Decision, DecisionOutcome, Duty, JobKind, Page, ReviewFilter};
+use turnstone_domain::fork::{ForkChanges, ForkPoint};
+use turnstone_domain::ids::SystemIds;
+use turnstone_domain::review::{NewReview, Review, ReviewKind, ReviewState};
+use turnstone_domain::{
+    EventName, Ids, JobId, JobState, Overrides, Phase, ReviewId, Settlement, Timestamp, Wait,
+};
+use turnstone_store::{
+    ActionOutcome, Claim, Decision, DecisionOutcome, Duty, JobKind, NewFork, Page, ReviewFilter,
+};
 
 on_both![
     an_answer_wakes_the_job_and_counts_once,
@@ -14,6 +20,8 @@ on_both![
     silence_becomes_a_no_at_the_deadline,
     the_answer_to_a_cancelled_job_is_too_late,
     a_parked_job_holds_nothing,
+    a_no_that_was_overtaken_counts_nowhere,
+    a_late_answer_is_told_of_once_for_each_who_may_give_one,
 ];
 
 const EVERYTHING: Page = Page { limit: 1000, offset: 0 };
@@ -124,4 +132,72 @@ async fn a_parked_job_holds_nothing(at: &Opened) {
     assert!(refused.is_err());
     assert_eq!(at.store.upkeep.next_due().await.unwrap(), None);
     assert_eq!(at.query("SELECT count(*) FROM jobs WHERE lease_token IS NOT NULL").await, 0);
+}
+
+/// A no with which a job ended counts no more once the job is tried again: neither for it nor for its forks, and its record says so.
+async fn a_no_that_was_overtaken_counts_nowhere(at: &Opened) {
+    let (held, id) = parked(at, None).await;
+    at.store.intake.decide_review(&id, answer(false, NOW)).await.unwrap();
+    let refused = at.claim(JobKind::Agent, 1).await.remove(0);
+    at.settle(&refused.lease, discard()).await;
+    let (job, overrides) = (&held.job, Overrides::default());
+    let revived = at.store.operate.retry(job, None, false, overrides, NOW).await.unwrap();
+    assert_eq!(revived, ActionOutcome::Done { previous: JobState::Discarded });
+    let again = at.claim(JobKind::Agent, 1).await.remove(0);
+    let review = question(None);
+    let second = review.id.clone();
+    at.settle(&again.lease, Settlement::Park { wait: Wait::Review(review) }).await;
+    at.store.intake.decide_review(&second, answer(true, NOW)).await.unwrap();
+    let granted = at.claim(JobKind::Agent, 1).await.remove(0);
+    at.settle(&granted.lease, complete()).await;
+    let filter = ReviewFilter { engagement: Some(engagement(&held)), ..ReviewFilter::default() };
+    let all = at.store.views.reviews(&filter, EVERYTHING).await.unwrap();
+    let told: Vec<_> = all.iter().map(|review| (&review.id, review.spent)).collect();
+    assert_eq!(told, [(&id, true), (&second, false)]);
+    let fork = NewFork {
+        from: engagement(&held),
+        tenant: None,
+        point: ForkPoint { turn: 1, phase: Phase::Init },
+        changes: ForkChanges::default(),
+        live_tools: false,
+        engagement: SystemIds.next().into(),
+        job: JobId(SystemIds.next()),
+        at: NOW,
+    };
+    let job = fork.job.clone();
+    at.store.forks.fork(fork).await.unwrap().unwrap();
+    let (_, recorded) = at.store.ledger.recall(&job, 1, 10, true).await.unwrap().fork.unwrap();
+    let states: Vec<ReviewState> = recorded.reviews.iter().map(|review| review.state).collect();
+    assert_eq!(states, [ReviewState::Approved]);
+}
+
+/// A stream does not grow with late answers: those of others are refused, and those of one who was asked are told of once.
+async fn a_late_answer_is_told_of_once_for_each_who_may_give_one(at: &Opened) {
+    let (held, id) = parked(at, None).await;
+    at.store.intake.decide_review(&id, answer(true, NOW)).await.unwrap();
+    let late = async || {
+        let names = at.events(&held.job).await;
+        names.into_iter().filter(|name| *name == EventName::ReviewAnsweredLate).count()
+    };
+    for _ in 0..3 {
+        let bob = Decision { by: "bob".into(), ..answer(false, NOW) };
+        let outcome = at.store.intake.decide_review(&id, bob).await.unwrap();
+        assert!(matches!(outcome, DecisionOutcome::NotAsked(_)), "{outcome:?}");
+    }
+    assert_eq!(late().await, 0);
+    for approve in [false, true, false] {
+        let outcome = at.store.intake.decide_review(&id, answer(approve, NOW)).await.unwrap();
+        assert_eq!(outcome, DecisionOutcome::TooLate(ReviewState::Approved));
+    }
+    assert_eq!(late().await, 1);
+    // What anybody may answer is told of for as many as there is room for.
+    let error = NewReview { kind: ReviewKind::Escalation, ..question(None) };
+    let id = error.id.clone();
+    let lease = at.claim(JobKind::Agent, 1).await.remove(0).lease;
+    at.settle(&lease, Settlement::Park { wait: Wait::Review(error) }).await;
+    for n in 0..300 {
+        let by = format!("{n:04}");
+        at.store.intake.decide_review(&id, Decision { by, ..answer(true, NOW) }).await.unwrap();
+    }
+    assert_eq!(late().await, 1 + 166, "six characters each of a thousand");
 }

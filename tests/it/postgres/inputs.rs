@@ -6,7 +6,7 @@ use futures::future::{join, join_all};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::terms::Continues;
 use turnstone_domain::{Ids, JobId, JobState, NewJob};
-use turnstone_store::{CancelOutcome, JobKind};
+use turnstone_store::{Bulk, CancelOutcome, JobAction, JobFilter, JobKind, Store, StoreError};
 use turnstone_tests::Place;
 
 /// Engagements at once.
@@ -20,16 +20,55 @@ fn further(first: &NewJob) -> NewJob {
     job
 }
 
+/// The same of another type, by which it is found.
+fn found(first: &NewJob) -> NewJob {
+    NewJob { job_type: "found".into(), ..further(first) }
+}
+
+/// Cancels all jobs of that type, until there is none.
+async fn cancel_found(store: &Store) -> Result<(), StoreError> {
+    let filter = JobFilter { job_type: Some("found".into()), ..JobFilter::default() };
+    let bulk = Bulk {
+        action: JobAction::Cancel,
+        dead_letters: false,
+        states: Vec::new(),
+        filter,
+        most: usize::MAX,
+        dry_run: false,
+        at: NOW,
+    };
+    // Those that become available while it looks at other states are found the next time.
+    while store.operate.bulk(bulk.clone()).await?.matched > 0 {}
+    Ok(())
+}
+
+/// How those that wait are cancelled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    OneByOne,
+    Together,
+}
+
 /// Of three inputs the first one ends and the second one is cancelled at the same moment, in many engagements at once: the
 /// database never has to break a circle of transactions, and the third one is next in each of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_waiting_input_is_cancelled_as_the_one_before_it_ends() {
+    cancelled_as_the_one_before_ends(Way::OneByOne).await;
+}
+
+/// The same with all that wait cancelled in one go.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn waiting_inputs_are_cancelled_together_as_those_before_them_end() {
+    cancelled_as_the_one_before_ends(Way::Together).await;
+}
+
+async fn cancelled_as_the_one_before_ends(way: Way) {
     let database = migrated().await;
     let options = few(&database.url);
     let (one, other) = (opened(&options).await, opened(&options).await);
     for round in 0..ROUNDS {
         let firsts: Vec<NewJob> = (0..PAIRS).map(|_| agent(None)).collect();
-        let seconds: Vec<NewJob> = firsts.iter().map(further).collect();
+        let seconds: Vec<NewJob> = firsts.iter().map(found).collect();
         let thirds: Vec<NewJob> = firsts.iter().map(further).collect();
         for jobs in [&firsts, &seconds, &thirds] {
             one.intake.push(jobs.clone()).await.unwrap();
@@ -37,12 +76,16 @@ async fn a_waiting_input_is_cancelled_as_the_one_before_it_ends() {
         let claims = one.ledger.claim(request(JobKind::Agent, PAIRS, NOW)).await.unwrap();
         assert_eq!(claims.len(), PAIRS);
         let ends = claims.iter().map(|claim| one.ledger.settle(&claim.lease, nothing(), complete(), NOW));
-        let cancels = seconds.iter().map(|job| other.intake.cancel(&job.id, NOW));
-        let (ended, cancelled) = join(join_all(ends), join_all(cancels)).await;
+        let cancels = async {
+            if way == Way::Together {
+                return cancel_found(&other).await.unwrap();
+            }
+            for outcome in join_all(seconds.iter().map(|job| other.intake.cancel(&job.id, NOW))).await {
+                assert!(matches!(outcome.unwrap(), CancelOutcome::Cancelled { .. }));
+            }
+        };
+        let (ended, ()) = join(join_all(ends), cancels).await;
         ended.into_iter().collect::<Result<Vec<_>, _>>().unwrap();
-        for outcome in cancelled {
-            assert!(matches!(outcome.unwrap(), CancelOutcome::Cancelled { .. }));
-        }
         for (jobs, state) in
             [(&firsts, JobState::Completed), (&seconds, JobState::Cancelled), (&thirds, JobState::Available)]
         {

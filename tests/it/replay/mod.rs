@@ -7,6 +7,7 @@ mod guarded;
 mod killed;
 mod memory;
 mod move_together;
+mod revived;
 mod tenants;
 mod transfer;
 

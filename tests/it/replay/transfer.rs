@@ -1,9 +1,12 @@
 //! An engagement moves from one store to the other, and is run again from its record: no model, no tool, bit for bit.
 
-use super::{exported, fork_ran, imported, job, ran, runs_again, said, trip};
+use super::{exported, fork_ran, forked, imported, job, ran, runs_again, said, trip};
 use crate::inputs::register;
 use serde_json::{Value, json};
+use turnstone_domain::ids::SystemIds;
 use turnstone_domain::record::EngagementRecord;
+use turnstone_domain::tool_call::ToolCall;
+use turnstone_domain::{Ids, JobId};
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 use turnstone_worker::rerun;
 
@@ -196,4 +199,39 @@ async fn reviews_that_a_document_leaves_open_are_over() {
         to.end().await;
     }
     fleet.end().await;
+}
+
+/// A note about a call stays beside it when ids are renamed, because somebody here has them already or because a fork has calls
+/// of its own: no note becomes a call.
+#[tokio::test]
+async fn notes_stay_beside_their_calls() {
+    let fleet = Fleet::builder().model(trip).start().await;
+    let engagement = ran(&fleet, &job("go")).await;
+    let mut record = EngagementRecord::read(&exported(&fleet, &engagement).await).unwrap();
+    fleet.end().await;
+    let call = record.calls[0].clone();
+    let call_id = ToolCall::note_id(&call.call_id, 0);
+    record.calls.push(ToolCall { call_id, position: 1_000, input: json!({"handle": 1}), ..call });
+    let mut other = record.clone();
+    other.job.id = JobId(SystemIds.next());
+    other.job.engagement.as_mut().unwrap().id = SystemIds.next().into();
+    let beside = "SELECT count(*) FROM tool_calls AS n JOIN tool_calls AS c \
+                  ON n.call_id = c.call_id || '.note-0' AND n.job_seq = c.job_seq";
+    for backend in Backend::ALL {
+        let to = Fleet::builder().on(backend).workers(0).start().await;
+        for record in [&record, &other] {
+            let (status, answer) = imported(&to, &record.write().unwrap()).await;
+            assert_eq!(status, 201, "{answer:#}");
+        }
+        assert_eq!(to.number(beside).await, 2, "{backend:?}");
+        let point = json!({"at_turn": 1, "phase": "persist"});
+        forked(&to, &engagement, point).await;
+        assert_eq!(to.number(beside).await, 3, "{backend:?}");
+        assert_eq!(
+            to.number("SELECT count(*) FROM stubs").await,
+            1,
+            "what is noted was no call on {backend:?}"
+        );
+        to.end().await;
+    }
 }

@@ -133,6 +133,14 @@ impl Review {
         free || self.members().iter().any(|member| member == by)
     }
 
+    /// Whether somebody may have an answer to this that came too late: who may answer now, or was asked before.
+    #[must_use]
+    pub fn was_asked(&self, by: &str) -> bool {
+        let before = self.plan.steps.iter().take(self.step);
+        let asked = before.flat_map(|step| &step.members).any(|member| member == by);
+        self.may_answer(by) || (self.asked.is_none() && asked)
+    }
+
     /// Whether the time of those who are asked is over.
     #[must_use]
     pub fn is_overdue(&self, now: Timestamp) -> bool {

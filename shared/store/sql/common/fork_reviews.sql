@@ -1,7 +1,7 @@
--- What was decided about calls of those that a job's engagement was forked from, oldest first.
+-- What was decided about calls of those that a job's engagement was forked from and still counts, oldest first.
 SELECT v.id, v.call_id, v.kind, v.arguments_hash, v.state, v.decided_by, v.reason
 FROM jobs AS j
 JOIN inheritances AS i ON i.engagement_seq = j.engagement_seq
 JOIN reviews AS v ON v.engagement_seq = i.source_seq
-WHERE j.id = $1 AND v.state <> 'open'
+WHERE j.id = $1 AND v.state <> 'open' AND v.spent = 0
 ORDER BY v.seq

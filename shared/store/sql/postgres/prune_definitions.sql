@@ -3,4 +3,5 @@
 DELETE FROM agent_definitions
 WHERE digest = ANY($1)
   AND NOT EXISTS (SELECT 1 FROM engagements AS e WHERE e.digest = agent_definitions.digest)
+  AND NOT EXISTS (SELECT 1 FROM input_definitions AS i WHERE i.digest = agent_definitions.digest)
   AND NOT EXISTS (SELECT 1 FROM agents AS a WHERE a.digest = agent_definitions.digest)

@@ -44,5 +44,6 @@ DELETE FROM delegations;
 DELETE FROM forks;
 DELETE FROM inheritances;
 DELETE FROM stubs;
+DELETE FROM input_definitions;
 DELETE FROM guardrail_checks;
 DELETE FROM memories;

@@ -128,7 +128,7 @@ found! {
     MESSAGES_OF_TURNS: "messages"[Int engagement_seq, Int seq] { message }
     PARKED_BY_JOB: "events"[Int stream, Int seq] { data }
     PROGRESS_OF_JOB: "progress"[Int job_seq] { message, data }
-    QUESTIONS_OF_JOB: "tool_calls"[Text call_id] { input, outcome, handled }
+    QUESTION_OF_JOB: "tool_calls"[Text call_id] { input, outcome, handled }
     RESULTS_BY_JOB: "job_results"[Int job_seq] { result }
     REVIEW_BY_ASKED: "reviews"[Text id] { question, reason, votes }
     REVIEW_BY_ID: "reviews"[Text id] { question, reason, votes }

@@ -152,15 +152,27 @@ impl<R: Reader> Engine<R> {
         let cost = |row: &R::Row| Ok((get::<i64>(row, "job_seq")?, get::<i64>(row, "cost")?));
         let costs = by_seqs(readers, "add up jobs", &sql::COSTS_BY_JOB, &seqs, cost).await?;
         let costs: HashMap<i64, i64> = costs.into_iter().collect();
+        let engagement_of = |row: &JobRow| engagements.get(&row.engagement_seq?);
+        let several = jobs.iter().filter(|row| engagement_of(row).is_some_and(|found| found.inputs > 1));
+        let several: Vec<i64> = several.map(|row| row.seq).collect();
+        let own = |row: &R::Row| Ok((get::<i64>(row, "job_seq")?, get::<String>(row, "digest")?));
+        let own = by_seqs(readers, "read agents of inputs", &sql::INPUT_DEFINITIONS_BY_JOB, &several, own);
+        let own: HashMap<i64, String> = own.await?.into_iter().collect();
+        let digest_of = |row: &JobRow, engagement: &EngagementRow| {
+            own.get(&row.seq).unwrap_or(&engagement.digest).clone()
+        };
         let mut for_guarded = HashMap::new();
-        for engagement in engagements.values().filter(|engagement| engagement.depth > 0) {
-            if !for_guarded.contains_key(&engagement.digest) {
-                let guards = self.guardrails(&engagement.digest).await?;
-                for_guarded.insert(engagement.digest.clone(), guards.for_guarded);
+        for row in jobs {
+            let Some(engagement) = engagement_of(row).filter(|found| found.depth > 0) else { continue };
+            let digest = digest_of(row, engagement);
+            if !for_guarded.contains_key(&digest) {
+                let guards = self.guardrails(&digest).await?;
+                for_guarded.insert(digest, guards.for_guarded);
             }
         }
         let side = |row: &JobRow| {
-            let engagement = engagements.get(&row.engagement_seq?)?;
+            let engagement = engagement_of(row)?;
+            let digest = digest_of(row, engagement);
             let agent = AgentJob {
                 engagement_id: engagement.engagement.id.clone(),
                 position: row.position.clone().unwrap_or_default(),
@@ -168,8 +180,8 @@ impl<R: Reader> Engine<R> {
                 cost: costs.get(&row.seq).copied().unwrap_or_default(),
                 tool_results: None,
             };
-            let for_guarded = for_guarded.get(&engagement.digest).copied().unwrap_or_default();
-            Some((row.seq, Side { agent, digest: engagement.digest.clone(), for_guarded }))
+            let for_guarded = for_guarded.get(&digest).copied().unwrap_or_default();
+            Some((row.seq, Side { agent, digest, for_guarded }))
         };
         Ok(jobs.iter().filter_map(side).collect())
     }

@@ -509,6 +509,7 @@ pub(super) fn review(row: &impl Fields) -> Result<Review, Inconsistency> {
         remind_at: time_or_none(row, "remind_at")?,
         reminders: get(row, "reminders")?,
         asked: maybe::<String>(row, "asked")?.map(Into::into),
+        spent: get(row, "spent")?,
     })
 }
 

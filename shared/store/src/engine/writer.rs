@@ -426,9 +426,7 @@ impl<S: Session> Writer<S> {
                 Answer::Workflows(workflows::apply(session, unit, asked, &*self.ids).await?)
             }
             Request::Crons(asked) => Answer::Crons(crons::apply(session, unit, asked, &*self.ids).await?),
-            Request::Schemas(asked) => {
-                Answer::Schemas(schemas::apply(session, unit, asked, &*self.ids).await?)
-            }
+            Request::Schemas(asked) => Answer::Schemas(schemas::apply(session, asked).await?),
             Request::Tenants(asked) => {
                 Answer::Tenants(tenants::apply(session, unit, asked, &*self.ids).await?)
             }
@@ -441,15 +439,13 @@ impl<S: Session> Writer<S> {
             Request::Control(asked) => {
                 Answer::Control(control::apply(session, unit, asked, &*self.ids).await?)
             }
-            Request::Runs(asked) => Answer::Runs(runs::apply(session, unit, asked, &*self.ids).await?),
+            Request::Runs(asked) => Answer::Runs(runs::apply(session, asked).await?),
             Request::Fork(asked) => Answer::Forked(fork::apply(session, unit, asked, &*self.ids).await?),
             Request::Import(asked) => {
                 let (record, at) = &**asked;
                 Answer::Imported(import::apply(session, unit, record, *at, &*self.ids).await?)
             }
-            Request::Breakers(asked) => {
-                Answer::Breakers(breakers::apply(session, unit, asked, &*self.ids).await?)
-            }
+            Request::Breakers(asked) => Answer::Breakers(breakers::apply(session, asked).await?),
         })
     }
 }

@@ -27,7 +27,7 @@ use turnstone_domain::fork::{self, ForkChanges, ForkPoint, Origin, RecordedCall,
 use turnstone_domain::ids::IdForm;
 use turnstone_domain::memory::BEFORE;
 use turnstone_domain::record::EngagementRecord;
-use turnstone_domain::review::ReviewAnswer;
+use turnstone_domain::review::{Review, ReviewAnswer};
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{AgentDefinition, Checkpoint, EventName, JobState, Lease, Phase, RawJson, Timestamp};
 use turnstone_store::{Claim, Doorbell, EngagementClaim};
@@ -176,7 +176,8 @@ impl Run<'_> {
     }
 
     fn reviews(&self, turn: i64) -> Vec<ReviewAnswer> {
-        let of_turn = self.record.reviews.iter().filter(|review| review.turn == turn).cloned();
+        let counts = |review: &&Review| review.turn == turn && !review.spent;
+        let of_turn = self.record.reviews.iter().filter(counts).cloned();
         of_turn.map(ReviewAnswer::from).collect()
     }
 

@@ -28,12 +28,13 @@ pub(in super::super) async fn apply<S: Session>(
     let Some(job) = unit.job(seq) else { return Ok(AnswerOutcome::NotFound) };
     let asks = job.position.as_ref().and_then(|position| position.asks.clone());
     let asks = asks.filter(|id| job.state == JobState::Pending && *id == answer.call);
-    let [one, other] = TOOLS;
-    let values = [seq.into(), one.into(), other.into(), answer.call.as_str().into()];
+    let values = [seq.into(), answer.call.as_str().into()];
     let action = "read what a job asked";
-    let calls = read(session, action, &sql::QUESTIONS_OF_JOB, &values, rows::tool_call).await?;
-    let Some(open) = calls.iter().find(|call| Some(&call.call_id) == asks.as_ref()) else {
-        return Ok(repeated(&calls, answer));
+    let call = read(session, action, &sql::QUESTION_OF_JOB, &values, rows::tool_call).await?.pop();
+    // Only what asks its user is answered so.
+    let call = call.filter(|call| TOOLS.contains(&call.name.as_str()));
+    let Some(open) = call.as_ref().filter(|call| Some(&call.call_id) == asks.as_ref()) else {
+        return Ok(repeated(call.as_ref(), answer));
     };
     let Ok(question) = Question::read(&open.input) else { return Ok(AnswerOutcome::NotWaiting) };
     let output = match question.answered(&answer.values) {
@@ -90,10 +91,8 @@ async fn by_key<S: Session>(
 }
 
 /// What an answer is to a job that does not wait for it: the one that counted once more, another one, or none.
-fn repeated(calls: &[ToolCall], answer: &NewAnswer) -> AnswerOutcome {
-    let Some(call) = calls.iter().find(|call| call.call_id == answer.call) else {
-        return AnswerOutcome::NotWaiting;
-    };
+fn repeated(call: Option<&ToolCall>, answer: &NewAnswer) -> AnswerOutcome {
+    let Some(call) = call else { return AnswerOutcome::NotWaiting };
     match &call.outcome {
         Some(ToolOutcome::Success { output: Value::Object(counted) }) if says(counted, &answer.values) => {
             AnswerOutcome::Repeated(call.call_id.clone())

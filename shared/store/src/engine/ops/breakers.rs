@@ -3,11 +3,10 @@
 use super::super::rows::{Fields, Inconsistency, get, time_or_none};
 use super::super::session::{Args, Session};
 use super::super::statement::read;
-use super::super::unit::Unit;
 use crate::breakers::{BreakerKey, Passage, Trouble};
 use crate::{StoreError, sql};
+use turnstone_domain::Timestamp;
 use turnstone_domain::agent::errors::Breaker;
-use turnstone_domain::{Ids, Timestamp};
 
 /// How long a call waits before it asks again whether it may find out if all is well.
 const PROBED_MS: i64 = 1000;
@@ -33,9 +32,7 @@ pub(in super::super) enum Answer {
 /// Does what is asked.
 pub(in super::super) async fn apply<S: Session>(
     session: &mut S,
-    _unit: &mut Unit,
     request: &Request,
-    _ids: &dyn Ids,
 ) -> Result<Answer, StoreError> {
     Ok(match request {
         Request::Pass { key, rule, now } => Answer::Passage(pass(session, key, rule, *now).await?),

@@ -4,7 +4,7 @@ use super::super::rows::JobRow;
 use super::super::session::Session;
 use super::super::statement::read_by;
 use super::super::unit::Unit;
-use super::{delegations, inputs, reviews};
+use super::{delegations, reviews};
 use crate::{CancelOutcome, Ring, StoreError, sql};
 use serde_json::json;
 use turnstone_domain::state::Trigger;
@@ -18,8 +18,7 @@ pub(in super::super) async fn apply<S: Session>(
     tenant: Option<&str>,
     at: Timestamp,
 ) -> Result<CancelOutcome, StoreError> {
-    inputs::hold_before(session, id).await?;
-    delegations::hold_family(session, id).await?;
+    delegations::hold_kin(session, std::slice::from_ref(id)).await?;
     let Some(seq) = unit.read_job(session, id, tenant).await? else { return Ok(CancelOutcome::NotFound) };
     let previous = unit.change_job(seq)?.state;
     if previous.is_terminal() {
@@ -37,6 +36,7 @@ pub(in super::super) async fn all<S: Session>(
     ids: Vec<JobId>,
     at: Timestamp,
 ) -> Result<(), StoreError> {
+    delegations::hold_kin(session, &ids).await?;
     let keys = ids.into_iter().map(|id| (id,)).collect();
     let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
     let live = rows.iter().filter(|job| !job.state.is_terminal()).map(|job| job.seq).collect::<Vec<_>>();

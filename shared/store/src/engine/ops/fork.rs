@@ -2,11 +2,11 @@
 //! they part, the phases before the point are copied, because they belong to the turn that the fork ends.
 
 use super::super::rows::{self, EngagementRow, JobRow};
-use super::super::session::{Args, Session, limit};
+use super::super::session::{Args, Session};
 use super::super::statement::{Writes, as_json, read, read_by};
 use super::super::unit::Unit;
 use super::control::branch::{Wanted, like};
-use super::control::copy::{Beginning, Past, copy_beginning};
+use super::control::copy::{self, Beginning, Past, copy_beginning};
 use super::push;
 use crate::forks::{ForkRefusal, NewFork};
 use crate::{Ring, StoreError, sql};
@@ -18,9 +18,6 @@ use turnstone_domain::message::StoredMessage;
 use turnstone_domain::session_state::{Scope, StateEntry, StateSnapshot};
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{AgentDefinition, Checkpoint, EventName, Ids, JobId, Phase};
-
-/// Messages that are read at once.
-const MESSAGES: usize = 500;
 
 /// The engagement that is forked.
 struct Parent {
@@ -50,12 +47,11 @@ pub(in super::super) async fn apply<S: Session>(
     let values = [seq.into(), parent.seq.into(), fork.point.turn.into(), part.after.into()];
     session.execute("share a past", &sql::INHERITANCES_INSERT, Args::Values(&values)).await?;
     let changes = as_json(&fork.changes)?;
-    let phase = i64::try_from(fork.point.phase.index()).unwrap_or_default();
     let values = [
         seq.into(),
         fork.from.as_str().into(),
         fork.point.turn.into(),
-        phase.into(),
+        number(fork.point.phase).into(),
         i64::from(fork.live_tools).into(),
         changes.as_str().into(),
         fork.at.0.into(),
@@ -137,16 +133,17 @@ async fn messages<S: Session>(
     let mut messages: Vec<StoredMessage> = Vec::new();
     loop {
         let after = messages.last().map_or(0, |last| last.seq);
-        let values =
-            [parent.seq.into(), turn.into(), (turn + 1).into(), after.into(), limit(MESSAGES).into()];
-        let text = &sql::MESSAGES_OF_TURNS;
-        let page = read(session, "read messages", text, &values, rows::message).await?;
-        let is_last = page.len() < MESSAGES;
-        messages.extend(page);
-        if is_last {
+        let page = copy::page(session, parent.seq, (turn, turn + 1), after).await?;
+        if page.is_empty() {
             return Ok(messages);
         }
+        messages.extend(page);
     }
+}
+
+/// The number of a phase as it is stored.
+fn number(phase: Phase) -> i64 {
+    i64::try_from(phase.index()).unwrap_or(i64::MAX)
 }
 
 /// Why what is to be changed cannot be.
@@ -222,7 +219,7 @@ async fn state<S: Session>(
     let Some(row) = unit.engagement_of(seq) else { return Ok(()) };
     let Some(own) = Scope::of_fork(&parent.agent, &row.engagement) else { return Ok(()) };
     let now = snapshot(session, unit, parent, fork).await?;
-    let values = [fork.from.as_str().into(), 5_i64.into(), i64::MAX.into()];
+    let values = [fork.from.as_str().into(), number(Phase::Persist).into(), i64::MAX.into()];
     let text = &sql::CHECKPOINTS_OF_PHASE;
     let mut persisted = read(session, "read checkpoints", text, &values, rows::checkpoint).await?;
     persisted.reverse();
@@ -295,7 +292,7 @@ async fn position<S: Session>(
         // What its origin waits for, and how long it has waited, are the origin's.
         return Ok(Position { asks: None, raise_until: None, outages: 0, ..stands });
     }
-    let values = [fork.from.as_str().into(), 6_i64.into(), i64::MAX.into()];
+    let values = [fork.from.as_str().into(), number(Phase::Emit).into(), i64::MAX.into()];
     let text = &sql::CHECKPOINTS_OF_PHASE;
     let told = read(session, "read checkpoints", text, &values, rows::checkpoint).await?;
     let asked_for_tools = |done: &Checkpoint| done.body.get("tool_calls").and_then(serde_json::Value::as_u64);

@@ -15,7 +15,8 @@ use turnstone_domain::feed::IMPORTED;
 use turnstone_domain::record::{EngagementRecord, NewIds};
 use turnstone_domain::review::{NewReview, ReviewState};
 use turnstone_domain::session_state::Scope;
-use turnstone_domain::{EventName, Ids, NewEvent, ReviewId, Terms, Timestamp};
+use turnstone_domain::tool_call::ToolCall;
+use turnstone_domain::{CallId, EventName, Ids, NewEvent, ReviewId, Terms, Timestamp};
 
 pub(in super::super) async fn apply<S: Session>(
     session: &mut S,
@@ -92,8 +93,17 @@ async fn unique<'r, S: Session>(
     let keys = record.calls.iter().map(|call| (call.call_id.0.clone(),)).collect();
     let text = &sql::TOOL_CALLS_KNOWN;
     let known = read_by(session, "look for calls", text, keys, |row| rows::get::<String>(row, "call_id"));
-    let shared = record.shared_calls().map(|call| call.0.clone());
-    let new: NewIds = known.await?.into_iter().chain(shared).map(|id| (id, ids.next())).collect();
+    let known = known.await?;
+    let shared = record.shared_calls().map(CallId::as_str);
+    let taken = known.iter().map(String::as_str).chain(shared).map(|id| ToolCall::parted_id(id).0);
+    let mut new: NewIds = taken.map(|id| (id.to_owned(), ids.next())).collect();
+    // Notes stay beside their calls.
+    for call in record.calls.iter().filter(|call| call.is_note()) {
+        let (of, note) = ToolCall::parted_id(call.call_id.as_str());
+        if let Some(id) = new.get(of).map(|of| format!("{of}{note}")) {
+            new.insert(call.call_id.0.clone(), id);
+        }
+    }
     let (mut seen, mut reviews) = (HashSet::new(), BTreeMap::new());
     for (at, review) in record.reviews.iter().enumerate() {
         let values = [review.id.as_str().into(), None.into()];
@@ -192,6 +202,10 @@ async fn decide<S: Session>(session: &mut S, record: &EngagementRecord) -> Resul
             at.0.into(),
         ];
         session.execute("answer a review", &sql::REVIEW_DECIDE, Args::Values(&values)).await?;
+        if review.spent {
+            let of_review = [review.id.as_str().into()];
+            session.execute("mark a review", &sql::REVIEW_SPENT, Args::Values(&of_review)).await?;
+        }
     }
     Ok(())
 }

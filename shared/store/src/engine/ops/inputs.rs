@@ -1,13 +1,14 @@
 //! Further inputs of an engagement: its jobs take turns in the order in which they were accepted, one at a time.
 //!
 //! A job that finds another one of its engagement unfinished waits in `pending`. The transaction that ends a job makes the
-//! next one available, whatever the end was: each input is a request of its own. Who adds an input holds the engagement,
+//! next one available, whatever the end was: each input is a request of its own, with an agent of its own, which is the
+//! engagement's from then on. Who adds an input holds the engagement,
 //! and who ends a job writes to its stream, so neither overlooks the other.
 
 use super::super::rows::EngagementRow;
 use super::super::rows::{Fields, Inconsistency, JobRow, get, json, maybe, word};
 use super::super::session::Session;
-use super::super::statement::{read, read_by};
+use super::super::statement::{Writes, read_by};
 use super::super::unit::Unit;
 use crate::{Ring, StoreError, sql};
 use serde_json::json;
@@ -105,14 +106,6 @@ fn decode(row: &impl Fields) -> Result<(i64, OpenInput, i64, Position), Inconsis
     Ok((get(row, "engagement_seq")?, input, maybe(row, "begun")?.unwrap_or_default(), json(row, "position")?))
 }
 
-/// Holds the inputs that a job waits for, if it does: whoever ends one of them makes the next one available in the same
-/// transaction, and so holds them in the order in which they came.
-pub(super) async fn hold_before<S: Session>(session: &mut S, job: &JobId) -> Result<(), StoreError> {
-    let values = [job.as_str().into()];
-    read(session, "hold inputs", &sql::INPUTS_HOLD, &values, |row| get::<i64>(row, "seq")).await?;
-    Ok(())
-}
-
 /// `pending → available` for the next input of each of these engagements, unless one of them is still worked on.
 pub(in super::super) async fn advance<S: Session>(
     session: &mut S,
@@ -134,6 +127,7 @@ pub(in super::super) async fn advance<S: Session>(
     let keys = next.keys().map(|id| (id.clone(),)).collect();
     let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
+    let mut begun = Vec::with_capacity(next.len());
     for (id, (engagement_seq, standing)) in next {
         let Some(seq) = unit.seq_of(&id) else { continue };
         let turns = unit.engagement_of(seq).map_or(0, |row| row.engagement.turns);
@@ -146,6 +140,10 @@ pub(in super::super) async fn advance<S: Session>(
         job.step(Trigger::Activate, at)?;
         unit.note(seq, EventName::JobAvailable, json!({"reason": "next_input"}), at)?;
         unit.rings.push(Ring::Available);
+        begun.push((engagement_seq, seq));
     }
-    unit.flush(session).await
+    unit.flush(session).await?;
+    let mut writes = Writes::default();
+    writes.if_new("give engagements their agents", &sql::ENGAGEMENTS_DEFINE, begun);
+    writes.run(session).await
 }

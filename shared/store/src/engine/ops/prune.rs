@@ -16,6 +16,7 @@ const OF_JOBS: &[&Text] = &[
     &sql::PRUNE_TOOL_RETRIES,
     &sql::PRUNE_BRANCHES,
     &sql::PRUNE_STUBS,
+    &sql::PRUNE_INPUT_DEFINITIONS,
     &sql::PRUNE_GUARDRAIL_CHECKS,
     &sql::PRUNE_MEMORIES,
     &sql::PRUNE_DELEGATIONS,
@@ -169,6 +170,10 @@ pub(in super::super) async fn delete<S: Session>(
     if old.is_empty() {
         return Ok(());
     }
+    let jobs = old.iter().map(|(seq, _)| (*seq,)).collect();
+    let text = &sql::INPUT_DEFINITIONS_BY_JOB;
+    let named = read_by(session, "look at old inputs", text, jobs, |row| rows::get::<String>(row, "digest"));
+    let named = named.await?;
     for text in OF_JOBS {
         let keys = Columns::of(old.iter().map(|(seq, _)| (*seq,)).collect());
         session.execute("delete old jobs", text, Args::Rows(keys, &[])).await?;
@@ -178,7 +183,8 @@ pub(in super::super) async fn delete<S: Session>(
     let referred = read_by(session, "look at old engagements", &sql::ENGAGEMENTS_PRUNABLE, keys, |row| {
         Ok((rows::get::<String>(row, "digest")?, rows::get::<i64>(row, "budget_seq")?))
     });
-    let (digests, budgets): (BTreeSet<String>, BTreeSet<i64>) = referred.await?.into_iter().unzip();
+    let (mut digests, budgets): (BTreeSet<String>, BTreeSet<i64>) = referred.await?.into_iter().unzip();
+    digests.extend(named);
     for text in OF_STREAMS {
         let keys = Columns::of(streams.iter().map(|stream| (*stream,)).collect());
         session.execute("delete old engagements", text, Args::Rows(keys, &[])).await?;
@@ -191,7 +197,7 @@ pub(in super::super) async fn delete<S: Session>(
     forget_definitions(session, digests).await
 }
 
-/// Deletes those of these definitions that neither an engagement nor an agent refers to any more.
+/// Deletes those of these definitions that neither an engagement, an input of one nor an agent refers to any more.
 async fn forget_definitions<S: Session>(
     session: &mut S,
     digests: BTreeSet<String>,

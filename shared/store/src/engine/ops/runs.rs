@@ -2,11 +2,10 @@
 
 use super::super::session::{Args, Session};
 use super::super::statement::Writes;
-use super::super::unit::Unit;
 use crate::runs::{Configured, News};
 use crate::{StoreError, sql};
 use serde_json::{Map, Value};
-use turnstone_domain::{EngagementId, Ids, JobId};
+use turnstone_domain::{EngagementId, JobId};
 
 /// What is asked.
 pub(in super::super) enum Request {
@@ -35,9 +34,7 @@ pub(in super::super) type Answer = bool;
 /// Does what is asked.
 pub(in super::super) async fn apply<S: Session>(
     session: &mut S,
-    _unit: &mut Unit,
     request: &Request,
-    _ids: &dyn Ids,
 ) -> Result<Answer, StoreError> {
     match request {
         Request::Tell { run, last, news } => tell(session, run, *last, news).await,

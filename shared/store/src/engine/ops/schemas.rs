@@ -1,9 +1,7 @@
 //! What the arguments of a job type have to look like: the writes.
 
 use super::super::session::{Arg, Args, Session};
-use super::super::unit::Unit;
 use crate::{StoreError, sql};
-use turnstone_domain::Ids;
 use turnstone_domain::schema::{Mode, RegisteredSchema};
 
 /// What is asked.
@@ -19,9 +17,7 @@ pub(in super::super) type Answer = usize;
 /// Does what is asked.
 pub(in super::super) async fn apply<S: Session>(
     session: &mut S,
-    _unit: &mut Unit,
     request: &Request,
-    _ids: &dyn Ids,
 ) -> Result<Answer, StoreError> {
     let written = match request {
         Request::Register(schema) => {

@@ -200,11 +200,10 @@ pub(in super::super) async fn expire_jobs<S: Session>(
 ) -> Result<usize, StoreError> {
     // Those who work for them are held first, which is the order in which families end.
     let values = [now.0.into(), row_limit(limit).into()];
-    let (action, text) = ("look for families", &sql::PARENTS_EXPIRING);
+    let (action, text) = ("look for parents", &sql::PARENTS_EXPIRING);
     let parents = read(session, action, text, &values, |row| rows::get::<String>(row, "id").map(JobId));
-    for parent in parents.await? {
-        delegations::hold_family(session, &parent).await?;
-    }
+    let parents = parents.await?;
+    delegations::hold_kin(session, &parents).await?;
     let rows = rows_until(session, "expire jobs", &sql::JOBS_EXPIRING, now, limit).await?;
     let seqs: Vec<i64> = rows.iter().map(|job| job.seq).collect();
     unit.take_in(session, rows).await?;

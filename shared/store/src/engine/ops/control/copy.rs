@@ -72,7 +72,7 @@ pub(super) async fn copy<S: Session>(
     Ok(copied)
 }
 
-/// New ids for old ones; the old ones when there are none.
+/// New ids for old ones; the old ones when there are none. A note stays beside its call.
 struct Renamed<'a> {
     ids: Option<&'a dyn Ids>,
     known: HashMap<CallId, CallId>,
@@ -81,7 +81,9 @@ struct Renamed<'a> {
 impl Renamed<'_> {
     fn of(&mut self, old: &CallId) -> CallId {
         let Some(ids) = self.ids else { return old.clone() };
-        self.known.entry(old.clone()).or_insert_with(|| CallId(ids.next())).clone()
+        let (call, note) = ToolCall::parted_id(old.as_str());
+        let call = self.known.entry(CallId(call.to_owned())).or_insert_with(|| CallId(ids.next()));
+        CallId(format!("{call}{note}"))
     }
 
     fn message(&mut self, mut message: Message) -> Message {
@@ -121,6 +123,8 @@ pub(in super::super) async fn copy_beginning<S: Session>(
     let stubs: Vec<(i64, String, String)> = beginning
         .calls
         .iter()
+        // No outcome of another call stands for what is noted.
+        .filter(|call| !call.is_note())
         .map(|call| (into.job_seq, renamed.of(&call.call_id).0, call.call_id.0.clone()))
         .collect();
     journal_again(session, beginning.calls, into, 0, &mut renamed).await?;
@@ -152,6 +156,17 @@ pub(in super::super) async fn copy_beginning<S: Session>(
     writes.run(session).await
 }
 
+/// The next messages of turns, those after `after`; none when there are no more.
+pub(in super::super) async fn page<S: Session>(
+    session: &mut S,
+    engagement_seq: i64,
+    (from, until): (i64, i64),
+    after: i64,
+) -> Result<Vec<StoredMessage>, StoreError> {
+    let values = [engagement_seq.into(), from.into(), until.into(), after.into(), limit(MESSAGES).into()];
+    read(session, "read messages", &sql::MESSAGES_OF_TURNS, &values, rows::message).await
+}
+
 async fn messages<S: Session>(
     session: &mut S,
     segment: &Segment,
@@ -161,15 +176,8 @@ async fn messages<S: Session>(
 ) -> Result<(), StoreError> {
     let mut after = 0;
     loop {
-        let values = [
-            segment.past.engagement_seq.into(),
-            segment.from.into(),
-            segment.until.into(),
-            after.into(),
-            limit(MESSAGES).into(),
-        ];
-        let text = &sql::MESSAGES_OF_TURNS;
-        let page = read(session, "read messages", text, &values, rows::message).await?;
+        let turns = (segment.from, segment.until);
+        let page = page(session, segment.past.engagement_seq, turns, after).await?;
         let Some(last) = page.last() else { return Ok(()) };
         after = last.seq;
         let mut new = Vec::with_capacity(page.len());
@@ -338,10 +346,7 @@ pub(super) async fn contents<S: Session>(
     let (mut after, mut turns) = (0, BTreeMap::new());
     let mut calls: HashMap<CallId, usize> = HashMap::new();
     loop {
-        let values =
-            [past.engagement_seq.into(), 0_i64.into(), until.into(), after.into(), limit(MESSAGES).into()];
-        let text = &sql::MESSAGES_OF_TURNS;
-        let page = read(session, "read messages", text, &values, rows::message).await?;
+        let page = page(session, past.engagement_seq, (0, until), after).await?;
         let Some(last) = page.last() else { return Ok(turns) };
         after = last.seq;
         for stored in page {

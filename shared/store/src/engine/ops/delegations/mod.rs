@@ -4,7 +4,7 @@
 //! another leads to [`advance`] in the transaction that ended it, so each end counts once: the last one that is waited
 //! for makes the parent available, and a parent that ends otherwise than well takes those who still work for it along.
 //!
-//! Jobs are held before those that they work for, which is the order in which they end.
+//! Jobs are held before those that they work for, which is the order in which they end ([`hold_kin`]).
 
 mod advance;
 mod start;
@@ -75,15 +75,15 @@ pub(in super::super) fn before_the_end(
     Some(NewEvent { name: EventName::DelegationCompleted, turn: 0, data, at })
 }
 
-/// Holds a job and all that work for it, before anything of them is changed.
-pub(super) async fn hold_family<S: Session>(session: &mut S, job: &JobId) -> Result<(), StoreError> {
-    let values = [job.as_str().into()];
+/// Holds jobs, all that work for them, and the inputs that they wait for, before anything of them is changed: in the order in
+/// which jobs end, so that who ends one of them and who ends all of them never wait for each other.
+pub(super) async fn hold_kin<S: Session>(session: &mut S, jobs: &[JobId]) -> Result<(), StoreError> {
+    let keys = jobs.iter().map(|id| (id.clone(),)).collect();
     let seqs =
-        read(session, "look for a family", &sql::FAMILY_SEQS, &values, |row| get::<i64>(row, "job_seq"));
-    let seqs = seqs.await?;
+        read_by(session, "look for kin", &sql::KIN_SEQS, keys, |row| get::<i64>(row, "job_seq")).await?;
     if seqs.len() > 1 {
         let keys = seqs.into_iter().map(|seq| (seq,)).collect();
-        read_by(session, "hold a family", &sql::FAMILY_LOCK, keys, |row| get::<i64>(row, "seq")).await?;
+        read_by(session, "hold kin", &sql::KIN_LOCK, keys, |row| get::<i64>(row, "seq")).await?;
     }
     Ok(())
 }

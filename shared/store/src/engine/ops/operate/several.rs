@@ -5,7 +5,7 @@ use super::super::super::rows::JobRow;
 use super::super::super::session::Session;
 use super::super::super::statement::read_by;
 use super::super::super::unit::Unit;
-use super::super::{cancel, prune};
+use super::super::{cancel, delegations, prune};
 use super::revive::{self, Again, Revived};
 use crate::{JobAction, StoreError, sql};
 use turnstone_domain::{JobId, JobState, Overrides, Timestamp};
@@ -22,6 +22,9 @@ pub(super) async fn apply<S: Session>(
     dead_letters: bool,
     at: Timestamp,
 ) -> Result<Parted, StoreError> {
+    if action == JobAction::Cancel {
+        delegations::hold_kin(session, ids).await?;
+    }
     let keys = ids.iter().map(|id| (id.clone(),)).collect();
     let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
     let jobs: Vec<(i64, JobId, JobState, i64)> = rows

@@ -16,6 +16,10 @@ pub(in super::super::super) struct Open {
     pub events: i64,
     pub inputs: i64,
     pub standing: Standing,
+    /// The agent of the input that works, or worked last.
+    pub digest: String,
+    /// How long that agent wants the conversation kept.
+    pub retention_ms: Option<i64>,
     user: String,
     tenant: Option<String>,
     latest: JobId,
@@ -33,6 +37,8 @@ impl Open {
             events: get(row, "events")?,
             inputs: get(row, "inputs")?,
             standing: Standing::default(),
+            digest: get(row, "digest")?,
+            retention_ms: maybe(row, "retention_ms")?,
             user: get(row, "user_id")?,
             tenant: maybe(row, "tenant")?,
             latest: JobId(latest),

@@ -82,8 +82,8 @@ fn extra<'a>(entry: &Entry<'a>) -> Cow<'a, RawObject> {
 struct Additions {
     events: i64,
     inputs: i64,
-    retention_ms: Option<i64>,
-    digest: String,
+    /// The agent of the one whose turn has come, and how long that one wants the conversation kept.
+    agent: Option<(String, Option<i64>)>,
     open: bool,
 }
 
@@ -107,6 +107,7 @@ pub(super) struct Rows {
     envelopes: Vec<EnvelopeInsert>,
     queues: BTreeMap<String, i64>,
     definitions: Vec<(String, String)>,
+    own_definitions: Vec<(i64, String, Option<i64>)>,
     budgets: Vec<(i64, Option<i64>, Option<i64>)>,
     limits: Vec<(i64, String, Option<i64>, Option<i64>)>,
     engagements: Vec<EngagementInsert>,
@@ -130,7 +131,7 @@ impl Rows {
             message: "the database gave fewer numbers than it was asked for".to_owned(),
         })?;
         let place = match entry.continues {
-            Some(open) => self.go_on(job, open, run_at)?,
+            Some(open) => self.go_on(seq, job, open, run_at)?,
             None => self.begin(seq, entry, run_at)?,
         };
         let Place { state, engagement_seq, stream, after, events, position } = place;
@@ -199,17 +200,19 @@ impl Rows {
         Ok(Place { state, engagement_seq, stream: seq, after: 0, events, position })
     }
 
-    /// A job that carries a further input into an engagement: it waits for those before it.
-    fn go_on(&mut self, job: &NewJob, open: &Open, run_at: Timestamp) -> Result<Place, StoreError> {
+    /// A job that carries a further input into an engagement: it waits for those before it, and so does what it says of the
+    /// agent.
+    fn go_on(&mut self, seq: i64, job: &NewJob, open: &Open, run_at: Timestamp) -> Result<Place, StoreError> {
         let retention_ms = job.engagement.as_ref().and_then(|new| new.agent.state.kept_ms());
         let definition = as_json(&job.engagement.as_ref().map(|new| &new.agent))?;
         let digest = digest::of_text(&definition);
         self.definitions.push((digest.clone(), definition));
+        self.own_definitions.push((open.seq, open.digest.clone(), open.retention_ms));
+        self.own_definitions.push((seq, digest.clone(), retention_ms));
         let before = Additions {
             events: open.events,
             inputs: open.inputs,
-            retention_ms,
-            digest: digest.clone(),
+            agent: None,
             open: !open.standing.open.is_empty(),
         };
         let added = self.continued.entry(open.seq).or_insert(before);
@@ -217,8 +220,9 @@ impl Rows {
         let (after, events) = (added.events, 1 + i64::from(state == JobState::Scheduled));
         added.events += events;
         added.inputs += 1;
-        added.open = true;
-        added.digest = digest;
+        if !std::mem::replace(&mut added.open, true) {
+            added.agent = Some((digest, retention_ms));
+        }
         let position = Some(open.standing.next(open.turns));
         Ok(Place { state, engagement_seq: Some(open.seq), stream: open.seq, after, events, position })
     }
@@ -295,8 +299,11 @@ impl Rows {
         writes.all("write budgets of delegates", &sql::BUDGETS_OF_DELEGATES_INSERT, self.limits);
         writes.all("write engagements", &sql::ENGAGEMENTS_INSERT, self.engagements);
         let continued = self.continued.into_iter();
-        let continued =
-            continued.map(|(seq, added)| (seq, added.events, added.inputs, added.retention_ms, added.digest));
+        let continued = continued.map(|(seq, Additions { events, inputs, agent, .. })| {
+            let (digest, retention_ms) = agent.unzip();
+            (seq, events, inputs, retention_ms.flatten(), digest)
+        });
+        writes.if_new("write agents of inputs", &sql::INPUT_DEFINITIONS_INSERT, self.own_definitions);
         writes.all("continue engagements", &sql::ENGAGEMENTS_CONTINUE, continued.collect());
         writes.all("write jobs", &sql::JOBS_INSERT, self.jobs);
         writes.all("write envelopes", &sql::ENVELOPES_INSERT, self.envelopes);

@@ -3,7 +3,7 @@
 
 use super::super::super::session::{Args, Session};
 use super::super::super::unit::Unit;
-use super::{hold_with_job, overdue, write};
+use super::{between_breaks, hold_with_job, overdue, write};
 use crate::{Decision, DecisionOutcome, Ring, StoreError, sql};
 use serde_json::json;
 use turnstone_domain::review::{Review, ReviewState, Tally, Vote};
@@ -38,14 +38,16 @@ async fn vote<S: Session>(
     mut review: Review,
     decision: &Decision,
 ) -> Result<DecisionOutcome, StoreError> {
-    let overdue = review.is_overdue(decision.at) && review.asked.is_none();
-    if review.state != ReviewState::Open || overdue {
-        let state = if overdue { ReviewState::Expired } else { review.state };
-        record_late(unit, seq, &review, decision)?;
-        return Ok(DecisionOutcome::TooLate(state));
-    }
-    if !review.may_answer(&decision.by) {
+    let overdue = review.is_overdue(decision.at);
+    let over = review.state != ReviewState::Open || overdue;
+    let asked = if over { review.was_asked(&decision.by) } else { review.may_answer(&decision.by) };
+    if !asked {
         return Ok(DecisionOutcome::NotAsked(Box::new(review)));
+    }
+    if over {
+        let state = if overdue { ReviewState::Expired } else { review.state };
+        record_late(session, unit, seq, &review, decision).await?;
+        return Ok(DecisionOutcome::TooLate(state));
     }
     if unit.job(seq).is_none_or(|job| job.state != JobState::Pending) {
         return Ok(DecisionOutcome::TooLate(ReviewState::Open));
@@ -101,9 +103,20 @@ async fn cast<S: Session>(
     Ok(tally.outcome())
 }
 
-/// A late answer is on record, and changes nothing. A stream says nothing after the end of its job.
-fn record_late(unit: &mut Unit, seq: i64, review: &Review, decision: &Decision) -> Result<(), StoreError> {
+/// A late answer is on record, once for each who gives one, and changes nothing. A stream says nothing after the end of its job.
+async fn record_late<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    seq: i64,
+    review: &Review,
+    decision: &Decision,
+) -> Result<(), StoreError> {
     if unit.job(seq).is_none_or(|job| job.state.is_terminal()) {
+        return Ok(());
+    }
+    let by = between_breaks(std::slice::from_ref(&decision.by));
+    let values = [review.id.as_str().into(), by.as_str().into()];
+    if session.execute("note a late answer", &sql::REVIEW_LATE, Args::Values(&values)).await? == 0 {
         return Ok(());
     }
     let data = json!({"review_id": review.id, "approve": decision.approve, "by": decision.by,

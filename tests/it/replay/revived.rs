@@ -1,0 +1,54 @@
+//! A job that ended with a no is tried again: the no is on record, and counts nowhere any more.
+
+use super::{exported, imported, on_either, runs_again, trip};
+use serde_json::{Value, json};
+use turnstone_domain::JobState;
+use turnstone_domain::record::EngagementRecord;
+use turnstone_tests::{Backend, Fleet};
+
+on_either!(a_no_that_was_overtaken_is_on_record_and_counts_nowhere);
+
+const AGENT: &str = "kind: \"openagentspec:v1/agent\"\nname: trip\ndescription: It books.\nintent: You book trips.\n\
+                     owner: tests\ncapabilities:\n  search: {}\n  book: {user_identity: false, input_restriction: {require_review: ann}}\n";
+
+/// Answers the one open review.
+async fn answer(fleet: &Fleet, verdict: &str) {
+    let open = fleet.get("/reviews?state=open").await["items"].clone();
+    let id = open[0]["id"].as_str().unwrap_or_else(|| panic!("{open:#}"));
+    let (status, body) = fleet.post(&format!("/reviews/{id}/{verdict}"), &json!({"by": "ann"})).await;
+    assert!(status.is_success(), "{body:#}");
+}
+
+fn spent(document: &str) -> Vec<bool> {
+    EngagementRecord::read(document).unwrap().reviews.iter().map(|review| review.spent).collect()
+}
+
+async fn a_no_that_was_overtaken_is_on_record_and_counts_nowhere(backend: Backend) {
+    let from = Fleet::builder().on(backend).model(trip).start().await;
+    crate::policy::register(&from, AGENT).await;
+    let job: Value = json!({"type": "agent.trip", "args": ["go"], "meta": {"agent": "trip"},
+                            "options": {"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}}});
+    let id = from.push(&job).await;
+    assert_eq!(from.settled(&id).await["state"], "pending");
+    answer(&from, "reject").await;
+    from.wait_for(&id, &[JobState::Discarded]).await;
+    let (status, body) = from.post(&format!("/ojs/v1/dead-letter/{id}/retry"), &json!({})).await;
+    assert!(status.is_success(), "{body:#}");
+    from.wait_for(&id, &[JobState::Pending]).await;
+    answer(&from, "approve").await;
+    from.wait_for(&id, &[JobState::Completed]).await;
+    let document = exported(&from, &from.engagement_of(&id).await).await;
+    assert_eq!(spent(&document), [true, false]);
+    assert_eq!(runs_again(&document).await, (4, 28));
+    let to = Fleet::builder().on(backend).workers(0).start().await;
+    assert_eq!(imported(&to, &document).await.0, 201);
+    let again = exported(&to, &from.engagement_of(&id).await).await;
+    assert_eq!(spent(&again), [true, false], "as it was there");
+    assert_eq!(runs_again(&again).await, (4, 28));
+    // Of two that say otherwise the one that counts is the one that is not spent, wherever it stands.
+    let mut record = EngagementRecord::read(&document).unwrap();
+    record.reviews.reverse();
+    assert_eq!(runs_again(&record.write().unwrap()).await, (4, 28));
+    from.end().await;
+    to.end().await;
+}
