@@ -13,6 +13,7 @@ use turnstone_domain::schema::Schema;
 use turnstone_domain::{AgentDefinition, Clock, Ids};
 use turnstone_store::breakers::Breakers;
 use turnstone_store::credentials::Credentials;
+use turnstone_store::elsewhere::Elsewhere;
 use turnstone_store::{Doorbell, Ledger};
 
 /// Compiled things beyond this number are thrown away together and compiled again.
@@ -36,6 +37,8 @@ pub struct Deps {
     pub breakers: BreakerWatch,
     /// What tools are called with for users and static identities; without it, nothing.
     pub credentials: Option<Arc<dyn Credentials>>,
+    /// What other servers are to be told that nobody waits for; without it, they are told nothing.
+    pub elsewhere: Option<Arc<dyn Elsewhere>>,
     /// What models and tools cost.
     pub prices: Prices,
     /// Who may be asked for reviews, and what silence leads to.
@@ -75,6 +78,7 @@ impl Deps {
             limits,
             breakers,
             credentials: None,
+            elsewhere: None,
             prices,
             reviews: ReviewRules::default(),
             toolbox,
@@ -99,6 +103,12 @@ impl Deps {
     #[must_use]
     pub fn with_credentials(self, keeper: Arc<dyn Credentials>) -> Self {
         Self { credentials: Some(keeper), ..self }
+    }
+
+    /// The same, telling other servers what nobody waits for.
+    #[must_use]
+    pub fn with_elsewhere(self, elsewhere: Arc<dyn Elsewhere>) -> Self {
+        Self { elsewhere: Some(elsewhere), ..self }
     }
 
     /// The same with these reviewers.

@@ -244,6 +244,15 @@ pub enum ToolCallMove {
         /// The call that was made.
         of: CallId,
     },
+    /// What an agent of another server does for the call. Beside the call's own row.
+    Away {
+        /// The call.
+        call_id: CallId,
+        /// The agent: its name in the configuration, or its address.
+        place: String,
+        /// What became known.
+        step: AwayStep,
+    },
     /// A try failed, its failure is known, and the call goes on: nothing has left since, so it is planned again.
     Retry {
         /// The call.
@@ -266,6 +275,19 @@ pub enum ToolCallMove {
         /// Whether the output may be shown outside (OAS-24 `collect_results`, OAS-35 a denied output).
         withheld: bool,
     },
+}
+
+/// What becomes known of work that an agent of another server does for a call.
+#[derive(Clone, PartialEq, Debug)]
+pub enum AwayStep {
+    /// A request leaves for it right after this commit.
+    Leaves,
+    /// It works under this handle.
+    Works(Value),
+    /// It is over there.
+    Over,
+    /// Nobody waits for it any more, and it may still go on there: it is to be called off.
+    Abandoned,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]

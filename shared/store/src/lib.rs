@@ -18,6 +18,7 @@
 //! | [`Artifacts`] | files that agents made |
 //! | [`Breakers`](breakers::Breakers) | worker: what keeps failing and is left alone for a while |
 //! | [`Credentials`](credentials::Credentials) | what tools are called with for users and static identities |
+//! | [`Elsewhere`](elsewhere::Elsewhere) | worker: calls that agents of other servers work for, and that nobody waits for |
 //! | [`Budgets`] | budgets that engagements share, what an engagement may spend, and what was spent |
 //! | [`Delegations`] | agents that work for agents: who for whom |
 //! | [`Forks`] | engagements that go on from a turn of another one, whose past they share |
@@ -34,6 +35,7 @@ pub mod credentials;
 mod crons;
 mod delegations;
 mod doorbell;
+pub mod elsewhere;
 mod engine;
 mod error;
 mod feed;
@@ -107,6 +109,7 @@ pub use workflows::{
 
 use breakers::Breakers;
 use credentials::Credentials;
+use elsewhere::Elsewhere;
 use limits::RateLimits;
 use std::sync::Arc;
 
@@ -143,6 +146,8 @@ pub struct Store {
     pub control: Arc<dyn Control>,
     /// Files that agents made.
     pub artifacts: Arc<dyn Artifacts>,
+    /// Calls that agents of other servers work for, and that nobody waits for any more.
+    pub elsewhere: Arc<dyn Elsewhere>,
     /// Circuit breakers that the fleet shares.
     pub breakers: Arc<dyn Breakers>,
     /// What tools are called with for users and static identities.

@@ -33,6 +33,7 @@ pub(crate) const SQLITE: &[File] = &[
     (29, "answers", include_str!("../../../migrations/sqlite/0029_answers.sql")),
     (30, "memories", include_str!("../../../migrations/sqlite/0030_memories.sql")),
     (31, "definitions of inputs", include_str!("../../../migrations/sqlite/0031_definitions_of_inputs.sql")),
+    (32, "elsewhere", include_str!("../../../migrations/sqlite/0032_elsewhere.sql")),
 ];
 /// For PostgreSQL.
 pub(crate) const POSTGRES: &[File] = &[
@@ -63,6 +64,7 @@ pub(crate) const POSTGRES: &[File] = &[
         "definitions of inputs",
         include_str!("../../../migrations/postgres/0031_definitions_of_inputs.sql"),
     ),
+    (32, "elsewhere", include_str!("../../../migrations/postgres/0032_elsewhere.sql")),
 ];
 
 /// The number of the newest migration.

@@ -10,6 +10,7 @@ mod breakers;
 mod budget;
 mod budgets;
 mod delegation;
+mod elsewhere;
 mod fencing;
 mod fleet;
 mod histories;

@@ -1,57 +1,14 @@
 //! A gateway that loses answers: what it swallows is sent again, and has one effect.
 
+use super::gateway::{self, Fate};
 use super::{PROTOCOLS, Site, remote, told, who};
 use crate::program::PATIENCE;
-use axum::Router;
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::http::{HeaderMap, Method as HttpMethod, StatusCode, Uri, header};
-use axum::response::{IntoResponse, Response};
-use reqwest::{Client, Method};
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_tests::fleet::until;
 use turnstone_tests::{ModelServer, Reply, model_server};
-
-/// What stands between the two servers.
-struct Gateway {
-    far: String,
-    http: Client,
-    /// Answers of users that came through, each of which it answers with 502 the first time.
-    answers: AtomicUsize,
-}
-
-async fn pass(
-    State(gateway): State<Arc<Gateway>>,
-    method: HttpMethod,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    let is_answer = {
-        let text = String::from_utf8_lossy(&body);
-        text.contains("ResumeWithInput") || (text.contains("SendMessage") && text.contains("\"taskId\""))
-    };
-    let mut request = gateway.http.request(method, format!("{}{uri}", gateway.far)).body(body);
-    for name in [header::HOST, header::CONTENT_TYPE, header::ACCEPT, "a2a-version".parse().unwrap()] {
-        if let Some(value) = headers.get(&name) {
-            request = request.header(name, value);
-        }
-    }
-    let answer = request.send().await.unwrap();
-    let status = answer.status();
-    let kind = answer.headers().get(header::CONTENT_TYPE).cloned();
-    let body = answer.bytes().await.unwrap();
-    if is_answer && gateway.answers.fetch_add(1, Ordering::SeqCst) % 2 == 0 {
-        return StatusCode::BAD_GATEWAY.into_response();
-    }
-    let mut response = (status, body).into_response();
-    if let Some(kind) = kind {
-        response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    }
-    response
-}
 
 /// Front asks the scout, which asks twice for the same key.
 fn script(request: &Value) -> Reply {
@@ -71,15 +28,17 @@ async fn an_answer_that_is_sent_again_is_no_answer_to_the_next_question() {
     for (protocol, place) in PROTOCOLS {
         let models = ModelServer::start(script).await;
         let far = Site::start(&models.url, "", &[("scout", "capabilities: {ask-user: {}}\n")]).await;
-        let gateway = Arc::new(Gateway {
-            far: far.url.clone(),
-            http: Client::builder().no_proxy().build().unwrap(),
-            answers: AtomicUsize::new(0),
-        });
-        let app = Router::new().fallback(pass).with_state(Arc::clone(&gateway));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let between = format!("http://{}", listener.local_addr().unwrap());
-        let serving = tokio::spawn(async move { axum::serve(listener, app).await });
+        let answers = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&answers);
+        let judge = move |body: &str| {
+            let is_answer = body.contains("ResumeWithInput")
+                || (body.contains("SendMessage") && body.contains("\"taskId\""));
+            match is_answer && count.fetch_add(1, Ordering::SeqCst) % 2 == 0 {
+                true => Fate::Unanswered,
+                false => Fate::Passes,
+            }
+        };
+        let (between, serving) = gateway::before(&far.url, judge).await;
         let front = ("front", "capabilities: {scout: {}, ask-user: {}}\n");
         let near = Site::start(&models.url, &remote(protocol, place, &between, ""), &[front]).await;
         let job = near.push("front").await;
@@ -104,7 +63,7 @@ async fn an_answer_that_is_sent_again_is_no_answer_to_the_next_question() {
             text.contains("done") && text.contains("no") && !text.contains("Oslo"),
             "{protocol}: {state:#}"
         );
-        assert!(gateway.answers.load(Ordering::SeqCst) >= 2, "{protocol}: both came through");
+        assert!(answers.load(Ordering::SeqCst) >= 2, "{protocol}: both came through");
         let scouts = far.engagements("scout").await;
         assert_eq!((scouts.len(), models.count()), (1, 5), "{protocol}: nobody was asked twice");
         near.stop().await;

@@ -1,7 +1,9 @@
 //! Agents on other servers that are asked over a protocol of agents: the Agent Protocol and A2A, each with the same tests, between
 //! two real `turnstone` programs or before a server that means harm.
 
+mod calling_off;
 mod delegating;
+mod gateway;
 mod hostile;
 mod lossy;
 mod questions;

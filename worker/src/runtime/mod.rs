@@ -5,6 +5,7 @@
 
 mod backend;
 mod beats;
+mod call_offs;
 mod claimer;
 mod leases;
 
@@ -70,6 +71,8 @@ impl Worker {
             sender,
             draining.clone(),
         )));
+        let telling =
+            AbortOnDropHandle::new(tokio::spawn(call_offs::run(Arc::clone(&self.deps), draining.clone())));
         // A restart by the monitor goes on with the same channel: what was claimed is not lost in between.
         let assignments = Arc::new(Mutex::new(receiver));
         // What apalis has not taken when it stops must live until its leases are given back.
@@ -98,6 +101,7 @@ impl Worker {
             .await;
         draining.cancel();
         let _ = claimer.await;
+        let _ = telling.await;
         keeper.give_back().await;
         self.deps.toolbox.close().await;
         beating.end().await?;

@@ -20,7 +20,7 @@ pub use config::ToolConfig;
 pub use identity::Identity;
 pub use mcp::McpConfig;
 pub use policy::ToolPolicy;
-pub use remote::{RemoteBook, RemoteConfig};
+pub use remote::{RemoteBook, RemoteConfig, Standing};
 pub use toolbox::Toolbox;
 
 use async_trait::async_trait;
@@ -152,10 +152,9 @@ pub trait Tool: Send + Sync + 'static {
     /// [`ToolError`].
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError>;
 
-    /// Tells an agent elsewhere that nobody waits any more for what it does under this handle. Whether it hears that is its own
-    /// affair.
-    async fn call_off(&self, handle: &Value) {
-        let _ = handle;
+    /// For an agent on another server, where it is: its name in the configuration, or its address.
+    fn place(&self) -> Option<&str> {
+        None
     }
 
     /// The same for who keeps the files that the tool makes; most tools make none.

@@ -8,13 +8,15 @@ use crate::tool::mcp::config::is_server_name;
 use crate::tool::mcp::{McpConfig, McpServer};
 use crate::tool::policy::ToolPolicy;
 use crate::tool::remote::{RemoteAgent, RemoteBook, RemoteConfig};
-use crate::tool::{Tool, outbound};
+use crate::tool::{Standing, Tool, ToolError, outbound};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use turnstone_domain::Clock;
+use tokio::sync::OwnedSemaphorePermit;
 use turnstone_domain::agent::{Capability, Endpoint, ToolSpec};
 use turnstone_domain::question;
+use turnstone_domain::{CallId, Clock};
 use turnstone_telemetry::SecretRef;
 
 /// Why a name is none of a tool.
@@ -116,6 +118,34 @@ impl Toolbox {
             self.remote = Some(Arc::new(RemoteBook::new(config.clone(), Arc::clone(clock))?));
         }
         Ok(self)
+    }
+
+    /// Whether this worker knows agents of other servers.
+    #[must_use]
+    pub fn reaches_out(&self) -> bool {
+        self.remote.is_some()
+    }
+
+    /// Room for one more turn that waits for other servers without a slot, as long as the permit lives.
+    #[must_use]
+    pub fn room_outside(&self) -> Option<OwnedSemaphorePermit> {
+        self.remote.as_ref()?.room_outside()
+    }
+
+    /// Tells an agent elsewhere that nobody waits any more for what it does for a call.
+    ///
+    /// # Errors
+    /// Why it was not told.
+    pub async fn call_off(
+        &self,
+        place: &str,
+        call: &CallId,
+        handle: Option<&Value>,
+    ) -> Result<Standing, ToolError> {
+        match &self.remote {
+            Some(book) => book.call_off(place, call, handle).await,
+            None => Err(ToolError::Refused(format!("this worker knows no agent elsewhere; {place} is one"))),
+        }
     }
 
     /// Whether a name means an agent of `[remote.agents]`.

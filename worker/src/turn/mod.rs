@@ -100,10 +100,7 @@ async fn run_turns(mut turn: Turn, timeout: Option<Duration>, signals: &Signals)
         biased;
         // The lease is somebody else's now: nothing is written.
         () = signals.lost.cancelled() => return Err(Stop::LeaseLost(turn.job.id.clone())),
-        () = signals.revoked.cancelled() => {
-            phases::exec::abroad::abandon(&mut turn);
-            return Ok(());
-        }
+        () = signals.revoked.cancelled() => return Ok(()),
         end = driven => end.unwrap_or_else(|_| Err(Stop::Fail(panicked()))),
         error = expired(timeout, &deadline) => Err(Stop::Fail(error)),
     };
@@ -226,7 +223,6 @@ async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), 
         Ok(()) => {
             if let Some(code) = discarded {
                 tell_discarded(turn, &code);
-                phases::exec::abroad::abandon(turn);
             }
             Ok(())
         }

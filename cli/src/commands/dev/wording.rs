@@ -295,6 +295,10 @@ fn of_others(name: EventName, data: &Fields<'_>) -> Words {
     use EventName as E;
     use Tone as T;
     match name {
+        E::ToolNotCalledOff => {
+            let what = format!("{} was not called off: {}", data.text("agent"), data.text("message"));
+            Words::new("tool", what, T::Warning, "nobody waits for it")
+        }
         E::BreakerOpened => {
             let who = if data.has("tool") { data.text("tool") } else { data.text("model") };
             let what = format!("failed too often: left alone until {}", data.text("until"));

@@ -127,11 +127,12 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     let name = config.worker.name.clone().unwrap_or_else(|| given_name(&ids.next()));
     let options = options(config, name.clone());
     let (breakers, credentials) = (Arc::clone(&store.breakers), Arc::clone(&store.credentials));
+    let elsewhere = Arc::clone(&store.elsewhere);
     let store = (Arc::clone(&store.ledger), store.doorbell.clone());
     let deps = Deps::new(store, clock, ids, providers, toolbox, options);
     let deps =
         deps.with_limits(limits).with_breakers(breakers).with_credentials(credentials).with_prices(prices);
-    let deps = deps.with_reviews(config.reviews.clone());
+    let deps = deps.with_reviews(config.reviews.clone()).with_elsewhere(elsewhere);
     let worker = Worker::new(deps);
     let scraped = scraped(config).await?;
     worker.register().await.map_err(refused)?;

@@ -31,6 +31,7 @@ const CLEAR: &[(&str, &str)] = &[
     ("delegations", "*"),
     ("deliveries", "id webhook_id event_id event state error"),
     ("engagements", "id agent_name digest user_id user_email limited_by"),
+    ("elsewhere", "*"),
     ("event_marks", "*"),
     ("events", "name"),
     ("forks", "parent_id"),

@@ -13,6 +13,7 @@ mod credentials;
 mod crons;
 mod definitions;
 mod delegations;
+mod elsewhere;
 mod feed;
 mod forks;
 mod held;
@@ -94,6 +95,7 @@ pub(crate) fn start<R: Reader, S: Session>(
         control: Arc::clone(&engine) as _,
         artifacts: Arc::clone(&engine) as _,
         breakers: Arc::clone(&engine) as _,
+        elsewhere: Arc::clone(&engine) as _,
         budgets: Arc::clone(&engine) as _,
         credentials: Arc::clone(&engine) as _,
         forks: Arc::clone(&engine) as _,

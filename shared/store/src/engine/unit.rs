@@ -10,6 +10,7 @@ pub(super) use budgets::{Move, Shared};
 use super::held::{Known, Learnt};
 use super::ops::artifacts::Artifacts;
 use super::ops::delegations::{self, Family, Kin};
+use super::ops::elsewhere::Away;
 use super::ops::inputs::Freed;
 use super::ops::reviews::between_breaks;
 use super::ops::session_state::States;
@@ -95,6 +96,8 @@ pub(super) struct Unit {
     checks: Vec<CheckInsert>,
     memories: Vec<(i64, i64, i64, String, Timestamp)>,
     reviews: Vec<ReviewInsert>,
+    /// What agents of other servers do for calls.
+    away: Away,
     /// Files that agents made.
     pub(super) artifacts: Artifacts,
     /// State of agents.
@@ -373,6 +376,9 @@ impl Unit {
                 let state = ToolCallState::Sent.as_str();
                 self.moved_calls.push((call_id.0.clone(), state, None, None, 0, 1, 0, None, None, None, at));
             }
+            ToolCallMove::Away { call_id, place, step } => {
+                self.away.step(job_seq, call_id, place, step, at);
+            }
             ToolCallMove::StandIn { call_id, of } => {
                 self.stubs.push((job_seq, call_id.0.clone(), of.0.clone()));
             }
@@ -498,6 +504,7 @@ impl Unit {
         for job in self.changed_jobs.iter().filter_map(|seq| self.jobs.get(seq)) {
             if job.moved {
                 moved.push(job.changes()?);
+                self.away.moved(job);
                 self.ended.extend(ended(job));
                 self.kin.extend(Kin::of(job, self.engagement_of(job.seq)));
                 self.freed.extend(Freed::of(job, self.engagement_of(job.seq)));
@@ -539,6 +546,7 @@ impl Unit {
         // Apart, because a call may be journalled and settled in one go.
         let mut moves = Writes::default();
         moves.all("write tool calls", &sql::TOOL_CALLS_WRITE, take(&mut self.moved_calls));
+        self.away.flush(&mut moves);
         self.budgets.write_costs(&mut moves);
         moves.run(session).await
     }

@@ -12,13 +12,14 @@ use super::held::{Held, Learnt};
 use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{
-    agents, answer, breakers, budgets, cancel, claim, control, credentials, crons, delegations, fork, import,
-    inputs, leader, leases, operate, prune, push, queues, remote, reviews, runs, schemas, statistics,
-    tenants, time_out, turns, upkeep, webhooks, workers, workflows,
+    agents, answer, breakers, budgets, cancel, claim, control, credentials, crons, delegations, elsewhere,
+    fork, import, inputs, leader, leases, operate, prune, push, queues, remote, reviews, runs, schemas,
+    statistics, tenants, time_out, turns, upkeep, webhooks, workers, workflows,
 };
 use super::rows::JobRow;
 use super::session::{CommitError, Session};
 use super::unit::Unit;
+use crate::elsewhere::CallOff;
 use crate::{
     AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Decision, DecisionOutcome, Doorbell, Duty,
     ForkRefusal, ImportRefusal, LedgerError, NewAgent, NewAnswer, NewFork, Pushed, RemoteOutcome, Report,
@@ -70,6 +71,7 @@ pub(super) enum Request {
     Runs(runs::Request),
     Budgets(Box<budgets::Request>),
     Credentials(Box<credentials::Request>),
+    Elsewhere(elsewhere::Request),
 }
 
 /// What the writer did.
@@ -98,6 +100,7 @@ pub(super) enum Answer {
     Breakers(breakers::Answer),
     Runs(runs::Answer),
     Budgets(budgets::Answer),
+    CallOffs(Vec<CallOff>),
     /// Refused for a reason that is this caller's alone; nothing was written for it.
     Refused(StoreError),
 }
@@ -446,6 +449,7 @@ impl<S: Session> Writer<S> {
                 Answer::Imported(import::apply(session, unit, record, *at, &*self.ids).await?)
             }
             Request::Breakers(asked) => Answer::Breakers(breakers::apply(session, asked).await?),
+            Request::Elsewhere(asked) => Answer::CallOffs(elsewhere::apply(session, unit, asked).await?),
         })
     }
 }

@@ -1,5 +1,5 @@
 //! Calls that an agent on another server works for: what is noted of them beside their own rows, what that agent asks our user,
-//! and how it is told that nobody waits any more.
+//! and that nobody waits any more: see `runtime/call_offs.rs`, which tells that agent.
 //!
 //! A note is a row of the journal with an id of its own. It is durable before anything is built on it, so whoever takes the job
 //! over waits for the same work elsewhere, and gives the same answers.
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::RequestedCall;
 use turnstone_domain::question::{self, AskedUser};
-use turnstone_domain::tool_call::{ToolCall, ToolCallMove, ToolOutcome};
+use turnstone_domain::tool_call::{AwayStep, ToolCall, ToolCallMove, ToolOutcome};
 use turnstone_domain::{CallId, Wait};
 
 /// The places of notes among the calls of a turn are behind those of its calls.
@@ -23,19 +23,11 @@ const PLACES: usize = 1_000;
 /// Answers of one call among the checks of a turn: behind those of the calls of the agent itself.
 const CHECKS: usize = 32;
 
-/// What is known of work elsewhere for calls of the current turn.
+/// What is noted of work elsewhere for calls of the current turn.
 #[derive(Default)]
 pub struct Abroad {
-    under_way: Vec<Work>,
     /// Notes that this process made.
     noted: Vec<CallId>,
-}
-
-/// Work elsewhere for a call.
-struct Work {
-    call: CallId,
-    tool: Arc<dyn Tool>,
-    handle: Value,
 }
 
 /// What is known of a call from before it is made in this process.
@@ -48,16 +40,13 @@ pub struct Known {
 }
 
 /// What the journal knows of the work for this call.
-pub fn known(turn: &mut Turn, call: &RequestedCall, tool: &Arc<dyn Tool>) -> Known {
+pub fn known(turn: &Turn, call: &RequestedCall) -> Known {
     let mut known = Known::default();
     for note in notes(turn, &call.call_id) {
         if let Some(handle) = note.input.get("handle").filter(|_| note.name == call.name) {
             known.handle = Some(handle.clone());
         }
         known.booked = known.booked.max(note.input["tokens"].as_i64().unwrap_or(0));
-    }
-    if let Some(handle) = &known.handle {
-        under_way(turn, &call.call_id, tool, handle);
     }
     known
 }
@@ -67,10 +56,17 @@ fn notes<'t>(turn: &'t Turn, call: &CallId) -> impl Iterator<Item = &'t ToolCall
     turn.recalled_calls.iter().filter(is_one).collect::<Vec<_>>().into_iter()
 }
 
-fn under_way(turn: &mut Turn, call: &CallId, tool: &Arc<dyn Tool>, handle: &Value) {
-    turn.abroad.under_way.retain(|other| other.call != *call);
-    let work = Work { call: call.clone(), tool: Arc::clone(tool), handle: handle.clone() };
-    turn.abroad.under_way.push(work);
+/// A request for a call leaves for an agent elsewhere with the next barrier, or it is asked after what works under this handle. From
+/// then on whoever ends the job calls that one off.
+pub fn leaves(turn: &mut Turn, call: &CallId, tool: &Arc<dyn Tool>, handle: Option<&Value>) {
+    away(turn, call, tool, handle.map_or(AwayStep::Leaves, |handle| AwayStep::Works(handle.clone())));
+}
+
+fn away(turn: &mut Turn, call: &CallId, tool: &Arc<dyn Tool>, step: AwayStep) {
+    if let Some(place) = tool.place() {
+        let place = place.to_owned();
+        turn.pending().tool_calls.push(ToolCallMove::Away { call_id: call.clone(), place, step });
+    }
 }
 
 /// Notes that an agent elsewhere works for a call now. It is durable with the next barrier.
@@ -83,7 +79,7 @@ pub fn begun(turn: &mut Turn, call: &Call, tool: &Arc<dyn Tool>, handle: &Value)
     let outcome = ToolOutcome::Success { output: Value::Null };
     let settled = ToolCallMove::Settle { call_id, outcome, handled: None, duration_ms: 0, withheld: false };
     turn.pending().tool_calls.extend([intent, settled]);
-    under_way(turn, &call.asked.call_id, tool, handle);
+    away(turn, &call.asked.call_id, tool, AwayStep::Works(handle.clone()));
 }
 
 /// The next note about a call.
@@ -154,24 +150,7 @@ pub async fn check_answers(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The work for a call has ended, or nobody waits for it any more.
-pub fn over(turn: &mut Turn, call: &CallId, outcome: &ToolOutcome) {
-    let works = std::mem::take(&mut turn.abroad.under_way);
-    let (ended, others): (Vec<_>, Vec<_>) = works.into_iter().partition(|work| work.call == *call);
-    turn.abroad.under_way = others;
-    if !matches!(outcome, ToolOutcome::Success { .. }) {
-        call_off(ended);
-    }
-}
-
-/// Tells whoever works elsewhere for this turn that nobody waits any more: the job was cancelled, or has failed for good.
-pub fn abandon(turn: &mut Turn) {
-    call_off(std::mem::take(&mut turn.abroad.under_way));
-}
-
-/// Nobody waits for that: what is lost costs the other side work, and no one an answer.
-fn call_off(works: Vec<Work>) {
-    for Work { tool, handle, .. } in works {
-        tokio::spawn(async move { tool.call_off(&handle).await });
-    }
+/// Nobody waits for the work for a call any more. It `ended` there, or never began; else that is called off.
+pub fn over(turn: &mut Turn, call: &CallId, tool: &Arc<dyn Tool>, ended: bool) {
+    away(turn, call, tool, if ended { AwayStep::Over } else { AwayStep::Abandoned });
 }

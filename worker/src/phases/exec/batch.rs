@@ -81,6 +81,8 @@ struct Ready {
     booked: i64,
     /// What an agent on another server works under.
     handle: Option<Value>,
+    /// Whether something may be done for it elsewhere although there is no handle: a request left, and what became of it is not known.
+    doubtful: bool,
     /// Whether it has begun in the round before: nothing leaves anew, it is waited for.
     goes_on: bool,
 }
@@ -115,6 +117,7 @@ pub async fn run(
         flights.push(flight);
     }
     let mut reviewed = reviewed(turn, &flights);
+    let mut outside = None;
     loop {
         admit(turn, &mut flights).await?;
         tell_in_order(turn, &mut flights)?;
@@ -123,9 +126,12 @@ pub async fn run(
             return Ok(());
         }
         send(turn, &mut flights).await?;
-        // What is asked of other servers alone needs no slot of this worker.
-        let elsewhere = flights.iter().all(Flight::is_elsewhere);
-        if elsewhere {
+        // What is asked of other servers alone needs no slot of this worker, as long as not too many wait like that: then the
+        // slot is kept, and the worker claims no more than it has.
+        if outside.is_none() && flights.iter().all(Flight::is_elsewhere) {
+            outside = turn.deps.toolbox.room_outside();
+        }
+        if outside.is_some() {
             turn.place.leave();
         }
         let returned = invoke(turn, &flights).await;
@@ -135,6 +141,9 @@ pub async fn run(
             () = std::future::ready(()), if only_begun => {}
             // What came back is durable before the turn stops; for that no slot is needed.
             () = draining.cancelled() => {}
+        }
+        if turn.place.is_taken() {
+            outside = None;
         }
         let wait = judge(turn, &mut flights, returned).await?;
         tell_in_order(turn, &mut flights)?;
@@ -197,7 +206,7 @@ fn prepare(
         // The tool is gone or has changed since the request left; that it may have had its effect is still true.
         (Err(_), Some(_)) => return Ok(unknown(turn, call)),
     };
-    let abroad::Known { handle, booked } = abroad::known(turn, &call.asked, &tool);
+    let abroad::Known { handle, booked } = abroad::known(turn, &call.asked);
     match sent {
         // It is waited for what was begun: nothing is sent a second time.
         Some(_) if handle.is_some() => {}
@@ -224,6 +233,7 @@ fn prepare(
         set_aside: 0,
         booked,
         handle,
+        doubtful: sent.is_some() || of_this > 0,
         goes_on: false,
     };
     Ok(Flight { call, step: Step::Ready(Box::new(ready)) })
@@ -269,11 +279,13 @@ async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
             let standing = Standing { tries: ready.tries, repeatable: false, replaced: ready.replaced };
             match remedy(&turn.agent.errors, &ready.capability.errors, outcome.clone(), standing) {
                 Remedy::Instead(name) => {
+                    abandon(turn, &flight.call, ready);
                     replace(turn, flight, name, &outcome, 0)?;
                     // A row of the journal moves once per write, and the breaker of the other may be open, too.
                     turn.barrier().await?;
                 }
                 Remedy::End(outcome, handled) => {
+                    abandon(turn, &flight.call, ready);
                     call::plan(turn, &mut flight.call, false);
                     let over = Over { outcome, handled, duration_ms: 0, ending: Ending::Refused };
                     over.note(turn, &flight.call, false);
@@ -322,6 +334,7 @@ async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
         }
         let idempotent = call::is_idempotent(&ready.tool, &ready.capability);
         call::leave(turn, &mut flight.call, idempotent, ready.tries == 0 && ready.handle.is_none());
+        abroad::leaves(turn, &flight.call.asked.call_id, &ready.tool, ready.handle.as_ref());
     }
     pay::barrier(turn, leaving, aside).await
 }
@@ -383,6 +396,7 @@ async fn judge(
             Some(News::Asks(asked)) => made.outcome = abroad::unasked(&asked),
             None => {}
         }
+        ready.doubtful |= !made.known;
         let is_open = count(turn, ready, &made).await;
         let standing = Standing {
             tries: if is_open { u32::MAX - 1 } else { ready.tries },
@@ -406,6 +420,7 @@ async fn judge(
                 wait = wait.max(Some(Duration::from_millis(wait_ms)));
             }
             Remedy::Instead(name) => {
+                abroad::over(turn, &flight.call.asked.call_id, &ready.tool, ended(ready, &made));
                 if let Err(parked) = replace(turn, flight, name, &made.outcome, made.duration_ms) {
                     stop.get_or_insert(parked);
                 }
@@ -413,7 +428,7 @@ async fn judge(
             }
             Remedy::End(outcome, handled) => {
                 let capability = ready.capability.clone();
-                abroad::over(turn, &flight.call.asked.call_id, &outcome);
+                abroad::over(turn, &flight.call.asked.call_id, &ready.tool, ended(ready, &made));
                 let over = Over::made(turn, &flight.call, &capability, outcome, handled, made.duration_ms);
                 artifacts::keep(turn, &flight.call, &over, files);
                 flight.step = Step::Over(Box::new(over));
@@ -421,6 +436,18 @@ async fn judge(
         }
     }
     stop.map_or(Ok(wait), Err)
+}
+
+/// Whether nothing of a call that came back for good may still be done elsewhere: it has its answer, or it never began there.
+fn ended(ready: &Ready, made: &Made) -> bool {
+    matches!(made.outcome, ToolOutcome::Success { .. }) || (!ready.doubtful && ready.handle.is_none())
+}
+
+/// A call that is not made again has what may be done for it elsewhere called off.
+fn abandon(turn: &mut Turn, call: &Call, ready: &Ready) {
+    if ready.doubtful || ready.handle.is_some() {
+        abroad::over(turn, &call.asked.call_id, &ready.tool, false);
+    }
 }
 
 /// Tells the breaker how it went; returns whether it is open now.
@@ -479,7 +506,6 @@ fn replace(
     }
     tried(turn, &flight.call, failed, duration_ms, None, Some(name.clone()));
     retrying(turn, &flight.call, failed, json!({"instead": name}));
-    abroad::over(turn, &flight.call.asked.call_id, failed);
     let ready = Ready {
         tool,
         capability,
@@ -489,6 +515,7 @@ fn replace(
         set_aside: 0,
         booked: 0,
         handle: None,
+        doubtful: false,
         goes_on: false,
     };
     *flight = Flight { call: other, step: Step::Ready(Box::new(ready)) };

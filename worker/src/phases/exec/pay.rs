@@ -4,7 +4,7 @@ use crate::turn::state::Turn;
 use crate::turn::stop::{Stop, unpriced};
 use turnstone_domain::budget::{BudgetMove, Charge, ChargeMove};
 use turnstone_domain::message::RequestedCall;
-use turnstone_domain::tool_call::ToolCallMove;
+use turnstone_domain::tool_call::{AwayStep, ToolCallMove};
 use turnstone_domain::{CallId, EventName, TurnWrite};
 use turnstone_store::LedgerError;
 
@@ -106,7 +106,13 @@ pub fn settle(turn: &mut Turn, asked: &RequestedCall, (set_aside, used): (i64, i
 /// Takes back that calls leave.
 fn stay(write: &mut TurnWrite) {
     write.events.retain(|event| event.name != EventName::ToolCalled);
-    write
-        .tool_calls
-        .retain(|step| !matches!(step, ToolCallMove::Intend { sent: true, .. } | ToolCallMove::Send { .. }));
+    let leaves = |step: &ToolCallMove| {
+        matches!(
+            step,
+            ToolCallMove::Intend { sent: true, .. }
+                | ToolCallMove::Send { .. }
+                | ToolCallMove::Away { step: AwayStep::Leaves, .. }
+        )
+    };
+    write.tool_calls.retain(|step| !leaves(step));
 }

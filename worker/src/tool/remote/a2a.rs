@@ -3,12 +3,11 @@
 //! The id of a message is made of the id of the call, so a server that knows messages again begins one task for a message that is
 //! sent twice. The task's id is the handle: once it is noted, nothing is sent anew.
 
-use super::agent::{self, Asked, Begun, Patience};
+use super::agent::{self, Asked, Begun, Patience, Standing};
 use super::wire::{REQUEST, Wire, short};
 use crate::tool::identity::Errand;
 use crate::tool::outbound::describe;
 use crate::tool::{AskedElsewhere, ToolError};
-use reqwest::{RequestBuilder, Response};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -22,6 +21,10 @@ const CARD: [&str; 2] = [".well-known", "agent-card.json"];
 const QUESTION: usize = 4_000;
 /// The task asks nothing, or has ended (A2A 1.0 §5.4).
 const UNSUPPORTED: i64 = -32004;
+/// There is no such task.
+const NO_TASK: i64 = -32001;
+/// The task cannot be ended, since it has ended.
+const OVER: i64 = -32002;
 
 /// An agent that is spoken to by A2A.
 #[derive(Debug)]
@@ -55,7 +58,7 @@ impl A2a {
         let Some(id) = task["id"].as_str().filter(|id| !id.is_empty()) else {
             return Err(self.wire.unusable("it answered with neither a message nor a task"));
         };
-        Ok(Begun::Under(json!({"task": id, "context": task["contextId"]})))
+        Ok(Begun::Under(json!({"task": id, "context": task["contextId"], "rpc": self.place.as_str()})))
     }
 
     /// Asks after a task until it has ended or asks something that nobody has answered yet.
@@ -96,10 +99,35 @@ impl A2a {
         }
     }
 
-    /// Ends a task.
-    pub(super) async fn cancel(&self, handle: &Value) -> Result<(), ToolError> {
-        let ended = self.call("CancelTask", &json!({"id": handle["task"]}), None, false).await?;
-        ended.map(|_| ()).map_err(|refusal| self.refused(&refusal))
+    /// An agent of which a task is known, if it is where the configuration says.
+    pub(super) fn known(wire: Wire, handle: Option<&Value>) -> Result<Self, Wire> {
+        let place = handle.and_then(|handle| Url::parse(handle["rpc"].as_str()?).ok());
+        match place.filter(|place| place.origin() == wire.url().origin()) {
+            Some(place) => Ok(Self { wire, place }),
+            None => Err(wire),
+        }
+    }
+
+    /// Ends a task. Without a handle nobody here knows what it is called there.
+    pub(super) async fn cancel(&self, handle: Option<&Value>) -> Result<Standing, ToolError> {
+        let Some(handle) = handle else {
+            let why = "nobody knows whether a task has begun, as the answer to the message never came";
+            return Err(self.wire.unusable(why));
+        };
+        let call =
+            json!({"jsonrpc": "2.0", "id": 1, "method": "CancelTask", "params": {"id": handle["task"]}});
+        let request = self.wire.post(self.place.clone())?.timeout(REQUEST).header("a2a-version", "1.0");
+        let lost = |error: reqwest::Error| ToolError::Failed(self.wire.says(&describe(&error)));
+        let response = request.json(&call).send().await.map_err(lost)?;
+        let standing = self.wire.standing(response.status().as_u16())?;
+        if standing == Standing::Unknown {
+            return Ok(standing);
+        }
+        match self.wire.json(response).await?["error"]["code"].as_i64() {
+            None | Some(OVER) => Ok(Standing::Ends),
+            Some(NO_TASK) => Ok(Standing::Unknown),
+            Some(code) => Err(self.wire.unusable(&format!("it refuses to end the task, with {code}"))),
+        }
     }
 
     /// Makes a call. The inner error is what the other side refuses, and will refuse again. `once` says that the request may
@@ -117,7 +145,10 @@ impl A2a {
             request = request.headers(errand.headers());
         }
         let request = request.header("a2a-version", "1.0").json(&call);
-        let response = if once { self.send_once(request).await? } else { self.wire.send(request).await? };
+        let response = match once {
+            true => self.wire.send_once(request, |status| (200..300).contains(&status)).await?,
+            false => self.wire.send(request).await?,
+        };
         let mut told = match self.wire.json(response).await {
             // What was said yes to is begun, whoever lost the rest of the answer.
             Err(ToolError::Failed(text)) if once => return Err(ToolError::Lost(text)),
@@ -129,27 +160,6 @@ impl A2a {
             None => Err(self.wire.unusable("its answer is none of JSON-RPC")),
             Some(-32603) => Err(ToolError::Failed(self.wire.says(&said(&error)))),
             Some(_) => Ok(Err(error)),
-        }
-    }
-
-    /// A request that may have had its effect although no answer came.
-    async fn send_once(&self, request: RequestBuilder) -> Result<Response, ToolError> {
-        let response = request.send().await.map_err(|error| {
-            let text = self.wire.says(&describe(&error));
-            if error.is_connect() || error.is_builder() {
-                ToolError::Failed(text)
-            } else {
-                ToolError::Lost(text)
-            }
-        })?;
-        match response.status().as_u16() {
-            200..=299 => Ok(response),
-            // A gateway does not know what became of the request behind it.
-            408 | 500 | 502 | 504 | 520..=524 => match self.wire.refusal(response).await {
-                ToolError::Failed(text) => Err(ToolError::Lost(text)),
-                other => Err(other),
-            },
-            _ => Err(self.wire.refusal(response).await),
         }
     }
 
@@ -325,7 +335,7 @@ mod tests {
         let agent = A2a { wire, place: url };
         let asked = Asked { call: "c-1", text: "go".to_owned(), errand: None };
         assert!(matches!(agent.begin(&asked).await, Err(ToolError::Lost(_))));
-        let ended = agent.cancel(&json!({"task": "t-1"})).await;
+        let ended = agent.cancel(Some(&json!({"task": "t-1"}))).await;
         assert!(matches!(ended, Err(ToolError::Failed(_))), "what may be sent twice is: {ended:?}");
         serving.abort();
     }

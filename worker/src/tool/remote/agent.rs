@@ -51,6 +51,8 @@ pub(super) enum Speech {
 /// An agent elsewhere, as a tool of this worker.
 #[derive(Debug)]
 pub struct RemoteAgent {
+    /// Where it is: its name in the configuration, or its address.
+    pub(super) place: String,
     /// What the model is told of it.
     pub(super) spec: ToolSpec,
     /// How it is spoken to.
@@ -120,21 +122,18 @@ impl Tool for RemoteAgent {
         })
     }
 
-    async fn call_off(&self, handle: &Value) {
-        let called_off = match &self.speech {
-            Speech::Engaging(speech) => speech.cancel(handle).await,
-            Speech::AgentProtocol(speech) => speech.cancel(handle).await,
-            Speech::A2a(speech) => speech.cancel(handle).await,
-        };
-        if let Err(error) = called_off {
-            let (agent, error) = (&self.spec.name, super::wire::short(&error.to_string()));
-            tracing::info!(
-                agent,
-                error,
-                "an agent elsewhere could not be told that nobody waits for it any more"
-            );
-        }
+    fn place(&self) -> Option<&str> {
+        Some(&self.place)
     }
+}
+
+/// How work stands that somebody elsewhere was told to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// It has ended, or will.
+    Ends,
+    /// Nobody there knows of it.
+    Unknown,
 }
 
 /// The one argument of an agent that is called as a tool.

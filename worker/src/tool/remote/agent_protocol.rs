@@ -3,7 +3,7 @@
 //! The name of a request is the id of the call, so a request that is sent twice is one. Its events are read from the first one on
 //! whenever it is waited for anew: what was asked and answered before is found in them.
 
-use super::agent::{self, Asked, Begun, Patience};
+use super::agent::{self, Asked, Begun, Patience, Standing};
 use super::wire::{REQUEST, Wire, short};
 use crate::tool::identity::Errand;
 use crate::tool::lines::lines;
@@ -16,6 +16,7 @@ use reqwest::header::ACCEPT;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use turnstone_domain::CallId;
 
 /// The largest event, in bytes.
 const EVENT: usize = 4 * 1024 * 1024;
@@ -35,6 +36,11 @@ pub(super) struct AgentProtocol {
 }
 
 impl AgentProtocol {
+    /// An agent that is known already.
+    pub(super) fn known(wire: Wire) -> Self {
+        Self { wire }
+    }
+
     /// Asks an agent what it is; returns what it is for.
     pub(super) async fn read(wire: Wire) -> Result<(Self, String), ToolError> {
         let response = wire.send(wire.get(wire.below(&["describe"]))?.timeout(REQUEST)).await?;
@@ -53,10 +59,13 @@ impl AgentProtocol {
         if let Some(errand) = asked.errand {
             request = request.headers(errand.headers());
         }
-        let response = self.wire.send(request).await?;
+        let response = self.wire.send_once(request, |status| (200..300).contains(&status)).await?;
         // A server that names requests itself says so in the event that it may answer with.
         let told = if media_type(&response) == "application/json" {
-            self.wire.json(response).await?
+            match self.wire.json(response).await {
+                Err(ToolError::Failed(text)) => return Err(ToolError::Lost(text)),
+                told => told?,
+            }
         } else {
             Value::Null
         };
@@ -77,18 +86,18 @@ impl AgentProtocol {
             }
             match read {
                 Ok(Some(output)) => return Ok(output),
-                Ok(None) => {}
+                Ok(None) => patience.heard(),
                 Err(error) => patience.lost(error)?,
             }
             patience.pause().await;
         }
     }
 
-    /// Ends a request.
-    pub(super) async fn cancel(&self, handle: &Value) -> Result<(), ToolError> {
-        let body = json!({"type": "CancelRequest", "request_id": self.request(handle)?});
-        let request = self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body);
-        self.wire.send(request).await.map(|_| ())
+    /// Ends a request; without a handle, the one that the call would have begun.
+    pub(super) async fn cancel(&self, call: &CallId, handle: Option<&Value>) -> Result<Standing, ToolError> {
+        let id = handle.map_or(Ok(call.as_str()), |handle| self.request(handle))?;
+        let body = json!({"type": "CancelRequest", "request_id": id});
+        self.wire.end(self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body)).await
     }
 
     fn request<'h>(&self, handle: &'h Value) -> Result<&'h str, ToolError> {

@@ -1,19 +1,23 @@
 //! The agents on other servers that this worker has heard of.
 
-use super::agent::{RemoteAgent, Speech, input_schema};
-use super::config::RemoteConfig;
+use super::a2a::A2a;
+use super::agent::{RemoteAgent, Speech, Standing, input_schema};
+use super::agent_protocol::AgentProtocol;
+use super::config::{Protocol, RemoteConfig};
 use super::engaging::Engaging;
 use super::named;
-use super::wire::Wire;
+use super::wire::{self, Wire};
 use crate::tool::header::{HeaderText, SecretHeader};
-use crate::tool::{address_guard, outbound};
+use crate::tool::{ToolError, address_guard, outbound};
 use reqwest::Client;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue};
+use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use turnstone_domain::agent::ToolSpec;
-use turnstone_domain::{AgentDefinition, Clock, Timestamp};
+use turnstone_domain::{AgentDefinition, CallId, Clock, Timestamp};
 use turnstone_telemetry::SecretRef;
 use url::Url;
 
@@ -35,6 +39,8 @@ pub struct RemoteBook {
     clock: Arc<dyn Clock>,
     known: Mutex<HashMap<String, (Timestamp, Arc<RemoteAgent>)>>,
     named: Mutex<HashMap<String, (Timestamp, Arc<RemoteAgent>)>>,
+    /// Turns that may wait for other servers without a slot.
+    waiting: Arc<Semaphore>,
 }
 
 impl RemoteBook {
@@ -61,12 +67,20 @@ impl RemoteBook {
         let client = outbound::https_client(&authorities, config.allow_private)?;
         let named_client = outbound::trusting_client(&authorities, config.allow_private)?;
         let (known, named) = (Mutex::default(), Mutex::default());
-        Ok(Self { config, client, named_client, clock, known, named })
+        let waiting = Arc::new(Semaphore::new(config.waiting.min(Semaphore::MAX_PERMITS)));
+        Ok(Self { config, client, named_client, clock, known, named, waiting })
     }
 
     /// The agents of `[remote.agents]`, as far as they are known before they are asked.
     pub fn specs(&self) -> impl Iterator<Item = ToolSpec> {
         self.config.agents.iter().map(|(name, agent)| named::expected(name, agent))
+    }
+
+    /// Room for one more turn that waits for other servers without a slot, as long as the permit lives; `None` when as many do
+    /// as may.
+    #[must_use]
+    pub fn room_outside(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.waiting).try_acquire_owned().ok()
     }
 
     /// Whether `[remote.agents]` has one of this name.
@@ -111,6 +125,7 @@ impl RemoteBook {
             .await
             .map_err(|_| format!("{url} did not answer within {} s", READING.as_secs()))??;
         let agent = Arc::new(RemoteAgent {
+            place: url.to_owned(),
             spec: ToolSpec {
                 name: definition.name,
                 description: definition.description,
@@ -144,6 +159,40 @@ impl RemoteBook {
             if self.config.allow_private { address_guard::check_form } else { address_guard::check_url };
         look(&address)?;
         Ok((address, &known.key))
+    }
+
+    /// Tells an agent elsewhere that nobody waits any more for what it does for a call. What it is does not matter for that: it may
+    /// be registered there no more.
+    ///
+    /// # Errors
+    /// Why it was not told.
+    pub async fn call_off(
+        &self,
+        place: &str,
+        call: &CallId,
+        handle: Option<&Value>,
+    ) -> Result<Standing, ToolError> {
+        let Some(config) = self.config.agents.get(place) else {
+            let (address, key) = self.admitted(place).map_err(ToolError::Refused)?;
+            return self.engaging(address, key).cancel(call).await;
+        };
+        let url = wire::address(&config.url, self.config.allow_private).map_err(ToolError::Refused)?;
+        let wire = Wire::new(url, config.headers.clone(), self.named_client.clone());
+        match config.protocol {
+            Protocol::AgentProtocol => AgentProtocol::known(wire).cancel(call, handle).await,
+            Protocol::A2a => {
+                let agent = match A2a::known(wire, handle) {
+                    Ok(agent) => agent,
+                    // A card that cannot be read now says nothing of the task.
+                    Err(wire) => match A2a::read(wire).await {
+                        Ok((agent, _)) => agent,
+                        Err(ToolError::Final(why)) => return Err(ToolError::Failed(why)),
+                        Err(error) => return Err(error),
+                    },
+                };
+                agent.cancel(handle).await
+            }
+        }
     }
 
     fn engaging(&self, address: Url, key: &SecretRef) -> Engaging {

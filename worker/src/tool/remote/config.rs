@@ -37,6 +37,8 @@ pub struct RemoteConfig {
     pub timeout_ms: u64,
     /// The most tokens that are set aside for one call of an agent elsewhere.
     pub max_tokens: u32,
+    /// The most turns of one worker that wait for other servers without a slot; more of them wait in theirs.
+    pub waiting: usize,
 }
 
 impl Default for RemoteConfig {
@@ -49,6 +51,7 @@ impl Default for RemoteConfig {
             ca: None,
             timeout_ms: 600_000,
             max_tokens: 100_000,
+            waiting: 1_000,
         }
     }
 }

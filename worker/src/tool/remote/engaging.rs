@@ -4,7 +4,7 @@
 //! The call's id is the `Idempotency-Key`: what is sent twice begins one engagement. To end it, and to answer what it asks, it is
 //! the request of that name of the Agent Protocol.
 
-use super::agent::{Asked, Begun, Patience, question};
+use super::agent::{Asked, Begun, Patience, Standing, question};
 use super::wire::{REQUEST, Wire, short};
 use crate::tool::identity::Errand;
 use crate::tool::outbound;
@@ -13,6 +13,7 @@ use reqwest::header::LOCATION;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
+use turnstone_domain::CallId;
 use url::Url;
 
 /// An agent that is engaged by POST.
@@ -34,11 +35,7 @@ impl Engaging {
         }
         let request = request.header("idempotency-key", asked.call).json(&json!({"input": asked.text}));
         // The key makes another try safe, whatever became of this one.
-        let lost = |error: reqwest::Error| ToolError::Failed(self.wire.says(&outbound::describe(&error)));
-        let response = request.send().await.map_err(lost)?;
-        if response.status().as_u16() != 303 {
-            return Err(self.wire.refusal(response).await);
-        }
+        let response = self.wire.send_once(request, |status| status == 303).await?;
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let state = self.state(location)?;
         Ok(Begun::Under(json!({"state": state.as_str(), "request_id": asked.call})))
@@ -135,11 +132,10 @@ impl Engaging {
         Err(self.wire.refusal(response).await)
     }
 
-    /// Ends the engagement.
-    pub(super) async fn cancel(&self, handle: &Value) -> Result<(), ToolError> {
-        let body = json!({"type": "CancelRequest", "request_id": handle["request_id"]});
-        let request = self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body);
-        self.wire.send(request).await.map(|_| ())
+    /// Ends the engagement that a call began.
+    pub(super) async fn cancel(&self, call: &CallId) -> Result<Standing, ToolError> {
+        let body = json!({"type": "CancelRequest", "request_id": call});
+        self.wire.end(self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body)).await
     }
 }
 

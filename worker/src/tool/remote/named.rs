@@ -65,6 +65,7 @@ pub(super) async fn read(
         spec.description = said.chars().take(DESCRIPTION).collect();
     }
     Ok(RemoteAgent {
+        place: name.to_owned(),
         spec,
         speech,
         peer: config.peer,

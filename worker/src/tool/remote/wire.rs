@@ -1,5 +1,6 @@
 //! Requests to one agent elsewhere: what they carry, how much of an answer is read, and what a failure means.
 
+use super::agent::Standing;
 use crate::tool::header::{HeaderText, resolve_headers};
 use crate::tool::outbound::{self, BodyError, excerpt};
 use crate::tool::{ToolError, address_guard};
@@ -68,6 +69,55 @@ impl Wire {
         let lost = |error: reqwest::Error| ToolError::Failed(self.says(&outbound::describe(&error)));
         let response = request.send().await.map_err(lost)?;
         if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
+    }
+
+    /// Sends a request that may have had its effect although no answer came: then it is lost, unless it is known that it never
+    /// arrived. `yes` knows the statuses that say yes.
+    pub(super) async fn send_once(
+        &self,
+        request: RequestBuilder,
+        yes: fn(u16) -> bool,
+    ) -> Result<Response, ToolError> {
+        let response = request.send().await.map_err(|error| {
+            let text = self.says(&outbound::describe(&error));
+            if error.is_connect() || error.is_builder() {
+                ToolError::Failed(text)
+            } else {
+                ToolError::Lost(text)
+            }
+        })?;
+        match response.status().as_u16() {
+            status if yes(status) => Ok(response),
+            // A gateway does not know what became of the request behind it.
+            408 | 500 | 502 | 504 | 520..=524 => match self.refusal(response).await {
+                ToolError::Failed(text) => Err(ToolError::Lost(text)),
+                other => Err(other),
+            },
+            _ => Err(self.refusal(response).await),
+        }
+    }
+
+    /// Tells the other side to end something.
+    pub(super) async fn end(&self, request: RequestBuilder) -> Result<Standing, ToolError> {
+        let lost = |error: reqwest::Error| ToolError::Failed(self.says(&outbound::describe(&error)));
+        self.standing(request.send().await.map_err(lost)?.status().as_u16())
+    }
+
+    /// What the status of an answer says of what was to be ended.
+    pub(super) fn standing(&self, status: u16) -> Result<Standing, ToolError> {
+        match status {
+            200..=299 => Ok(Standing::Ends),
+            404 | 410 => Ok(Standing::Unknown),
+            // What it says beside that is nobody's to read: the agent that asked may be one whose words are held back.
+            status => {
+                let text = self.says(&format!("it was told to end that, and answered with status {status}"));
+                Err(match status {
+                    429 | 503 => ToolError::Busy(text, None),
+                    300..=407 | 409..=499 => ToolError::Final(text),
+                    _ => ToolError::Failed(text),
+                })
+            }
+        }
     }
 
     /// The body of an answer.

@@ -7,7 +7,7 @@ use super::super::statement::read;
 use super::super::unit::Unit;
 use crate::{AnswerOutcome, NewAnswer, Ring, StoreError, sql};
 use serde_json::{Map, Value, json};
-use turnstone_domain::question::{Question, TOOLS};
+use turnstone_domain::question::{Question, is_one};
 use turnstone_domain::state::Trigger;
 use turnstone_domain::tool_call::{ToolCall, ToolCallMove, ToolOutcome};
 use turnstone_domain::{EventName, JobState};
@@ -32,7 +32,7 @@ pub(in super::super) async fn apply<S: Session>(
     let action = "read what a job asked";
     let call = read(session, action, &sql::QUESTION_OF_JOB, &values, rows::tool_call).await?.pop();
     // Only what asks its user is answered so.
-    let call = call.filter(|call| TOOLS.contains(&call.name.as_str()));
+    let call = call.filter(|call| is_one(&call.name));
     let Some(open) = call.as_ref().filter(|call| Some(&call.call_id) == asks.as_ref()) else {
         return Ok(repeated(call.as_ref(), answer));
     };

@@ -12,6 +12,7 @@ pub(super) mod control;
 pub(super) mod credentials;
 pub(super) mod crons;
 pub(super) mod delegations;
+pub(super) mod elsewhere;
 pub(super) mod fork;
 pub(super) mod import;
 pub(super) mod inputs;

@@ -17,6 +17,7 @@ const OF_JOBS: &[&Text] = &[
     &sql::PRUNE_BRANCHES,
     &sql::PRUNE_STUBS,
     &sql::PRUNE_INPUT_DEFINITIONS,
+    &sql::PRUNE_ELSEWHERE,
     &sql::PRUNE_GUARDRAIL_CHECKS,
     &sql::PRUNE_MEMORIES,
     &sql::PRUNE_DELEGATIONS,

@@ -1,0 +1,142 @@
+//! Calls that agents of other servers work for: the writes.
+
+use super::super::rows::{Fields, Inconsistency, JobRow, get, json_or_none};
+use super::super::session::{Args, Session, limit as row_limit};
+use super::super::statement::{Writes, read};
+use super::super::unit::Unit;
+use crate::elsewhere::{CallOff, CalledOff};
+use crate::{StoreError, sql};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::mem::take;
+use turnstone_domain::tool_call::AwayStep;
+use turnstone_domain::{CallId, EventName, JobId, Timestamp};
+
+/// What is asked.
+pub(in super::super) enum Request {
+    Take { now: Timestamp, until: Timestamp, limit: usize },
+    Note { one: Box<CallOff>, how: CalledOff, at: Timestamp },
+}
+
+/// Rows that are to be written.
+#[derive(Default)]
+pub(in super::super) struct Away {
+    /// By call and place: the job, the handle, and when it is called off.
+    put: BTreeMap<(String, String), (i64, Option<String>, Option<Timestamp>)>,
+    over: Vec<(String, String)>,
+    abandoned: Vec<(i64, Timestamp)>,
+}
+
+impl Away {
+    /// Takes in one step of a call.
+    pub(in super::super) fn step(
+        &mut self,
+        job_seq: i64,
+        call: &CallId,
+        place: &str,
+        step: &AwayStep,
+        at: Timestamp,
+    ) {
+        let key = (call.0.clone(), place.to_owned());
+        let (handle, due_at) = match step {
+            AwayStep::Leaves => (None, None),
+            AwayStep::Works(handle) => (Some(handle.to_string()), None),
+            AwayStep::Abandoned => (None, Some(at)),
+            AwayStep::Over => return self.over.push(key),
+        };
+        let row = self.put.entry(key).or_insert((job_seq, None, None));
+        *row = (job_seq, handle.or(row.1.take()), due_at);
+    }
+
+    /// A job whose state has changed: one that ended without what is done for it leaves that to be called off.
+    pub(in super::super) fn moved(&mut self, job: &JobRow) {
+        if job.engagement_seq.is_some() && job.state.is_terminal() {
+            self.abandoned.extend(job.ended_at.map(|at| (job.seq, at)));
+        }
+    }
+
+    /// Adds what is to be written.
+    pub(in super::super) fn flush(&mut self, writes: &mut Writes) {
+        let rows = take(&mut self.put).into_iter();
+        let rows = rows.map(|((call, place), (job, handle, due))| (call, place, job, handle, due)).collect();
+        writes.if_new("note what is done elsewhere", &sql::ELSEWHERE_PUT, rows);
+        writes.if_new("forget what is over elsewhere", &sql::ELSEWHERE_FORGET, take(&mut self.over));
+        writes.if_new("leave to be called off", &sql::ELSEWHERE_ABANDON, take(&mut self.abandoned));
+    }
+}
+
+/// Does what is asked; returns what was taken.
+pub(in super::super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    request: &Request,
+) -> Result<Vec<CallOff>, StoreError> {
+    match request {
+        Request::Take { now, until, limit } => take_due(session, *now, *until, *limit).await,
+        Request::Note { one, how, at } => {
+            note(session, unit, one, how, *at).await?;
+            Ok(Vec::new())
+        }
+    }
+}
+
+async fn take_due<S: Session>(
+    session: &mut S,
+    now: Timestamp,
+    until: Timestamp,
+    limit: usize,
+) -> Result<Vec<CallOff>, StoreError> {
+    let values = [now.0.into(), row_limit(limit).into()];
+    let (action, text) = ("look for what is to be called off", &sql::ELSEWHERE_DUE);
+    let due = read(session, action, text, &values, call_off).await?;
+    let mut taken = Vec::with_capacity(due.len());
+    for one in due {
+        let values = [one.call.as_str().into(), one.place.as_str().into(), one.tries.into(), until.0.into()];
+        let (action, text) = ("take what is to be called off", &sql::ELSEWHERE_TAKE);
+        if session.execute(action, text, Args::Values(&values)).await? > 0 {
+            taken.push(CallOff { tries: one.tries + 1, ..one });
+        }
+    }
+    Ok(taken)
+}
+
+async fn note<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    one: &CallOff,
+    how: &CalledOff,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let (call, place) = (one.call.as_str(), one.place.as_str());
+    if let CalledOff::Again(due_at) = how {
+        let values = [call.into(), place.into(), one.tries.into(), due_at.0.into()];
+        let (action, text) = ("call off again later", &sql::ELSEWHERE_AGAIN);
+        return session.execute(action, text, Args::Values(&values)).await.map(|_| ());
+    }
+    // The job before what is done for it, as everybody who ends a job locks them.
+    let job = match how {
+        CalledOff::GivenUp(why) => unit.read_job(session, &one.job, None).await?.zip(Some(why)),
+        _ => None,
+    };
+    let values = [call.into(), place.into(), one.tries.into()];
+    let (action, text) = ("note what was called off", &sql::ELSEWHERE_CALLED_OFF);
+    if session.execute(action, text, Args::Values(&values)).await? > 0
+        && let Some((seq, why)) = job
+    {
+        let data = json!({"call_id": one.call, "agent": place, "message": why});
+        unit.note(seq, EventName::ToolNotCalledOff, data, at)?;
+        unit.flush(session).await?;
+    }
+    Ok(())
+}
+
+/// Reads a row.
+pub(in super::super) fn call_off(row: &impl Fields) -> Result<CallOff, Inconsistency> {
+    Ok(CallOff {
+        call: CallId(get(row, "call_id")?),
+        place: get(row, "place")?,
+        handle: json_or_none(row, "handle")?,
+        tries: get(row, "tries")?,
+        job: JobId(get(row, "job_id")?),
+    })
+}

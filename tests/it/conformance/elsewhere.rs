@@ -1,0 +1,96 @@
+//! What agents of other servers do for a job is called off by somebody, wherever the job stood when it ended (issue 7, "Cancel").
+
+use super::backend::Opened;
+use super::jobs::{LEASE, NOW, complete, discard, nothing, park, retry};
+use super::on_both;
+use serde_json::json;
+use turnstone_domain::ids::SystemIds;
+use turnstone_domain::tool_call::{AwayStep, ToolCallMove};
+use turnstone_domain::{CallId, EventName, Ids, Lease, Timestamp, TurnWrite};
+use turnstone_store::Claim;
+use turnstone_store::elsewhere::{CallOff, CalledOff};
+
+on_both![
+    whoever_ends_a_job_leaves_its_work_elsewhere_to_be_called_off,
+    what_is_over_is_not_called_off,
+    what_is_called_off_is_taken_by_one_at_a_time,
+    what_was_in_vain_is_told_once,
+];
+
+const LATER: Timestamp = Timestamp(NOW.0 + 60_000);
+
+async fn away(at: &Opened, lease: &Lease, call: &CallId, step: AwayStep) {
+    let (call_id, place) = (call.clone(), "scout".to_owned());
+    let tool_calls = vec![ToolCallMove::Away { call_id, place, step }];
+    at.store.ledger.checkpoint(lease, TurnWrite { tool_calls, ..nothing() }, NOW, LEASE).await.unwrap();
+}
+
+/// A job that somebody elsewhere works for.
+async fn begun(at: &Opened) -> (Claim, CallId) {
+    let (held, call) = (at.held(None).await, CallId::from(SystemIds.next()));
+    away(at, &held.lease, &call, AwayStep::Leaves).await;
+    away(at, &held.lease, &call, AwayStep::Works(json!({"task": "t"}))).await;
+    (held, call)
+}
+
+async fn due(at: &Opened, now: Timestamp) -> Vec<CallOff> {
+    at.store.elsewhere.call_offs(now, now.plus_ms(60_000), 10).await.unwrap()
+}
+
+async fn whoever_ends_a_job_leaves_its_work_elsewhere_to_be_called_off(at: &Opened) {
+    for before in [None, Some(park(None)), Some(retry(LATER)), Some(discard())] {
+        let (held, call) = begun(at).await;
+        assert_eq!(due(at, LATER).await, Vec::new(), "somebody waits for it");
+        if let Some(end) = before.clone() {
+            at.settle(&held.lease, end).await;
+        }
+        at.store.intake.cancel_of(&held.job, None, NOW).await.unwrap();
+        let handle = Some(json!({"task": "t"}));
+        let expected = CallOff { call, place: "scout".into(), handle, tries: 1, job: held.job.clone() };
+        assert_eq!(due(at, NOW).await, vec![expected.clone()], "{before:?}");
+        at.store.elsewhere.called_off(&expected, CalledOff::Done, NOW).await.unwrap();
+        assert_eq!(due(at, LATER.plus_ms(60_000)).await, Vec::new());
+    }
+}
+
+async fn what_is_over_is_not_called_off(at: &Opened) {
+    let (held, call) = begun(at).await;
+    away(at, &held.lease, &call, AwayStep::Over).await;
+    let other = CallId::from(SystemIds.next());
+    away(at, &held.lease, &other, AwayStep::Leaves).await;
+    away(at, &held.lease, &other, AwayStep::Abandoned).await;
+    let taken = due(at, NOW).await;
+    assert_eq!(taken.len(), 1, "the job goes on, and nobody waits for one of its calls");
+    assert_eq!((&taken[0].call, &taken[0].handle), (&other, &None));
+    at.store.elsewhere.called_off(&taken[0], CalledOff::Done, NOW).await.unwrap();
+    at.settle(&held.lease, complete()).await;
+    assert_eq!(due(at, LATER).await, Vec::new());
+}
+
+async fn what_is_called_off_is_taken_by_one_at_a_time(at: &Opened) {
+    let (held, _) = begun(at).await;
+    at.store.intake.cancel_of(&held.job, None, NOW).await.unwrap();
+    let first = due(at, NOW).await.remove(0);
+    assert_eq!(due(at, LATER.plus_ms(-1)).await, Vec::new(), "it is taken");
+    let second = due(at, LATER).await.remove(0);
+    assert_eq!(second.tries, 2, "who took it has died");
+    // The first one lives after all: what it says counts no more.
+    at.store.elsewhere.called_off(&first, CalledOff::Done, LATER).await.unwrap();
+    let again = LATER.plus_ms(1_000);
+    at.store.elsewhere.called_off(&second, CalledOff::Again(again), LATER).await.unwrap();
+    assert_eq!(due(at, again.plus_ms(-1)).await, Vec::new());
+    assert_eq!(due(at, again).await.len(), 1);
+}
+
+async fn what_was_in_vain_is_told_once(at: &Opened) {
+    let (held, _) = begun(at).await;
+    at.store.intake.cancel_of(&held.job, None, NOW).await.unwrap();
+    let one = due(at, NOW).await.remove(0);
+    for _ in 0..2 {
+        at.store.elsewhere.called_off(&one, CalledOff::GivenUp("it said no".into()), NOW).await.unwrap();
+    }
+    let told = at.events(&held.job).await;
+    let told = told.into_iter().filter(|event| *event == EventName::ToolNotCalledOff);
+    assert_eq!(told.count(), 1);
+    assert_eq!(due(at, LATER).await, Vec::new());
+}

@@ -1,0 +1,77 @@
+//! What stands between two servers, and does not let everything through.
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use reqwest::Client;
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+
+/// What becomes of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It arrives, and is answered.
+    Passes,
+    /// It arrives, and the answer is lost.
+    Unanswered,
+    /// It arrives, and there is never an answer.
+    Silence,
+    /// It does not arrive.
+    Refused(StatusCode),
+}
+
+/// Decides what becomes of a request with this body.
+type Judge = dyn Fn(&str) -> Fate + Send + Sync;
+
+struct Gateway {
+    far: String,
+    http: Client,
+    judge: Box<Judge>,
+}
+
+/// Stands before a server; where it is to be reached.
+pub async fn before(
+    far: &str,
+    judge: impl Fn(&str) -> Fate + Send + Sync + 'static,
+) -> (String, JoinHandle<()>) {
+    let http = Client::builder().no_proxy().build().unwrap();
+    let gateway = Arc::new(Gateway { far: far.to_owned(), http, judge: Box::new(judge) });
+    let app = Router::new().fallback(pass).with_state(gateway);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    (url, serving)
+}
+
+async fn pass(
+    State(gateway): State<Arc<Gateway>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let fate = (gateway.judge)(&String::from_utf8_lossy(&body));
+    if let Fate::Refused(status) = fate {
+        return status.into_response();
+    }
+    let mut request = gateway.http.request(method, format!("{}{uri}", gateway.far)).body(body);
+    for name in [header::HOST, header::CONTENT_TYPE, header::ACCEPT, "a2a-version".parse().unwrap()] {
+        if let Some(value) = headers.get(&name) {
+            request = request.header(name, value);
+        }
+    }
+    let answer = request.send().await.unwrap();
+    let (status, kind) = (answer.status(), answer.headers().get(header::CONTENT_TYPE).cloned());
+    let body = answer.bytes().await.unwrap();
+    match fate {
+        Fate::Unanswered => StatusCode::BAD_GATEWAY.into_response(),
+        Fate::Silence => std::future::pending().await,
+        _ => {
+            let mut response = (status, body).into_response();
+            response.headers_mut().extend(kind.map(|kind| (header::CONTENT_TYPE, kind)));
+            response
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Agents of other servers are told that nobody waits any more for what they do: for a job that was cancelled or has failed for
+//! good, wherever it stood, and for a call that was given up.
+//!
+//! Whoever ends the job leaves that in the store; any worker that knows the other server tells it, at least once, whichever worker
+//! had asked. A try that fails is made again, less and less often, and in the end an event says that it was in vain.
+
+use crate::Deps;
+use crate::tool::{Standing, ToolError};
+use backon::{BackoffBuilder, ExponentialBuilder};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use turnstone_domain::Timestamp;
+use turnstone_store::elsewhere::{CallOff, CalledOff, Elsewhere};
+
+/// How often it is looked for what is to be called off.
+const POLL: Duration = Duration::from_secs(1);
+/// Calls that are called off at once, at most.
+const AT_ONCE: usize = 16;
+/// What was taken is taken again after this time by whoever looks, in milliseconds: the one who took it has died.
+const TAKEN_MS: i64 = 60_000;
+/// Tries before it is given up: about half an hour.
+const MOST_TRIES: i64 = 14;
+/// Tries for a call that nobody there knows: its request may still be on its way.
+const MOST_UNKNOWN: i64 = 6;
+/// The longest between two tries.
+const SLOWEST: Duration = Duration::from_secs(300);
+
+/// Calls off until the worker drains. A worker that knows no other server has nothing to do.
+pub async fn run(deps: Arc<Deps>, draining: CancellationToken) {
+    let Some(elsewhere) = deps.elsewhere.clone().filter(|_| deps.toolbox.reaches_out()) else { return };
+    while !draining.is_cancelled() {
+        let now = deps.clock.now();
+        match elsewhere.call_offs(now, now.plus_ms(TAKEN_MS), AT_ONCE).await {
+            Ok(due) if !due.is_empty() => {
+                let told = futures::future::join_all(due.iter().map(|one| call_off(&deps, &*elsewhere, one)));
+                tokio::select! {
+                    _ = told => {}
+                    // Whoever looks next calls off once more.
+                    () = draining.cancelled() => {}
+                }
+                continue;
+            }
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%error, "what is to be called off cannot be looked for"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(POLL) => {}
+            () = draining.cancelled() => {}
+        }
+    }
+}
+
+async fn call_off(deps: &Deps, elsewhere: &dyn Elsewhere, one: &CallOff) {
+    let told = deps.toolbox.call_off(&one.place, &one.call, one.handle.as_ref()).await;
+    let now = deps.clock.now();
+    let how = after(one, told, now);
+    if let CalledOff::GivenUp(error) = &how {
+        tracing::warn!(
+            job = %one.job,
+            agent = one.place,
+            error,
+            "an agent elsewhere could not be told that nobody waits for it any more"
+        );
+    }
+    if let Err(error) = elsewhere.called_off(one, how, now).await {
+        tracing::warn!(%error, "what was called off cannot be noted; it is called off once more");
+    }
+}
+
+/// What a try comes to.
+fn after(one: &CallOff, told: Result<Standing, ToolError>, now: Timestamp) -> CalledOff {
+    let again = || {
+        let mut pauses = ExponentialBuilder::default()
+            .with_min_delay(POLL)
+            .with_max_delay(SLOWEST)
+            .with_factor(2.0)
+            .without_max_times()
+            .build();
+        let tried = usize::try_from(one.tries.max(1) - 1).unwrap_or_default();
+        let pause = pauses.nth(tried).unwrap_or(SLOWEST);
+        CalledOff::Again(now.plus_ms(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX)))
+    };
+    match told {
+        Ok(Standing::Ends) => CalledOff::Done,
+        Ok(Standing::Unknown) if one.handle.is_some() => {
+            CalledOff::GivenUp(format!("agent {}: what was begun there is not known there", one.place))
+        }
+        Ok(Standing::Unknown) if one.tries >= MOST_UNKNOWN => CalledOff::Done,
+        Ok(Standing::Unknown) => again(),
+        Err(ToolError::Final(why)) => CalledOff::GivenUp(why),
+        Err(error) if one.tries >= MOST_TRIES => CalledOff::GivenUp(error.to_string()),
+        Err(_) => again(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use turnstone_domain::{CallId, JobId};
+
+    fn one(tries: i64, begun: bool) -> CallOff {
+        let (call, job) = (CallId("c".into()), JobId("j".into()));
+        CallOff { call, place: "scout".into(), handle: begun.then(|| json!({"task": "t"})), tries, job }
+    }
+
+    /// Issue 7, "Cancel": tries are made again later and later and not for ever; what says no for good is not asked again; and a
+    /// request that may still be on its way is looked for once more.
+    #[test]
+    fn tries_are_bounded() {
+        let now = Timestamp(1_000);
+        let failed = || Err(ToolError::Failed("down".into()));
+        let again = |ms: i64| CalledOff::Again(now.plus_ms(ms));
+        for (tries, ms) in [(1, 1_000), (2, 2_000), (5, 16_000), (MOST_TRIES - 1, 300_000)] {
+            assert_eq!(after(&one(tries, true), failed(), now), again(ms), "{tries}");
+        }
+        assert_eq!(after(&one(MOST_TRIES, true), failed(), now), CalledOff::GivenUp("down".into()));
+        let refused = Err(ToolError::Refused("no key".into()));
+        assert_eq!(after(&one(1, true), refused, now), again(1_000), "another worker may have it");
+        let no = Err(ToolError::Final("no".into()));
+        assert_eq!(after(&one(1, true), no, now), CalledOff::GivenUp("no".into()));
+        assert_eq!(after(&one(1, true), Ok(Standing::Ends), now), CalledOff::Done);
+        let unknown = after(&one(1, true), Ok(Standing::Unknown), now);
+        assert!(matches!(unknown, CalledOff::GivenUp(_)), "{unknown:?}");
+        assert_eq!(after(&one(1, false), Ok(Standing::Unknown), now), again(1_000));
+        assert_eq!(after(&one(MOST_UNKNOWN, false), Ok(Standing::Unknown), now), CalledOff::Done);
+    }
+}
