@@ -94,12 +94,13 @@ pub(crate) async fn give_if_asked(
     if given.by.as_ref().is_some_and(|by| *by != of.user.id) {
         return Err(OjsError::forbidden(format!("Engagement {} is another user's.", of.id)).into());
     }
-    let is_named = given.call.is_some() || given.key.is_some();
-    if !is_named && !(told && fits(&open, given)) {
+    // With a key it is no repetition, as its key would be known; it may still be for what was asked before.
+    let is_plain = given.call.is_some() || (told && (given.key.is_some() || fits(&open, given)));
+    if !is_plain {
         match before(app, (of, job), given, among).await? {
-            Before::Same(taken) => return Ok(Some(taken)),
-            Before::Different if !told => return Err(different()),
-            Before::Different | Before::Nothing => {}
+            Before::Same(taken) if given.key.is_none() => return Ok(Some(taken)),
+            Before::Same(_) | Before::Different if !told => return Err(different()),
+            Before::Same(_) | Before::Different | Before::Nothing => {}
         }
     }
     match &open.wanted {

@@ -100,12 +100,14 @@ impl Exchange {
 }
 
 /// What a model is told of these exchanges, the oldest first: the newest of them, as many as fit. An agent whose window is
-/// bounded in tokens recalls a quarter of it at most.
+/// bounded in tokens recalls a quarter of it at most; one with a budget no more bytes than a sixteenth of the tokens that are `left`
+/// of it, as they stand in the prompt of each turn, and a token may be as short as a byte.
 #[must_use]
-pub fn recalled(exchanges: Vec<Exchange>, memory: &Memory) -> Vec<Message> {
+pub fn recalled(exchanges: Vec<Exchange>, memory: &Memory, left: Option<i64>) -> Vec<Message> {
     // A quarter of as many tokens, at four bytes each.
-    let bound = memory.max_history_tokens.and_then(|tokens| usize::try_from(tokens).ok());
-    let mut left = bound.unwrap_or(MOST_BYTES).min(MOST_BYTES);
+    let of_window = memory.max_history_tokens.and_then(|tokens| usize::try_from(tokens).ok());
+    let of_budget = left.and_then(|tokens| usize::try_from(tokens / 16).ok());
+    let mut left = [of_window, of_budget].into_iter().flatten().fold(MOST_BYTES, usize::min);
     let mut chosen = Vec::new();
     for exchange in exchanges.into_iter().rev().take(MOST_EXCHANGES as usize) {
         let exchange = Exchange { asked: cut(exchange.asked), answered: cut(exchange.answered), ..exchange };
@@ -144,7 +146,7 @@ mod tests {
     fn what_is_recalled_is_bounded_and_the_newest() {
         let recall = |count, bytes, most| {
             let memory = Memory { max_history_tokens: most, ..Memory::default() };
-            let said = recalled((0..count).map(|number| exchange(number, bytes)).collect(), &memory);
+            let said = recalled((0..count).map(|number| exchange(number, bytes)).collect(), &memory, None);
             let asked = said.iter().filter(|message| message.role == Role::User);
             asked.map(|message| message.content.clone()).collect::<Vec<_>>()
         };
@@ -154,6 +156,12 @@ mod tests {
         assert_eq!(recall(9, 5_000, None).len(), 7, "16 KiB, and no text has more than 2 KiB of them");
         assert_eq!(recall(9, 96, Some(200)), ["0007", "0008"]);
         assert!(recall(9, 200, Some(100)).is_empty());
+        let budgeted =
+            |left| recalled(vec![exchange(0, 96), exchange(1, 96)], &Memory::default(), left).len();
+        assert_eq!(
+            [budgeted(None), budgeted(Some(3_200)), budgeted(Some(1_600)), budgeted(Some(100))],
+            [4, 4, 2, 0]
+        );
     }
 
     /// What was cut stays as it is when it is recalled once more, as a record that is run again does.
@@ -161,10 +169,10 @@ mod tests {
     fn what_was_recalled_is_recalled_the_same_again() {
         let long = Exchange { asked: "ä".repeat(4_000), ..exchange(1, 9_000) };
         let memory = Memory::default();
-        let said = recalled(vec![exchange(0, 20), long], &memory);
+        let said = recalled(vec![exchange(0, 20), long], &memory, None);
         assert!(said.iter().all(|message| message.content.len() <= MOST_TEXT));
         assert!(said[2].content.ends_with(CUT) && said[3].content.ends_with(CUT));
-        assert_eq!(recalled(Exchange::of_recalled(said.iter()), &memory), said);
+        assert_eq!(recalled(Exchange::of_recalled(said.iter()), &memory, None), said);
     }
 
     /// OAS-51: what the user said and what the agent answered in the end; nothing of tools, of the runtime, or of what the

@@ -224,8 +224,7 @@ async fn each_input_has_the_agent_that_it_came_with(at: &Opened) {
     let id = first.engagement.as_ref().unwrap().id.clone();
     at.push(first.clone()).await;
     let shown = async || at.store.views.engagement(&id).await.unwrap().unwrap().1.instructions.clone();
-    let (_, intent) = claimed(at, NOW).await;
-    assert_eq!(intent, "one");
+    assert_eq!(claimed(at, NOW).await.1, "one");
     let (second, third) = (further(&first, "two"), further(&first, "three"));
     at.store.intake.push(vec![second.clone(), third.clone()]).await.unwrap();
     assert_eq!(shown().await, "one");
@@ -236,17 +235,22 @@ async fn each_input_has_the_agent_that_it_came_with(at: &Opened) {
     at.store.intake.cancel(&second.id, later).await.unwrap();
     at.store.intake.cancel(&first.id, later).await.unwrap();
     assert_eq!(shown().await, "three");
-    let (lease, intent) = claimed(at, later).await;
-    assert_eq!(intent, "three");
-    at.settle(&lease, complete()).await;
-    at.push(further(&first, "four")).await;
-    let (lease, intent) = claimed(at, later).await;
-    assert_eq!((intent, shown().await), ("four".to_owned(), "four".to_owned()), "nobody was in front of it");
-    at.settle(&lease, complete()).await;
-    assert_eq!(definitions(at).await, 4);
+    the_next_ones_have_their_own(at, &first, later).await;
+    assert_eq!(shown().await, "four", "nobody was in front of it");
     fold(at, later.plus_ms(HOUR)).await;
     while at.perform(Duty::Prune { before: later.plus_ms(1) }, later).await > 0 {}
     assert_eq!((definitions(at).await, at.query("SELECT count(*) FROM input_definitions").await), (0, 0));
+}
+
+async fn the_next_ones_have_their_own(at: &Opened, first: &NewJob, later: Timestamp) {
+    let (lease, intent) = claimed(at, later).await;
+    assert_eq!(intent, "three");
+    at.settle(&lease, complete()).await;
+    at.push(further(first, "four")).await;
+    let (lease, intent) = claimed(at, later).await;
+    assert_eq!(intent, "four");
+    at.settle(&lease, complete()).await;
+    assert_eq!(definitions(at).await, 4);
 }
 
 /// How many definitions there are.

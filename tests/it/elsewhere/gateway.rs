@@ -1,7 +1,7 @@
 //! What stands between two servers, and does not let everything through.
 
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -64,7 +64,11 @@ async fn pass(
     }
     let answer = request.send().await.unwrap();
     let (status, kind) = (answer.status(), answer.headers().get(header::CONTENT_TYPE).cloned());
-    let body = answer.bytes().await.unwrap();
+    // Piece by piece: a stream of events has no end for a while.
+    let pieces = futures::stream::try_unfold(answer, async |mut answer| {
+        answer.chunk().await.map(|piece| piece.map(|piece| (piece, answer)))
+    });
+    let body = Body::from_stream(pieces);
     match fate {
         Fate::Unanswered => StatusCode::BAD_GATEWAY.into_response(),
         Fate::Silence => std::future::pending().await,

@@ -33,7 +33,7 @@ async fn an_answer_that_is_sent_again_is_no_answer_to_the_next_question() {
         let judge = move |body: &str| {
             let is_answer = body.contains("ResumeWithInput")
                 || (body.contains("SendMessage") && body.contains("\"taskId\""));
-            match is_answer && count.fetch_add(1, Ordering::SeqCst) % 2 == 0 {
+            match is_answer && count.fetch_add(1, Ordering::SeqCst).is_multiple_of(2) {
                 true => Fate::Unanswered,
                 false => Fate::Passes,
             }

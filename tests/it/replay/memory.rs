@@ -4,6 +4,7 @@ use super::{exported, fork_ran, imported, runs_again, said as spoken};
 use crate::policy::memory::{fleet, parrot, retaining, said, told};
 use crate::policy::register;
 use serde_json::json;
+use turnstone_domain::Timestamp;
 use turnstone_domain::record::EngagementRecord;
 use turnstone_store::Duty;
 use turnstone_tests::{Backend, Fleet};
@@ -50,21 +51,46 @@ async fn it_moves_with_the_engagement(backend: Backend) {
     let second = said(&from, "kept", "second").await;
     let (document, recalled) = (exported(&from, &second).await, spoken(&from, &second).await);
     assert_eq!(recalled.len(), 4);
-    assert_eq!(runs_again(&document).await, (1, 7));
-    let mut record = EngagementRecord::read(&document).unwrap();
+    runs_the_same(&from, &second).await;
+    another_recollection_is_a_difference(&document).await;
+
+    let other = if backend == Backend::Sqlite { Backend::Postgres } else { Backend::Sqlite };
+    let to = moved(other, &document).await;
+    assert_eq!(spoken(&to, &second).await, recalled);
+    runs_the_same(&to, &second).await;
+    to.end().await;
+
+    forget(&from, begun).await;
+    assert_eq!(spoken(&from, &second).await, recalled);
+    assert_eq!(exported(&from, &second).await.lines().count(), document.lines().count());
+    said(&from, "kept", "third").await;
+    assert_eq!(told(&from, "third"), ["second", "answer to second", "third"]);
+    from.end().await;
+}
+
+async fn runs_the_same(fleet: &Fleet, engagement: &str) {
+    assert_eq!(runs_again(&exported(fleet, engagement).await).await, (1, 7));
+}
+
+/// Another server that took it in, and does not recall what came with it.
+async fn moved(backend: Backend, document: &str) -> Fleet {
+    let to = Fleet::builder().on(backend).model(parrot).start().await;
+    register(&to, &retaining("kept", KEPT)).await;
+    assert_eq!(imported(&to, document).await.0, 201);
+    said(&to, "kept", "here").await;
+    assert_eq!(told(&to, "here"), ["here"]);
+    to
+}
+
+async fn another_recollection_is_a_difference(document: &str) {
+    let mut record = EngagementRecord::read(document).unwrap();
     record.messages[1].message.recalled_from = Some("another".into());
     let differs = rerun(&record).await.unwrap().difference.unwrap();
     assert_eq!((differs.turn, differs.what.as_str()), (0, "message 1 of the turn"));
+}
 
-    let other = if backend == Backend::Sqlite { Backend::Postgres } else { Backend::Sqlite };
-    let to = Fleet::builder().on(other).model(parrot).start().await;
-    register(&to, &retaining("kept", KEPT)).await;
-    assert_eq!(imported(&to, &document).await.0, 201);
-    assert_eq!(spoken(&to, &second).await, recalled);
-    assert_eq!(runs_again(&exported(&to, &second).await).await, (1, 7));
-    said(&to, "kept", "here").await;
-    assert_eq!(told(&to, "here"), ["here"]);
-
+/// Deletes the engagement that ended before this.
+async fn forget(from: &Fleet, begun: Timestamp) {
     let store = &from.store;
     let term = store.upkeep.lead("test", 60_000, begun.plus_ms(100_000_000)).await.unwrap().unwrap();
     for duty in [Duty::FoldStatistics { until: from.now() }, Duty::Prune { before: begun.plus_ms(-1) }] {
@@ -72,12 +98,6 @@ async fn it_moves_with_the_engagement(backend: Backend) {
     }
     assert_eq!(from.number("SELECT count(*) FROM engagements").await, 1, "the first one is gone");
     assert_eq!(from.number("SELECT count(*) FROM memories").await, 1);
-    assert_eq!(spoken(&from, &second).await, recalled);
-    assert_eq!(exported(&from, &second).await.lines().count(), document.lines().count());
-    said(&from, "kept", "third").await;
-    assert_eq!(told(&from, "third"), ["second", "answer to second", "third"]);
-    from.end().await;
-    to.end().await;
 }
 
 super::on_either!(a_fork_begins_with_what_its_origin_recalled, it_moves_with_the_engagement);

@@ -23,26 +23,33 @@ fn spent(document: &str) -> Vec<bool> {
     EngagementRecord::read(document).unwrap().reviews.iter().map(|review| review.spent).collect()
 }
 
-async fn a_no_that_was_overtaken_is_on_record_and_counts_nowhere(backend: Backend) {
-    let from = Fleet::builder().on(backend).model(trip).start().await;
-    crate::policy::register(&from, AGENT).await;
+/// Runs a job whose first try ends with a no and whose second one with a yes; what is on record of it.
+async fn tried_again(from: &Fleet) -> (String, String) {
+    crate::policy::register(from, AGENT).await;
     let job: Value = json!({"type": "agent.trip", "args": ["go"], "meta": {"agent": "trip"},
                             "options": {"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}}});
     let id = from.push(&job).await;
     assert_eq!(from.settled(&id).await["state"], "pending");
-    answer(&from, "reject").await;
+    answer(from, "reject").await;
     from.wait_for(&id, &[JobState::Discarded]).await;
     let (status, body) = from.post(&format!("/ojs/v1/dead-letter/{id}/retry"), &json!({})).await;
     assert!(status.is_success(), "{body:#}");
     from.wait_for(&id, &[JobState::Pending]).await;
-    answer(&from, "approve").await;
+    answer(from, "approve").await;
     from.wait_for(&id, &[JobState::Completed]).await;
-    let document = exported(&from, &from.engagement_of(&id).await).await;
+    let engagement = from.engagement_of(&id).await;
+    let document = exported(from, &engagement).await;
+    (engagement, document)
+}
+
+async fn a_no_that_was_overtaken_is_on_record_and_counts_nowhere(backend: Backend) {
+    let from = Fleet::builder().on(backend).model(trip).start().await;
+    let (engagement, document) = tried_again(&from).await;
     assert_eq!(spent(&document), [true, false]);
     assert_eq!(runs_again(&document).await, (4, 28));
     let to = Fleet::builder().on(backend).workers(0).start().await;
     assert_eq!(imported(&to, &document).await.0, 201);
-    let again = exported(&to, &from.engagement_of(&id).await).await;
+    let again = exported(&to, &engagement).await;
     assert_eq!(spent(&again), [true, false], "as it was there");
     assert_eq!(runs_again(&again).await, (4, 28));
     // Of two that say otherwise the one that counts is the one that is not spent, wherever it stands.

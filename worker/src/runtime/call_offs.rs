@@ -19,6 +19,8 @@ const POLL: Duration = Duration::from_secs(1);
 const AT_ONCE: usize = 16;
 /// What was taken is taken again after this time by whoever looks, in milliseconds: the one who took it has died.
 const TAKEN_MS: i64 = 60_000;
+/// How long a try takes: who does not answer keeps nobody else waiting for long.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Tries before it is given up: about half an hour.
 const MOST_TRIES: i64 = 14;
 /// Tries for a call that nobody there knows: its request may still be on its way.
@@ -52,7 +54,9 @@ pub async fn run(deps: Arc<Deps>, draining: CancellationToken) {
 }
 
 async fn call_off(deps: &Deps, elsewhere: &dyn Elsewhere, one: &CallOff) {
-    let told = deps.toolbox.call_off(&one.place, &one.call, one.handle.as_ref()).await;
+    let told = deps.toolbox.call_off(&one.place, &one.call, one.handle.as_ref());
+    let told = tokio::time::timeout(PATIENCE, told).await;
+    let told = told.unwrap_or_else(|_| Err(ToolError::Timeout("it does not answer".into())));
     let now = deps.clock.now();
     let how = after(one, told, now);
     if let CalledOff::GivenUp(error) = &how {

@@ -27,7 +27,7 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
     }
     let rules = memory::rules(&turn.agent);
     let exchanges = turn.deps.ledger.memories(&turn.job.id, &rules).await?;
-    let said = memory::recalled(exchanges, &turn.agent.memory);
+    let said = memory::recalled(exchanges, &turn.agent.memory, turn.budget.left());
     if said.is_empty() {
         return Ok(());
     }
@@ -41,10 +41,12 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
     Ok(())
 }
 
-/// That the exchange is to be remembered with which the job completes. After a handoff the answer is another agent's.
+/// That the exchange is to be remembered with which the job completes. After a handoff the answer is another agent's, and in a
+/// workflow the input has what others returned.
 pub fn remember(turn: &Turn) -> Option<Remember> {
     let handed_over = turn.position.heir.is_some() || exec::took_over(turn).is_some();
-    (has_memory(turn) && !handed_over).then(|| Remember {
+    let is_users = turn.job.parent_results.is_none();
+    (has_memory(turn) && !handed_over && is_users).then(|| Remember {
         began: turn.position.begins.max(1),
         ended: turn.position.turn,
         rules: memory::rules(&turn.agent),

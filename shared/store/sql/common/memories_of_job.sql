@@ -12,13 +12,20 @@ WITH newest AS (
       AND NOT EXISTS (SELECT 1 FROM forks AS f WHERE f.engagement_seq = e.seq)
       AND NOT EXISTS (SELECT 1 FROM branches AS b WHERE b.job_seq = e.seq)
     ORDER BY k.completed_at DESC, k.job_seq DESC
-    LIMIT $3)
+    LIMIT $3),
+picked AS (
+    SELECT r.job_seq,
+           (SELECT min(f.seq) FROM messages AS f
+            WHERE f.engagement_seq = r.engagement_seq AND f.job_seq = r.job_seq AND f.turn = r.began) AS seq
+    FROM newest AS r
+    UNION
+    SELECT r.job_seq,
+           (SELECT max(l.seq) FROM messages AS l
+            WHERE l.engagement_seq = r.engagement_seq AND l.job_seq = r.job_seq AND l.turn = r.ended) AS seq
+    FROM newest AS r)
 SELECT r.job_seq, r.began, r.ended, o.id AS engagement_id, m.engagement_seq, m.seq AS seq, m.turn, m.message, m.created_at
 FROM newest AS r
 JOIN engagements AS o ON o.seq = r.engagement_seq
-JOIN messages AS m ON m.engagement_seq = r.engagement_seq AND m.seq IN (
-    (SELECT min(f.seq) FROM messages AS f
-     WHERE f.engagement_seq = r.engagement_seq AND f.job_seq = r.job_seq AND f.turn = r.began),
-    (SELECT max(l.seq) FROM messages AS l
-     WHERE l.engagement_seq = r.engagement_seq AND l.job_seq = r.job_seq AND l.turn = r.ended))
+JOIN picked AS p ON p.job_seq = r.job_seq
+JOIN messages AS m ON m.engagement_seq = r.engagement_seq AND m.seq = p.seq
 ORDER BY r.completed_at, r.job_seq, m.seq

@@ -46,6 +46,7 @@ WITH
     of_inheritances AS (DELETE FROM inheritances),
     of_stubs AS (DELETE FROM stubs),
     of_memories AS (DELETE FROM memories),
+    of_elsewhere AS (DELETE FROM elsewhere),
     of_input_definitions AS (DELETE FROM input_definitions),
     of_guardrail_checks AS (DELETE FROM guardrail_checks),
     of_delegations AS (DELETE FROM delegations)

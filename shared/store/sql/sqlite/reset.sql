@@ -47,3 +47,4 @@ DELETE FROM stubs;
 DELETE FROM input_definitions;
 DELETE FROM guardrail_checks;
 DELETE FROM memories;
+DELETE FROM elsewhere;

@@ -11,6 +11,7 @@ use super::{Engine, remote};
 use crate::{StoreError, sql};
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use turnstone_domain::agent::guardrails::Guardrails;
 use turnstone_domain::job::{AgentJob, Envelope, FailedAttempt, SavedState, ToolResults};
 use turnstone_domain::retry::RetryPolicy;
@@ -164,10 +165,9 @@ impl<R: Reader> Engine<R> {
         let mut for_guarded = HashMap::new();
         for row in jobs {
             let Some(engagement) = engagement_of(row).filter(|found| found.depth > 0) else { continue };
-            let digest = digest_of(row, engagement);
-            if !for_guarded.contains_key(&digest) {
-                let guards = self.guardrails(&digest).await?;
-                for_guarded.insert(digest, guards.for_guarded);
+            if let Entry::Vacant(unread) = for_guarded.entry(digest_of(row, engagement)) {
+                let guards = self.guardrails(unread.key()).await?;
+                unread.insert(guards.for_guarded);
             }
         }
         let side = |row: &JobRow| {

@@ -535,6 +535,7 @@ impl Unit {
         writes.all("write results", &sql::RESULTS_INSERT, take(&mut self.results));
         writes.all("write errors", &sql::ERRORS_INSERT, take(&mut self.errors));
         writes.all("write guardrail checks", &sql::GUARDRAIL_CHECKS_INSERT, take(&mut self.checks));
+        self.away.leave(&mut writes);
         writes.if_new("write memories", &sql::MEMORIES_INSERT, take(&mut self.memories));
         writes.all("write reviews", &sql::REVIEWS_INSERT, take(&mut self.reviews));
         self.artifacts.flush(&mut writes);

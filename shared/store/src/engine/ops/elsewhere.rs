@@ -18,11 +18,14 @@ pub(in super::super) enum Request {
     Note { one: Box<CallOff>, how: CalledOff, at: Timestamp },
 }
 
+/// What is known of a call at one place: the job, the handle, and when it is called off.
+type Known = (i64, Option<String>, Option<Timestamp>);
+
 /// Rows that are to be written.
 #[derive(Default)]
 pub(in super::super) struct Away {
-    /// By call and place: the job, the handle, and when it is called off.
-    put: BTreeMap<(String, String), (i64, Option<String>, Option<Timestamp>)>,
+    /// By call and place.
+    put: BTreeMap<(String, String), Known>,
     over: Vec<(String, String)>,
     abandoned: Vec<(i64, Timestamp)>,
 }
@@ -61,6 +64,10 @@ impl Away {
         let rows = rows.map(|((call, place), (job, handle, due))| (call, place, job, handle, due)).collect();
         writes.if_new("note what is done elsewhere", &sql::ELSEWHERE_PUT, rows);
         writes.if_new("forget what is over elsewhere", &sql::ELSEWHERE_FORGET, take(&mut self.over));
+    }
+
+    /// Adds what jobs that ended leave behind: beside the jobs, because most commits write nothing of calls.
+    pub(in super::super) fn leave(&mut self, writes: &mut Writes) {
         writes.if_new("leave to be called off", &sql::ELSEWHERE_ABANDON, take(&mut self.abandoned));
     }
 }
