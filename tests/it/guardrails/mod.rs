@@ -16,6 +16,13 @@ fn output(assertion: &str) -> String {
     format!("guardrails:\n  output: {{tool_name: search, assertion: \"{assertion}\"}}\n")
 }
 
+/// An agent whose answers have to pass a guardrail, and one that works for it, with these lines in its document.
+async fn guarded_parent(fleet: &Fleet, child: &str) {
+    register(fleet, &document("child", child)).await;
+    let body = format!("capabilities: {{child: {{}}}}\n{}", output("echo.output.size() > 3"));
+    register(fleet, &document("parent", &body)).await;
+}
+
 async fn failed(fleet: &Fleet, agent: &str) -> (Value, String) {
     let (job, engagement) = run(fleet, agent).await;
     assert_eq!(job["state"], "discarded", "a guardrail's no is not tried again: {job:#}");
@@ -232,9 +239,7 @@ async fn what_a_guarded_agent_tells_another_one_is_not_shown() {
             }
         };
         let fleet = Fleet::builder().on(backend).model(script).start().await;
-        register(&fleet, &document("child", "capabilities: {book: {}}\n")).await;
-        let body = format!("capabilities: {{child: {{}}}}\n{}", output("echo.output.size() > 3"));
-        register(&fleet, &document("parent", &body)).await;
+        guarded_parent(&fleet, "capabilities: {book: {}}\n").await;
         let id = ask(&fleet, "parent").await;
         fleet.models.seen(3).await;
         let engagement = fleet.engagement_of(&id).await;
@@ -402,9 +407,7 @@ async fn what_is_said_to_a_guarded_agent_is_not_told_in_its_run() {
             }
         };
         let fleet = Fleet::builder().on(backend).model(script).start().await;
-        register(&fleet, &document("child", "")).await;
-        let body = format!("capabilities: {{child: {{}}}}\n{}", output("echo.output.size() > 3"));
-        register(&fleet, &document("parent", &body)).await;
+        guarded_parent(&fleet, "").await;
         let id = ask(&fleet, "parent").await;
         fleet.models.seen(3).await;
         let engagement = fleet.engagement_of(&id).await;
@@ -435,9 +438,7 @@ async fn what_is_answered_to_a_guarded_agent_is_shown_by_no_door() {
             }
         };
         let fleet = Fleet::builder().on(backend).model(script).start().await;
-        register(&fleet, &document("child", "")).await;
-        let body = format!("capabilities: {{child: {{}}}}\n{}", output("echo.output.size() > 3"));
-        register(&fleet, &document("parent", &body)).await;
+        guarded_parent(&fleet, "").await;
         let hook = json!({"url": receiver.url, "events": ["*"]});
         let (status, body) = fleet.post("/ojs/v1/webhooks/subscriptions", &hook).await;
         assert_eq!(status, StatusCode::CREATED, "{body:#}");
@@ -494,9 +495,7 @@ async fn who_works_for_a_guarded_agent_asks_nobody() {
             }
         };
         let fleet = Fleet::builder().on(backend).model(script).start().await;
-        register(&fleet, &document("child", "capabilities: {ask-user: {}}\n")).await;
-        let body = format!("capabilities: {{child: {{}}}}\n{}", output("echo.output.size() > 3"));
-        register(&fleet, &document("parent", &body)).await;
+        guarded_parent(&fleet, "capabilities: {ask-user: {}}\n").await;
         let id = ask(&fleet, "parent").await;
         let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
         assert_eq!(done["result"], "all is well", "{done:#}");
