@@ -28,7 +28,7 @@ struct Gallery {
 
 impl Gallery {
     async fn open() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = turnstone_tests::scratch::folder();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let tools = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, tool_server()).await });

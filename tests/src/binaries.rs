@@ -46,9 +46,10 @@ fn built() -> &'static Path {
         if dir.ends_with("release") {
             cargo.arg("--release");
         }
-        // What cargo tells the tests about their own package would make ring's build script, and all above it, stale.
+        // What cargo tells the tests about their own package would make ring's build script, and all above it, stale; so
+        // would the variable that libtest wants for `--report-time`.
         for (name, _) in std::env::vars_os() {
-            if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|own| name.to_string_lossy().starts_with(own)) {
+            if ["CARGO_PKG_", "CARGO_MANIFEST_", "RUSTC_BOOTSTRAP"].iter().any(|own| name.to_string_lossy().starts_with(own)) {
                 cargo.env_remove(name);
             }
         }

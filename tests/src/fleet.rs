@@ -4,6 +4,7 @@
 use crate::clock::ManualClock;
 use crate::model_server::{ModelServer, Reply};
 use crate::place::Place;
+use crate::scratch;
 use crate::servers::{Database, Postgres};
 use crate::tool_server::ToolServer;
 use crate::worker;
@@ -52,8 +53,12 @@ enum Ground {
 impl Ground {
     async fn new(backend: Backend) -> Self {
         match backend {
-            Backend::Sqlite => Self::File(tempfile::tempdir().expect("a directory")),
-            Backend::Postgres => Self::Database(Postgres::shared().await.database().await),
+            Backend::Sqlite => {
+                let file = Self::File(scratch::folder());
+                file.place().migrate().await;
+                file
+            }
+            Backend::Postgres => Self::Database(Postgres::shared().await.migrated().await),
         }
     }
 
@@ -151,11 +156,13 @@ impl FleetBuilder {
     pub async fn start(self) -> Fleet {
         install_crypto();
         let ground = match self.database {
-            Some(database) => Ground::Database(database),
+            Some(database) => {
+                Place::from(&database).migrate().await;
+                Ground::Database(database)
+            }
             None => Ground::new(self.backend).await,
         };
         let place = ground.place();
-        place.migrate().await;
         let (store, database_time) = match &self.reached_by {
             Some(options) => PostgresStore::open(options, Arc::new(SystemIds)).await.expect("the store"),
             None => place.open_sealed(self.keys.as_ref()).await.expect("the store"),

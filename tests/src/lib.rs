@@ -15,6 +15,7 @@ pub mod ojs_server;
 pub mod otlp;
 pub mod place;
 pub mod receiver;
+pub mod scratch;
 pub mod servers;
 pub mod sse;
 pub mod tool_server;

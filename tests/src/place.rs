@@ -1,13 +1,15 @@
 //! Where a test's database is, and a look into it from outside of the product.
 
+use crate::scratch;
 use crate::servers::Database;
 use sqlx::postgres::PgConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection, FromRow};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Clock, SystemClock};
 use turnstone_store::{EncryptionKeys, PostgresOptions, PostgresStore, SqliteStore, Store, StoreError};
@@ -93,11 +95,32 @@ fn options(url: &str) -> PostgresOptions {
     PostgresOptions { connections: 4, ..PostgresOptions::new(url) }
 }
 
+/// Returns an SQLite file with the whole schema and nothing else in it, made once per test process.
+async fn migrated_file() -> &'static Path {
+    static FILE: OnceCell<PathBuf> = OnceCell::const_new();
+    FILE.get_or_init(|| async {
+        let folder = scratch::folder();
+        let store = SqliteStore::open(&folder.path().join("t.db"), Arc::new(SystemIds)).await.expect("the store");
+        let copy = folder.keep().join("migrated.db");
+        let from = Place::File(copy.with_file_name("t.db"));
+        from.change(&format!("VACUUM INTO '{}'", copy.display())).await;
+        drop(store);
+        copy
+    })
+    .await
+}
+
 impl Place {
-    /// Brings the schema up to date. An SQLite file does that when it is opened.
+    /// Brings the schema up to date. A new SQLite file becomes a copy of one that is, which is quicker than to migrate it.
     pub async fn migrate(&self) {
-        if let Self::Url(url) = self {
-            PostgresStore::migrate(&options(url), &[]).await.expect("the migrations");
+        match self {
+            Self::Url(url) => {
+                PostgresStore::migrate(&options(url), &[]).await.expect("the migrations");
+            }
+            Self::File(path) if path.exists() => {}
+            Self::File(path) => {
+                std::fs::copy(migrated_file().await, path).expect("a copy of the migrated file");
+            }
         }
     }
 

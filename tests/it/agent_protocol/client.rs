@@ -17,7 +17,7 @@ struct Site {
 impl Site {
     async fn new(script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
         let (models, tools) = (ModelServer::start(script).await, ToolServer::start().await);
-        let folder = tempfile::tempdir().unwrap();
+        let folder = turnstone_tests::scratch::folder();
         let toml = format!(
             "[providers.test]\nkind = 'openai'\nbase_url = '{}'\n[models]\ndefault_model = 'm'\n\
              [tools.book]\ndescription = 'Books.'\nmethod = 'POST'\nurl = '{}/book'\nidempotent = true\n\

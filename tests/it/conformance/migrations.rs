@@ -49,7 +49,7 @@ async fn indexes(place: &Place) -> BTreeSet<String> {
 #[tokio::test]
 async fn both_trees_make_the_same_tables() {
     let (sqlite, postgres) = (Place::empty(Backend::Sqlite).await, Place::empty(Backend::Postgres).await);
-    drop((sqlite.open().await, postgres.open().await));
+    drop((sqlite.migrate_and_open().await, postgres.migrate_and_open().await));
     let (here, there) = (columns(&sqlite).await, columns(&postgres).await);
     assert!(here.len() > 100, "{here:?}");
     let different: Vec<_> = here.symmetric_difference(&there).collect();
@@ -63,10 +63,10 @@ async fn both_trees_make_the_same_tables() {
 async fn opening_twice_migrates_once() {
     for backend in [Backend::Sqlite, Backend::Postgres] {
         let place = Place::empty(backend).await;
-        drop(place.open().await);
+        drop(place.migrate_and_open().await);
         let applied = "SELECT count(*) FROM _sqlx_migrations";
         let first = place.query(applied).await;
-        drop(place.open().await);
+        drop(place.migrate_and_open().await);
         assert_eq!(place.query(applied).await, first);
     }
 }
@@ -123,8 +123,8 @@ async fn fill_at_the_first_migration(place: &Place) {
                 SqliteConnectOptions::new().filename(dir.path().join("t.db")).create_if_missing(true);
             migrator.run(&mut options.connect().await.unwrap()).await.unwrap();
         }
-        Place::Postgres(lent) => {
-            migrator.run(&mut PgConnection::connect(&lent.url).await.unwrap()).await.unwrap();
+        Place::Postgres(site) => {
+            migrator.run(&mut PgConnection::connect(&site.url).await.unwrap()).await.unwrap();
         }
     }
     place.query(&rows_of_the_first_release()).await;
@@ -138,7 +138,7 @@ async fn a_database_filled_at_the_first_migration_works_on() {
     for backend in [Backend::Sqlite, Backend::Postgres] {
         let place = Place::empty(backend).await;
         fill_at_the_first_migration(&place).await;
-        let at = Opened { store: place.open().await, place };
+        let at = Opened { store: place.migrate_and_open().await, place };
         for state in JobState::ALL {
             let job = at.job(&state.as_str().into()).await;
             assert_eq!((job.state, job.attempt), (state, 1));

@@ -40,7 +40,7 @@ mod transitions;
 mod unique;
 pub(crate) mod workflows;
 
-/// Makes a test of each case per database, one with encryption at rest, and one through a pooler.
+/// Makes a test of each case per database; those with encryption at rest and through a pooler are in the long suite.
 macro_rules! on_both {
     ($($case:ident),+ $(,)?) => {
         mod sqlite {
@@ -49,7 +49,8 @@ macro_rules! on_both {
         }
         mod sealed {
             use crate::conformance::backend::{Backend, open};
-            $(#[tokio::test] async fn $case() { super::$case(&open(Backend::Sealed).await).await; })+
+            $(#[ignore = "long: the rule on an encrypted database"]
+            #[tokio::test] async fn $case() { super::$case(&open(Backend::Sealed).await).await; })+
         }
         mod postgres {
             use crate::conformance::backend::{Backend, open};
@@ -57,7 +58,8 @@ macro_rules! on_both {
         }
         mod pooled {
             use crate::conformance::backend::{Backend, open};
-            $(#[tokio::test] async fn $case() { super::$case(&open(Backend::Pooled).await).await; })+
+            $(#[ignore = "long: the rule behind a pooler"]
+            #[tokio::test] async fn $case() { super::$case(&open(Backend::Pooled).await).await; })+
         }
     };
 }

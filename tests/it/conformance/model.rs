@@ -194,6 +194,13 @@ impl ModelJob {
         let (back, used) = write.book.unwrap_or_default();
         self.reserved += reserve - back;
         agent.reserved += reserve - back;
+        // A warning is due once, when four fifths of a limit are spent.
+        if let Some(limit) = agent.limit.filter(|limit| *limit > 0) {
+            let from = (limit * 80 / 100).max(1);
+            if agent.settled < from && agent.settled + used >= from {
+                self.shown.events.push(EventName::BudgetWarning);
+            }
+        }
         agent.settled += used;
         agent.tokens_used += used;
         agent.messages += write.messages;

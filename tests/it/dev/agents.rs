@@ -53,7 +53,7 @@ async fn stop(mut dev: Dev) {
 /// Files come in whatever their order; an agent is shown as it was written, and stays as long as another one names it.
 #[tokio::test]
 async fn agents_are_applied_in_any_order_shown_and_removed() {
-    let (folder, tools) = (tempfile::tempdir().unwrap(), ToolServer::start().await);
+    let (folder, tools) = (turnstone_tests::scratch::folder(), ToolServer::start().await);
     let dev = dev(folder.path(), &tools).await;
     let applied = dev.run(&["agent", "apply", "boss.yaml", "shopper.yaml", "-o", "ids"]).await;
     assert_eq!((applied.code, applied.stdout.as_str()), (Some(0), "shopper\nboss\n"), "{applied:?}");
@@ -81,7 +81,7 @@ async fn agents_are_applied_in_any_order_shown_and_removed() {
 /// OAS-33: an assertion is tried on everything that an agent did, page by page, before it is put into its document.
 #[tokio::test]
 async fn an_assertion_is_tried_on_all_recorded_engagements() {
-    let (folder, tools) = (tempfile::tempdir().unwrap(), ToolServer::start().await);
+    let (folder, tools) = (turnstone_tests::scratch::folder(), ToolServer::start().await);
     let dev = dev(folder.path(), &tools).await;
     assert_eq!(dev.run(&["agent", "apply", "shopper.yaml", "boss.yaml"]).await.code, Some(0));
     // More than the server lists at once.
@@ -129,7 +129,7 @@ async fn an_assertion_is_tried_on_all_recorded_engagements() {
 /// OAS-26, OAS-27: credentials are kept, listed without what is secret, and forgotten.
 #[tokio::test]
 async fn credentials_are_set_listed_and_deleted() {
-    let (folder, tools) = (tempfile::tempdir().unwrap(), ToolServer::start().await);
+    let (folder, tools) = (turnstone_tests::scratch::folder(), ToolServer::start().await);
     let dev = dev(folder.path(), &tools).await;
     let set =
         ["credential", "set", "static:desk", "book", "--header", "Authorization", "--prefix", "Bearer "];

@@ -50,7 +50,7 @@ fn set_up(folder: &Path, tools: &ToolServer) {
 
 /// A `dev` with agents and a tool of its own.
 pub(super) async fn dev() -> (Dev, ToolServer, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let tools = ToolServer::start().await;
     set_up(folder.path(), &tools);
     (Dev::start(folder.path(), &[]).await, tools, folder)
@@ -184,7 +184,7 @@ async fn reviews_are_listed_and_answered() {
 
 #[tokio::test]
 async fn the_configuration_is_shown_and_checked() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let tools = ToolServer::start().await;
     set_up(folder.path(), &tools);
     let shown = run_in(folder.path(), &["config", "show", "-o", "json"]).await;

@@ -42,7 +42,7 @@ async fn assert_complete(dev: &Dev, id: &str, attempt: i64) {
 
 #[tokio::test]
 async fn the_demo_runs_its_job_and_says_what_to_do_next() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let mut dev = Dev::start(folder.path(), &["--demo"]).await;
     let said = dev.says("Ctrl-C stops me.").await;
     let job = demo_job(&dev).await;
@@ -104,7 +104,7 @@ async fn paste_the_next_commands(dev: &Dev, said: &str) {
 
 #[tokio::test]
 async fn a_killed_demo_goes_on_with_the_same_job() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let mut dev = Dev::start(folder.path(), &["--demo"]).await;
     dev.says("BUDGET LEFT").await;
     let id = demo_job(&dev).await["id"].as_str().unwrap().to_owned();

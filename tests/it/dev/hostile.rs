@@ -113,7 +113,7 @@ async fn run(dev: &Dev, input: &str) -> Value {
 async fn hostile_tools_and_models_cost_no_memory_and_have_their_codes() {
     let (tools, _serving) = tools().await;
     let models = ModelServer::start(script).await;
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     set_up(folder.path(), &tools, &models.url);
     let dev = Dev::start(folder.path(), &[]).await;
     assert_eq!(run(&dev, "fine").await["state"], "completed");

@@ -25,7 +25,7 @@ fn limited(folder: &Path, limits: &str, arguments: &str) -> Command {
 
 #[tokio::test]
 async fn the_doctor_finds_a_limit_that_is_too_low_for_the_slots() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     for (files, code) in [(260, 1), (300, 0)] {
         let ran = limited(folder.path(), &format!("ulimit -n {files}"), "doctor").output().await.unwrap();
         let said = String::from_utf8_lossy(&ran.stdout);
@@ -36,7 +36,7 @@ async fn the_doctor_finds_a_limit_that_is_too_low_for_the_slots() {
 
 #[tokio::test]
 async fn a_worker_raises_what_it_may_and_says_what_it_may_not() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let dev = "dev --data data --bind 127.0.0.1:0 --slots";
     let mut raised = limited(folder.path(), "ulimit -Sn 100", &format!("{dev} 64")).spawn().unwrap();
     let mut lines = BufReader::new(raised.stdout.take().unwrap()).lines();

@@ -21,7 +21,7 @@ async fn push(dev: &Dev) {
 
 #[tokio::test]
 async fn a_server_is_emptied_where_the_flag_allows_it() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = turnstone_tests::scratch::folder();
     let dev = Dev::start(folder.path(), &["--enable-reset"]).await;
     for _ in 0..3 {
         push(&dev).await;
@@ -34,7 +34,7 @@ async fn a_server_is_emptied_where_the_flag_allows_it() {
 
 #[tokio::test]
 async fn without_the_flag_there_is_nothing_to_call() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = turnstone_tests::scratch::folder();
     let dev = Dev::start(folder.path(), &[]).await;
     push(&dev).await;
     assert_eq!(reset(&dev).await, 404);
@@ -43,7 +43,7 @@ async fn without_the_flag_there_is_nothing_to_call() {
 
 #[tokio::test]
 async fn the_flag_is_refused_where_others_can_reach_the_server() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = turnstone_tests::scratch::folder();
     for command in [&["dev", "--data", "data"] as &[&str], &["api"]] {
         let ran =
             run_in(folder.path(), &[command, &["--bind", "0.0.0.0:0", "--enable-reset"]].concat()).await;

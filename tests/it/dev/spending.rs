@@ -4,7 +4,7 @@ use super::Dev;
 use serde_json::{Value, json};
 
 async fn dev() -> (Dev, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     (Dev::start(folder.path(), &[]).await, folder)
 }
 

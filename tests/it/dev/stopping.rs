@@ -15,7 +15,7 @@ fn slow(folder: &Path) {
 
 #[tokio::test]
 async fn a_data_directory_has_one_user() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let mut dev = Dev::start(folder.path(), &[]).await;
     let second = run_in(folder.path(), &["dev", "--data", "data", "--bind", "127.0.0.1:0"]).await;
     assert_eq!(second.code, Some(5), "{second:?}");
@@ -29,7 +29,7 @@ async fn a_data_directory_has_one_user() {
 
 #[tokio::test]
 async fn an_address_that_is_taken_or_open_to_all_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let refused = run_in(folder.path(), &["dev", "--data", "data", "--bind", &address]).await;
@@ -42,7 +42,7 @@ async fn an_address_that_is_taken_or_open_to_all_is_refused() {
 
 #[tokio::test]
 async fn a_second_signal_stops_at_once_and_loses_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     slow(folder.path());
     let mut dev = Dev::start(folder.path(), &[]).await;
     let id = dev

@@ -102,7 +102,7 @@ async fn what_a_hostile_server_sends_is_bounded_and_told() {
 #[tokio::test]
 async fn agents_elsewhere_are_off_unless_they_are_configured() {
     turnstone_tests::fleet::install_crypto();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     std::fs::create_dir(folder.path().join("agents")).unwrap();
     write(folder.path(), "agents/front.yaml", &document("front", "capabilities: {scout: {}}\n"));
     for (settings, words) in [

@@ -41,7 +41,7 @@ impl Site {
     /// A server whose agents ask these models, with these sections of the configuration and these agents.
     async fn start(models: &str, settings: &str, agents: &[(&str, &str)]) -> Self {
         turnstone_tests::fleet::install_crypto();
-        let folder = tempfile::tempdir().unwrap();
+        let folder = turnstone_tests::scratch::folder();
         std::fs::create_dir(folder.path().join("agents")).unwrap();
         for (name, rest) in agents {
             write(folder.path(), &format!("agents/{name}.yaml"), &document(name, rest));

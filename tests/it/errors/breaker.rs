@@ -176,7 +176,7 @@ async fn what_is_listed_is_closed_at_once() {
         tools.iter().map(|name| format!("    - {{type: http, name: {name}, {opens}}}\n")).collect();
     let fleet =
         desk(Fleet::builder(), &format!("  tools:\n{lines}"), &["broken", "search", "web_search"]).await;
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let breaker = async |words: &[&str]| {
         run_program(folder.path(), &[&["breaker"], words, &["--url", &fleet.url]].concat(), &[]).await
     };

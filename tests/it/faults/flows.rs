@@ -137,7 +137,7 @@ fn milestones() -> [i64; 3] {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workflows_advance_once_when_the_server_is_killed_on_sqlite() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let start = |bind: &str| Program::start(folder.path(), &["dev", "--data", "data", "--bind", bind], &[]);
     let mut server = start("127.0.0.1:0");
     let url = server.first_line("turnstone listens on ").await;

@@ -26,7 +26,7 @@ impl Site {
         let postgres = Postgres::own_with(settings).await;
         let database = postgres.database().await;
         let models = Arc::new(ModelServer::start(|_| Reply::text("done")).await);
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = turnstone_tests::scratch::folder();
         let settings = format!(
             "[providers.test]\nkind = 'openai'\nbase_url = '{}'\n[models]\ndefault_model = 'm'\n",
             models.url

@@ -22,7 +22,7 @@ pub(crate) struct Site {
 impl Site {
     pub(crate) async fn start(script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
         let fleet = Fleet::builder().postgres().in_real_time().workers(0).model(script).start().await;
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = turnstone_tests::scratch::folder();
         let mut settings = format!(
             "[providers.test]\nkind = 'openai'\nbase_url = '{}'\n[models]\ndefault_model = 'm'\n",
             fleet.models.url

@@ -28,7 +28,7 @@ impl Site {
         fleet::install_crypto();
         let database = Postgres::shared().await.database().await;
         let models = ModelServer::start(script).await;
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = turnstone_tests::scratch::folder();
         let settings = format!(
             "[providers.test]\nkind = 'openai'\nbase_url = '{}'\n[models]\ndefault_model = 'm'\n",
             models.url

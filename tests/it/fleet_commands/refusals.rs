@@ -134,7 +134,7 @@ async fn the_doctor_finds_nothing_where_nothing_is_wrong() {
 
 #[tokio::test]
 async fn the_doctor_looks_at_the_embedded_store_too() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let well = run(folder.path(), &["doctor", "-o", "json"], &[]).await;
     assert_eq!(well.code, Some(0), "{well:?}");
     assert!(!folder.path().join(".turnstone").exists(), "it made something");

@@ -40,7 +40,7 @@ impl House {
             Backend::Sqlite => None,
         };
         let (models, tools) = (ModelServer::start(script).await, ToolServer::start().await);
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = turnstone_tests::scratch::folder();
         let settings = format!(
             "[providers.test]\nkind = 'openai'\nbase_url = '{}'\n[models]\ndefault_model = 'm'\n\
              [tools.book]\ndescription = 'Book it.'\nurl = '{}/book'\nallow_private = true\n{groups}",

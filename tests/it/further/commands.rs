@@ -19,7 +19,7 @@ fn script(request: &Value) -> Reply {
 async fn an_engagement_is_listed_answered_and_gone_on_with() {
     let fleet = Fleet::builder().model(script).start().await;
     register(&fleet, "capabilities: {ask-user: {}}\n").await;
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let command = async |arguments: &[&str]| {
         run(folder.path(), &[&["engagement"], arguments, &["--url", &fleet.url]].concat(), &[]).await
     };

@@ -163,7 +163,7 @@ async fn beat(store: &turnstone_store::Store, name: &str, seen_at: Timestamp) {
 
 #[tokio::test]
 async fn without_redis_a_process_keeps_to_its_share_and_comes_back() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let store = SqliteStore::open(&folder.path().join("t.db"), Arc::new(SystemIds)).await.unwrap();
     for name in ["one", "two", "three"] {
         beat(&store, name, NOW).await;

@@ -18,7 +18,7 @@ impl Site {
         fleet::install_crypto();
         let database = Postgres::shared().await.database().await;
         let (redis, models) = (Redis::start().await, ModelServer::start(|_| Reply::text("done")).await);
-        let folder = tempfile::tempdir().unwrap();
+        let folder = turnstone_tests::scratch::folder();
         let settings = format!(
             "[providers.test]\nkind = 'openai'\nbase_url = '{}'\n[models]\ndefault_model = 'm'\n\
              [limits.'test/m']\nrequests_per_minute = 60_000\ntokens_per_minute = 60_000_000\n",

@@ -51,7 +51,7 @@ async fn a_worker_is_heard_at_the_api_of_another_process() {
         Reply::Spoken(vec!["first ".to_owned(), "second".to_owned()], rest.clone()).behind(&held)
     })
     .await;
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let settings = format!(
         "[providers.test]\nkind = 'openai'\nbase_url = '{}'\n[models]\ndefault_model = 'm'\n",
         models.url

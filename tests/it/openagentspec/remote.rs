@@ -23,7 +23,7 @@ struct Site {
 impl Site {
     /// A server with a single slot that gave the other one the key `given`, and was given `taken`.
     fn new(authority: &Authority, port: u16, other: u16, (given, taken): (&str, &str), models: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = turnstone_tests::scratch::folder();
         authority.equip(folder.path());
         for (file, text) in [("own.key", OWN), ("given.key", given), ("taken.key", taken)] {
             std::fs::write(folder.path().join(file), text).unwrap();
@@ -306,7 +306,7 @@ async fn what_nobody_waits_for_is_ended_on_the_other_server() {
 /// OAS-11: without `[remote]` an agent elsewhere is refused by name, and so is a host that is not among those named.
 #[tokio::test]
 async fn agents_elsewhere_are_refused_unless_their_host_is_named() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     std::fs::create_dir(folder.path().join("agents")).unwrap();
     let text = document("desk", "capabilities: {'oagent://agents.example.com/agents/clerk': {}}\n");
     std::fs::write(folder.path().join("agents/desk.yaml"), text).unwrap();

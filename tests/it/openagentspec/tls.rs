@@ -19,7 +19,7 @@ fn set_up(folder: &Path, cert: &str, key: &str) {
 #[tokio::test]
 async fn the_agents_are_served_over_https() {
     turnstone_tests::fleet::install_crypto();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let authority = Authority::new();
     authority.equip(folder.path());
     set_up(folder.path(), "cert.pem", "key.pem");
@@ -46,7 +46,7 @@ async fn the_agents_are_served_over_https() {
 #[tokio::test]
 async fn a_new_certificate_is_taken_without_a_restart() {
     turnstone_tests::fleet::install_crypto();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let (old, new) = (Authority::new(), Authority::new());
     old.equip(folder.path());
     set_up(folder.path(), "cert.pem", "key.pem");
@@ -74,9 +74,9 @@ async fn a_new_certificate_is_taken_without_a_restart() {
 /// OAS-69: files that are no certificate and key are refused at the start, by name.
 #[tokio::test]
 async fn bad_certificates_are_refused_by_name() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     Authority::new().equip(folder.path());
-    let other = tempfile::tempdir().unwrap();
+    let other = turnstone_tests::scratch::folder();
     Authority::new().equip(other.path());
     std::fs::write(folder.path().join("odd.pem"), "no certificate").unwrap();
     std::fs::copy(other.path().join("key.pem"), folder.path().join("other.pem")).unwrap();

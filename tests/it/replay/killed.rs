@@ -115,7 +115,7 @@ async fn nothing_is_half_made_by_a_server_that_is_killed_on_sqlite() {
         event.data["padding"] = "x".repeat(400_000).into();
     }
     let document = record.write().unwrap();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let place: Place = folder.path().join("data/turnstone.db").into();
     let log = folder.path().join("data/turnstone.db-wal");
     let start = async || {

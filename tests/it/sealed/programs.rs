@@ -31,7 +31,7 @@ async fn database() -> Database {
 
 #[tokio::test]
 async fn every_service_wants_the_key_that_the_database_was_written_with() {
-    let (folder, database, secret) = (tempfile::tempdir().unwrap(), database().await, key(1));
+    let (folder, database, secret) = (turnstone_tests::scratch::folder(), database().await, key(1));
     let with = [("DATABASE_URL", database.url.as_str()), REF, ("THE_KEY", secret.as_str())];
     let without = &with[..1];
     let id = keys(1, &[]).id().to_owned();
@@ -81,7 +81,7 @@ async fn every_service_wants_the_key_that_the_database_was_written_with() {
 
 #[tokio::test]
 async fn dev_wants_it_too_and_the_doctor_sees_it() {
-    let (folder, secret) = (tempfile::tempdir().unwrap(), key(1));
+    let (folder, secret) = (turnstone_tests::scratch::folder(), key(1));
     let with = [REF, ("THE_KEY", secret.as_str())];
     let dev = ["dev", "--bind", "127.0.0.1:0"];
     let mut server = Program::start(folder.path(), &dev, &with);
@@ -100,7 +100,7 @@ async fn dev_wants_it_too_and_the_doctor_sees_it() {
 
 #[tokio::test]
 async fn the_configuration_is_checked_and_names_the_key() {
-    let (folder, secret) = (tempfile::tempdir().unwrap(), key(1));
+    let (folder, secret) = (turnstone_tests::scratch::folder(), key(1));
     let check = ["config", "check", "-o", "json"];
     let with = [REF, ("THE_KEY", secret.as_str())];
     let good = run(folder.path(), &check, &with).await.json();

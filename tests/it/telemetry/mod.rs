@@ -57,7 +57,7 @@ impl Site {
         fleet::install_crypto();
         let (collector, models, tools) =
             (Collector::start(manner).await, ModelServer::start(script).await, ToolServer::start().await);
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = turnstone_tests::scratch::folder();
         let settings = format!(
             "[providers.custom]\nkind = 'openai'\nbase_url = '{}'\napi_key = 'env:SITE_KEY'\n[models]\n\
              default_model = 'm'\n[tools.search]\ndescription = 'Searches.'\nmethod = 'POST'\nurl = '{}/search'\n\

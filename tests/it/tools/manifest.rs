@@ -47,7 +47,7 @@ async fn every_type_of_tool_is_resolved_or_left_out_with_a_warning() {
         _ => Reply::text("done"),
     };
     let mut fleet = Fleet::builder().workers(0).model(script).start().await;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = turnstone_tests::scratch::folder();
     let key = dir.path().join("key");
     std::fs::write(&key, "tern-3307-secret").unwrap();
     let host = fleet.tools.url.strip_prefix("http://").unwrap().to_owned();

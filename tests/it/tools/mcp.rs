@@ -74,7 +74,7 @@ async fn a_server_that_dies_in_a_call_fails_the_call_and_not_the_job() {
         1 => Reply::call("parrot_echo", json!({"text": "alive again"})),
         _ => Reply::text("done"),
     };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = turnstone_tests::scratch::folder();
     let log = dir.path().join("calls");
     let config = parrot("well", &json!({"env": {"CALLS": log.to_str().unwrap()}}));
     let mut fleet = Fleet::builder().workers(0).model(script).start().await;
@@ -91,7 +91,7 @@ async fn a_server_that_dies_in_a_call_fails_the_call_and_not_the_job() {
 /// A call whose answer cannot be used was made: it is not made again.
 #[tokio::test]
 async fn a_call_whose_answer_is_too_large_is_made_once() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = turnstone_tests::scratch::folder();
     let log = dir.path().join("calls");
     let config =
         parrot("well", &json!({"env": {"CALLS": log.to_str().unwrap()}, "max_response_bytes": 10_000}));
@@ -110,7 +110,7 @@ async fn a_call_whose_answer_is_too_large_is_made_once() {
 /// The turns of a worker share one connection: the tools are listed once and the server is started once.
 #[tokio::test]
 async fn all_turns_of_a_worker_share_one_connection() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = turnstone_tests::scratch::folder();
     let log = dir.path().join("calls");
     let mut fleet =
         Fleet::builder().workers(0).model(calls("parrot_add", json!({"a": 1, "b": 2}))).start().await;

@@ -4,6 +4,7 @@
 //! whatever way that ends (`supervise.sh`). A missing program is installed once by `tests/install-servers.sh`; when that is
 //! impossible the test fails and names the packages.
 
+mod database;
 mod pgbouncer;
 mod port;
 mod postgres;
@@ -13,8 +14,9 @@ mod supervised;
 mod tcp_proxy;
 mod template;
 
+pub use database::Database;
 pub use pgbouncer::PgBouncer;
-pub use postgres::{Database, Postgres};
+pub use postgres::Postgres;
 pub use programs::faketime_path;
 pub use redis::Redis;
 pub use tcp_proxy::TcpProxy;

@@ -2,7 +2,8 @@
 
 use super::beside;
 use super::port::Port;
-use super::postgres::{Database, Postgres};
+use super::postgres::Postgres;
+use super::database::Database;
 use super::programs::{give_to_server_user, pgbouncer};
 use super::supervised::{Recipe, Supervised};
 use super::template::ROLE;

@@ -1,6 +1,7 @@
 //! A private PostgreSQL server.
 
 use super::beside;
+use super::database::{Database, Lending};
 use super::port::Port;
 use super::programs::postgres_dir;
 use super::supervised::{Recipe, Supervised};
@@ -17,31 +18,27 @@ use tokio::sync::OnceCell;
 /// from the log.
 const IMMEDIATELY: &str = "QUIT";
 
-/// A PostgreSQL server with data of its own and `fsync` on. It is stopped and removed when it is dropped.
+/// A PostgreSQL server with data of its own. It is stopped and removed when it is dropped.
 pub struct Postgres {
     server: Arc<Supervised>,
     port: Port,
     databases: AtomicU32,
+    lending: Lending,
     shared: bool,
 }
 
-/// A database of its own for one test. It is removed when it is dropped.
-pub struct Database {
-    /// `postgres://turnstone@127.0.0.1:…/…`; the role owns the database and is no superuser.
-    pub url: String,
-    /// Its name.
-    pub name: String,
-    superuser: Superuser,
-}
+/// Settings of the shared server. It is never crashed, so nothing of it has to survive a loss of power.
+const SHARED: &[(&str, &str)] = &[("max_connections", "300"), ("fsync", "off"), ("full_page_writes", "off")];
 
 impl Postgres {
-    /// The server that the tests of this process share. It takes 200 connections. It cannot be stopped or restarted.
+    /// The server that the tests of this process share. It takes 300 connections and does not sync. It cannot be stopped
+    /// or restarted.
     pub async fn shared() -> &'static Self {
-        static SHARED: OnceCell<Postgres> = OnceCell::const_new();
-        SHARED.get_or_init(|| Self::launch(&[("max_connections", "200")], true)).await
+        static SERVER: OnceCell<Postgres> = OnceCell::const_new();
+        SERVER.get_or_init(|| Self::launch(SHARED, true)).await
     }
 
-    /// A server of the test's own, with PostgreSQL's default settings, to be restarted and broken.
+    /// A server of the test's own, with PostgreSQL's default settings (`fsync` on), to be restarted and broken.
     pub async fn own() -> Self {
         Self::own_with(&[]).await
     }
@@ -73,16 +70,24 @@ impl Postgres {
         })
         .await;
         let port = server.start_on_a_port(|port| format!("-p {port}"), accepts).await;
-        Self { server, port, databases: AtomicU32::new(0), shared }
+        Self { server, port, databases: AtomicU32::new(0), lending: Lending::default(), shared }
     }
 
-    /// Makes a new, empty database.
+    /// Makes a new database without any table. It lasts as long as the server.
     pub async fn database(&self) -> Database {
-        let name = format!("t{}", self.databases.fetch_add(1, Ordering::Relaxed));
-        let superuser = self.superuser();
-        superuser.clone().ask("postgres", format!("CREATE DATABASE {name} OWNER {ROLE}")).await;
-        let url = url_of(self.addr(), &name);
-        Database { url, name, superuser }
+        let name = self.new_name();
+        self.superuser().ask("postgres", format!("CREATE DATABASE {name} OWNER {ROLE}")).await;
+        Database::new(name, self.addr())
+    }
+
+    /// Lends a migrated and empty database, that of an ended test if there is one: to empty a database is much quicker than
+    /// to migrate one.
+    pub async fn migrated(&'static self) -> Database {
+        self.lending.lend(self).await
+    }
+
+    pub(super) fn new_name(&self) -> String {
+        format!("t{}", self.databases.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Where the server listens.
@@ -92,7 +97,7 @@ impl Postgres {
 
     /// The database's address. It stays the same over restarts.
     pub fn url(&self, database: &Database) -> String {
-        url_of(self.addr(), &database.name)
+        database.url_at(self.addr())
     }
 
     /// Takes the server down without any preparation and starts it again; returns when it answers.
@@ -133,27 +138,9 @@ impl Postgres {
         self.superuser().ask(&database.name, sql.to_owned()).await
     }
 
-    fn superuser(&self) -> Superuser {
+    pub(super) fn superuser(&self) -> Superuser {
         Superuser { folder: self.server.folder().to_owned(), port: self.port.number }
     }
-}
-
-impl Database {
-    /// The database's address through something that stands in between, such as a proxy.
-    pub fn url_at(&self, addr: SocketAddr) -> String {
-        url_of(addr, &self.name)
-    }
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        // A server that is down, or gone before its database, keeps nothing.
-        let _output = self.superuser.psql("postgres", &format!("DROP DATABASE {} WITH (FORCE)", self.name));
-    }
-}
-
-fn url_of(addr: SocketAddr, database: &str) -> String {
-    format!("postgres://{ROLE}@{addr}/{database}")
 }
 
 fn accepts(port: u16) -> bool {
@@ -167,7 +154,7 @@ const OURS: &str = "turnstone-harness";
 
 /// The way in that a full server leaves open.
 #[derive(Clone)]
-struct Superuser {
+pub(super) struct Superuser {
     folder: PathBuf,
     port: u16,
 }
@@ -188,7 +175,7 @@ impl Superuser {
         }
     }
 
-    async fn ask(self, database: &str, sql: String) -> String {
+    pub(super) async fn ask(self, database: &str, sql: String) -> String {
         let database = database.to_owned();
         beside(move || succeeded("psql", self.psql(&database, &sql))).await
     }

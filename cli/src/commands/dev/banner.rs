@@ -87,6 +87,10 @@ impl Banner {
                 format!("{count} {jobs} of an earlier run {go} on from the last checkpoint"),
             ));
         }
+        if cfg!(debug_assertions) {
+            let build = "a debug build, quick to compile and slow to run; `cargo install --path cli` builds the real one";
+            lines.push(("build", build.to_owned()));
+        }
         let pid = std::process::id();
         lines.push((
             "stop",

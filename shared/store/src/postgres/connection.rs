@@ -33,9 +33,13 @@ impl Address {
         }
         let parsed = PgConnectOptions::from_str(&options.url).map_err(|e| unfit(&e.to_string()))?;
         let mut parsed = parsed.application_name("turnstone").disable_statement_logging();
-        if options.transaction_pooler {
-            parsed = parsed.statement_cache_capacity(0).extra_float_digits(None);
-        }
+        // A pooler refuses start-up options, and hands one session to many clients.
+        parsed = if options.transaction_pooler {
+            parsed.statement_cache_capacity(0).extra_float_digits(None)
+        } else {
+            // Compiling a statement costs up to half a second, and no statement here runs long enough to earn that.
+            parsed.options([("jit", "off")])
+        };
         Ok(Self { options: parsed })
     }
 

@@ -107,7 +107,7 @@ async fn every_job_is_completed_once_whoever_is_killed_on_postgres() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_example_worker_outlives_its_server_and_its_own_death() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let start = |bind: &str| Program::start(folder.path(), &["dev", "--data", "data", "--bind", bind], &[]);
     let mut server = start("127.0.0.1:0");
     let url = server.first_line("turnstone listens on ").await;

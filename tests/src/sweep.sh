@@ -1,0 +1,24 @@
+# Sweeps up behind a test process: sh sweep.sh FOLDER
+# It reads `started PID` and `ended PID`. When the test process ends, in whatever way, the words end: then the programs that
+# were started and not ended are killed, and FOLDER is removed.
+folder=$1
+running=
+trap '' PIPE
+
+while read -r word pid; do
+    case $word in
+    started) running="$running $pid" ;;
+    ended)
+        others=
+        for one in $running; do
+            [ "$one" = "$pid" ] || others="$others $one"
+        done
+        running=$others
+        ;;
+    esac
+done
+
+for pid in $running; do
+    kill -s KILL "$pid" 2>/dev/null
+done
+rm -rf -- "$folder"
