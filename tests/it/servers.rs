@@ -1,10 +1,12 @@
 //! The servers of the harness themselves: each starts, answers, breaks as asked, and leaves nothing behind.
 
+use futures::future::join_all;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use turnstone_tests::Place;
 use turnstone_tests::servers::{PgBouncer, Postgres, Redis, TcpProxy, faketime_path};
 
 /// How long anything here may take.
@@ -32,13 +34,32 @@ async fn each_test_has_a_database_of_its_own_on_the_shared_server() {
         psql_at(&one.url, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user").await.unwrap(),
         "f"
     );
-    assert_eq!(postgres.psql(&one, "SHOW fsync; SHOW max_connections;").await, "on\n200");
+    assert_eq!(postgres.psql(&one, "SHOW fsync; SHOW max_connections;").await, "off\n300");
+}
 
-    let name = one.name.clone();
-    drop(one);
-    let left =
-        postgres.psql(&other, &format!("SELECT count(*) FROM pg_database WHERE datname = '{name}'")).await;
-    assert_eq!(left, "0", "a dropped database is still there");
+/// Every table and every row of a lent database is as the migrations left it, whatever the test before did to it.
+#[tokio::test]
+async fn a_lent_database_is_as_the_migrations_left_it() {
+    let postgres = Postgres::shared().await;
+    for change in [
+        "INSERT INTO queues SELECT * FROM queues WHERE false; DELETE FROM queues",
+        "CREATE TABLE odd (n bigint)",
+        "ALTER TABLE jobs ADD COLUMN odd bigint",
+        "DROP TABLE webhooks CASCADE",
+        "UPDATE statistics_mark SET ended_at = 7",
+    ] {
+        // Several, so that the one that was changed is among them.
+        let lent: Vec<_> = join_all((0..3).map(|_| postgres.migrated())).await;
+        for database in &lent {
+            let place = Place::from(database);
+            assert_eq!(place.number("SELECT count(*) FROM queues").await, 2);
+            assert_eq!(place.number("SELECT ended_at FROM statistics_mark").await, 0);
+            assert_eq!(place.number("SELECT count(*) FROM webhooks").await, 0);
+            let odd = "SELECT count(*) FROM information_schema.columns WHERE 'odd' IN (table_name, column_name)";
+            assert_eq!(place.number(odd).await, 0);
+            place.change(change).await;
+        }
+    }
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ pub mod model_server;
 pub mod ojs_server;
 pub mod otlp;
 pub mod place;
+pub mod processes;
 pub mod receiver;
 pub mod scratch;
 pub mod servers;

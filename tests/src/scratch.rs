@@ -47,27 +47,8 @@ fn free_space_kib(folder: &Path) -> u64 {
     told.lines().nth(1).and_then(|row| row.split_whitespace().nth(3)?.parse().ok()).unwrap_or(0)
 }
 
-/// A program that ends with the test process, however that ends. Dropping this forgets the program: whoever started it
-/// ends it.
-#[derive(Debug)]
-pub struct Guarded {
-    pid: u32,
-}
-
-/// Guards the process with this id until the returned value is dropped.
-pub fn guard(pid: u32) -> Guarded {
-    sweeper().tell(&format!("started {pid}"));
-    Guarded { pid }
-}
-
-impl Drop for Guarded {
-    fn drop(&mut self) {
-        sweeper().tell(&format!("ended {}", self.pid));
-    }
-}
-
 /// The shell, and the folder that it removes.
-struct Sweeper {
+pub(crate) struct Sweeper {
     root: PathBuf,
     words: Mutex<ChildStdin>,
     // Never waited for: it outlives this process.
@@ -75,14 +56,14 @@ struct Sweeper {
 }
 
 impl Sweeper {
-    fn tell(&self, word: &str) {
+    pub(crate) fn tell(&self, word: &str) {
         let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         // Without the shell nothing is swept after a kill; the tests themselves do not depend on it.
         let _ = writeln!(words, "{word}");
     }
 }
 
-fn sweeper() -> &'static Sweeper {
+pub(crate) fn sweeper() -> &'static Sweeper {
     static SWEEPER: OnceLock<Sweeper> = OnceLock::new();
     SWEEPER.get_or_init(|| {
         let root = tempfile::Builder::new().prefix("turnstone-tests-").tempdir_in(base()).expect("a scratch folder");

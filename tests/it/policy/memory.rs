@@ -55,7 +55,8 @@ pub async fn push(
 /// The same by a known user, to its end: its engagement.
 pub async fn said(fleet: &Fleet, agent: &str, text: &str) -> String {
     let id = push(fleet, agent, Some("ann"), None, text).await;
-    fleet.settled(&id).await;
+    // A job that waits for a delegate is parked, and has not ended.
+    fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     fleet.engagement_of(&id).await
 }
 

@@ -1,0 +1,74 @@
+//! Limits how many tests run processes at once, and ends the processes of a test run that is killed.
+
+use crate::scratch::sweeper;
+use std::collections::HashMap;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+/// A test that waited this long for its turn starts its processes all the same.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How many processes each test has that runs any, by the name of the test.
+static RUNNING: Mutex<Option<HashMap<String, usize>>> = Mutex::new(None);
+static ENDED: Condvar = Condvar::new();
+
+/// The right of a test to run a process. As many tests as there are cores have one at the same time; a test that has one
+/// gets more without waiting.
+#[derive(Debug)]
+pub struct Turn {
+    test: Option<String>,
+}
+
+/// Waits for a turn. Blocks the thread of the test.
+pub fn turn() -> Turn {
+    // libtest names a test's thread after the test. A task of the test on another thread must not wait for the test.
+    let current = std::thread::current();
+    let Some(test) = current.name().filter(|name| name.contains("::")).map(str::to_owned) else {
+        return Turn { test: None };
+    };
+    let most = available_parallelism().map_or(2, usize::from);
+    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    let full = |running: &mut Option<HashMap<String, usize>>| {
+        let running = running.get_or_insert_default();
+        running.len() >= most && !running.contains_key(&test)
+    };
+    let waited = ENDED.wait_timeout_while(running, PATIENCE, full);
+    let (mut running, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    *running.get_or_insert_default().entry(test.clone()).or_default() += 1;
+    Turn { test: Some(test) }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let Some(test) = self.test.take() else { return };
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = running.get_or_insert_default();
+        if let Some(count) = running.get_mut(&test) {
+            *count -= 1;
+            if *count == 0 {
+                running.remove(&test);
+                ENDED.notify_all();
+            }
+        }
+    }
+}
+
+/// A process that ends with the test process, however that ends. Dropping this forgets the process: its owner ends it.
+#[derive(Debug)]
+pub struct Guarded {
+    pid: u32,
+    _turn: Turn,
+}
+
+/// Guards the process with this id, which was started in this turn.
+pub fn guard(pid: u32, turn: Turn) -> Guarded {
+    sweeper().tell(&format!("started {pid}"));
+    Guarded { pid, _turn: turn }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        sweeper().tell(&format!("ended {}", self.pid));
+    }
+}
