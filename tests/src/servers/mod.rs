@@ -14,6 +14,7 @@ mod tcp_proxy;
 mod template;
 
 pub use pgbouncer::PgBouncer;
+pub use port::Port;
 pub use postgres::{Database, Postgres};
 pub use programs::faketime_path;
 pub use redis::Redis;

@@ -109,7 +109,7 @@ impl Postgres {
 
     /// Starts the server after it was stopped; returns when it answers.
     pub async fn start_again(&self) {
-        let port = self.port.number;
+        let port = self.port.number();
         let runs = self.server.start(format!("-p {port}"), move || accepts(port)).await;
         assert!(runs, "PostgreSQL does not start again:\n{}", self.server.log_tail());
     }
@@ -134,7 +134,7 @@ impl Postgres {
     }
 
     fn superuser(&self) -> Superuser {
-        Superuser { folder: self.server.folder().to_owned(), port: self.port.number }
+        Superuser { folder: self.server.folder().to_owned(), port: self.port.number() }
     }
 }
 
