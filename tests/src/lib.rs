@@ -18,6 +18,7 @@ pub mod receiver;
 pub mod servers;
 pub mod sse;
 pub mod tool_server;
+pub mod wait;
 pub mod witness;
 pub mod worker;
 
