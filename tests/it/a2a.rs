@@ -2,7 +2,7 @@
 
 use futures::StreamExt;
 use serde_json::{Value, json};
-use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
+use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server, wait};
 
 fn document(name: &str, rest: &str) -> String {
     format!(
@@ -176,7 +176,7 @@ async fn a_stream_tells_the_answer_while_it_is_made() {
         assert!(answer.headers()["content-type"].to_str().unwrap().starts_with("text/event-stream"));
         let mut stream = Box::pin(eventsource_stream::Eventsource::eventsource(answer.bytes_stream()));
         let mut told = Vec::new();
-        while let Some(event) = stream.next().await {
+        while let Some(event) = wait::output("an event of the task", stream.next()).await {
             let event: Value = serde_json::from_str(&event.unwrap().data).unwrap();
             assert_eq!(event["id"], "s");
             heard.open();

@@ -2,11 +2,7 @@
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
-use turnstone_tests::Fleet;
-
-/// Refusing takes no longer than this, also in an unoptimised build on a busy machine.
-const LONGEST: Duration = Duration::from_secs(20);
+use turnstone_tests::{Fleet, wait};
 
 /// A body that a client may send by mistake or on purpose: where to, what, and the status and code that it gets.
 struct Bad {
@@ -60,11 +56,7 @@ async fn refuse(all: Vec<Bad>) {
     let fleet = Fleet::builder().start().await;
     let mut wrong = Vec::new();
     for Bad { what, path, body, status, code } in all {
-        let asked = Instant::now();
-        let (got, answer) = fleet.send(Method::POST, path, body).await;
-        if asked.elapsed() > LONGEST {
-            wrong.push(format!("{what}: the answer took {:?}", asked.elapsed()));
-        }
+        let (got, answer) = wait::output(&what, fleet.send(Method::POST, path, body)).await;
         let error = &answer["error"];
         let sentence = error["message"].as_str().unwrap_or_default();
         let hint = error["hint"].as_str().unwrap_or_default();

@@ -2,17 +2,19 @@
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use std::time::Duration;
 use turnstone_domain::JobState;
 use turnstone_tests::{Fleet, Reply, model_server};
 
 #[tokio::test]
 async fn cancel_stops_a_model_call_within_a_second() {
-    let fleet = Fleet::builder().model(|_| Reply::Hang).start().await;
+    let hour = Duration::from_secs(3_600);
+    let fleet = Fleet::builder().drain_grace(hour).model(|_| Reply::Hang).start().await;
     let id = fleet.push(&json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m"})).await;
     fleet.models.seen(1).await;
     let (status, body) = fleet.send(Method::DELETE, &format!("/ojs/v1/jobs/{id}"), "").await;
     assert_eq!((status, &body["job"]["state"]), (StatusCode::OK, &json!("cancelled")), "{body}");
-    // The slot is free again: a fleet whose only worker were still waiting for the model could not end in time.
+    // A turn that still waited for the model would hold the drain up for the hour that it may take.
     fleet.end().await;
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::process::Stdio;
 use tokio::process::{Child, Command};
 use turnstone_domain::{JobState, Phase};
-use turnstone_tests::{Backend, Fleet, Reply, binaries, model_server};
+use turnstone_tests::{Backend, Fleet, Reply, binaries, model_server, wait};
 
 /// Starts a worker process over the fleet's database; it dies at `point`. Its leases outlast most tests.
 pub fn spawn(fleet: &Fleet, slots: usize, point: Option<&str>) -> Child {
@@ -24,6 +24,16 @@ pub fn spawn_with_lease(fleet: &Fleet, slots: usize, lease_ms: u64, point: Optio
         .kill_on_drop(true)
         .spawn()
         .expect("the worker process starts")
+}
+
+/// Waits until a worker process is killed with SIGKILL: by itself at its point, or by the test.
+pub async fn killed(mut worker: Child) {
+    // `wait` closes the standard input, and that would end the worker.
+    let stdin = worker.stdin.take();
+    let status = wait::output("a worker process is killed", worker.wait()).await.expect("a status");
+    drop(stdin);
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    assert_eq!(signal, Some(9), "the worker was to be killed, and ended with {status}");
 }
 
 /// Runs a test on both databases at the same time.
@@ -53,13 +63,7 @@ async fn with_a_job(backend: Backend, tool: &'static str) -> (Fleet, String) {
 
 /// A worker takes the job and dies at `point`; another one takes it as far as it gets.
 pub async fn crash(fleet: &Fleet, id: &str, point: &str) {
-    let mut worker = spawn(fleet, 4, Some(point));
-    // `wait` closes the standard input, and that would end the worker.
-    let stdin = worker.stdin.take();
-    let status = worker.wait().await.expect("the worker process");
-    drop(stdin);
-    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
-    assert_eq!(signal, Some(9), "the worker was to be killed at {point}, and ended with {status}");
+    killed(spawn(fleet, 4, Some(point))).await;
     // The dead worker's lease would run out; nobody else lives, so it can be ended now.
     fleet.release_all().await;
     let second = spawn(fleet, 4, None);

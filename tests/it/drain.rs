@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use turnstone_domain::JobState;
 use turnstone_tests::{Fleet, Reply, model_server};
 
@@ -26,6 +27,7 @@ async fn a_turn_that_does_not_end_in_time_goes_back_with_its_last_checkpoint() {
 #[tokio::test]
 async fn a_job_yields_between_two_phases() {
     let mut fleet = Fleet::builder()
+        .drain_grace(Duration::from_secs(60))
         .model(|request| match model_server::outcomes(request) {
             0..=200 => Reply::call("search", json!({"n": 1})),
             _ => Reply::text("done"),

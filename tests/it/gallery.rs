@@ -1,9 +1,9 @@
 //! The gallery of `examples/`: the real program, its agents, its script and its tools, as its README says.
 
-use crate::program::{PATIENCE, Program, run};
+use crate::program::{Program, run};
 use serde_json::{Value, json};
 use turnstone_examples::{TOOL_SERVER_PORT, tool_server};
-use turnstone_tests::fleet;
+use turnstone_tests::wait;
 
 const AGENTS: [&str; 7] = [
     "people-desk",
@@ -79,7 +79,7 @@ impl Gallery {
         let state = began.url().clone();
         assert!(state.path().starts_with("/engagements/"), "the redirect leads to the state: {state}");
         let mut told = Value::Null;
-        fleet::until("the engagement ends", PATIENCE, async || {
+        wait::until("the engagement ends", async || {
             let now: Value = self.http.get(state.clone()).send().await.unwrap().json().await.unwrap();
             let status = now["status"].as_str().unwrap();
             assert!(!["failed", "cancelled"].contains(&status), "{agent}: {now:#}");

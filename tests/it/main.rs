@@ -30,6 +30,7 @@ mod main_job;
 mod model;
 mod ojs;
 mod openagentspec;
+mod paused_timers;
 mod policy;
 mod postgres;
 mod program;

@@ -3,14 +3,12 @@
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Plain, Stdio};
-use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
-use turnstone_tests::{binaries, fleet};
+use turnstone_tests::{binaries, fleet, wait};
 
-/// Longer than this nothing may take here.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub use turnstone_tests::wait::PATIENCE;
 
 /// The tests' own environment must not change what the program does; and neither may a proxy that is not there.
 pub fn without_environment(command: &mut Command) -> &mut Command {
@@ -100,7 +98,7 @@ impl Program {
 
     /// Waits for its end and returns the exit code; `None` when a signal ended it.
     pub async fn ended(&mut self) -> Option<i32> {
-        tokio::time::timeout(PATIENCE, self.process.wait()).await.expect("it ends").expect("a status").code()
+        wait::output("the program ends", self.process.wait()).await.expect("a status").code()
     }
 
     /// Asks it to stop once, and waits until it has drained.
@@ -140,7 +138,7 @@ pub async fn run(folder: &Path, arguments: &[&str], env: Env<'_>) -> Ran {
         .current_dir(folder)
         .stdin(Stdio::null());
     let running = command.kill_on_drop(true).output();
-    let output = tokio::time::timeout(PATIENCE, running).await.expect("it ends").expect("it starts");
+    let output = wait::output(&format!("{arguments:?} ends"), running).await.expect("it starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
@@ -159,7 +157,7 @@ fn collected(pipe: impl AsyncRead + Unpin + Send + 'static) -> watch::Receiver<S
 
 async fn heard(pipe: &mut watch::Receiver<String>, other: &watch::Receiver<String>, words: &str) -> String {
     let waiting = pipe.wait_for(|all| all.contains(words));
-    let is_heard = tokio::time::timeout(PATIENCE, waiting).await.is_ok_and(|all| all.is_ok());
+    let is_heard = wait::ends(PATIENCE, waiting).await.is_some_and(|all| all.is_ok());
     let all = pipe.borrow().clone();
     assert!(is_heard, "{words:?} was not said:\n{all}\nelsewhere:\n{}", *other.borrow());
     all

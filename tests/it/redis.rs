@@ -1,13 +1,11 @@
 //! Redis carries rings between processes, and is never missed.
 
-use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use turnstone_domain::ids::SystemIds;
 use turnstone_store::redis::{RedisRelay, check, demand};
 use turnstone_store::{Doorbell, Ring};
 use turnstone_tests::servers::Redis;
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use turnstone_tests::wait;
 
 /// A process's bell, and what is heard of it once it is connected.
 async fn connected(url: &str) -> (Doorbell, Receiver<Ring>) {
@@ -24,7 +22,7 @@ async fn looks_again(heard: &mut Receiver<Ring>) {
 }
 
 async fn next(heard: &mut Receiver<Ring>) -> Ring {
-    tokio::time::timeout(PATIENCE, heard.recv()).await.expect("a ring comes").unwrap()
+    wait::output("a ring", heard.recv()).await.unwrap()
 }
 
 fn events(stream: &str) -> Ring {

@@ -4,14 +4,13 @@ use async_trait::async_trait;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::{JobState, Timestamp};
 use turnstone_scheduler::{Scheduler, SchedulerOptions};
 use turnstone_store::{ClaimRequest, Duty, JobKind, StoreError, Term, Upkeep};
-use turnstone_tests::{Fleet, Reply, model_server};
+use turnstone_tests::{Fleet, Reply, model_server, wait};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
@@ -256,8 +255,7 @@ impl Running {
 
     /// Whether it leads, by its next question.
     async fn leads(&mut self) -> bool {
-        let next = tokio::time::timeout(Duration::from_secs(60), self.answers.recv()).await;
-        next.expect("a scheduler asks who leads every 400 ms").expect("it runs")
+        wait::output("a scheduler asks who leads", self.answers.recv()).await.expect("it runs")
     }
 
     async fn end(self) {
@@ -278,7 +276,7 @@ async fn a_standby_takes_over_from_a_leader_that_dies_or_ends() {
     first.task.abort();
     assert!(!second.leads().await && !second.leads().await);
     fleet.clock.advance_ms(1_200);
-    while !second.leads().await {}
+    wait::until("the second scheduler leads", async || second.leads().await).await;
     let id = fleet.push(&plain(&json!({"delay_until": "+PT0.5S"}))).await;
     fleet.clock.advance_ms(500);
     fleet.store.doorbell.ring(turnstone_store::Ring::Due);
@@ -288,7 +286,7 @@ async fn a_standby_takes_over_from_a_leader_that_dies_or_ends() {
     let mut third = Running::start(&fleet, "third");
     assert!(!third.leads().await);
     second.end().await;
-    while !third.leads().await {}
+    wait::until("the third scheduler leads", async || third.leads().await).await;
     let id = fleet.push(&plain(&json!({"delay_until": "+PT0.5S"}))).await;
     fleet.clock.advance_ms(500);
     fleet.store.doorbell.ring(turnstone_store::Ring::Due);

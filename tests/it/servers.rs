@@ -8,15 +8,13 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use turnstone_tests::Place;
 use turnstone_tests::servers::{PgBouncer, Postgres, Redis, TcpProxy, faketime_path};
-
-/// How long anything here may take.
-const BOUND: Duration = Duration::from_secs(30);
+use turnstone_tests::wait;
 
 /// Runs SQL at an address, as any client would.
 async fn psql_at(url: &str, sql: &str) -> Result<String, String> {
     let mut psql = tokio::process::Command::new("psql");
     let output = psql.args(["-X", "-q", "-A", "-t", url, "-c", sql]).output();
-    let output = tokio::time::timeout(BOUND, output).await.expect("psql ends").unwrap();
+    let output = wait::output("psql ends", output).await.unwrap();
     if output.status.success() {
         Ok(String::from_utf8(output.stdout).unwrap().trim().to_owned())
     } else {
@@ -86,9 +84,7 @@ async fn the_connections_of_one_database_can_be_terminated() {
     let victim = tokio::spawn(async move { psql_at(&slow, "SELECT pg_sleep(30)").await });
     let bystander =
         tokio::spawn(async move { psql_at(&untouched, "SELECT pg_advisory_lock(1), pg_sleep(1)").await });
-    tokio::time::timeout(BOUND, async { while postgres.terminate_connections(&one).await == 0 {} })
-        .await
-        .expect("the client connects");
+    wait::until("the client connects", async || postgres.terminate_connections(&one).await > 0).await;
     assert!(victim.await.unwrap().unwrap_err().contains("terminating connection"));
     assert!(bystander.await.unwrap().is_ok());
 }
@@ -148,7 +144,7 @@ async fn pgbouncer_gives_each_transaction_any_connection() {
     let mut asked = staying.stdin.take().unwrap();
     asked.write_all(b"SELECT pg_backend_pid();\n").await.unwrap();
     let mut lines = BufReader::new(staying.stdout.take().unwrap()).lines();
-    let pid = tokio::time::timeout(BOUND, lines.next_line()).await.expect("an answer").unwrap().unwrap();
+    let pid = wait::output("an answer", lines.next_line()).await.unwrap().unwrap();
     assert_eq!(psql_at(bouncer.url(), "SELECT pg_backend_pid()").await.unwrap(), pid);
 }
 
@@ -169,7 +165,7 @@ async fn echo() -> SocketAddr {
 
 async fn answer(client: &mut TcpStream, byte: u8) -> std::io::Result<u8> {
     client.write_all(&[byte]).await?;
-    tokio::time::timeout(BOUND, client.read_u8()).await.expect("an answer or an end")
+    wait::output("an answer or an end", client.read_u8()).await
 }
 
 #[tokio::test]
@@ -203,7 +199,7 @@ async fn a_stalled_proxy_forwards_nothing_until_it_heals() {
 
     proxy.heal().await;
     for client in [&mut old, &mut new] {
-        let late = tokio::time::timeout(BOUND, client.read_u8()).await.expect("what was held back");
+        let late = wait::output("the byte that was held back", client.read_u8()).await;
         assert_eq!(late.unwrap(), 2);
     }
 }

@@ -2,12 +2,17 @@
 //! RS-28 … RS-31, RS-44; facts §6.2 cases 3 and 4).
 
 use crate::inputs::{bodies, desk, job, register, told};
+use crate::paused_timers::PausedTimers;
 use serde_json::{Value, json};
+use std::time::Duration;
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
 const SESSION: &str =
     "  state: {mode: session}\n  tools: [{type: http, name: search}, {type: http, name: book}]\n";
+
+/// How long an attempt may take whose last call hangs. Less than what the tool has.
+const TIMEOUT_MS: u64 = 45_000;
 
 /// Answers with these calls, turn by turn, and then with a text.
 fn calls(turns: Vec<Vec<(&'static str, Value)>>) -> impl Fn(&Value) -> Reply + Send + Sync {
@@ -96,8 +101,10 @@ async fn a_failed_turn_takes_its_changes_back() {
     let spec = "  state: {mode: session}\n  tools: [{type: http, name: hang}]\n";
     let fleet = desk(spec, script).await;
     let mut hanging = job(&json!(["go"]));
-    hanging["options"] = json!({"timeout_ms": 8000, "retry": {"max_attempts": 1}});
+    hanging["options"] = json!({"timeout_ms": TIMEOUT_MS, "retry": {"max_attempts": 1}});
     let id = fleet.push(&hanging).await;
+    fleet.tools.seen(1).await;
+    PausedTimers::skip(Duration::from_millis(TIMEOUT_MS)).await;
     let done = fleet.settled(&id).await;
     assert_eq!(done["state"], "discarded", "{done:#}");
     assert_eq!(keys(&state(&fleet, &id).await), json!({"a": 1}));
@@ -118,8 +125,10 @@ async fn read_uncommitted_keeps_everything() {
         "  state: {mode: session, isolation_level: read_uncommitted}\n  tools: [{type: http, name: hang}]\n";
     let fleet = desk(spec, script).await;
     let mut hanging = job(&json!(["go"]));
-    hanging["options"] = json!({"timeout_ms": 8000, "retry": {"max_attempts": 1}});
+    hanging["options"] = json!({"timeout_ms": TIMEOUT_MS, "retry": {"max_attempts": 1}});
     let id = fleet.push(&hanging).await;
+    fleet.tools.seen(1).await;
+    PausedTimers::skip(Duration::from_millis(TIMEOUT_MS)).await;
     assert_eq!(fleet.settled(&id).await["state"], "discarded");
     assert_eq!(keys(&state(&fleet, &id).await), json!({"a": 1}));
     assert!(told(&fleet, &id, "state.rolled_back").await.is_empty());
@@ -208,10 +217,7 @@ async fn a_conflict_runs_the_turn_again() {
     register(&fleet, SHARED).await;
     let slow = fleet.push(&job_of("ann")).await;
     // It dies when it has read the state and is about to commit its change. Nobody takes it up for now.
-    let mut worker = crate::crash::spawn(&fleet, 1, Some("1:exec:after"));
-    let stdin = worker.stdin.take();
-    worker.wait().await.unwrap();
-    drop(stdin);
+    crate::crash::killed(crate::crash::spawn(&fleet, 1, Some("1:exec:after"))).await;
     let (status, body) =
         fleet.post(&format!("/ojs/v1/agents/{slow}/pause"), &json!({"reason": "later"})).await;
     assert!(status.is_success(), "{body}");
@@ -266,10 +272,7 @@ async fn a_crash_around_persist_commits_once() {
         let fleet = Fleet::builder().workers(0).model(script).start().await;
         register(&fleet, SESSION).await;
         let id = fleet.push(&job(&json!(["go"]))).await;
-        let mut worker = crate::crash::spawn(&fleet, 1, Some(point));
-        let stdin = worker.stdin.take();
-        worker.wait().await.unwrap();
-        drop(stdin);
+        crate::crash::killed(crate::crash::spawn(&fleet, 1, Some(point))).await;
         fleet.release_all().await;
         let second = crate::crash::spawn(&fleet, 1, None);
         let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded, JobState::Pending]).await;

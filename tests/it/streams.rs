@@ -4,8 +4,7 @@ use eventsource_stream::{Event, Eventsource};
 use futures::StreamExt;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
-use std::time::Duration;
-use turnstone_tests::{Fleet, Reply, fleet};
+use turnstone_tests::{Fleet, Reply, fleet, wait};
 
 const AGENT: &str = r#"
 kind: "openagentspec:v1/agent"
@@ -14,7 +13,6 @@ description: An agent.
 intent: You are lead.
 owner: tests
 "#;
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Reads until this is among the data of an event.
 async fn read(request: RequestBuilder, until: &str) -> Vec<Event> {
@@ -33,7 +31,7 @@ async fn read(request: RequestBuilder, until: &str) -> Vec<Event> {
         }
         events
     };
-    let events = tokio::time::timeout(PATIENCE, reading).await.unwrap_or_else(|_| panic!("no {until}"));
+    let events = wait::output(&format!("an event with {until}"), reading).await;
     assert!(events.last().is_some_and(|event| event.data.contains(until)), "no {until}: {events:#?}");
     for event in &events {
         let _json: Value = serde_json::from_str(&event.data).expect("JSON");

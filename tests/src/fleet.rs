@@ -7,7 +7,7 @@ use crate::place::Place;
 use crate::scratch;
 use crate::servers::{Database, Postgres};
 use crate::tool_server::ToolServer;
-use crate::worker;
+use crate::{wait, worker};
 use reqwest::{Client, Method, StatusCode};
 use serde_json::Value;
 use std::sync::Arc;
@@ -22,13 +22,8 @@ use turnstone_scheduler::{Courier, CourierOptions, Scheduler, SchedulerOptions};
 use turnstone_store::{EncryptionKeys, PostgresOptions, PostgresStore, Store};
 use turnstone_worker::{Deps, Worker};
 
-/// How often the fleet looks whether what a test waits for has happened.
-const LOOK: Duration = Duration::from_millis(10);
-/// A test that waits longer than this has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// How long a webhook's receiver may take; in real time, as everything that waits for a network.
-const TELLING: Duration = Duration::from_secs(5);
+const TELLING: Duration = Duration::from_secs(60);
 
 /// Which database a fleet stands on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,9 +78,16 @@ pub struct FleetBuilder {
     private_webhooks: bool,
     reviews: ReviewRules,
     patience: Duration,
+    drain_grace: Duration,
 }
 
 impl FleetBuilder {
+    /// Sets how long a worker that drains lets its turns go on. By default a turn that hangs holds up no test.
+    pub fn drain_grace(mut self, grace: Duration) -> Self {
+        self.drain_grace = grace;
+        self
+    }
+
     /// How long its api keeps a client that takes nothing of what waits for it.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -199,10 +201,11 @@ impl FleetBuilder {
             time,
             private_webhooks: self.private_webhooks,
             reviews: self.reviews,
+            drain_grace: self.drain_grace,
             models,
             tools,
             shutdown,
-            http: Client::builder().no_proxy().build().expect("a client"),
+            http: Client::builder().no_proxy().timeout(wait::PATIENCE).build().expect("a client"),
             workers: Vec::new(),
             _serving: AbortOnDropHandle::new(serving),
             _ground: ground,
@@ -228,6 +231,7 @@ pub struct Fleet {
     time: Arc<dyn Clock>,
     private_webhooks: bool,
     reviews: ReviewRules,
+    drain_grace: Duration,
     /// The model server.
     pub models: ModelServer,
     /// The tool server.
@@ -260,6 +264,7 @@ impl Fleet {
             private_webhooks: true,
             reviews: ReviewRules::default(),
             patience: turnstone_api::DEFAULT_CLIENT_PATIENCE,
+            drain_grace: worker::DRAIN_GRACE,
         }
     }
 
@@ -272,7 +277,9 @@ impl Fleet {
     pub fn add_worker_with(&mut self, slots: usize, change: impl FnOnce(Deps) -> Deps) {
         let id = format!("worker-{}", self.workers.len());
         let store = (Arc::clone(&self.store.ledger), self.store.doorbell.clone());
-        let deps = worker::deps(&id, store, Arc::clone(&self.time), &self.models.url, &self.tools.url, slots);
+        let mut deps =
+            worker::deps(&id, store, Arc::clone(&self.time), &self.models.url, &self.tools.url, slots);
+        deps.options.drain_grace = self.drain_grace;
         let deps = change(
             deps.with_breakers(Arc::clone(&self.store.breakers))
                 .with_credentials(Arc::clone(&self.store.credentials))
@@ -288,7 +295,9 @@ impl Fleet {
     pub async fn stop_workers(&mut self) {
         for (stop, running) in self.workers.drain(..) {
             stop.cancel();
-            running.await.expect("the worker ends");
+            wait::output("a worker of this process ends", running)
+                .await
+                .expect("a worker that does not panic");
         }
     }
 
@@ -297,10 +306,15 @@ impl Fleet {
         self.scheduler(SchedulerOptions::alone()).tick().await.expect("the duties");
     }
 
-    /// A scheduler of this fleet, in this process and at its time.
+    /// Returns a scheduler of this fleet, in this process and at its time.
     pub fn scheduler(&self, options: SchedulerOptions) -> Scheduler {
+        self.scheduler_telling(options, TELLING)
+    }
+
+    /// Returns a scheduler whose webhooks end after `timeout` of real time without an answer.
+    pub fn scheduler_telling(&self, options: SchedulerOptions, timeout: Duration) -> Scheduler {
         let (upkeep, doorbell) = (Arc::clone(&self.store.upkeep), self.store.doorbell.clone());
-        let telling = CourierOptions { allow_private: self.private_webhooks, timeout: TELLING };
+        let telling = CourierOptions { allow_private: self.private_webhooks, timeout };
         let courier = Courier::new(&self.store, Arc::clone(&self.time), Arc::new(SystemIds), &telling);
         let courier = courier.expect("a courier");
         Scheduler::new(upkeep, doorbell, Arc::clone(&self.time), options)
@@ -336,7 +350,7 @@ impl Fleet {
 
     /// Waits until something holds.
     pub async fn until(&self, what: &str, holds: impl AsyncFnMut() -> bool) {
-        until(what, PATIENCE, holds).await;
+        wait::until(what, holds).await;
     }
 
     /// One request; the body may be anything.
@@ -379,19 +393,13 @@ impl Fleet {
 
     /// Waits until the job is in one of these states and returns it.
     pub async fn wait_for(&self, id: &str, states: &[JobState]) -> Value {
-        let began = std::time::Instant::now();
-        loop {
-            let job = self.job(id).await;
-            if states.iter().any(|state| job["state"] == state.as_str()) {
-                return job;
-            }
-            assert!(
-                began.elapsed() < PATIENCE,
-                "job {id} is still {} after {PATIENCE:?}: {job:#}",
-                job["state"]
-            );
-            tokio::time::sleep(LOOK).await;
-        }
+        let mut job = Value::Null;
+        let reached = wait::holds(wait::PATIENCE, async || {
+            job = self.job(id).await;
+            states.iter().any(|state| job["state"] == state.as_str())
+        });
+        assert!(reached.await, "job {id} is not {states:?} after {:?}: {job:#}", wait::PATIENCE);
+        job
     }
 
     /// Waits until the job has ended or waits for somebody.
@@ -417,17 +425,5 @@ impl Fleet {
         self.stop_workers().await;
         self.place.check().await;
         self.shutdown.cancel();
-    }
-}
-
-/// Waits until something holds.
-///
-/// # Panics
-/// When it does not hold within `patience`.
-pub async fn until(what: &str, patience: Duration, mut holds: impl AsyncFnMut() -> bool) {
-    let began = std::time::Instant::now();
-    while !holds().await {
-        assert!(began.elapsed() < patience, "{patience:?} are over, and this does not hold: {what}");
-        tokio::time::sleep(LOOK).await;
     }
 }

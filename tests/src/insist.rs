@@ -1,23 +1,32 @@
-//! A client that outlives its server: what is not answered is asked again.
+//! A client that outlives its server: it repeats a request until the server answers.
 
+use crate::wait::{self, Pauses};
 use reqwest::{Client, Method};
 use serde_json::Value;
 use std::time::Duration;
 
-/// The pause before something is asked again.
-const AGAIN: Duration = Duration::from_millis(100);
+/// The deadline of an answer: a server may have to be started again, and its database too.
+const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Asks until somebody answers who is not about to fail: a status below 500, and a body that is JSON.
+/// Repeats a request until its answer is JSON with a status below 500.
+///
+/// # Panics
+/// When there is no such answer in two minutes.
 pub async fn insist(http: &Client, method: Method, url: &str, body: &Value) -> (u16, Value) {
-    loop {
-        if let Ok(answer) = http.request(method.clone(), url).json(body).send().await {
-            let status = answer.status();
-            if !status.is_server_error()
-                && let Ok(body) = answer.json().await
-            {
-                return (status.as_u16(), body);
+    let what = format!("an answer to {method} {url}");
+    wait::output_within(&what, PATIENCE, async {
+        let mut pauses = Pauses::default();
+        loop {
+            if let Ok(answer) = http.request(method.clone(), url).json(body).send().await {
+                let status = answer.status();
+                if !status.is_server_error()
+                    && let Ok(body) = answer.json().await
+                {
+                    return (status.as_u16(), body);
+                }
             }
+            pauses.next().await;
         }
-        tokio::time::sleep(AGAIN).await;
-    }
+    })
+    .await
 }

@@ -20,6 +20,7 @@ pub mod scratch;
 pub mod servers;
 pub mod sse;
 pub mod tool_server;
+pub mod wait;
 pub mod witness;
 pub mod worker;
 

@@ -1,5 +1,6 @@
 //! A model provider for tests: speaks OpenAI's chat completions over real HTTP and keeps a log.
 
+use crate::wait;
 use axum::Json;
 use axum::Router;
 use axum::body::Body;
@@ -10,6 +11,7 @@ use axum::routing::post;
 use futures::StreamExt;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -51,8 +53,9 @@ impl Gate {
         self.0.send_replace(true);
     }
 
-    /// Waits until it is open.
-    pub async fn passed(&self) {
+    /// Waits until it is open. An answer behind a gate that no test opens never comes, as behind [`Reply::Hang`]; so this
+    /// has no deadline, and the test's own waits have one.
+    pub(crate) async fn passed(&self) {
         self.0.subscribe().wait_for(|open| *open).await.expect("the gate stands as long as it is waited at");
     }
 }
@@ -163,9 +166,18 @@ impl ModelServer {
     }
 
     /// Waits until the server has seen `count` requests.
+    ///
+    /// # Panics
+    /// When it has seen fewer after [`wait::PATIENCE`].
     pub async fn seen(&self, count: usize) {
+        self.seen_within(count, wait::PATIENCE).await;
+    }
+
+    /// The same with a deadline of its own.
+    pub async fn seen_within(&self, count: usize, patience: Duration) {
         let mut counter = self.shared.count.subscribe();
-        counter.wait_for(|seen| *seen >= count).await.expect("the model server lives");
+        let seen = wait::ends(patience, counter.wait_for(|seen| *seen >= count)).await.is_some();
+        assert!(seen, "the model was asked {} times and not {count} times in {patience:?}", self.count());
     }
 
     fn log(&self) -> MutexGuard<'_, Vec<ModelCall>> {

@@ -1,7 +1,7 @@
 //! One OJS server without workers: api over real HTTP, a scheduler that works when it is told to, and a clock that
 //! stands still until a case moves it.
 
-use crate::{Backend, Fleet};
+use crate::{Backend, Fleet, wait};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Client, Method};
 use serde_json::Value;
@@ -56,7 +56,8 @@ impl OjsServer {
 
     /// The same on a fleet that was built in another way.
     pub fn over(fleet: Fleet) -> Self {
-        Self { fleet, http: Client::builder().no_proxy().build().expect("a client") }
+        let http = Client::builder().no_proxy().timeout(wait::PATIENCE).build().expect("a client");
+        Self { fleet, http }
     }
 
     /// One request. A body is announced as OJS unless the headers say otherwise.

@@ -1,5 +1,6 @@
 //! A collector for tests: OTLP over real HTTP, decoded with OpenTelemetry's own messages, and every byte kept.
 
+use crate::wait;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -18,7 +19,6 @@ use prost::Message;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -171,14 +171,13 @@ impl Collector {
     /// Waits until what came is enough.
     ///
     /// # Panics
-    /// When it is not within a minute.
+    /// When it is not within [`wait::PATIENCE`].
     pub async fn until(&self, what: &str, enough: impl Fn(&Self) -> bool) {
         let mut requests = self.shared.requests.subscribe();
-        let waiting = requests.wait_for(|_| enough(self));
-        if tokio::time::timeout(Duration::from_secs(60), waiting).await.is_err() {
+        if wait::ends(wait::PATIENCE, requests.wait_for(|_| enough(self))).await.is_none() {
             let names: Vec<String> = self.spans().into_iter().map(|span| span.name).collect();
             let metrics: Vec<String> = self.readings().into_iter().map(|reading| reading.name).collect();
-            panic!("{what}: it did not come; spans {names:?}, metrics {metrics:?}");
+            panic!("waited {:?} in vain: {what}; spans {names:?}, metrics {metrics:?}", wait::PATIENCE);
         }
     }
 }

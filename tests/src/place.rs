@@ -2,6 +2,7 @@
 
 use crate::scratch;
 use crate::servers::Database;
+use crate::wait;
 use sqlx::postgres::PgConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection, FromRow};
@@ -139,14 +140,17 @@ impl Place {
                 let store = SqliteStore::open_sealed(path, keys, Arc::new(SystemIds)).await?;
                 Ok((store, Arc::new(SystemClock)))
             }
-            Self::Url(url) => loop {
+            Self::Url(url) => {
                 let options = PostgresOptions { encryption: keys.cloned(), ..options(url) };
-                match PostgresStore::open(&options, Arc::new(SystemIds)).await {
-                    // It starts up or recovers; a test that waits for ever ends by its own patience.
-                    Err(StoreError::Unavailable { .. }) => tokio::time::sleep(AGAIN).await,
-                    opened => return opened,
-                }
-            },
+                wait::found_within("the database can be opened", PATIENCE, async || {
+                    match PostgresStore::open(&options, Arc::new(SystemIds)).await {
+                        // It starts up or recovers.
+                        Err(StoreError::Unavailable { .. }) => None,
+                        opened => Some(opened),
+                    }
+                })
+                .await
+            }
         }
     }
 

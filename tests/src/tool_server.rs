@@ -1,6 +1,7 @@
 //! A tool for tests: real HTTP, a log of every call with its idempotency key.
 
 use crate::model_server::Gate;
+use crate::wait;
 use axum::Json;
 use axum::Router;
 use axum::extract::{Path, State};
@@ -98,9 +99,13 @@ impl ToolServer {
     }
 
     /// Waits until the server has seen `count` calls.
+    ///
+    /// # Panics
+    /// When it has seen fewer after [`wait::PATIENCE`].
     pub async fn seen(&self, count: usize) {
         let mut counter = self.shared.count.subscribe();
-        counter.wait_for(|seen| *seen >= count).await.expect("the tool server lives");
+        let seen = wait::ends(wait::PATIENCE, counter.wait_for(|seen| *seen >= count)).await.is_some();
+        assert!(seen, "{} of {count} calls in {:?}: {:#?}", self.calls().len(), wait::PATIENCE, self.calls());
     }
 }
 

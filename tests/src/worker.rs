@@ -15,6 +15,10 @@ use turnstone_worker::{Deps, WorkerOptions};
 pub const TOOLS: &[(&str, bool)] =
     &[("search", true), ("book", false), ("hang", true), ("broken", false), ("web_search", true)];
 
+/// How long a worker that drains lets its turns go on. Short, because many tests end with a turn that hangs: a test of what a
+/// drain lets finish sets its own.
+pub const DRAIN_GRACE: Duration = Duration::from_millis(500);
+
 /// The parts of a worker.
 pub fn deps(
     worker_id: &str,
@@ -29,7 +33,7 @@ pub fn deps(
         queues: vec!["*".to_owned()],
         slots,
         lease: Duration::from_secs(15),
-        drain_grace: Duration::from_millis(500),
+        drain_grace: DRAIN_GRACE,
         model_timeout: Duration::from_secs(30),
         max_tokens: 1024,
         on_exceed: turnstone_domain::budget::OnExceed::Retry,

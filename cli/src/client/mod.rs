@@ -359,10 +359,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_is_not_there_is_named_with_the_next_step() {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let failure = client(&format!("http://{free}")).get(&["ojs", "manifest"], &[]).await.unwrap_err();
+        // Bound, so that nobody else listens there; and not listening, so that it refuses.
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let silent = socket.local_addr().unwrap();
+        let failure = client(&format!("http://{silent}")).get(&["ojs", "manifest"], &[]).await.unwrap_err();
         assert_eq!(failure.exit, Exit::Failed);
-        assert!(failure.message.contains(&free.to_string()), "{failure}");
+        assert!(failure.message.contains(&silent.to_string()), "{failure}");
         assert!(failure.hint.unwrap().contains("turnstone dev"));
     }
 

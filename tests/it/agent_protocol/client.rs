@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Stdio;
 use tokio::process::Command;
-use turnstone_tests::{Gate, ModelServer, Reply, ToolServer, model_server};
+use turnstone_tests::servers::Port;
+use turnstone_tests::{Gate, ModelServer, Reply, ToolServer, model_server, wait};
 
 /// The program in a folder of its own, with the lead and the scout, and a model that a gate may keep back.
 struct Site {
@@ -55,7 +56,7 @@ fn client(url: &str, words: &[&str]) -> Command {
 }
 
 async fn said(url: &str, words: &[&str]) -> Vec<Value> {
-    let output = client(url, words).output().await.unwrap();
+    let output = wait::output("a client ends", client(url, words).output()).await.unwrap();
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     lines(&output.stdout)
 }
@@ -173,8 +174,9 @@ async fn killed_in_the_middle(how: &str) {
         if scouts && model_server::outcomes(request) == 1 { reply.behind(&held) } else { reply }
     })
     .await;
-    // Below those that the system gives to connections: the port has to be free when the program comes back.
-    let bind = format!("127.0.0.1:{}", crate::openagentspec::free_port());
+    // The program comes back on the same port.
+    let port = Port::reserve();
+    let bind = port.addr().to_string();
     let (mut program, url) = site.open(&bind).await;
     register(&url).await;
     let client = client(&url, &["lead", how, "go"]).spawn().unwrap();
@@ -184,7 +186,7 @@ async fn killed_in_the_middle(how: &str) {
     drop(program);
     gate.open();
     let (program, _) = site.open(&bind).await;
-    let output = client.wait_with_output().await.unwrap();
+    let output = wait::output("the client ends", client.wait_with_output()).await.unwrap();
     assert!(output.status.success());
     let disturbed = lines(&output.stdout);
     let whole = said(&url, &["lead", "chat", "go"]).await;
@@ -223,7 +225,8 @@ async fn answers_survive_the_death_of_the_server() {
         if model_server::outcomes(request) == 1 { reply.behind(&held) } else { reply }
     })
     .await;
-    let bind = format!("127.0.0.1:{}", crate::openagentspec::free_port());
+    let port = Port::reserve();
+    let bind = port.addr().to_string();
     let (mut program, url) = site.open(&bind).await;
     put(&url, ASKER).await;
     let chatting = client(&url, &["asker", "chat", "go", "--answer", "answer=yes"]).spawn().unwrap();
@@ -233,7 +236,7 @@ async fn answers_survive_the_death_of_the_server() {
     drop(program);
     gate.open();
     let (program, url) = site.open(&bind).await;
-    let output = chatting.wait_with_output().await.unwrap();
+    let output = wait::output("the client ends", chatting.wait_with_output()).await.unwrap();
     assert!(output.status.success());
     let events = lines(&output.stdout);
     let ids: Vec<i64> = events.iter().map(|event| event["id"].as_i64().unwrap()).collect();

@@ -2,16 +2,17 @@
 //! nothing disturbed.
 
 use super::{LEAD, SCOUT, script};
-use crate::program::{PATIENCE, Program, run};
+use crate::program::{Program, run};
 use eventsource_stream::Event;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 use tokio::sync::watch;
 use turnstone_tests::servers::Postgres;
-use turnstone_tests::{Gate, ModelServer, Reply, ToolServer, fleet, model_server, sse};
+use turnstone_tests::wait::{self, Pauses};
+use turnstone_tests::{Gate, ModelServer, Place, Reply, ToolServer, fleet, model_server, sse};
 
-/// Several leases pass before another worker takes over, on a machine that is busy.
+/// The deadline of a task that another worker has to take over.
 const LONG: Duration = Duration::from_secs(180);
 
 fn data(event: &Event) -> Value {
@@ -94,24 +95,30 @@ async fn subscribed(url: &watch::Receiver<String>, id: &str) -> Value {
     let call =
         json!({"jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": {"id": id}}).to_string();
     let (client, mut last) = (client(), Value::Null);
-    let mut again = tokio::time::interval(Duration::from_millis(50));
-    loop {
-        again.tick().await;
-        let to = format!("{}/a2a/lead", *url.borrow());
-        let sent = client.post(to).header("content-type", "application/json").header("a2a-version", "1.0");
-        let Ok(answer) = sent.body(call.clone()).send().await else { continue };
-        let Ok(text) = answer.text().await else { continue };
-        let mut told = text.lines().rev().filter_map(|line| line.strip_prefix("data:"));
-        if let Some(told) = told.next() {
-            last = serde_json::from_str(told).unwrap();
-        } else if !text.is_empty() {
-            // A task that has ended cannot be subscribed to.
-            return last;
+    let subscribing = async {
+        let mut pauses = Pauses::default();
+        loop {
+            let to = format!("{}/a2a/lead", *url.borrow());
+            let sent =
+                client.post(to).header("content-type", "application/json").header("a2a-version", "1.0");
+            if let Ok(answer) = sent.body(call.clone()).send().await
+                && let Ok(text) = answer.text().await
+            {
+                let mut told = text.lines().rev().filter_map(|line| line.strip_prefix("data:"));
+                if let Some(told) = told.next() {
+                    last = serde_json::from_str(told).unwrap();
+                } else if !text.is_empty() {
+                    // A task that has ended cannot be subscribed to.
+                    return last;
+                }
+                if last["result"]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED" {
+                    return last;
+                }
+            }
+            pauses.next().await;
         }
-        if last["result"]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED" {
-            return last;
-        }
-    }
+    };
+    wait::output_within("a task ends", LONG, subscribing).await
 }
 
 /// The processes of a fleet on one database.
@@ -153,7 +160,7 @@ impl Site {
     }
 
     async fn worker(&self, name: &str) -> Program {
-        let mut worker = self.start(&["worker", "--name", name, "--lease", "5s"]);
+        let mut worker = self.start(&["worker", "--name", name, "--lease", "1h"]);
         worker.first_line(&format!("turnstone worker {name} runs ")).await;
         worker
     }
@@ -186,23 +193,25 @@ async fn a_stream_survives_an_api_and_a_worker_that_are_killed() {
     let (id, at) = (request.clone(), places.clone());
     let watching = tokio::spawn(async move { subscribed(&at, &id).await });
     // The middle: the scout waits for its model's second answer, and the client has read what was before.
-    tokio::time::timeout(PATIENCE, site.models.seen(4)).await.expect("the scout asks its model");
-    tokio::time::timeout(PATIENCE, reading.wait_for(|read| *read >= 10)).await.expect("events").unwrap();
+    site.models.seen(4).await;
+    wait::output("ten events", reading.wait_for(|read| *read >= 10)).await.unwrap();
     for program in [&mut api, &mut worker] {
         program.signal("KILL");
         program.ended().await;
     }
+    // The hour of its leases is over.
+    let over = "UPDATE jobs SET lease_expires_at = 0 WHERE state = 'active'";
+    Place::from(&database).change(over).await;
     let (other, url) = site.api().await;
     place.send_replace(url.clone());
     gate.open();
     let _other_worker = site.worker("second").await;
 
-    let disturbed = tokio::time::timeout(LONG, following).await.expect("the stream ends").unwrap();
-    tokio::time::timeout(LONG, watching).await.expect("the task ends").unwrap();
+    let disturbed = following.await.unwrap();
+    watching.await.unwrap();
     let undisturbed = ask(&url).await;
     let of = |id: &str| format!("{url}/agents/lead/getevents/{id}?stream=true");
-    let whole =
-        tokio::time::timeout(LONG, sse::follow(|| of(&undisturbed), has_ended)).await.expect("its end");
+    let whole = sse::follow(|| of(&undisturbed), has_ended).await;
     assert_eq!(story(&disturbed), story(&whole));
     assert_eq!(data(disturbed.last().unwrap())["finish_reason"], "success");
     assert_eq!(outcome(&task(&url, &request).await), outcome(&task(&url, &undisturbed).await));
@@ -238,21 +247,20 @@ async fn streams_survive_a_database_that_goes_away() {
         ));
         (following, reading)
     });
-    tokio::time::timeout(PATIENCE, site.models.seen(4)).await.expect("the scout asks its model");
+    site.models.seen(4).await;
     let [(protocol, mut one), (own, mut other)] = streams;
     for reading in [&mut one, &mut other] {
-        tokio::time::timeout(PATIENCE, reading.wait_for(|read| *read >= 5)).await.expect("events").unwrap();
+        wait::output("five events", reading.wait_for(|read| *read >= 5)).await.unwrap();
     }
     postgres.stop_immediate().await;
     gate.open();
     postgres.start_again().await;
-    let protocol = tokio::time::timeout(LONG, protocol).await.expect("the stream ends").unwrap();
-    let own = tokio::time::timeout(LONG, own).await.expect("the stream ends").unwrap();
+    let protocol = protocol.await.unwrap();
+    let own = own.await.unwrap();
 
     let undisturbed = ask(&url).await;
     let of = |id: &str| format!("{url}/agents/lead/getevents/{id}?stream=true");
-    let whole =
-        tokio::time::timeout(LONG, sse::follow(|| of(&undisturbed), has_ended)).await.expect("its end");
+    let whole = sse::follow(|| of(&undisturbed), has_ended).await;
     assert_eq!(story(&protocol), story(&whole));
     let ids: Vec<i64> = own.iter().filter(|e| e.event != "delta").map(|e| e.id.parse().unwrap()).collect();
     assert!(ids.is_sorted_by(|a, b| a < b), "each event once, in order: {ids:?}");

@@ -9,6 +9,7 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::terms::{OnLimit, Rate, RateLimit};
 use turnstone_domain::{EventName, JobId, JobState, NewJob, Terms, Timestamp};
 use turnstone_store::{Claim, ConfigChange, Duty, JobKind, QueueLimits, Ring, Store};
+use turnstone_tests::wait;
 
 on_both![
     a_queue_runs_no_more_than_its_concurrency,
@@ -222,7 +223,7 @@ async fn several_processes_do_not_exceed_a_limit_together(at: &Opened) {
         }
     };
     let stores = (0..8).map(|n| work(if n % 2 == 0 { at.store.clone() } else { other.clone() }, n));
-    tokio::time::timeout(std::time::Duration::from_secs(60), join_all(stores)).await.unwrap();
+    wait::output("every job is completed", join_all(stores)).await;
     assert_eq!(at.query("SELECT count(*) FROM jobs WHERE state = 'completed'").await, 60);
 }
 

@@ -11,15 +11,13 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::process::Child;
-use turnstone_tests::fleet::until;
+use turnstone_tests::wait::until;
 use turnstone_tests::{Backend, Fleet, Reply};
 
 /// Children of one parent, at most: a model that asks for more calls in one answer is told so.
 const GROUP: usize = 10;
 /// How long a dead worker holds its jobs.
 const LEASE_MS: u64 = 3_000;
-/// A fan-out that has not ended by then never will: many processes share few cores, so this is long.
-const PATIENCE: Duration = Duration::from_secs(300);
 const ENDED: &str = "SELECT count(*) FROM jobs WHERE state IN ('completed', 'discarded', 'cancelled') AND seq = (SELECT min(seq) FROM jobs)";
 
 fn number(name: &str, otherwise: usize) -> usize {
@@ -70,7 +68,7 @@ async fn survive(backend: Backend, children: usize, workers: usize) {
     let mut fleet_of = (0..workers).map(|_| start(&fleet)).collect::<Vec<_>>();
     for _ in 0..children / 3 {
         let more = fleet.models.count() + random.below(6) + 1;
-        until("the fleet goes on", PATIENCE, async || {
+        until("the fleet goes on", async || {
             let asked = tokio::time::timeout(Duration::from_millis(250), fleet.models.seen(more)).await;
             asked.is_ok() || fleet.number(ENDED).await > 0
         })
@@ -80,7 +78,7 @@ async fn survive(backend: Backend, children: usize, workers: usize) {
         assert_within(&fleet, limit).await;
         fleet_of[victim] = start(&fleet);
     }
-    until("the fan-out ends", PATIENCE, async || fleet.number(ENDED).await > 0).await;
+    until("the fan-out ends", async || fleet.number(ENDED).await > 0).await;
     let done = fleet.job(&id).await;
     assert_eq!(done["state"], "completed", "on {backend:?}: {done:#}");
     drop(time);

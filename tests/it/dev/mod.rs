@@ -11,10 +11,10 @@ mod spending;
 mod stopping;
 mod waiting;
 
-use crate::program::{PATIENCE, Program, Ran, run, without_environment};
+use crate::program::{Program, Ran, run, without_environment};
 use serde_json::Value;
 use std::path::Path;
-use turnstone_tests::{Place, fleet};
+use turnstone_tests::{Place, fleet, wait};
 
 /// A running `turnstone dev`.
 struct Dev {
@@ -58,7 +58,7 @@ impl Dev {
             last(&event.event, &serde_json::from_str(&event.data).expect("JSON"))
         };
         let reading = turnstone_tests::sse::read(&url, None, |seen| seen.last().is_some_and(&is_last));
-        let events = tokio::time::timeout(PATIENCE, reading).await.expect("the event comes");
+        let events = wait::output("an event of the job", reading).await;
         events.iter().map(|event| serde_json::from_str(&event.data).expect("JSON")).collect()
     }
 

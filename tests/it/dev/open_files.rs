@@ -1,12 +1,12 @@
 //! A worker that may open too few files for its slots raises its limit, or says so: else its turns would fail as if the
 //! provider were away.
 
-use crate::program::{PATIENCE, without_environment};
+use crate::program::without_environment;
 use std::path::Path;
 use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
-use turnstone_tests::{binaries, fleet};
+use turnstone_tests::{binaries, fleet, wait};
 
 /// The program in a shell that first sets its limits.
 fn limited(folder: &Path, limits: &str, arguments: &str) -> Command {
@@ -40,7 +40,7 @@ async fn a_worker_raises_what_it_may_and_says_what_it_may_not() {
     let dev = "dev --data data --bind 127.0.0.1:0 --slots";
     let mut raised = limited(folder.path(), "ulimit -Sn 100", &format!("{dev} 64")).spawn().unwrap();
     let mut lines = BufReader::new(raised.stdout.take().unwrap()).lines();
-    let first = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("it starts");
+    let first = wait::output("the program starts", lines.next_line()).await;
     assert!(first.unwrap().is_some_and(|line| line.starts_with("turnstone listens on")));
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", raised.id().unwrap())).unwrap();
     let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
@@ -57,6 +57,6 @@ async fn a_worker_raises_what_it_may_and_says_what_it_may_not() {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, told).await.expect("it warns");
+    wait::output("the program warns", told).await;
     short.kill().await.unwrap();
 }

@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use turnstone_tests::fleet::until;
+use turnstone_tests::wait::{until, until_within};
 use turnstone_tests::{Gate, ModelServer, Reply, model_server};
 
 const ASKING: (&str, &str) = ("front", "capabilities: {scout: {}, ask-user: {}}\n");
@@ -44,7 +44,7 @@ async fn cancel(site: &Site, job: &str) {
 
 async fn called_off(far: &Site) {
     // Who took it may have died with it: another one takes it a minute later.
-    until("the work elsewhere is cancelled", PATIENCE * 3, async || {
+    until_within("the work elsewhere is cancelled", PATIENCE * 3, async || {
         let scouts = far.engagements("scout").await;
         !scouts.is_empty() && scouts.iter().all(|scout| scout["status"] == "cancelled")
     })
@@ -75,7 +75,7 @@ async fn a_parked_job_that_is_cancelled_is_called_off_whoever_dies() {
         let job = near.push("front").await;
         near.in_state(&job, &["waiting-for-input"]).await;
         cancel(&near, &job).await;
-        until("it was tried", PATIENCE, async || tries.load(Ordering::SeqCst) > 0).await;
+        until("it was tried", async || tries.load(Ordering::SeqCst) > 0).await;
         near.kill().await;
         down.store(false, Ordering::SeqCst);
         near.revive().await;
@@ -159,7 +159,7 @@ async fn what_cannot_be_called_off_is_told() {
 async fn told_in_vain(site: &Site, job: &str, words: &str) {
     let engagement = site.engagement(job).await["engagement_id"].as_str().unwrap().to_owned();
     let events = format!("/engagements/{engagement}/events?limit=1000");
-    until("an event tells that it was in vain", PATIENCE, async || {
+    until("an event tells that it was in vain", async || {
         let told = site.get(&events).await.to_string();
         told.contains("tool.not_called_off") && told.contains(words)
     })
@@ -182,7 +182,7 @@ async fn a_worker_takes_no_more_than_may_wait_elsewhere() {
     }
     // One waits without a slot, the other one in the only slot that there is.
     models.seen(4).await;
-    until("both wait", PATIENCE, async || far.engagements("scout").await.len() == 2).await;
+    until("both wait", async || far.engagements("scout").await.len() == 2).await;
     let mut queued = 0;
     for job in &jobs {
         queued += usize::from(near.engagement(job).await["status"] == "queued");

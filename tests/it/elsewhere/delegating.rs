@@ -1,10 +1,9 @@
 //! One server's agent works for another server's, whoever is killed or cancelled.
 
 use super::{PEERS, PROTOCOLS, Site, as_peer, remote, told, who};
-use crate::program::PATIENCE;
 use reqwest::Method;
 use serde_json::{Value, json};
-use turnstone_tests::fleet::until;
+use turnstone_tests::wait::until;
 use turnstone_tests::{Gate, ModelServer, Reply, model_server};
 
 const FRONT: (&str, &str) = ("front", "capabilities: {scout: {}}\n");
@@ -69,14 +68,14 @@ async fn a_cancelled_job_is_cancelled_elsewhere() {
         // It is noted under what the scout works, so it is waited for.
         let engagement = near.engagement(&job).await["engagement_id"].as_str().unwrap().to_owned();
         let calls = format!("/engagements/{engagement}/tool-calls");
-        until("the work elsewhere is noted", PATIENCE, async || {
+        until("the work elsewhere is noted", async || {
             near.get(&calls).await.to_string().contains("\"handle\"")
         })
         .await;
         let (status, body) = near.send(Method::POST, &format!("/ojs/v1/jobs/{job}/cancel"), &json!({})).await;
         assert!(status < 300, "{body}");
         near.in_state(&job, &["cancelled"]).await;
-        until("the work elsewhere is cancelled", PATIENCE, async || {
+        until("the work elsewhere is cancelled", async || {
             far.engagements("scout").await.iter().all(|scout| scout["status"] == "cancelled")
         })
         .await;

@@ -2,12 +2,11 @@
 
 use super::gateway::{self, Fate};
 use super::{PROTOCOLS, Site, remote, told, who};
-use crate::program::PATIENCE;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use turnstone_tests::fleet::until;
+use turnstone_tests::wait::until;
 use turnstone_tests::{ModelServer, Reply, model_server};
 
 /// Front asks the scout, which asks twice for the same key.
@@ -44,7 +43,7 @@ async fn an_answer_that_is_sent_again_is_no_answer_to_the_next_question() {
         let job = near.push("front").await;
         let mut before = Value::Null;
         for (words, answer) in [("Which city?", "Oslo"), ("Delete all?", "no")] {
-            until(words, PATIENCE, async || {
+            until(words, async || {
                 let call = near.engagement(&job).await["awaiting"]["call_id"].clone();
                 call.is_string() && call != before
             })

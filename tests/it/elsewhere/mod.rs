@@ -8,12 +8,12 @@ mod hostile;
 mod lossy;
 mod questions;
 
-use crate::program::{PATIENCE, Program};
+use crate::program::Program;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use std::path::Path;
 use tempfile::TempDir;
-use turnstone_tests::fleet::until;
+use turnstone_tests::wait::until;
 
 /// The protocols, and where the agent `scout` is below a Turnstone server.
 const PROTOCOLS: [(&str, &str); 2] = [("agent-protocol", "agents"), ("a2a", "a2a")];
@@ -113,7 +113,7 @@ impl Site {
 
     /// The engagement of a job, once it is in one of these states.
     async fn in_state(&self, job: &str, states: &[&str]) -> Value {
-        until(&format!("it is {states:?}"), PATIENCE, async || {
+        until(&format!("it is {states:?}"), async || {
             let state = self.engagement(job).await;
             states.iter().any(|wanted| state["status"] == *wanted)
         })

@@ -1,10 +1,9 @@
 //! What an agent elsewhere asks its user is asked of ours, when the agent that asked it may ask its user at all.
 
 use super::{PROTOCOLS, Site, remote, told, who};
-use crate::program::PATIENCE;
 use reqwest::Method;
 use serde_json::{Value, json};
-use turnstone_tests::fleet::until;
+use turnstone_tests::wait::until;
 use turnstone_tests::{ModelServer, Reply, model_server};
 
 const SCOUT: (&str, &str) = ("scout", "capabilities: {ask-user: {}}\n");
@@ -42,7 +41,7 @@ async fn a_question_from_elsewhere_is_asked_here() {
         let (status, body) = near.send(Method::POST, &place, &json!({"answers": {"city": "Oslo"}})).await;
         assert_eq!(status, 200, "{protocol}: {body}");
         let first = state["awaiting"]["call_id"].clone();
-        until("it asks the next question", PATIENCE, async || {
+        until("it asks the next question", async || {
             let call = near.engagement(&job).await["awaiting"]["call_id"].clone();
             !call.is_null() && call != first
         })
@@ -73,7 +72,7 @@ async fn a_question_that_nobody_is_asked_fails_the_call() {
         let state = near.in_state(&job, &["completed", "failed", "waiting-for-input"]).await;
         let text = state["results"]["text"].as_str().unwrap_or_default();
         assert!(text.contains("ask-user") && text.contains("Which city?"), "{protocol}: {state:#}");
-        until("it is called off", PATIENCE, async || {
+        until("it is called off", async || {
             far.engagements("scout").await.iter().all(|scout| scout["status"] == "cancelled")
         })
         .await;

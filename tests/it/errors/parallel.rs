@@ -91,7 +91,7 @@ async fn a_kill_amid_parallel_calls_repeats_nothing_blindly() {
         let mut worker = crate::crash::spawn(&fleet, 2, None);
         fleet.tools.seen(3).await;
         worker.start_kill().unwrap();
-        worker.wait().await.unwrap();
+        crate::crash::killed(worker).await;
         gate.open();
         fleet.release_all().await;
         let second = crate::crash::spawn(&fleet, 2, None);

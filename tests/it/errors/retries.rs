@@ -142,7 +142,7 @@ async fn tries_survive_a_kill() {
                 })
                 .await;
             worker.start_kill().unwrap();
-            worker.wait().await.unwrap();
+            crate::crash::killed(worker).await;
             fleet.release_all().await;
         }
         let last = crate::crash::spawn(&fleet, 2, None);

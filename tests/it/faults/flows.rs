@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use turnstone_domain::Ids as _;
 use turnstone_domain::ids::SystemIds;
 use turnstone_tests::insist::insist;
+use turnstone_tests::servers::Port;
 use turnstone_tests::{Place, Receiver};
 
 /// Of each kind.
@@ -139,9 +140,10 @@ fn milestones() -> [i64; 3] {
 async fn workflows_advance_once_when_the_server_is_killed_on_sqlite() {
     let folder = turnstone_tests::scratch::folder();
     let start = |bind: &str| Program::start(folder.path(), &["dev", "--data", "data", "--bind", bind], &[]);
-    let mut server = start("127.0.0.1:0");
+    let port = Port::reserve();
+    let bind = port.addr().to_string();
+    let mut server = start(&bind);
     let url = server.first_line("turnstone listens on ").await;
-    let bind = url.trim_start_matches("http://").to_owned();
     make(&client(), &url).await;
     let place: Place = folder.path().join("data/turnstone.db").into();
     let _workers = Workers::start(&url);
@@ -163,9 +165,10 @@ async fn workflows_advance_once_when_api_and_scheduler_are_killed_on_postgres() 
         let database = [("DATABASE_URL", site.database.url.as_str())];
         Program::start(site.path(), &["api", "--bind", bind], &database)
     };
-    let mut api = start("127.0.0.1:0");
+    let port = Port::reserve();
+    let bind = port.addr().to_string();
+    let mut api = start(&bind);
     let url = api.first_line("turnstone listens on ").await;
-    let bind = url.trim_start_matches("http://").to_owned();
     let mut scheduler = site.scheduler().await;
     make(&client(), &url).await;
     let place = Place::from(&site.database);

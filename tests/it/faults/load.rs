@@ -4,15 +4,19 @@ use reqwest::Client;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::Ids as _;
 use turnstone_domain::ids::SystemIds;
 use turnstone_tests::ModelServer;
+use turnstone_tests::wait::{self, Pauses};
 
 const CLIENTS: usize = 3;
 /// At most about so many jobs wait: more than the workers have slots, so that none of them is idle.
 const AHEAD: usize = 24;
+/// The deadline of an answer, and of the jobs before it: the database may be away for as long as a test waits for it.
+const LONG: Duration = Duration::from_secs(300);
 
 /// Steady load until [`Load::end`].
 pub struct Load {
@@ -63,7 +67,7 @@ async fn enqueue(
             accepted.len().saturating_sub(AHEAD)
         };
         tokio::select! {
-            () = models.seen(ahead) => {}
+            () = models.seen_within(ahead, LONG) => {}
             () = stop.cancelled() => {}
         }
     }
@@ -71,7 +75,7 @@ async fn enqueue(
 
 /// A client with the patience of a usual one.
 pub fn client() -> Client {
-    let patience = std::time::Duration::from_secs(30);
+    let patience = Duration::from_secs(30);
     Client::builder().no_proxy().timeout(patience).build().expect("a client")
 }
 
@@ -88,14 +92,18 @@ pub async fn push(http: &Client, url: &str, job: &Value) -> Option<u16> {
 
 /// Enqueues with the same id until the job is accepted, as the documentation tells clients to.
 async fn until_accepted(http: &Client, url: &str, job: &Value) {
-    let mut unsure = false;
-    loop {
-        match push(http, url, job).await {
-            Some(201) => return,
-            // An earlier request was accepted, and its answer was lost.
-            Some(409) if unsure => return,
-            Some(503) | None => unsure = true,
-            Some(other) => panic!("the api answers {other}"),
+    let accepted = async {
+        let (mut unsure, mut pauses) = (false, Pauses::default());
+        loop {
+            match push(http, url, job).await {
+                Some(201) => return,
+                // An earlier request was accepted, and its answer was lost.
+                Some(409) if unsure => return,
+                Some(503) | None => unsure = true,
+                Some(other) => panic!("the api answers {other}"),
+            }
+            pauses.next().await;
         }
-    }
+    };
+    wait::output_within("a job is accepted", LONG, accepted).await;
 }

@@ -1,12 +1,11 @@
 //! A fleet of processes on a database that a test may break.
 
 use super::load::Load;
-use crate::program::{PATIENCE, Program, run};
+use crate::program::{Program, run};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 use turnstone_tests::servers::{Database, Postgres};
-use turnstone_tests::{ModelServer, Reply, fleet};
+use turnstone_tests::{ModelServer, Reply, fleet, wait};
 
 /// A PostgreSQL server of its own with a migrated database, a model, and a folder with the configuration.
 pub struct Site {
@@ -85,8 +84,7 @@ impl Site {
 
     /// Waits until a number in the database is as wanted.
     pub async fn until(&self, what: &str, sql: &str, wanted: impl Fn(i64) -> bool) -> i64 {
-        let looked = async || Some(self.number(sql).await).filter(|number| wanted(*number));
-        met(what, looked).await
+        wait::found(what, async || Some(self.number(sql).await).filter(|number| wanted(*number))).await
     }
 
     /// The newest job's number.
@@ -145,16 +143,5 @@ impl Fleet {
             assert!(!stat.contains(") Z "), "a process ended under the fault:\n{}", program.warned());
             program.stop().await;
         }
-    }
-}
-
-/// Asks until there is an answer.
-pub async fn met<T>(what: &str, ask: impl AsyncFn() -> Option<T>) -> T {
-    let since = Instant::now();
-    loop {
-        if let Some(answer) = ask().await {
-            return answer;
-        }
-        assert!(since.elapsed() < PATIENCE, "after {PATIENCE:?} it is still not so that {what}");
     }
 }

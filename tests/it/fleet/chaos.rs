@@ -5,11 +5,11 @@ use crate::random::Random;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::process::{Child, ChildStdin};
-use turnstone_tests::fleet::until;
 use turnstone_tests::servers::Postgres;
-use turnstone_tests::{Fleet, Reply};
+use turnstone_tests::wait::{until, until_within};
+use turnstone_tests::{Fleet, Reply, wait};
 
 const WORKERS: usize = 6;
 const SLOTS: usize = 8;
@@ -100,8 +100,7 @@ impl Worker {
     async fn leave(self) {
         let Self { mut process, stdin } = self;
         drop(stdin);
-        let ended = tokio::time::timeout(Duration::from_secs(60), process.wait()).await;
-        let status = ended.expect("a worker ends when it is asked to").unwrap();
+        let status = wait::output("a worker ends when it is asked to", process.wait()).await.unwrap();
         assert!(status.success(), "a worker that nobody killed ended with {status}");
     }
 }
@@ -168,7 +167,7 @@ async fn break_something(crew: &mut Crew<'_>, postgres: &Postgres, random: &mut 
 
 /// Waits until the model was asked so often, or nothing is left to ask.
 async fn goes_on(fleet: &Fleet, calls: usize) {
-    until("the jobs go on", Duration::from_secs(60), async || {
+    until("the jobs go on", async || {
         let asked = tokio::time::timeout(Duration::from_millis(250), fleet.models.seen(calls)).await;
         asked.is_ok() || fleet.number(UNSETTLED).await == 0
     })
@@ -198,23 +197,18 @@ async fn a_fleet_survives_chaos() {
         fleet.push(&job(n)).await;
     }
     let mut crew = Crew::new(&fleet);
-    let began = Instant::now();
     let mut calls = 0;
     for round in 1..=ROUNDS {
         calls += random.below(2 * 2 * jobs / ROUNDS);
         goes_on(&fleet, calls).await;
         let broken = break_something(&mut crew, &postgres, &mut random).await;
-        println!(
-            "{:>6.1} s  round {round:>2}, {} calls: {broken}",
-            began.elapsed().as_secs_f64(),
-            fleet.models.count()
-        );
+        println!("round {round:>2}, {} calls: {broken}", fleet.models.count());
     }
-    until("every job has ended or waits for somebody", Duration::from_secs(300), async || {
+    until_within("every job has ended or waits for somebody", Duration::from_secs(300), async || {
         fleet.number(UNSETTLED).await == 0
     })
     .await;
-    println!("{:>6.1} s  nothing is left to do", began.elapsed().as_secs_f64());
+    println!("nothing is left to do");
     let Crew { awake, asleep, .. } = crew;
     for worker in awake {
         worker.leave().await;

@@ -21,7 +21,7 @@ async fn the_turns_of_a_killed_worker_go_on_elsewhere() {
     let _time = site.keep_time();
     let mut workers = Vec::new();
     for name in ["first", "second", "third"] {
-        workers.push(site.worker(name, &["--slots", "9", "--lease", "6s"], &[]).await);
+        workers.push(site.worker(name, &["--slots", "9", "--lease", "1h"], &[]).await);
     }
     let mut jobs = Vec::new();
     for n in 0..JOBS {
@@ -38,6 +38,10 @@ async fn the_turns_of_a_killed_worker_go_on_elsewhere() {
     victim.signal("KILL");
     assert_eq!(victim.ended().await, None);
 
+    // The hour of its leases, and of no others, is over.
+    let over =
+        format!("UPDATE jobs SET lease_expires_at = 0 WHERE state = 'active' AND worker_id = '{name}'");
+    site.fleet.place.change(&over).await;
     // Nobody tells the others: they ask the model for these jobs again when the leases have run out.
     site.fleet.models.seen(2 * JOBS + orphans.len()).await;
     gate.open();

@@ -1,37 +1,14 @@
 //! A model call of ten minutes, in no time: the fleet's clock and that of the workers' timers are moved together.
 
+use crate::paused_timers::PausedTimers;
 use std::time::Duration;
-use tokio::task::JoinHandle;
 use turnstone_domain::JobState;
-use turnstone_tests::{Fleet, Gate, Reply};
+use turnstone_tests::{Fleet, Gate, Reply, wait};
 
-const LEASE_MS: i64 = 15_000;
-const STEP_MS: i64 = 10_000;
+/// The call outlasts four leases, and each step is longer than half of one.
+const LEASE_MS: i64 = 150_000;
+const STEP_MS: i64 = 100_000;
 const CALL_MS: i64 = 600_000;
-
-/// While this lives, timers move only when they are told to. Otherwise a paused clock would run ahead whenever all
-/// tasks wait for the network; the runtime lets it stand as long as something blocks.
-struct StandStill {
-    end: std::sync::mpsc::Sender<()>,
-    blocked: JoinHandle<()>,
-}
-
-impl StandStill {
-    fn begin() -> Self {
-        let (end, ended) = std::sync::mpsc::channel();
-        let blocked = tokio::task::spawn_blocking(move || {
-            let _ = ended.recv();
-        });
-        tokio::time::pause();
-        Self { end, blocked }
-    }
-
-    async fn end(self) {
-        tokio::time::resume();
-        drop(self.end);
-        self.blocked.await.unwrap();
-    }
-}
 
 #[tokio::test]
 async fn a_model_call_of_ten_minutes_is_never_started_twice() {
@@ -50,26 +27,24 @@ async fn a_model_call_of_ten_minutes_is_never_started_twice() {
     let id = fleet.push(&job).await;
     fleet.models.seen(1).await;
 
-    let stand_still = StandStill::begin();
+    let timers = PausedTimers::begin();
     let mut beats = 0;
     for _ in 0..CALL_MS / STEP_MS {
         fleet.clock.advance_ms(STEP_MS);
-        tokio::time::advance(Duration::from_millis(STEP_MS.unsigned_abs())).await;
-        // Nothing here may sleep: the worker extends its lease as soon as its timer says so.
+        timers.advance(Duration::from_millis(STEP_MS.unsigned_abs())).await;
+        // The worker extends its lease as soon as its timer says so.
         let wanted = fleet.now().0 + LEASE_MS;
         let extended =
             format!("SELECT count(*) FROM jobs WHERE state = 'active' AND lease_expires_at = {wanted}");
-        let began = std::time::Instant::now();
-        while fleet.number(&extended).await == 0 {
-            assert!(began.elapsed().as_secs() < 60, "the lease was not extended after {beats} times");
-        }
+        let what = format!("the lease is extended after {beats} times");
+        wait::until(&what, async || fleet.number(&extended).await > 0).await;
         beats += 1;
         fleet.tick().await;
     }
-    stand_still.end().await;
+    timers.end().await;
     gate.open();
     let done = fleet.wait_for(&id, &[JobState::Completed]).await;
-    assert_eq!((done["attempt"].as_i64(), beats), (Some(1), 60), "{done:#}");
+    assert_eq!((done["attempt"].as_i64(), beats), (Some(1), CALL_MS / STEP_MS), "{done:#}");
     assert_eq!(fleet.models.count(), 1, "the call was started twice");
     fleet.end().await;
 }

@@ -5,11 +5,11 @@ mod refusals;
 mod reviews;
 mod services;
 
-use crate::program::{PATIENCE, Program, Ran, run};
+use crate::program::{Program, Ran, run};
 use serde_json::Value;
 use std::path::Path;
 use turnstone_tests::servers::{Database, Postgres};
-use turnstone_tests::{ModelServer, Reply, fleet};
+use turnstone_tests::{ModelServer, Reply, fleet, wait};
 
 /// Enqueues an agent job.
 const JOB: [&str; 8] =
@@ -47,7 +47,7 @@ impl Site {
 
     /// Waits until the model was asked.
     async fn asked(&self) {
-        tokio::time::timeout(PATIENCE, self.models.seen(1)).await.expect("the model is asked");
+        self.models.seen(1).await;
     }
 
     fn path(&self) -> &Path {
@@ -119,7 +119,7 @@ impl Api<'_> {
             wanted(&event.event, &serde_json::from_str(&event.data).expect("JSON"))
         };
         let reading = turnstone_tests::sse::read(&url, None, |seen| seen.last().is_some_and(&is_wanted));
-        let seen = tokio::time::timeout(PATIENCE, reading).await.expect("the event comes");
+        let seen = wait::output("an event of a job", reading).await;
         let names: Vec<&str> = seen.iter().map(|event| event.event.as_str()).collect();
         assert!(seen.last().is_some_and(&is_wanted), "the stream ended without it: {names:?}");
     }

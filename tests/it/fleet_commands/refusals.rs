@@ -4,7 +4,7 @@ use super::Site;
 use crate::program::{Ran, run};
 use serde_json::{Value, json};
 use turnstone_tests::Reply;
-use turnstone_tests::servers::Postgres;
+use turnstone_tests::servers::{Port, Postgres};
 
 const SERVICES: [&str; 3] = ["api", "scheduler", "worker"];
 
@@ -65,9 +65,9 @@ async fn without_a_postgresql_there_is_no_fleet() {
 #[tokio::test]
 async fn a_database_that_is_not_there_is_named_without_its_password() {
     let site = migrated().await;
-    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let silent = Port::reserve();
     let commands = [&SERVICES[..], &["migrate"]].concat();
-    let url = format!("postgres://me:pass-of-mine@{free}/t");
+    let url = format!("postgres://me:pass-of-mine@{}/t", silent.addr());
     refused(&site, Some(&url), &commands, "the database could not").await;
     let nowhere = site.database.url.replace(&site.database.name, "no_such_database");
     refused(&site, Some(&nowhere), &commands, "no_such_database").await;

@@ -4,7 +4,7 @@
 use crate::program::{Program, Ran, run};
 use serde_json::{Value, json};
 use turnstone_tests::servers::{Database, Postgres};
-use turnstone_tests::{Backend, ModelServer, Reply, ToolServer, fleet, model_server};
+use turnstone_tests::{Backend, ModelServer, Reply, ToolServer, fleet, model_server, wait};
 
 const AGENT: &str = "kind: \"openagentspec:v1/agent\"\nname: booker\ndescription: An agent that books.\nintent: You book.\n\
                      owner: olga\ncapabilities:\n  book:\n    user_identity: false\n    input_restriction:\n      \
@@ -112,7 +112,7 @@ impl House {
         let reading = turnstone_tests::sse::read(&url, None, |seen| {
             seen.last().is_some_and(|event| event.event == name || event.event == "job.discarded")
         });
-        let seen = tokio::time::timeout(crate::program::PATIENCE, reading).await.expect("the event comes");
+        let seen = wait::output("an event of the job", reading).await;
         assert_eq!(seen.last().map(|event| event.event.as_str()), Some(name));
     }
 

@@ -33,10 +33,7 @@ async fn inputs_keep_their_order_when_workers_are_killed() {
             jobs.push(taken["job_id"].as_str().unwrap().to_owned());
         }
         // The first input is answered, and the worker dies when the model has answered the second one.
-        let mut worker = crash::spawn(&fleet, 4, Some("2:infer:after"));
-        let stdin = worker.stdin.take();
-        worker.wait().await.unwrap();
-        drop(stdin);
+        crash::killed(crash::spawn(&fleet, 4, Some("2:infer:after"))).await;
         assert_eq!(fleet.job(&jobs[2]).await["state"], "pending", "the second one has not ended");
         fleet.release_all().await;
         fleet.add_worker(4);
@@ -67,10 +64,7 @@ async fn a_question_of_a_killed_process_is_answered_in_another() {
         let (status, taken) = post(&fleet, &format!("/engagements/{id}/answer"), &body, &[]).await;
         assert_eq!(status, 200, "{taken:#}");
         // The one that learns the answer is killed before the model has heard it; the next one tells it once.
-        let mut second = crash::spawn(&fleet, 4, Some("1:exec:after"));
-        let stdin = second.stdin.take();
-        second.wait().await.unwrap();
-        drop(stdin);
+        crash::killed(crash::spawn(&fleet, 4, Some("1:exec:after"))).await;
         fleet.release_all().await;
         fleet.add_worker(4);
         let done = fleet.wait_for(&asking, &[JobState::Completed, JobState::Discarded]).await;

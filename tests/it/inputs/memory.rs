@@ -59,10 +59,7 @@ async fn a_summary_is_not_bought_again_after_a_crash() {
     super::register(&fleet, SUMMARIZE).await;
     let id = fleet.push(&job(&json!(["go"]))).await;
     // The first summary is made before the model is asked in turn 4; the worker dies before that answer is durable.
-    let mut worker = crate::crash::spawn(&fleet, 1, Some("4:infer:before"));
-    let stdin = worker.stdin.take();
-    worker.wait().await.unwrap();
-    drop(stdin);
+    crate::crash::killed(crate::crash::spawn(&fleet, 1, Some("4:infer:before"))).await;
     let before = fleet.models.calls().iter().filter(|call| is_summary(&call.request)).count();
     assert_eq!(before, 1);
     fleet.release_all().await;

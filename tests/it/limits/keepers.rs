@@ -3,13 +3,13 @@
 use super::{Shared, per_minute};
 use futures::future::join_all;
 use std::sync::Arc;
-use std::time::Duration;
 use turnstone_domain::Timestamp;
 use turnstone_domain::ids::SystemIds;
 use turnstone_store::limits::{Admission, FleetwideLimits, Grant, Limit, LimitKey, LocalLimits, RateLimits};
 use turnstone_store::redis::RedisLimits;
 use turnstone_store::{SqliteStore, WorkerBeat, WorkerKind, WorkerState};
 use turnstone_tests::servers::Redis;
+use turnstone_tests::wait;
 
 const NOW: Timestamp = Timestamp(1_767_225_600_000);
 
@@ -187,10 +187,6 @@ async fn without_redis_a_process_keeps_to_its_share_and_comes_back() {
     redis.start_again().await;
     let elsewhere = in_redis();
     elsewhere.hold(&key(""), NOW.plus_ms(20_000), NOW).await.unwrap();
-    let back = async {
-        while limits.admit(&key(""), &limit, 1, NOW).await.unwrap() != held(20_000) {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), back).await.expect("Redis is asked again");
+    let back = async || limits.admit(&key(""), &limit, 1, NOW).await.unwrap() == held(20_000);
+    wait::until("Redis is asked again", back).await;
 }

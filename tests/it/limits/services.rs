@@ -3,7 +3,7 @@
 use crate::program::{Program, Ran, run};
 use std::path::Path;
 use turnstone_tests::servers::{Database, Postgres, Redis};
-use turnstone_tests::{ModelServer, Reply, fleet};
+use turnstone_tests::{ModelServer, Reply, fleet, wait};
 
 /// A fleet's folder, database, Redis and model.
 struct Site {
@@ -80,9 +80,11 @@ async fn a_fleet_outlives_its_redis_and_says_so() {
     site.redis.start_again().await;
     worker.warns("Redis is back").await;
     api.warns("Redis is back").await;
-    while !worker.warned().contains("rate limits are shared by the whole fleet again") {
+    wait::until("the worker uses Redis again", async || {
         site.complete(&url, 1).await;
-    }
+        worker.warned().contains("rate limits are shared by the whole fleet again")
+    })
+    .await;
     for told in
         ["keeps to its own share", "Redis does not answer", "Redis is back", "by the whole fleet again"]
     {

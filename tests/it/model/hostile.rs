@@ -1,9 +1,13 @@
 //! A provider that does everything wrong: bounded memory, the right code, and the next model where that may help.
 
 use super::languages::providers;
+use crate::paused_timers::PausedTimers;
 use serde_json::{Value, json};
+use std::time::Duration;
 use turnstone_tests::{Fleet, Reply};
 
+/// How long an answer may take where the test says so.
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// More than is taken of one answer.
 const HUGE: usize = 10 * 1024 * 1024;
 
@@ -140,16 +144,23 @@ async fn a_model_that_does_not_answer_in_time_is_followed_by_the_next() {
         })
         .start()
         .await;
-    let providers = providers(json!({"kind": "openai", "base_url": fleet.models.url, "timeout_ms": 1500}));
+    let providers =
+        providers(json!({"kind": "openai", "base_url": fleet.models.url, "timeout_ms": TIMEOUT.as_millis()}));
     fleet.add_worker_with(4, |mut deps| {
         deps.providers = providers;
         deps
     });
-    let ended = fleet.settled(&fleet.push(&job("slow")).await).await;
+    let alone = fleet.push(&job("slow")).await;
+    fleet.models.seen(1).await;
+    PausedTimers::skip(TIMEOUT).await;
+    let ended = fleet.settled(&alone).await;
     assert_eq!(ended["error"]["code"], "OSSA_LLM_TIMEOUT");
     let mut job = job("slow");
     job["ext_agent_fallback_models"] = json!(["quick"]);
-    let ended = fleet.settled(&fleet.push(&job).await).await;
+    let followed = fleet.push(&job).await;
+    fleet.models.seen(2).await;
+    PausedTimers::skip(TIMEOUT).await;
+    let ended = fleet.settled(&followed).await;
     assert_eq!(
         (&ended["state"], &ended["ext_agent_model_used"]),
         (&json!("completed"), &json!("quick")),

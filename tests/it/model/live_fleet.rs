@@ -3,23 +3,20 @@
 use crate::program::{Program, run};
 use futures::FutureExt;
 use serde_json::{Value, json};
-use std::time::Duration;
 use turnstone_domain::EngagementId;
 use turnstone_domain::ids::SystemIds;
 use turnstone_store::Doorbell;
 use turnstone_store::redis::RedisRelay;
 use turnstone_tests::model_server::Gate;
 use turnstone_tests::servers::{Postgres, Redis};
-use turnstone_tests::{ModelServer, Reply, fleet, sse};
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use turnstone_tests::{ModelServer, Reply, fleet, sse, wait};
 
 /// Says something again and again until it is heard, because a subscription takes a moment.
 async fn is_heard(from: &Doorbell, to: &Doorbell, engagement: &str) {
     let engagement = EngagementId::from(engagement);
     let mut ear = to.live().listen(&engagement);
     let speaker = from.live().speaker(engagement, "j".into(), 1);
-    fleet::until("what is said is heard", PATIENCE, async || {
+    wait::until("what is said is heard", async || {
         speaker.say("x");
         ear.hear().now_or_never().is_some_and(|piece| piece.text.starts_with('x'))
     })
@@ -74,7 +71,7 @@ async fn a_worker_is_heard_at_the_api_of_another_process() {
 
     // The model speaks when the api has subscribed, and goes on when it was heard.
     let subscribed = async {
-        fleet::until("the api has subscribed", PATIENCE, async || {
+        wait::until("the api has subscribed", async || {
             redis.command(&["PUBSUB", "CHANNELS", "turnstone:live:*"]).await.contains(&engagement)
         })
         .await;
@@ -87,7 +84,7 @@ async fn a_worker_is_heard_at_the_api_of_another_process() {
         false
     });
     let both = async { tokio::join!(reading, subscribed).0 };
-    let all = tokio::time::timeout(PATIENCE, both).await.expect("the job ends");
+    let all = wait::output("the job ends", both).await;
     let heard: Vec<&str> =
         all.iter().filter(|event| event.event == "delta").map(|event| event.data.as_str()).collect();
     assert!(heard.first().is_some_and(|data| data.contains("first ")), "{heard:?}");

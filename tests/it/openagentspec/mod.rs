@@ -9,7 +9,6 @@ mod tls;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use reqwest::{Certificate, Client, redirect};
 use std::path::Path;
-use std::sync::atomic::{AtomicU16, Ordering};
 
 /// An authority of the tests, and a certificate of it for this machine.
 struct Authority {
@@ -54,16 +53,4 @@ fn document(name: &str, rest: &str) -> String {
         "kind: \"openagentspec:v1/agent\"\nname: {name}\ndescription: An agent called {name}.\nintent: You are {name}.\n\
          owner: tests\n{rest}"
     )
-}
-
-/// A port that is free now, and that no connection is given by the system: those come from above 30,000. Processes that stand
-/// next to each other begin far apart.
-pub fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = std::process::id().wrapping_mul(64);
-    let ports = std::iter::repeat_with(|| {
-        let next = u32::from(NEXT.fetch_add(1, Ordering::Relaxed));
-        10_000 + u16::try_from(first.wrapping_add(next) % 19_000).unwrap()
-    });
-    ports.take(1000).find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }

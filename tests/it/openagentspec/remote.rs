@@ -1,12 +1,13 @@
 //! Two servers whose agents ask one another over TLS.
 
-use super::{Authority, document, free_port};
+use super::{Authority, document};
 use crate::program::{PATIENCE, Program, run};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use turnstone_tests::fleet::until;
 use turnstone_tests::model_server::Gate;
+use turnstone_tests::servers::Port;
+use turnstone_tests::wait::{until, until_within};
 use turnstone_tests::{ModelServer, Reply, model_server};
 
 const KEYS: [&str; 2] = ["key-that-a-gave-to-b", "key-that-b-gave-to-a"];
@@ -15,22 +16,28 @@ const OWN: &str = "key-of-the-operator";
 /// One of the two servers.
 struct Site {
     folder: TempDir,
-    port: u16,
+    port: Port,
     program: Option<Program>,
     http: Client,
 }
 
 impl Site {
     /// A server with a single slot that gave the other one the key `given`, and was given `taken`.
-    fn new(authority: &Authority, port: u16, other: u16, (given, taken): (&str, &str), models: &str) -> Self {
+    fn new(
+        authority: &Authority,
+        port: Port,
+        other: u16,
+        (given, taken): (&str, &str),
+        models: &str,
+    ) -> Self {
         let folder = turnstone_tests::scratch::folder();
         authority.equip(folder.path());
         for (file, text) in [("own.key", OWN), ("given.key", given), ("taken.key", taken)] {
             std::fs::write(folder.path().join(file), text).unwrap();
         }
-        let place = folder.path().display();
+        let (place, bind) = (folder.path().display(), port.addr());
         let settings = format!(
-            "[server]\nbind = '127.0.0.1:{port}'\napi_keys = ['file:{place}/own.key']\n\
+            "[server]\nbind = '{bind}'\napi_keys = ['file:{place}/own.key']\n\
              [server.tls]\ncert = 'cert.pem'\nkey = 'key.pem'\n\
              [remote]\nallow_private = true\nca = 'ca.pem'\nmax_tokens = 5000\n\
              [remote.hosts.'127.0.0.1:{other}']\nkey = 'file:{place}/taken.key'\n\
@@ -49,7 +56,7 @@ impl Site {
 
     async fn start(&mut self) {
         let mut program = Program::start(self.folder.path(), &["dev"], &[]);
-        program.says(&format!("https://127.0.0.1:{}", self.port)).await;
+        program.says(&format!("https://{}", self.port.addr())).await;
         self.program = Some(program);
     }
 
@@ -62,7 +69,7 @@ impl Site {
     }
 
     async fn send(&self, method: Method, path: &str, key: &str, body: &Value) -> (u16, Value) {
-        let request = self.http.request(method, format!("https://127.0.0.1:{}{path}", self.port));
+        let request = self.http.request(method, format!("https://{}{path}", self.port.addr()));
         let request = request.bearer_auth(key).header("content-type", "application/json");
         let answer = request.body(body.to_string()).send().await.unwrap();
         let status = answer.status().as_u16();
@@ -131,9 +138,10 @@ fn script(gate: Gate) -> impl Fn(&Value) -> Reply + Send + Sync {
 
 async fn pair(models: &ModelServer) -> (Site, Site) {
     let authority = Authority::new();
-    let (a, b) = (free_port(), free_port());
-    let mut site_a = Site::new(&authority, a, b, (KEYS[0], KEYS[1]), &models.url);
-    let mut site_b = Site::new(&authority, b, a, (KEYS[1], KEYS[0]), &models.url);
+    let (port_a, port_b) = (Port::reserve(), Port::reserve());
+    let (a, b) = (port_a.number(), port_b.number());
+    let mut site_a = Site::new(&authority, port_a, b, (KEYS[0], KEYS[1]), &models.url);
+    let mut site_b = Site::new(&authority, port_b, a, (KEYS[1], KEYS[0]), &models.url);
     let far = |port: u16, name: &str| {
         format!("capabilities: {{'oagent://127.0.0.1:{port}/agents/{name}': {{}}}}\n")
     };
@@ -163,7 +171,7 @@ async fn push(site: &Site, agent: &str) -> String {
 /// The first engagement of an agent, once it has ended.
 async fn ended(site: &Site, agent: &str) -> Value {
     let over = |state: &Value| ["completed", "failed"].iter().any(|word| state["status"] == *word);
-    until("it has ended", PATIENCE, async || site.engagements(agent).await.first().is_some_and(over)).await;
+    until("it has ended", async || site.engagements(agent).await.first().is_some_and(over)).await;
     site.engagements(agent).await.remove(0)
 }
 
@@ -210,7 +218,7 @@ async fn a_circle_over_two_servers_ends_and_a_peer_is_no_operator() {
     let (a, b) = pair(&models).await;
     push(&a, "ping").await;
     // Eleven engagements wait for one another, and each looks again after up to three seconds.
-    until("the circle has ended", PATIENCE * 4, async || {
+    until_within("the circle has ended", PATIENCE * 4, async || {
         a.engagements("ping").await.iter().any(|state| state["depth"] == 0 && state["status"] == "completed")
     })
     .await;
@@ -232,8 +240,7 @@ async fn a_circle_over_two_servers_ends_and_a_peer_is_no_operator() {
         assert_eq!(a.send(method, path, KEYS[0], &nothing).await.0, 403, "{path}");
     }
     assert_eq!(a.send(Method::GET, "/agents", KEYS[1], &nothing).await.0, 401, "the other's key");
-    let deep =
-        a.http.post(format!("https://127.0.0.1:{}/agents/archive", a.port)).json(&json!({"input": "x"}));
+    let deep = a.http.post(format!("https://{}/agents/archive", a.port.addr())).json(&json!({"input": "x"}));
     let sent = |key: &str, depth: &str| {
         deep.try_clone().unwrap().bearer_auth(key).header("turnstone-delegation-depth", depth).send()
     };
@@ -258,7 +265,7 @@ async fn a_question_from_another_server_is_asked_here() {
             let call = &state["awaiting"]["call_id"];
             call.is_string() && *call != before
         };
-        until(words, PATIENCE, async || a.engagements("desk").await.first().is_some_and(asks)).await;
+        until(words, async || a.engagements("desk").await.first().is_some_and(asks)).await;
         let state = a.engagements("desk").await.remove(0);
         assert!(state["awaiting"]["prompt"].as_str().unwrap().contains(words), "{state:#}");
         before = state["awaiting"]["call_id"].clone();
@@ -293,12 +300,12 @@ async fn what_nobody_waits_for_is_ended_on_the_other_server() {
     assert!(status < 300, "{body}");
     let all =
         |states: Vec<Value>, word: &str| !states.is_empty() && states.iter().all(|s| s["status"] == word);
-    until("the clerk is called off", PATIENCE, async || all(b.engagements("clerk").await, "cancelled")).await;
-    until("and so is the archive", PATIENCE, async || all(a.engagements("archive").await, "cancelled")).await;
+    until("the clerk is called off", async || all(b.engagements("clerk").await, "cancelled")).await;
+    until("and so is the archive", async || all(a.engagements("archive").await, "cancelled")).await;
     push(&a, "deskless").await;
     let desk = ended(&a, "deskless").await;
     assert!(desk["results"]["text"].as_str().unwrap_or_default().contains("Which city?"), "{desk:#}");
-    until("the guide is called off", PATIENCE, async || all(b.engagements("guide").await, "cancelled")).await;
+    until("the guide is called off", async || all(b.engagements("guide").await, "cancelled")).await;
     a.stop().await;
     b.stop().await;
 }

@@ -1,14 +1,13 @@
 //! The api over TLS, as the real program.
 
-use super::{Authority, document, free_port};
+use super::{Authority, document};
 use crate::program::{Program, run};
 use serde_json::json;
 use std::path::Path;
 
 fn set_up(folder: &Path, cert: &str, key: &str) {
     let settings = format!(
-        "[server]\nbind = '127.0.0.1:{}'\n[server.tls]\ncert = '{cert}'\nkey = '{key}'\n[agents]\ndir = 'agents'\n",
-        free_port()
+        "[server]\nbind = '127.0.0.1:0'\n[server.tls]\ncert = '{cert}'\nkey = '{key}'\n[agents]\ndir = 'agents'\n"
     );
     std::fs::create_dir_all(folder.join("agents")).unwrap();
     std::fs::write(folder.join("agents/desk.yaml"), document("desk", "")).unwrap();

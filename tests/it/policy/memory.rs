@@ -239,11 +239,7 @@ async fn a_worker_that_goes_on_tells_the_same() {
             fleet.release_all().await;
 
             let second = push(&fleet, "kept", Some("ann"), None, "look here").await;
-            let mut dies = crash::spawn(&fleet, 4, Some(point));
-            // `wait` closes the standard input, and that would end the worker.
-            let stdin = dies.stdin.take();
-            dies.wait().await.unwrap();
-            drop(stdin);
+            crash::killed(crash::spawn(&fleet, 4, Some(point))).await;
             let worker = crash::spawn(&fleet, 4, None);
             said(&fleet, "kept", "meanwhile").await;
             fleet.release_all().await;

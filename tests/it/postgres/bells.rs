@@ -1,23 +1,24 @@
 //! Bells between processes, through the database.
 
-use super::{BOUND, few, migrated, opened};
+use super::{few, migrated, opened};
 use crate::conformance::jobs::{NOW, agent, plain, request};
 use tokio::sync::broadcast::Receiver;
 use turnstone_store::{JobKind, PostgresOptions, Ring, Store};
-use turnstone_tests::fleet::until;
 use turnstone_tests::servers::Postgres;
+use turnstone_tests::wait;
+use turnstone_tests::wait::until;
 
 /// Waits for one ring among others.
 async fn heard(ear: &mut Receiver<Ring>, wanted: &Ring) {
     let heard = async { while ear.recv().await.unwrap() != *wanted {} };
-    tokio::time::timeout(BOUND, heard).await.unwrap_or_else(|_| panic!("{wanted:?} was not heard"));
+    wait::output(&format!("{wanted:?} is heard"), heard).await;
 }
 
 /// Rings at one store until the other hears it: bells that nobody listens to are lost.
 async fn connected(from: &Store, to: &Store, word: &str) {
     let mut ear = to.doorbell.listen();
     let ring = Ring::Revoked(word.to_owned());
-    until("a bell is heard", BOUND, async || {
+    until("a bell is heard", async || {
         from.doorbell.ring(ring.clone());
         while let Ok(heard) = ear.try_recv() {
             if heard == ring {

@@ -1,18 +1,17 @@
 //! History in partitions: a row lands in that of its million, they are made ahead, and dropped whole.
 
-use super::{BOUND, few, migrated, opened};
+use super::{few, migrated, opened};
 use crate::conformance::jobs::{NOW, agent, complete, discard, done, nothing, park, plain, request};
 use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use std::sync::Arc;
-use std::time::Duration;
 use turnstone_domain::message::{Message, Role};
 use turnstone_domain::{JobId, NewJob, Phase, Timestamp, TurnWrite};
 use turnstone_scheduler::{Scheduler, SchedulerOptions};
 use turnstone_store::{ConfigChange, Duty, JobKind, QueueLimits, Retention, Store};
-use turnstone_tests::Place;
 use turnstone_tests::clock::ManualClock;
 use turnstone_tests::servers::Database;
+use turnstone_tests::{Place, wait};
 
 const TABLES: [&str; 6] = ["checkpoints", "events", "job_envelopes", "job_errors", "job_results", "messages"];
 const LATER: Timestamp = Timestamp(NOW.0 + 1_000_000);
@@ -241,10 +240,10 @@ async fn what_somebody_reads_is_left_for_the_next_time_and_stops_nobody() {
     let read: i64 = sqlx::query_scalar("SELECT count(*) FROM events").fetch_one(&mut *held).await.unwrap();
     assert!(read > 0);
 
-    let pruned = tokio::time::timeout(Duration::from_secs(20), async { site.prune(LATER).await });
-    assert_eq!(pruned.await.expect("it does not wait for the reader"), 0);
+    let pruned = wait::output("pruning does not wait for the reader", site.prune(LATER)).await;
+    assert_eq!(pruned, 0);
     assert!(site.millions("events").await.contains(&0));
-    tokio::time::timeout(BOUND, site.lived(Some(NOW))).await.expect("nobody waits");
+    wait::output("new jobs do not wait for the reader", site.lived(Some(NOW))).await;
     held.rollback().await.unwrap();
     site.prune(LATER).await;
     site.every_table_has(&[1, 2]).await;

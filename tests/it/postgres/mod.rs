@@ -10,14 +10,10 @@ mod pooler;
 mod two_stores;
 
 use std::sync::Arc;
-use std::time::Duration;
 use turnstone_domain::ids::SystemIds;
 use turnstone_store::{PostgresOptions, PostgresStore, Store};
 use turnstone_tests::Place;
 use turnstone_tests::servers::{Database, Postgres};
-
-/// How long anything here may take.
-const BOUND: Duration = Duration::from_secs(60);
 
 /// A migrated database of the test's own.
 async fn migrated() -> Database {

@@ -1,13 +1,13 @@
 //! Golden plans: with a million jobs waiting, what runs all the time goes through the index that was made for it.
 
-use super::{BOUND, few, opened};
+use super::{few, opened};
 use crate::conformance::jobs::{LEASE, NOW, agent, plain};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use turnstone_domain::NewJob;
 use turnstone_store::{ClaimRequest, JobKind, Store};
-use turnstone_tests::Place;
 use turnstone_tests::servers::{Database, Postgres};
+use turnstone_tests::{Place, wait};
 
 /// A statement of the store, and how it finds its jobs.
 struct Golden {
@@ -140,7 +140,8 @@ async fn a_million_waiting_jobs_change_no_plan_and_no_order() {
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
     let store = opened(&few(&database.url)).await;
-    tokio::time::timeout(BOUND, the_right_jobs_are_claimed(&postgres, &database, &store)).await.unwrap();
+    wait::output("the claims of the first jobs", the_right_jobs_are_claimed(&postgres, &database, &store))
+        .await;
 }
 
 impl Golden {

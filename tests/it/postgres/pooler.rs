@@ -1,6 +1,6 @@
 //! Through PgBouncer in transaction mode: no statement may count on a session, and nobody hears a bell.
 
-use super::{BOUND, few, migrated, opened};
+use super::{few, migrated, opened};
 use crate::conformance::jobs::{LEASE, NOW, complete, done, nothing, plain, request};
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use turnstone_domain::{JobId, Phase};
 use turnstone_store::limits::{Admission, Limit, LimitKey};
 use turnstone_store::{Duty, JobFilter, JobKind, Page, PostgresOptions, PostgresStore, Store};
 use turnstone_tests::servers::{PgBouncer, Postgres};
-use turnstone_tests::{Fleet, Reply, model_server, worker};
+use turnstone_tests::{Fleet, Reply, model_server, wait, worker};
 
 /// How a process reaches the database through the pooler.
 fn pooled(bouncer: &PgBouncer) -> PostgresOptions {
@@ -88,7 +88,7 @@ async fn many_processes_share_the_connections_of_a_pooler() {
     let options = pooled(&bouncer);
     let stores = join_all((0..6).map(|_| opened(&options))).await;
     let lives = (0..48).map(|at: usize| one_life(&stores[at % 6], &stores[(at + 1) % 6]));
-    let ended = tokio::time::timeout(BOUND, join_all(lives)).await.expect("all of them end");
+    let ended = wait::output("every job ends", join_all(lives)).await;
     assert_eq!(ended.into_iter().sum::<usize>(), 240);
     let page = Page { limit: 1_000, offset: 0 };
     let (jobs, total) = stores[0].views.jobs(&JobFilter::default(), page).await.unwrap();
@@ -123,7 +123,7 @@ async fn processes_start_while_others_are_at_work_behind_the_same_pooler() {
             assert!(findings.iter().all(|finding| finding.ok), "{findings:?}");
         }
     };
-    tokio::time::timeout(BOUND, async { tokio::join!(at_work, starting) }).await.expect("all of them end");
+    wait::output("every process has started", async { tokio::join!(at_work, starting) }).await;
     let unchanged = PostgresStore::migrate(&few(&database.url), &["q".into()]).await.unwrap();
     assert_eq!(unchanged, Vec::<String>::new(), "the migrations go past the pooler");
 }

@@ -1,6 +1,6 @@
 //! Two processes' stores on one database, at the same time.
 
-use super::{BOUND, few, migrated, opened};
+use super::{few, migrated, opened};
 use crate::conformance::jobs::{NOW, agent, plain, request};
 use crate::conformance::workflows::{step, workflow};
 use futures::future::join_all;
@@ -11,6 +11,7 @@ use turnstone_domain::workflow::WorkflowKind;
 use turnstone_domain::{AgentDefinition, JobId, NewJob};
 use turnstone_store::{JobFilter, JobKind, NewAgent, NewWorkflow, Page, Store, StoreError};
 use turnstone_tests::servers::Database;
+use turnstone_tests::wait;
 
 /// The stores; the database is removed with this.
 struct Pair {
@@ -57,7 +58,7 @@ async fn no_job_is_handed_out_twice_and_every_claim_is_in_order() {
             claims
         })
     });
-    let claims = tokio::time::timeout(BOUND, join_all(claimers)).await.expect("all jobs are claimed");
+    let claims = wait::output("all jobs are claimed", join_all(claimers)).await;
     let claims: Vec<Vec<JobId>> = claims.into_iter().flat_map(Result::unwrap).collect();
     for claim in &claims {
         assert!(claim.is_sorted_by_key(|id| rank[id]), "a claim is not in order: {claim:?}");
@@ -101,7 +102,7 @@ async fn pushes_that_share_agents_and_queues_do_not_fail_one_another() {
         jobs.rotate_left(at % 10);
         pair.any(at).intake.push(jobs)
     });
-    let pushed = tokio::time::timeout(BOUND, join_all(pushes)).await.unwrap();
+    let pushed = wait::output("every push is answered", join_all(pushes)).await;
     assert_eq!(pushed.into_iter().map(|pushed| pushed.unwrap().len()).sum::<usize>(), 400);
     let claims = pair.one.ledger.claim(request(JobKind::Agent, 1_000, NOW)).await.unwrap();
     assert_eq!(claims.len(), 400);

@@ -9,7 +9,7 @@ use reqwest::Client;
 use serde_json::{Value, json};
 use std::path::Path;
 use turnstone_domain::record::EngagementRecord;
-use turnstone_tests::fleet::until;
+use turnstone_tests::wait::until;
 use turnstone_tests::{Fleet, Place};
 
 /// Tables that an import and a fork write.
@@ -129,10 +129,7 @@ async fn nothing_is_half_made_by_a_server_that_is_killed_on_sqlite() {
         let (mut server, url) = start().await;
         let enough = size(&log) + step * 3_000_000;
         let sent = tokio::spawn(import(url, document.clone()));
-        until("the log grows, or it is answered", PATIENCE, async || {
-            size(&log) > enough || sent.is_finished()
-        })
-        .await;
+        until("the log grows, or it is answered", async || size(&log) > enough || sent.is_finished()).await;
         server.signal("KILL");
         server.ended().await;
         drop(server);
@@ -152,7 +149,7 @@ async fn nothing_is_half_made_by_a_server_that_is_killed_on_sqlite() {
     assert_eq!(again, if rows("jobs").await == 1 && again == 409 { 409 } else { 201 });
     assert_eq!(runs_again(&export(&url, &engagement).await).await, (4, 28));
     let sent = tokio::spawn(fork(url, engagement.clone()));
-    until("it is on its way", PATIENCE, async || sent.is_finished() || size(&log) > 0).await;
+    until("it is on its way", async || sent.is_finished() || size(&log) > 0).await;
     server.signal("KILL");
     server.ended().await;
     drop(server);

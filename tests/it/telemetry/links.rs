@@ -1,10 +1,9 @@
 //! Links across the queue.
 
 use super::{Site, TRACE, document, named};
-use crate::program::PATIENCE;
 use reqwest::Method;
 use serde_json::{Value, json};
-use turnstone_tests::{Reply, model_server};
+use turnstone_tests::{Reply, model_server, wait};
 
 /// RS-A9, facts §6.2 case 7: the agent that is asked has a trace of its own with a link to the span that asked, and the
 /// baggage of the submitter.
@@ -89,7 +88,7 @@ async fn ossas_events_reach_streams_and_webhooks() {
     let reading = turnstone_tests::sse::read(&url, None, |seen| {
         seen.last().is_some_and(|event| event.event == "io.ossa.agent.turn.failed")
     });
-    let seen = tokio::time::timeout(PATIENCE, reading).await.expect("the last event comes");
+    let seen = wait::output("the last event", reading).await;
     let told: Vec<Value> = seen.iter().map(|event| serde_json::from_str(&event.data).unwrap()).collect();
     for name in [
         "agent.turn.started",
@@ -123,8 +122,7 @@ async fn ossas_events_reach_streams_and_webhooks() {
     let pairs: std::collections::BTreeSet<String> =
         told.iter().map(|event| format!("{} {}", event["source"], event["id"])).collect();
     assert_eq!(pairs.len(), told.len(), "source and id are unique");
-    turnstone_tests::fleet::until("the webhook is told", PATIENCE, async || receiver.count() >= told.len())
-        .await;
+    wait::until("the webhook is told", async || receiver.count() >= told.len()).await;
     let sent: Vec<Value> =
         receiver.received().iter().map(turnstone_tests::receiver::Received::json).collect();
     assert!(told.iter().all(|event| sent.contains(event)), "what the stream tells, the webhook is told");

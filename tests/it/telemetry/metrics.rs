@@ -4,9 +4,9 @@ use super::{Site, TRACE, works};
 use crate::program::Program;
 use reqwest::Method;
 use serde_json::{Value, json};
-use turnstone_tests::Reply;
 use turnstone_tests::model_server;
 use turnstone_tests::otlp::{Collector, Reading};
+use turnstone_tests::{Reply, wait};
 
 const COUNTERS: [(&str, f64); 6] = [
     ("ossa.agent.invocations", 1.0),
@@ -125,7 +125,7 @@ async fn made_up_models_do_not_make_series_without_end() {
         (sum >= 110.0).then_some(lines)
     };
     let mut seen = None;
-    turnstone_tests::fleet::until("every job is counted", std::time::Duration::from_secs(60), async || {
+    wait::until("every job is counted", async || {
         seen = done().await;
         seen.is_some()
     })

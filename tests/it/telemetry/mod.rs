@@ -6,12 +6,12 @@ mod metrics;
 mod requests;
 mod spans;
 
-use crate::program::{PATIENCE, Program};
+use crate::program::Program;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use turnstone_tests::otlp::{Collector, Manner, Span};
-use turnstone_tests::{ModelServer, Reply, ToolServer, fleet, model_server};
+use turnstone_tests::{ModelServer, Reply, ToolServer, fleet, model_server, wait};
 
 /// The trace that a submitter began, and his span in it.
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -121,7 +121,7 @@ impl Site {
         let reading = turnstone_tests::sse::read(&url, None, |seen| {
             seen.last().is_some_and(|event| ends.contains(&event.event.as_str()))
         });
-        tokio::time::timeout(PATIENCE, reading).await.expect("the job ends");
+        wait::output("the job ends", reading).await;
     }
 
     /// Waits for the claims of so many jobs, and returns every span but those of requests to the api.

@@ -8,7 +8,6 @@ const FORBIDDEN: &[(&str, &str)] = &[
     ("todo!(", "build it or leave it out"),
     ("unimplemented!(", "build it or leave it out"),
     ("dbg!(", "use tracing"),
-    ("#[ignore", "a test runs or is not there"),
     ("#[allow(", "use #[expect(…, reason = \"…\")]"),
     ("#![allow(", "use #![expect(…, reason = \"…\")]"),
 ];
@@ -33,6 +32,19 @@ fn nothing_unfinished_or_silenced_stands_in_the_code() {
 }
 
 #[test]
+fn an_ignored_test_is_long_and_says_why() {
+    let mut problems = Vec::new();
+    for path in files("", ".rs") {
+        for (number, line) in read(&path).lines().enumerate() {
+            if line.trim_start().starts_with("#[ignore") && !line.contains("#[ignore = \"long: ") {
+                problems.push(format!("{}:{}: {}", path.display(), number + 1, line.trim()));
+            }
+        }
+    }
+    none("A test is ignored for another reason than its length:", &problems);
+}
+
+#[test]
 fn no_test_sleeps() {
     let mut problems = Vec::new();
     for path in files("", ".rs") {
@@ -48,6 +60,19 @@ fn no_test_sleeps() {
         }
     }
     none("A test sleeps:", &problems);
+}
+
+#[test]
+fn no_test_measures_real_time() {
+    let mut problems = Vec::new();
+    for path in files("tests/it", ".rs") {
+        for (number, line) in take_apart(&read(&path)).code.lines().enumerate() {
+            if line.contains("elapsed()") {
+                problems.push(format!("{}:{}: say what comes before what", path.display(), number + 1));
+            }
+        }
+    }
+    none("A test depends on how quick the machine is; timings belong into benches/:", &problems);
 }
 
 #[test]

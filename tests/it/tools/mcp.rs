@@ -135,11 +135,7 @@ async fn all_turns_of_a_worker_share_one_connection() {
 async fn a_resumed_turn_offers_nothing_but_what_was_checkpointed() {
     let mut fleet = Fleet::builder().workers(0).model(|_| Reply::text("done")).start().await;
     let id = fleet.push(&job(&["search", "web_search"])).await;
-    let mut worker = crash::spawn(&fleet, 4, Some("1:resol:after"));
-    // `wait` closes the standard input, and that would end the worker.
-    let stdin = worker.stdin.take();
-    worker.wait().await.expect("the worker process");
-    drop(stdin);
+    crash::killed(crash::spawn(&fleet, 4, Some("1:resol:after"))).await;
     fleet.release_all().await;
     // To the next worker somebody gave another `web_search`.
     fleet.add_worker_with(4, |mut deps| {

@@ -16,6 +16,7 @@ mod template;
 
 pub use database::Database;
 pub use pgbouncer::PgBouncer;
+pub use port::Port;
 pub use postgres::Postgres;
 pub use programs::faketime_path;
 pub use redis::Redis;

@@ -1,4 +1,5 @@
-//! Ports that stay reserved while their server is down.
+//! Ports that stay reserved while their server is down. A test that needs the number of a port before something listens there
+//! reserves it here: a port that was bound and given back may be anybody's a moment later.
 
 use std::fs::{File, OpenOptions};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -11,15 +12,18 @@ const COUNT: u16 = 10_000;
 
 /// A port of `127.0.0.1` that no other test gets, in this process or in another, until this value is dropped.
 #[derive(Debug)]
-pub(super) struct Port {
-    pub(super) number: u16,
+pub struct Port {
+    number: u16,
     // The lock goes with the file, also when the process is killed.
     _lock: File,
 }
 
 impl Port {
     /// Reserves a free one.
-    pub(super) fn reserve() -> Self {
+    ///
+    /// # Panics
+    /// When every port of the range is taken.
+    pub fn reserve() -> Self {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         let folder = std::env::temp_dir().join(format!("turnstone-ports-{}", super::programs::user_id()));
         std::fs::create_dir_all(&folder).expect("a folder for the locks of ports");
@@ -40,7 +44,13 @@ impl Port {
         panic!("no port from {FIRST} to {} is free on 127.0.0.1", FIRST + COUNT - 1);
     }
 
-    pub(super) fn addr(&self) -> SocketAddr {
+    /// Returns the port's number.
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// Returns the port's address.
+    pub fn addr(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.number).into()
     }
 }
@@ -49,4 +59,31 @@ impl Port {
 /// this process is just starting, and keep the port from its server.
 fn is_free(port: u16) -> bool {
     TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reserved_port_is_given_to_nobody_else() {
+        let reserved: Vec<Port> = (0..32).map(|_| Port::reserve()).collect();
+        let mut numbers: Vec<u16> = reserved.iter().map(Port::number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), 32);
+        let folder =
+            std::env::temp_dir().join(format!("turnstone-ports-{}", super::super::programs::user_id()));
+        let lock = File::open(folder.join(numbers[0].to_string())).unwrap();
+        assert!(lock.try_lock().is_err(), "another process could reserve it as well");
+        drop(reserved);
+        assert!(lock.try_lock().is_ok(), "it stays reserved for ever");
+    }
+
+    #[test]
+    fn a_port_on_which_something_listens_is_not_reserved() {
+        let port = Port::reserve();
+        let _listener = std::net::TcpListener::bind(port.addr()).unwrap();
+        assert!(!is_free(port.number()));
+    }
 }

@@ -114,7 +114,7 @@ impl Postgres {
 
     /// Starts the server after it was stopped; returns when it answers.
     pub async fn start_again(&self) {
-        let port = self.port.number;
+        let port = self.port.number();
         let runs = self.server.start(format!("-p {port}"), move || accepts(port)).await;
         assert!(runs, "PostgreSQL does not start again:\n{}", self.server.log_tail());
     }
@@ -139,7 +139,7 @@ impl Postgres {
     }
 
     pub(super) fn superuser(&self) -> Superuser {
-        Superuser { folder: self.server.folder().to_owned(), port: self.port.number }
+        Superuser { folder: self.server.folder().to_owned(), port: self.port.number() }
     }
 }
 

@@ -63,7 +63,7 @@ impl Redis {
 
     /// Starts the server after it was stopped or killed; returns when it answers.
     pub async fn start_again(&self) {
-        let port = self.port.number;
+        let port = self.port.number();
         let runs = self.server.start(format!("--port {port}"), move || answers(port)).await;
         assert!(runs, "Redis does not start again:\n{}", self.server.log_tail());
     }
@@ -81,7 +81,7 @@ impl Redis {
 
     /// Any command; answers what `redis-cli` prints.
     pub async fn command(&self, words: &[&str]) -> String {
-        let mut command = cli(self.port.number);
+        let mut command = cli(self.port.number());
         command.args(words);
         beside(move || succeeded("redis-cli", command.output())).await
     }

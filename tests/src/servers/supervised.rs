@@ -151,7 +151,7 @@ impl Supervised {
     ) -> Port {
         for _ in 0..5 {
             let port = beside(Port::reserve).await;
-            let (number, ready) = (port.number, ready.clone());
+            let (number, ready) = (port.number(), ready.clone());
             if self.start(arguments(number), move || ready(number)).await {
                 return port;
             }

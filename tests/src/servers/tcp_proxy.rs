@@ -2,9 +2,9 @@
 
 use super::beside;
 use super::port::Port;
+use crate::wait;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -12,9 +12,6 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-
-/// How long the system may take to give up a closed listener.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The proxy. It ends, with its connections, when it is dropped.
 pub struct TcpProxy {
@@ -51,8 +48,8 @@ impl TcpProxy {
             done.await.expect("the proxy does not panic");
             // A program that this process is just starting holds a copy of the listener until its own code runs, and
             // with it the system goes on accepting. That ends within moments.
-            let refused = async { while TcpStream::connect(self.addr()).await.is_ok() {} };
-            tokio::time::timeout(PATIENCE, refused).await.expect("a port without a listener refuses");
+            let refused = async || TcpStream::connect(self.addr()).await.is_err();
+            wait::until("the port of a cut proxy refuses connections", refused).await;
         }
     }
 

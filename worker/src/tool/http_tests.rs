@@ -227,9 +227,10 @@ async fn a_slow_tool_times_out_and_an_absent_one_fails() {
     };
     assert!(matches!(slow.call(invocation).await, Err(ToolError::Timeout(text)) if text.contains("50 ms")));
     server.abort();
-    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    // Bound, so that nobody else listens there; and not listening, so that it refuses.
+    let closed = tokio::net::TcpSocket::new_v4().unwrap();
+    closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let port = closed.local_addr().unwrap().port();
-    drop(closed);
     let error = call(&tool("GET", &format!("http://127.0.0.1:{port}/"), json!({})).unwrap(), json!({}))
         .await
         .unwrap_err();

@@ -2,8 +2,7 @@
 
 use super::super::on_both;
 use super::{job, page};
-use std::time::Duration;
-use turnstone_tests::{OjsServer, sse};
+use turnstone_tests::{OjsServer, sse, wait};
 
 on_both![a_stream_shows_what_happens_and_resumes];
 
@@ -11,7 +10,7 @@ on_both![a_stream_shows_what_happens_and_resumes];
 async fn read(server: &OjsServer, query: &str, after: Option<&str>, events: usize) -> Vec<(String, String)> {
     let url = format!("{}/ojs/v1/events/stream{query}", server.fleet.url);
     let reading = sse::read(&url, after, |seen| seen.len() >= events);
-    let read = tokio::time::timeout(Duration::from_secs(60), reading).await.expect("the events in time");
+    let read = wait::output("the events of the stream", reading).await;
     read.into_iter()
         .map(|event| {
             let data: serde_json::Value = serde_json::from_str(&event.data).unwrap();

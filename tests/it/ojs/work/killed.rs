@@ -8,6 +8,7 @@ use std::path::Path;
 use tokio::process::{Child, Command};
 use turnstone_domain::JobState;
 use turnstone_domain::state::Trigger;
+use turnstone_tests::servers::Port;
 use turnstone_tests::{Backend, Fleet, OjsServer, Place};
 
 /// Workers at once.
@@ -109,9 +110,10 @@ async fn every_job_is_completed_once_whoever_is_killed_on_postgres() {
 async fn the_example_worker_outlives_its_server_and_its_own_death() {
     let folder = turnstone_tests::scratch::folder();
     let start = |bind: &str| Program::start(folder.path(), &["dev", "--data", "data", "--bind", bind], &[]);
-    let mut server = start("127.0.0.1:0");
+    let port = Port::reserve();
+    let bind = port.addr().to_string();
+    let mut server = start(&bind);
     let url = server.first_line("turnstone listens on ").await;
-    let bind = url.trim_start_matches("http://").to_owned();
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     let jobs = 200;
     for n in 0..jobs {

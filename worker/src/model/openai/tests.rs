@@ -252,9 +252,10 @@ async fn a_key_is_sent_as_a_header_and_shown_nowhere() {
 
 #[tokio::test]
 async fn an_absent_server_is_unavailable() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base_url = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
+    // Bound, so that nobody else listens there; and not listening, so that it refuses.
+    let absent = tokio::net::TcpSocket::new_v4().unwrap();
+    absent.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let base_url = format!("http://{}", absent.local_addr().unwrap());
     let config = OpenAiConfig { base_url, ..OpenAiConfig::default() };
     let model = OpenAiModel::new("gone", config, outbound::open_client().unwrap()).unwrap();
     let error = model.answer(&request()).await.unwrap_err();

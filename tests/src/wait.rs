@@ -1,0 +1,173 @@
+//! Waits of tests: each has a deadline, and its failure names the event that did not come.
+//!
+//! Pauses and deadlines are in real time, also while a test has paused the timers of its runtime.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// The deadline of a wait that has none of its own. A busy machine may stand still for seconds.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The first pause between two looks. Each pause is half as long again as the one before it.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+/// The longest pause between two looks.
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+
+/// Waits until the condition holds.
+///
+/// # Panics
+/// When it does not hold within [`PATIENCE`].
+pub async fn until(what: &str, condition: impl AsyncFnMut() -> bool) {
+    until_within(what, PATIENCE, condition).await;
+}
+
+/// Waits until the condition holds.
+///
+/// # Panics
+/// When it does not hold within `patience`.
+pub async fn until_within(what: &str, patience: Duration, condition: impl AsyncFnMut() -> bool) {
+    assert!(holds(patience, condition).await, "{}", late(what, patience));
+}
+
+/// Returns true as soon as the condition holds, and false when it does not hold within `patience`.
+pub async fn holds(patience: Duration, mut condition: impl AsyncFnMut() -> bool) -> bool {
+    let look = async || condition().await.then_some(());
+    looks(patience, look).await.is_some()
+}
+
+/// Looks again and again, and returns the first value that a look finds.
+///
+/// # Panics
+/// When no look finds one within [`PATIENCE`].
+pub async fn found<T>(what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
+    found_within(what, PATIENCE, look).await
+}
+
+/// Looks again and again, and returns the first value that a look finds.
+///
+/// # Panics
+/// When no look finds one within `patience`.
+pub async fn found_within<T>(what: &str, patience: Duration, look: impl AsyncFnMut() -> Option<T>) -> T {
+    looks(patience, look).await.unwrap_or_else(|| panic!("{}", late(what, patience)))
+}
+
+/// Returns the output of a future.
+///
+/// # Panics
+/// When the future does not end within [`PATIENCE`].
+pub async fn output<F: Future>(what: &str, future: F) -> F::Output {
+    output_within(what, PATIENCE, future).await
+}
+
+/// Returns the output of a future.
+///
+/// # Panics
+/// When the future does not end within `patience`.
+pub async fn output_within<F: Future>(what: &str, patience: Duration, future: F) -> F::Output {
+    ends(patience, future).await.unwrap_or_else(|| panic!("{}", late(what, patience)))
+}
+
+/// Returns the output of a future, or none when it does not end within `patience`.
+pub async fn ends<F: Future>(patience: Duration, future: F) -> Option<F::Output> {
+    tokio::select! {
+        // After a pause of the whole process, what has ended by then counts.
+        biased;
+        output = future => Some(output),
+        () = real_time(patience) => None,
+    }
+}
+
+async fn looks<T>(patience: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> Option<T> {
+    ends(patience, async {
+        let mut pauses = Pauses::default();
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            pauses.next().await;
+        }
+    })
+    .await
+}
+
+/// The pauses between looks, each longer than the one before it. For the loop of a future that is spawned, which can call no
+/// asynchronous closure; [`output`] gives such a loop its deadline.
+#[derive(Debug)]
+pub struct Pauses(Duration);
+
+impl Default for Pauses {
+    fn default() -> Self {
+        Self(FIRST_PAUSE)
+    }
+}
+
+impl Pauses {
+    /// Pauses once.
+    pub async fn next(&mut self) {
+        real_time(self.0).await;
+        self.0 = (self.0 * 3 / 2).min(LONGEST_PAUSE);
+    }
+}
+
+fn late(what: &str, patience: Duration) -> String {
+    format!("waited {patience:?} in vain: {what}")
+}
+
+/// Ends when this much real time has passed. A thread waits, because the runtime's timers may be paused.
+async fn real_time(time: Duration) {
+    let (passed, passes) = oneshot::channel();
+    // Dropped with this future, which ends the thread.
+    let (_waiting, waited_for) = channel::<()>();
+    std::thread::spawn(move || {
+        if waited_for.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
+            let _ = passed.send(());
+        }
+    });
+    let _ = passes.await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::AssertUnwindSafe;
+
+    const SOON: Duration = Duration::from_millis(50);
+
+    async fn complaint(wait: impl Future<Output = ()>) -> String {
+        let panicked = futures::FutureExt::catch_unwind(AssertUnwindSafe(wait)).await.unwrap_err();
+        *panicked.downcast::<String>().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_late_wait_names_its_event_and_its_deadline() {
+        let never = until_within("the moon is full", SOON, async || false);
+        assert_eq!(complaint(never).await, "waited 50ms in vain: the moon is full");
+        let hangs = until_within("the moon answers", SOON, async || std::future::pending().await);
+        assert_eq!(complaint(hangs).await, "waited 50ms in vain: the moon answers");
+    }
+
+    #[tokio::test]
+    async fn a_wait_ends_with_its_event() {
+        let mut looks = 0;
+        until("the third look", async || {
+            looks += 1;
+            looks == 3
+        })
+        .await;
+        assert_eq!(looks, 3);
+        let mut left = vec![Some("found"), None];
+        assert_eq!(found("a value", async || left.pop().unwrap()).await, "found");
+        assert_eq!(output("an output", async { 7 }).await, 7);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn paused_timers_stop_no_wait() {
+        // The runtime lets paused timers stand as long as something blocks.
+        let (end, ended) = channel::<()>();
+        let blocked = tokio::task::spawn_blocking(move || ended.recv().is_err());
+        assert!(!holds(SOON, async || false).await);
+        drop(end);
+        assert!(blocked.await.unwrap());
+    }
+}
