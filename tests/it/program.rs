@@ -4,8 +4,9 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Plain, Stdio};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio::sync::watch;
+use turnstone_tests::processes::{self, Process};
 use turnstone_tests::{binaries, fleet, wait};
 
 pub use turnstone_tests::wait::PATIENCE;
@@ -32,7 +33,7 @@ pub type Env<'a> = &'a [(&'a str, &'a str)];
 
 /// A running program. It is killed when it is dropped.
 pub struct Program {
-    process: Child,
+    process: Process,
     stdout: watch::Receiver<String>,
     stderr: watch::Receiver<String>,
     folder: PathBuf,
@@ -43,16 +44,14 @@ impl Program {
     pub fn start(folder: &Path, arguments: &[&str], env: Env<'_>) -> Self {
         fleet::install_crypto();
         let mut command = Command::new(binaries::turnstone());
-        let mut process = without_environment(&mut command)
+        let command = without_environment(&mut command)
             .args(arguments)
             .envs(env.iter().copied())
             .current_dir(folder)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("the program starts");
+            .stderr(Stdio::piped());
+        let mut process = processes::start(command);
         let stdout = collected(process.stdout.take().expect("a pipe"));
         let stderr = collected(process.stderr.take().expect("a pipe"));
         Self { process, stdout, stderr, folder: folder.to_owned() }

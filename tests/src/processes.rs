@@ -2,9 +2,11 @@
 
 use crate::scratch::sweeper;
 use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::available_parallelism;
 use std::time::Duration;
+use tokio::process::{Child, Command};
 
 /// A test that waited this long for its turn starts its processes all the same.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -16,12 +18,12 @@ static ENDED: Condvar = Condvar::new();
 /// The right of a test to run a process. As many tests as there are cores have one at the same time; a test that has one
 /// gets more without waiting.
 #[derive(Debug)]
-pub struct Turn {
+struct Turn {
     test: Option<String>,
 }
 
 /// Waits for a turn. Blocks the thread of the test.
-pub fn turn() -> Turn {
+fn turn() -> Turn {
     // libtest names a test's thread after the test. A task of the test on another thread must not wait for the test.
     let current = std::thread::current();
     let Some(test) = current.name().filter(|name| name.contains("::")).map(str::to_owned) else {
@@ -54,20 +56,42 @@ impl Drop for Turn {
     }
 }
 
-/// A process that ends with the test process, however that ends. Dropping this forgets the process: its owner ends it.
+/// A process that is killed when this is dropped, and with the test process, however that ends.
 #[derive(Debug)]
-pub struct Guarded {
+pub struct Process {
+    child: Child,
     pid: u32,
     _turn: Turn,
 }
 
-/// Guards the process with this id, which was started in this turn.
-pub fn guard(pid: u32, turn: Turn) -> Guarded {
+/// Starts a process in a turn of the test.
+///
+/// # Panics
+/// When the program cannot be started.
+pub fn start(command: &mut Command) -> Process {
+    let turn = turn();
+    let child = command.kill_on_drop(true).spawn();
+    let child = child.unwrap_or_else(|error| panic!("{:?} does not start: {error}", command.as_std().get_program()));
+    let pid = child.id().expect("a process that nobody has waited for");
     sweeper().tell(&format!("started {pid}"));
-    Guarded { pid, _turn: turn }
+    Process { child, pid, _turn: turn }
 }
 
-impl Drop for Guarded {
+impl Deref for Process {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.child
+    }
+}
+
+impl DerefMut for Process {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.child
+    }
+}
+
+impl Drop for Process {
     fn drop(&mut self) {
         sweeper().tell(&format!("ended {}", self.pid));
     }

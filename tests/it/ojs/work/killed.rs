@@ -5,9 +5,10 @@ use crate::random::Random;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use turnstone_domain::JobState;
 use turnstone_domain::state::Trigger;
+use turnstone_tests::processes::{self, Process};
 use turnstone_tests::servers::Port;
 use turnstone_tests::{Backend, Fleet, OjsServer, Place};
 
@@ -21,15 +22,11 @@ const STRIDE: usize = 30;
 const COMPLETED: &str = "SELECT count(*) FROM jobs WHERE state = 'completed'";
 
 /// `examples/worker.py`, which is killed when it is dropped.
-fn worker(url: &str, name: &str) -> Child {
+fn worker(url: &str, name: &str) -> Process {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/worker.py");
-    Command::new("python3")
-        .arg(script)
-        .args([url, "q", "--id", name, "--reserve-ms", RESERVE])
-        .env("no_proxy", "*")
-        .kill_on_drop(true)
-        .spawn()
-        .expect("python3 runs")
+    let mut command = Command::new("python3");
+    command.arg(script).args([url, "q", "--id", name, "--reserve-ms", RESERVE]).env("no_proxy", "*");
+    processes::start(&mut command)
 }
 
 fn job(n: usize) -> Value {
@@ -80,7 +77,7 @@ async fn every_job_is_completed_once_whoever_is_killed(backend: Backend) {
     }
     let mut random = Random::new(4_711);
     let name = |n: usize| format!("w{n}");
-    let mut workers: Vec<Child> = (0..WORKERS).map(|n| worker(&server.fleet.url, &name(n))).collect();
+    let mut workers: Vec<Process> = (0..WORKERS).map(|n| worker(&server.fleet.url, &name(n))).collect();
     let (mut done, mut kills) = (0, 0);
     while done < jobs {
         let next = jobs.min(done + 1 + random.below(STRIDE));
