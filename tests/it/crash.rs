@@ -1,33 +1,47 @@
 //! A worker process is killed with SIGKILL before and after the commit of each phase, and around a tool call, on either
 //! database.
 
+mod budgets;
+mod cutting;
+mod guardrails;
+mod urgent;
+
 use futures::future::join_all;
 use serde_json::{Value, json};
 use std::process::Stdio;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use turnstone_domain::{JobState, Phase};
+use turnstone_tests::processes::{self, Process};
 use turnstone_tests::{Backend, Fleet, Reply, binaries, model_server, wait};
 
+/// Prices of a worker for which nothing costs anything.
+const FREE: &str = "{}";
+
 /// Starts a worker process over the fleet's database; it dies at `point`. Its leases outlast most tests.
-pub fn spawn(fleet: &Fleet, slots: usize, point: Option<&str>) -> Child {
+pub fn spawn(fleet: &Fleet, slots: usize, point: Option<&str>) -> Process {
     spawn_with_lease(fleet, slots, 15_000, point)
 }
 
 /// The same with leases of this length.
-pub fn spawn_with_lease(fleet: &Fleet, slots: usize, lease_ms: u64, point: Option<&str>) -> Child {
-    Command::new(binaries::crash_worker())
+pub fn spawn_with_lease(fleet: &Fleet, slots: usize, lease_ms: u64, point: Option<&str>) -> Process {
+    start(fleet, slots, lease_ms, FREE, point)
+}
+
+/// The same with these prices.
+fn start(fleet: &Fleet, slots: usize, lease_ms: u64, prices: &str, point: Option<&str>) -> Process {
+    let mut command = Command::new(binaries::crash_worker());
+    command
         .arg(fleet.place.to_string())
         .args([&fleet.models.url, &fleet.tools.url])
         .args([slots.to_string(), lease_ms.to_string()])
+        .arg(prices)
         .args(point)
-        .stdin(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .expect("the worker process starts")
+        .stdin(Stdio::piped());
+    processes::start(&mut command)
 }
 
 /// Waits until a worker process is killed with SIGKILL: by itself at its point, or by the test.
-pub async fn killed(mut worker: Child) {
+pub async fn killed(mut worker: Process) {
     // `wait` closes the standard input, and that would end the worker.
     let stdin = worker.stdin.take();
     let status = wait::output("a worker process is killed", worker.wait()).await.expect("a status");
@@ -63,12 +77,22 @@ async fn with_a_job(backend: Backend, tool: &'static str) -> (Fleet, String) {
 
 /// A worker takes the job and dies at `point`; another one takes it as far as it gets.
 pub async fn crash(fleet: &Fleet, id: &str, point: &str) {
-    killed(spawn(fleet, 4, Some(point))).await;
+    die(fleet, 4, FREE, point).await;
+    replace(fleet, 4, FREE, id).await;
+}
+
+/// A worker takes the jobs and dies at `point`.
+async fn die(fleet: &Fleet, slots: usize, prices: &str, point: &str) {
+    killed(start(fleet, slots, 15_000, prices, Some(point))).await;
+}
+
+/// Another worker takes the job of a dead one as far as it gets.
+async fn replace(fleet: &Fleet, slots: usize, prices: &str, id: &str) {
     // The dead worker's lease would run out; nobody else lives, so it can be ended now.
     fleet.release_all().await;
-    let second = spawn(fleet, 4, None);
+    let worker = start(fleet, slots, 15_000, prices, None);
     fleet.wait_for(id, &[JobState::Completed, JobState::Discarded, JobState::Pending]).await;
-    drop(second);
+    drop(worker);
 }
 
 /// Runs one job with a crash at `point` and returns the fleet and the job's id, after it has settled elsewhere.
@@ -93,30 +117,52 @@ async fn assert_paid_once(fleet: &Fleet, id: &str, point: &str) {
     fleet.place.check().await;
 }
 
-/// A crash before and after each phase of this turn. After the last settlement nobody needs to go on; the worker dies
-/// all the same.
-async fn at_every_point_of(turn: i64, backend: Backend) {
-    for phase in Phase::ALL {
-        for when in ["before", "after"] {
-            let point = format!("{turn}:{phase}:{when}");
-            let (fleet, id) = crash_at(backend, &point, "book").await;
-            let done = fleet.job(&id).await;
-            assert_eq!(done["state"], "completed", "at {point} on {backend:?}: {done:#}");
-            let calls = fleet.tools.calls().len();
-            assert_eq!(calls, 1, "a call that is not idempotent, at {point} on {backend:?}");
-            assert_paid_once(&fleet, &id, &point).await;
-        }
-    }
+/// A crash at this point. After the last settlement nobody needs to go on; the worker dies all the same.
+async fn goes_on_after(backend: Backend, point: &str) {
+    let (fleet, id) = crash_at(backend, point, "book").await;
+    let done = fleet.job(&id).await;
+    assert_eq!(done["state"], "completed", "at {point} on {backend:?}: {done:#}");
+    let calls = fleet.tools.calls().len();
+    assert_eq!(calls, 1, "a call that is not idempotent, at {point} on {backend:?}");
+    assert_paid_once(&fleet, &id, point).await;
+}
+
+/// Before and after the commit of each phase of a turn.
+fn points_of(turn: i64) -> Vec<String> {
+    let phases = Phase::ALL.into_iter();
+    phases.flat_map(|phase| ["before", "after"].map(|when| format!("{turn}:{phase}:{when}"))).collect()
+}
+
+/// Each point on one of the databases, so that either one has points before and after commits.
+fn shared_out(points: &[impl AsRef<str>]) -> impl Iterator<Item = (Backend, &str)> {
+    let backends = [Backend::Sqlite, Backend::Postgres, Backend::Postgres, Backend::Sqlite];
+    backends.into_iter().cycle().zip(points.iter().map(AsRef::as_ref))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_worker_goes_on_after_each_of_the_fourteen_points() {
-    on_both(|backend| at_every_point_of(1, backend)).await;
+    for (backend, point) in shared_out(&points_of(1)) {
+        goes_on_after(backend, point).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_worker_goes_on_in_the_last_turn_too() {
-    on_both(|backend| at_every_point_of(2, backend)).await;
+    for (backend, point) in shared_out(&["2:infer:before", "2:infer:after", "2:emit:before", "2:emit:after"])
+    {
+        goes_on_after(backend, point).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: every point of two turns on both databases, 56 killed processes"]
+async fn a_killed_worker_goes_on_after_every_point_on_both_databases() {
+    on_both(async |backend| {
+        for point in points_of(1).iter().chain(&points_of(2)) {
+            goes_on_after(backend, point).await;
+        }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

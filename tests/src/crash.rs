@@ -5,15 +5,18 @@
 //! before and after the commit of each single phase.
 
 use async_trait::async_trait;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use turnstone_domain::artifact::Artifact;
-use turnstone_domain::budget::Budget;
+use turnstone_domain::budget::{Budget, BudgetMove, ChargeMove};
+use turnstone_domain::guardrail_check::GuardrailCheck;
 use turnstone_domain::memory::Exchange;
-use turnstone_domain::message::Role;
+use turnstone_domain::message::{Message, Role};
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::{ToolCall, ToolCallMove};
 use turnstone_domain::{
-    AgentDefinition, CallId, EngagementId, JobId, Lease, Phase, Settlement, Timestamp, TurnWrite,
+    AgentDefinition, CallId, EngagementId, EventName, JobId, Lease, NewEvent, Phase, Settlement, Timestamp,
+    TurnWrite,
 };
 use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 
@@ -26,6 +29,8 @@ pub enum What {
     Intent,
     /// A tool call's outcome.
     Outcome,
+    /// The settlement by which a job gives its slot to a more urgent one; in any turn.
+    GiveWay,
 }
 
 /// When the process dies.
@@ -47,6 +52,7 @@ impl Point {
         let what = match parts.next()? {
             "intent" => What::Intent,
             "outcome" => What::Outcome,
+            "give_way" => What::GiveWay,
             phase => What::Phase(Phase::ALL.into_iter().find(|p| p.as_str() == phase)?),
         };
         Some(Self { turn, what, after: parts.next()? == "after" })
@@ -58,15 +64,37 @@ pub struct CrashLedger {
     inner: Arc<dyn Ledger>,
     point: Option<Point>,
     lease_ms: i64,
+    /// The phases that were committed of writes that were refused in a later part, by the token of the lease. The worker
+    /// believes that nothing of such a write is durable, and hands it over again.
+    refused_after: Mutex<HashMap<String, Vec<(i64, Phase)>>>,
 }
 
 impl CrashLedger {
     /// Decorates a ledger; without a point it only cuts finely. The parts of a settlement extend the lease too.
     pub fn new(inner: Arc<dyn Ledger>, point: Option<Point>, lease_ms: i64) -> Self {
-        Self { inner, point, lease_ms }
+        Self { inner, point, lease_ms, refused_after: Mutex::default() }
     }
 
-    async fn die_if(&self, write: &TurnWrite, turn: i64, after: bool) {
+    fn refused_after(&self) -> MutexGuard<'_, HashMap<String, Vec<(i64, Phase)>>> {
+        self.refused_after.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The parts of a write that are not durable.
+    fn left_of(&self, lease: &Lease, write: TurnWrite) -> Vec<TurnWrite> {
+        let durable = self.refused_after().get(&lease.token).cloned().unwrap_or_default();
+        let is_left = |part: &TurnWrite| {
+            part.checkpoints.iter().all(|done| !durable.contains(&(done.turn, done.phase)))
+        };
+        cut(write).into_iter().filter(is_left).collect()
+    }
+
+    /// Notes that a part is durable while the write that it belongs to may still be refused.
+    fn note(&self, lease: &Lease, part: &TurnWrite) {
+        let phases = part.checkpoints.iter().map(|done| (done.turn, done.phase));
+        self.refused_after().entry(lease.token.clone()).or_default().extend(phases);
+    }
+
+    async fn die_if(&self, write: &TurnWrite, turn: i64, settlement: Option<&Settlement>, after: bool) {
         let Some(point) = self.point.filter(|point| point.after == after) else { return };
         let here = match point.what {
             What::Phase(phase) => write.checkpoints.iter().any(|c| c.turn == point.turn && c.phase == phase),
@@ -75,6 +103,7 @@ impl CrashLedger {
                 turn == point.turn
                     && write.tool_calls.iter().any(|step| matches!(step, ToolCallMove::Settle { .. }))
             }
+            What::GiveWay => settlement == Some(&Settlement::GiveWay),
         };
         if here {
             kill_self().await;
@@ -93,51 +122,104 @@ async fn kill_self() {
     std::future::pending::<()>().await;
 }
 
-/// Cuts a write into parts of at most one checkpoint each, with what belongs to each phase.
+/// Cuts a write into parts of at most one checkpoint each, with what belongs to each phase. What is only set aside, paid for
+/// or sent after the write goes with the last part.
 pub fn cut(write: TurnWrite) -> Vec<TurnWrite> {
     if write.checkpoints.len() < 2 {
         return vec![write];
     }
-    let mut parts: Vec<TurnWrite> = write
-        .checkpoints
-        .into_iter()
-        .map(|done| TurnWrite { checkpoints: vec![done], ..TurnWrite::default() })
-        .collect();
+    // Without `..`: a new field has to be put somewhere.
+    let TurnWrite {
+        checkpoints,
+        messages,
+        tool_calls,
+        artifacts,
+        checks,
+        events,
+        budget,
+        state,
+        charge,
+        position,
+        remember,
+    } = write;
+    let of_phase = |done| TurnWrite { checkpoints: vec![done], ..TurnWrite::default() };
+    let mut parts: Vec<TurnWrite> = checkpoints.into_iter().map(of_phase).collect();
     let last = parts.len() - 1;
-    let find = |parts: &[TurnWrite], turn: Option<i64>, phase: Phase, otherwise: usize| {
-        let at = |part: &TurnWrite| {
-            part.checkpoints.iter().any(|c| c.phase == phase && turn.is_none_or(|turn| c.turn == turn))
-        };
-        parts.iter().position(at).unwrap_or(otherwise)
-    };
-    for (turn, message) in write.messages {
-        if message.recalled_from.is_some() {
-            let at = find(&parts, None, Phase::Norm, 0);
-            parts[at].messages.push((turn, message));
-            continue;
-        }
-        let phase = match message.role {
-            Role::User => Phase::Norm,
-            Role::Assistant => Phase::Infer,
-            Role::Tool => Phase::Exec,
-            Role::System => Phase::Emit,
-        };
-        let at = find(&parts, Some(turn), phase, 0);
-        parts[at].messages.push((turn, message));
+    tell(&mut parts, events);
+    check(&mut parts, checks);
+    say(&mut parts, messages);
+    let exec = find(&parts, None, &[Phase::Exec]);
+    for step in tool_calls {
+        let at = if sends(&step) { last } else { exec };
+        parts[at].tool_calls.push(step);
     }
-    let at = find(&parts, None, Phase::Exec, 0);
-    parts[at].tool_calls = write.tool_calls;
-    parts[at].artifacts = write.artifacts;
-    if let Some(position) = write.position {
-        let at = find(&parts, Some(position.turn - 1), Phase::Emit, last);
-        parts[at].position = Some(position);
+    for (turn, artifact) in artifacts {
+        let at = find(&parts, Some(turn), &[Phase::Exec]);
+        parts[at].artifacts.push((turn, artifact));
     }
-    let at = find(&parts, None, Phase::Persist, last);
-    parts[at].state = write.state;
-    parts[0].events = write.events;
-    parts[last].budget = write.budget;
-    parts[last].remember = write.remember;
+    let books = matches!(budget, Some(BudgetMove::Settle { .. }))
+        || matches!(charge.as_deref(), Some(ChargeMove::Settle { .. }));
+    let at = if books { find(&parts, None, &[Phase::Infer, Phase::Exec]) } else { last };
+    (parts[at].budget, parts[at].charge) = (budget, charge);
+    let at = find(&parts, None, &[Phase::Persist]);
+    parts[at].state = state;
+    let at = position.as_ref().map_or(last, |position| find(&parts, Some(position.turn - 1), &[Phase::Emit]));
+    parts[at].position = position;
+    parts[last].remember = remember;
     parts
+}
+
+/// The part with the checkpoint of the first of these phases that has one, in this turn or in any; else the last part.
+fn find(parts: &[TurnWrite], turn: Option<i64>, phases: &[Phase]) -> usize {
+    let has = |part: &TurnWrite, phase: Phase| {
+        part.checkpoints.iter().any(|c| c.phase == phase && turn.is_none_or(|turn| c.turn == turn))
+    };
+    let at = |phase: &Phase| parts.iter().position(|part| has(part, *phase));
+    phases.iter().find_map(at).unwrap_or(parts.len() - 1)
+}
+
+/// Each phase emits its events up to the one that says that it is complete.
+fn tell(parts: &mut [TurnWrite], events: Vec<NewEvent>) {
+    let mut at = 0;
+    for event in events {
+        let ends = event.name == EventName::PhaseCompleted;
+        parts[at].events.push(event);
+        if ends && at + 1 < parts.len() {
+            at += 1;
+        }
+    }
+}
+
+/// A check of a guardrail goes with the event that tells of it.
+fn check(parts: &mut [TurnWrite], checks: Vec<GuardrailCheck>) {
+    let mut checks = checks.into_iter();
+    for part in &mut *parts {
+        let told = part.events.iter().filter(|event| {
+            event.name == EventName::GuardrailChecked && event.data.get("on_record").is_none()
+        });
+        part.checks.extend(checks.by_ref().take(told.count()));
+    }
+    if let Some(last) = parts.last_mut() {
+        last.checks.extend(checks);
+    }
+}
+
+/// Messages keep their order.
+fn say(parts: &mut [TurnWrite], messages: Vec<(i64, Message)>) {
+    let mut least = 0;
+    for (turn, message) in messages {
+        let recalled = message.recalled_from.is_some();
+        // The client may send messages of both roles.
+        let phases: &[Phase] = match message.role {
+            _ if recalled => &[Phase::Norm],
+            Role::User => &[Phase::Norm, Phase::Emit],
+            Role::Assistant => &[Phase::Infer, Phase::Norm],
+            Role::Tool => &[Phase::Exec],
+            Role::System => &[Phase::Emit],
+        };
+        least = find(parts, (!recalled).then_some(turn), phases).max(least);
+        parts[least].messages.push((turn, message));
+    }
 }
 
 #[async_trait]
@@ -155,11 +237,13 @@ impl Ledger for CrashLedger {
     ) -> Result<Budget, LedgerError> {
         let mut budget = Budget::default();
         let turn = turn_of(&write);
-        for part in cut(write) {
-            self.die_if(&part, turn, false).await;
+        for part in self.left_of(lease, write) {
+            self.die_if(&part, turn, None, false).await;
             budget = self.inner.checkpoint(lease, part.clone(), now, lease_ms).await?;
-            self.die_if(&part, turn, true).await;
+            self.note(lease, &part);
+            self.die_if(&part, turn, None, true).await;
         }
+        self.refused_after().remove(&lease.token);
         Ok(budget)
     }
 
@@ -171,16 +255,18 @@ impl Ledger for CrashLedger {
         now: Timestamp,
     ) -> Result<(), LedgerError> {
         let turn = turn_of(&write);
-        let mut parts = cut(write);
+        let mut parts = self.left_of(lease, write);
         let last = parts.pop().unwrap_or_default();
         for part in parts {
-            self.die_if(&part, turn, false).await;
+            self.die_if(&part, turn, None, false).await;
             self.inner.checkpoint(lease, part.clone(), now, self.lease_ms).await?;
-            self.die_if(&part, turn, true).await;
+            self.note(lease, &part);
+            self.die_if(&part, turn, None, true).await;
         }
-        self.die_if(&last, turn, false).await;
-        self.inner.settle(lease, last.clone(), settlement, now).await?;
-        self.die_if(&last, turn, true).await;
+        self.die_if(&last, turn, Some(&settlement), false).await;
+        self.inner.settle(lease, last.clone(), settlement.clone(), now).await?;
+        self.refused_after().remove(&lease.token);
+        self.die_if(&last, turn, Some(&settlement), true).await;
         Ok(())
     }
 
@@ -195,6 +281,10 @@ impl Ledger for CrashLedger {
 
     async fn standing(&self, leases: &[Lease]) -> Result<Standing, StoreError> {
         self.inner.standing(leases).await
+    }
+
+    async fn most_urgent(&self, queues: &[String]) -> Result<Option<i64>, StoreError> {
+        self.inner.most_urgent(queues).await
     }
 
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {

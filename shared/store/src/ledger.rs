@@ -207,10 +207,7 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// The highest priority of an agent job that could be claimed at once from one of these queues (`*` stands for all);
     /// writes nothing. Queues that are paused or limited are left out.
-    async fn most_urgent(&self, queues: &[String]) -> Result<Option<i64>, StoreError> {
-        let _ = queues;
-        Ok(None)
-    }
+    async fn most_urgent(&self, queues: &[String]) -> Result<Option<i64>, StoreError>;
 
     /// The tokens of those leases that are lost; writes nothing.
     async fn lost(&self, leases: &[Lease]) -> Result<Vec<String>, StoreError> {

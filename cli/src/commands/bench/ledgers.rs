@@ -140,6 +140,11 @@ impl Ledger for Counted {
         self.inner.standing(leases).await
     }
 
+    async fn most_urgent(&self, queues: &[String]) -> Result<Option<i64>, StoreError> {
+        self.tally.called();
+        self.inner.most_urgent(queues).await
+    }
+
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {
         self.tally.called();
         self.inner.release(leases, now).await
@@ -278,6 +283,10 @@ impl Ledger for Naive {
 
     async fn standing(&self, leases: &[Lease]) -> Result<Standing, StoreError> {
         self.inner.standing(leases).await
+    }
+
+    async fn most_urgent(&self, queues: &[String]) -> Result<Option<i64>, StoreError> {
+        self.inner.most_urgent(queues).await
     }
 
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {

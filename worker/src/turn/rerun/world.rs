@@ -227,6 +227,10 @@ impl Ledger for World {
         Ok(Standing::default())
     }
 
+    async fn most_urgent(&self, _: &[String]) -> Result<Option<i64>, StoreError> {
+        Ok(None)
+    }
+
     async fn release(&self, _: &[Lease], _: Timestamp) -> Result<(), StoreError> {
         Ok(())
     }

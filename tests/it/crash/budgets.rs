@@ -1,0 +1,136 @@
+//! A worker process is killed while budgets in money and budgets that engagements share apply: what is booked is what was
+//! durably answered, and a killed worker leaves nothing reserved.
+
+use super::{assert_paid_once, die, on_both, points_of, replace, shared_out};
+use reqwest::Method;
+use serde_json::{Value, json};
+use turnstone_domain::JobState;
+use turnstone_tests::{Backend, Fleet, Reply, model_server};
+
+/// A thousandth of a dollar for a prompt token, two for a completion token, a quarter of a dollar for a call of a tool.
+pub const PRICES: &str = r#"{"models": {"test/m": {"input_per_million": 1000, "output_per_million": 2000}},
+                             "tools": {"book": "0.25", "search": "0.25"}}"#;
+/// The price of a tool, in millionths.
+pub const TOOL: i64 = 250_000;
+
+/// What the phases INFER cost, in millionths.
+const OF_MODELS: &str = "SELECT CAST(coalesce(sum(cost), 0) AS BIGINT) FROM checkpoints WHERE phase = 3";
+/// The same by the tokens that were answered.
+const BY_TOKENS: &str = "SELECT CAST(coalesce(sum(tokens_in * 1000 + tokens_out * 2000), 0) AS BIGINT) FROM checkpoints WHERE phase = 3";
+const OF_TOOLS: &str = "SELECT CAST(coalesce(sum(cost), 0) AS BIGINT) FROM tool_calls";
+const OWN_MONEY: &str =
+    "SELECT CAST(coalesce(sum(money_settled), 0) AS BIGINT) FROM budgets WHERE scope = 'engagement'";
+const OWN_TOKENS: &str =
+    "SELECT CAST(coalesce(sum(settled), 0) AS BIGINT) FROM budgets WHERE scope = 'engagement'";
+
+/// Sets budgets that engagements share.
+pub async fn limit(fleet: &Fleet, names: &[&str], limits: &Value) {
+    for name in names {
+        let path = format!("/budgets/{}", name.replace('/', "%2F"));
+        let (status, budget) = fleet.send(Method::PUT, &path, limits.to_string()).await;
+        assert!(status.is_success(), "{budget}");
+    }
+}
+
+/// Money that models and the calls of agents do not account for: what guardrails cost.
+pub async fn paid_for_guardrails(fleet: &Fleet) -> i64 {
+    let [own, models, tools] =
+        [fleet.number(OWN_MONEY).await, fleet.number(OF_MODELS).await, fleet.number(OF_TOOLS).await];
+    own - models - tools
+}
+
+/// Asserts that every model call that was durably answered is booked at its price, in the budget of its engagement and in
+/// every budget that applies beside it, and that no budget is over its limit.
+pub async fn assert_booked(fleet: &Fleet, shared: &[&str], at: &str) {
+    let (own, models) = (fleet.number(OWN_MONEY).await, fleet.number(OF_MODELS).await);
+    assert_eq!(models, fleet.number(BY_TOKENS).await, "what answers cost, {at}");
+    for name in shared {
+        let row = |column: &str| format!("SELECT {column} FROM budgets WHERE name = '{name}' AND day = -1");
+        assert_eq!(
+            fleet.number(&row("settled")).await,
+            fleet.number(OWN_TOKENS).await,
+            "tokens of {name}, {at}"
+        );
+        // A tool is no part of what a model costs.
+        let money = if name.starts_with("model/") { models } else { own };
+        assert_eq!(fleet.number(&row("money_settled")).await, money, "money of {name}, {at}");
+    }
+    let over = "SELECT count(*) FROM budgets WHERE settled + reserved > token_limit OR money_settled + money_reserved > money_limit";
+    assert_eq!(fleet.number(over).await, 0, "budgets over their limits, {at}");
+    assert_nothing_reserved(fleet, at).await;
+}
+
+/// Asserts that no budget has anything set aside.
+pub async fn assert_nothing_reserved(fleet: &Fleet, at: &str) {
+    for reserved in [
+        "SELECT count(*) FROM reservations",
+        "SELECT count(*) FROM budgets WHERE reserved <> 0 OR money_reserved <> 0",
+        "SELECT count(*) FROM jobs WHERE reserved <> 0",
+    ] {
+        assert_eq!(fleet.number(reserved).await, 0, "{reserved}, {at}");
+    }
+}
+
+const SHARED: [&str; 2] = ["tenant/acme", "model/test/m"];
+
+/// A job that calls `tool` once; the first reservation of each of its model calls is refused, because its answers may be
+/// longer than any of its budgets in money can pay for.
+async fn with_budgets(backend: Backend, tool: &'static str) -> (Fleet, String) {
+    let script = move |request: &Value| match model_server::outcomes(request) {
+        0 => Reply::call(tool, json!({"n": 1})),
+        _ => Reply::text("done"),
+    };
+    let fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
+    limit(&fleet, &SHARED, &json!({"tokens": 200_000, "cost": "2"})).await;
+    let id = fleet
+        .push(&json!({"type": "agent.crash", "args": ["go"], "tenant_id": "acme", "ext_agent_model": "m",
+                       "ext_agent_max_tokens": 50_000, "ext_agent_token_budget": 100_000,
+                       "ext_agent_cost_budget": "4", "ext_agent_tools": [{"name": tool}]}))
+        .await;
+    (fleet, id)
+}
+
+/// A crash at this point. `calls` is how often the tool was paid for in the end.
+async fn books_what_was_answered(backend: Backend, point: &str, tool: &'static str, calls: i64) {
+    let (fleet, id) = with_budgets(backend, tool).await;
+    die(&fleet, 4, PRICES, point).await;
+    fleet.release_all().await;
+    let at = format!("at {point} on {backend:?}");
+    assert_nothing_reserved(&fleet, &format!("when the dead worker's lease has ended, {at}")).await;
+    replace(&fleet, 4, PRICES, &id).await;
+    let done = fleet.job(&id).await;
+    // The outcome of a call that is not idempotent is unknown: a review is open.
+    let waits = tool == "book" && ["1:intent:after", "1:outcome:before"].contains(&point);
+    let expected = if waits { JobState::Pending } else { JobState::Completed };
+    assert_eq!(done["state"], expected.as_str(), "{at}: {done:#}");
+    let answered = if waits { 26_000 } else { 46_000 };
+    assert_eq!(fleet.number(OWN_MONEY).await, answered + calls * TOOL, "money, {at}");
+    assert_eq!(paid_for_guardrails(&fleet).await, 0, "money for nothing that is on record, {at}");
+    assert_booked(&fleet, &SHARED, &at).await;
+    assert_paid_once(&fleet, &id, point).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_worker_books_money_and_shared_budgets_once() {
+    for (backend, point) in
+        shared_out(&["1:resol:before", "1:infer:before", "1:infer:after", "1:intent:after"])
+    {
+        books_what_was_answered(backend, point, "book", 1).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: every point of two turns on both databases, 66 killed processes"]
+async fn money_and_shared_budgets_are_booked_once_at_every_point() {
+    on_both(async |backend| {
+        for point in points_of(1).iter().chain(&points_of(2)) {
+            books_what_was_answered(backend, point, "book", 1).await;
+        }
+        for point in ["1:intent:before", "1:intent:after", "1:outcome:before", "1:outcome:after"] {
+            books_what_was_answered(backend, point, "book", 1).await;
+        }
+        // The repetition of an idempotent call is a call, and costs what a call costs.
+        books_what_was_answered(backend, "1:outcome:before", "search", 2).await;
+    })
+    .await;
+}
