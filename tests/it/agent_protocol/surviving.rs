@@ -160,7 +160,7 @@ impl Site {
     }
 
     async fn worker(&self, name: &str) -> Program {
-        let mut worker = self.start(&["worker", "--name", name, "--lease", "1h"]);
+        let mut worker = self.start(&["worker", "--name", name, "--lease", "60m"]);
         worker.first_line(&format!("turnstone worker {name} runs ")).await;
         worker
     }

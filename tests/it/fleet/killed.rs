@@ -21,7 +21,7 @@ async fn the_turns_of_a_killed_worker_go_on_elsewhere() {
     let _time = site.keep_time();
     let mut workers = Vec::new();
     for name in ["first", "second", "third"] {
-        workers.push(site.worker(name, &["--slots", "9", "--lease", "1h"], &[]).await);
+        workers.push(site.worker(name, &["--slots", "9", "--lease", "60m"], &[]).await);
     }
     let mut jobs = Vec::new();
     for n in 0..JOBS {
