@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::process::Command;
 use std::time::Duration;
-use tokio::process::{Child, ChildStdin};
+use tokio::process::ChildStdin;
+use turnstone_tests::processes::Process;
 use turnstone_tests::servers::Postgres;
 use turnstone_tests::wait::{until, until_within};
 use turnstone_tests::{Fleet, Reply, wait};
@@ -86,7 +87,7 @@ struct Crew<'a> {
 }
 
 struct Worker {
-    process: Child,
+    process: Process,
     // It ends when this does.
     stdin: ChildStdin,
 }
