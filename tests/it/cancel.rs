@@ -1,21 +1,62 @@
 //! Cancelling stops what is in flight and leaves `cancelled`.
 
 use reqwest::{Method, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use turnstone_domain::JobState;
-use turnstone_tests::{Fleet, Reply, model_server};
+use turnstone_store::Doorbell;
+use turnstone_tests::{Backend, Fleet, Reply, model_server};
+use turnstone_worker::Deps;
 
-#[tokio::test]
-async fn cancel_stops_a_model_call_within_a_second() {
-    let hour = Duration::from_secs(3_600);
-    let fleet = Fleet::builder().drain_grace(hour).model(|_| Reply::Hang).start().await;
-    let id = fleet.push(&json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m"})).await;
+/// Longer than a test waits: neither the timeout of the call nor the grace of a drain ends a call within it.
+const NEVER: Duration = Duration::from_secs(24 * 3_600);
+
+/// Cancels a job in its model call while its worker runs. The worker has one slot and the parts that `change` makes.
+async fn cancelled_in_its_call(backend: Backend, change: impl FnOnce(Deps) -> Deps) {
+    let first = AtomicBool::new(true);
+    let script = move |_: &Value| match first.swap(false, Ordering::SeqCst) {
+        true => Reply::Hang,
+        false => Reply::text("done"),
+    };
+    let mut fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
+    fleet.add_worker_with(1, |deps| {
+        let mut deps = change(deps);
+        (deps.options.model_timeout, deps.options.drain_grace) = (NEVER, NEVER);
+        deps
+    });
+    let job = json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m"});
+    let id = fleet.push(&job).await;
     fleet.models.seen(1).await;
+    assert_eq!(fleet.models.abandoned(), 0, "on {backend:?}");
     let (status, body) = fleet.send(Method::DELETE, &format!("/ojs/v1/jobs/{id}"), "").await;
     assert_eq!((status, &body["job"]["state"]), (StatusCode::OK, &json!("cancelled")), "{body}");
-    // A turn that still waited for the model would hold the drain up for the hour that it may take.
+    let what = format!("the worker closes the connection to the model on {backend:?}");
+    fleet.until(&what, async || fleet.models.abandoned() == 1).await;
+    let next = fleet.push(&job).await;
+    fleet.wait_for(&next, &[JobState::Completed]).await;
+    assert_eq!(fleet.job(&id).await["state"], "cancelled", "on {backend:?}");
+    assert_eq!((fleet.models.count(), fleet.models.abandoned()), (2, 1), "on {backend:?}");
     fleet.end().await;
+}
+
+#[tokio::test]
+async fn cancel_aborts_the_model_call() {
+    for backend in Backend::ALL {
+        cancelled_in_its_call(backend, |deps| deps).await;
+    }
+}
+
+/// The worker of another process is notified of nothing when the notification is lost.
+#[tokio::test]
+async fn cancel_aborts_the_model_call_without_a_notification() {
+    for backend in Backend::ALL {
+        cancelled_in_its_call(backend, |mut deps| {
+            deps.doorbell = Doorbell::default();
+            deps
+        })
+        .await;
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,9 @@ mod checklist;
 #[path = "tidy/code.rs"]
 mod code;
 #[cfg(test)]
+#[path = "tidy/conformance.rs"]
+mod conformance;
+#[cfg(test)]
 #[path = "tidy/deploy.rs"]
 mod deploy;
 #[cfg(test)]

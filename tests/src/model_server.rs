@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures::StreamExt;
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -122,6 +123,21 @@ struct Shared {
     headers: Mutex<Vec<HeaderMap>>,
     log: Mutex<Vec<ModelCall>>,
     count: watch::Sender<usize>,
+    abandoned: AtomicUsize,
+}
+
+/// Counts a request whose client closes the connection before the answer.
+struct Unanswered<'a> {
+    abandoned: &'a AtomicUsize,
+    waits: bool,
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if self.waits {
+            self.abandoned.fetch_add(1, Ordering::SeqCst);
+        }
+    }
 }
 
 /// The server. It stops when it is dropped.
@@ -140,6 +156,7 @@ impl ModelServer {
             headers: Mutex::default(),
             log: Mutex::default(),
             count: watch::channel(0).0,
+            abandoned: AtomicUsize::new(0),
         });
         let router =
             Router::new().route("/v1/chat/completions", post(complete)).with_state(Arc::clone(&shared));
@@ -163,6 +180,11 @@ impl ModelServer {
     /// How many requests there were so far.
     pub fn count(&self) -> usize {
         *self.shared.count.borrow()
+    }
+
+    /// The number of requests whose client closed the connection before the answer.
+    pub fn abandoned(&self) -> usize {
+        self.shared.abandoned.load(Ordering::SeqCst)
     }
 
     /// Waits until the server has seen `count` requests.
@@ -190,6 +212,14 @@ async fn complete(
     headers: HeaderMap,
     Json(request): Json<Value>,
 ) -> Response {
+    // The server drops this future when the client closes the connection.
+    let mut unanswered = Unanswered { abandoned: &shared.abandoned, waits: true };
+    let response = answer(&shared, headers, request).await;
+    unanswered.waits = false;
+    response
+}
+
+async fn answer(shared: &Shared, headers: HeaderMap, request: Value) -> Response {
     shared.headers.lock().unwrap_or_else(PoisonError::into_inner).push(headers);
     let reply = (shared.script)(&request);
     let reported = reply.reported();

@@ -1,5 +1,5 @@
 //! Many children over several processes that are killed at random: the budget of the root is never overspent, nothing is
-//! lost, nothing is done twice. `TURNSTONE_FAN_OUT=100` and `TURNSTONE_FAN_OUT_WORKERS=8` make it larger.
+//! lost, nothing is done twice. `TURNSTONE_FAN_OUT=100` and `TURNSTONE_FAN_OUT_WORKERS=8` make the wide one larger.
 //!
 //! The leases of the dead run out in real time, and only theirs: whoever ends the leases of the living too, after each
 //! death, makes the fleet believe that a job kills its workers.
@@ -10,29 +10,59 @@ use crate::random::Random;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::process::Child;
-use turnstone_tests::wait::until;
+use turnstone_tests::processes::Process;
+use turnstone_tests::wait::until_within;
+use turnstone_tests::model_server::Gate;
 use turnstone_tests::{Backend, Fleet, Reply};
 
 /// Children of one parent, at most: a model that asks for more calls in one answer is told so.
 const GROUP: usize = 10;
 /// How long a dead worker holds its jobs.
 const LEASE_MS: u64 = 3_000;
+/// A fan-out that has not ended by then never will: many processes share few cores, so this is long.
+const PATIENCE: Duration = Duration::from_secs(300);
 const ENDED: &str = "SELECT count(*) FROM jobs WHERE state IN ('completed', 'discarded', 'cancelled') AND seq = (SELECT min(seq) FROM jobs)";
+/// Calls that a budget refused.
+const REFUSED: &str = "SELECT count(*) FROM events WHERE name = 'budget.exceeded'";
+/// What a scout's answer costs: less than the smallest reservation, or as much as an agent's answer may.
+const CHEAP: (i64, i64) = (10, 5);
+const DEAR: (i64, i64) = (100, 400);
+/// More than any one call here may use, beside what the calls before it have used.
+const ROOM: i64 = 2_600;
+
+/// How many agents work for the boss, and over how many processes.
+#[derive(Clone, Copy)]
+struct Size {
+    children: usize,
+    workers: usize,
+    kills: usize,
+    scout: (i64, i64),
+}
+
+impl Size {
+    fn leads(self) -> usize {
+        self.children.div_ceil(GROUP)
+    }
+
+    /// What everybody uses together when nothing is asked twice.
+    fn needed(self) -> i64 {
+        let asking = i64::try_from((1 + self.leads()) * (19 + 15)).unwrap();
+        asking + i64::try_from(self.children).unwrap() * (self.scout.0 + self.scout.1)
+    }
+}
+
+/// The size of the default run, and of the long one.
+const FEW: Size = Size { children: 12, workers: 3, kills: 2, scout: CHEAP };
+const MANY: Size = Size { children: 60, workers: 4, kills: 12, scout: CHEAP };
 
 fn number(name: &str, otherwise: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_fan_out_under_kills_never_overspends() {
-    let children = number("TURNSTONE_FAN_OUT", 24);
-    let workers = number("TURNSTONE_FAN_OUT_WORKERS", 3);
-    join_all(Backend::ALL.map(|backend| survive(backend, children, workers))).await;
-}
-
-/// The boss asks leads, each lead asks scouts: so many that there are `children` of them.
-fn script(children: usize) -> impl Fn(&Value) -> Reply + Send + Sync {
+/// The boss asks leads, each lead asks scouts: so many that there are `children` of them. Scouts answer when the gate is
+/// open.
+fn script(size: Size, gate: Gate) -> impl Fn(&Value) -> Reply + Send + Sync {
+    let children = size.children;
     move |request| match (who(request), answers(request)) {
         ("boss", told) if told.is_empty() => {
             let groups: Vec<String> = (0..children.div_ceil(GROUP)).map(|group| group.to_string()).collect();
@@ -44,66 +74,102 @@ fn script(children: usize) -> impl Fn(&Value) -> Reply + Send + Sync {
                 (group * GROUP..children.min((group + 1) * GROUP)).map(|scout| scout.to_string()).collect();
             calls(&own.iter().map(|scout| ("scout", scout.as_str())).collect::<Vec<_>>())
         }
-        ("scout", _) => Reply::text(format!("<{}>", said(request))),
+        ("scout", _) => Reply::Text(format!("<{}>", said(request)), size.scout).behind(&gate),
         (_, told) => Reply::text(told.concat()),
     }
 }
 
-fn start(fleet: &Fleet) -> Child {
+fn start(fleet: &Fleet) -> Process {
     spawn_with_lease(fleet, 2, LEASE_MS, None)
 }
 
-async fn survive(backend: Backend, children: usize, workers: usize) {
-    let fleet = Fleet::builder().on(backend).in_real_time().workers(0).model(script(children)).start().await;
+/// A fan-out that has ended.
+struct Ended {
+    fleet: Fleet,
+    id: String,
+    job: Value,
+    /// Calls that the budget refused.
+    refused: i64,
+}
+
+/// Runs a fan-out with this limit to its end while workers are killed, and looks at the budget all the time. With
+/// `contended` no scout is answered before the budget has refused a call.
+async fn under_kills(backend: Backend, size: Size, limit: i64, more: &Value, contended: bool) -> Ended {
+    let gate = Gate::default();
+    let script = script(size, gate.clone());
+    let fleet = Fleet::builder().on(backend).in_real_time().workers(0).model(script).start().await;
     let asks = |who: &str| may_ask(who, "type: parallel, on_failure: retry");
     let team = [oas("scout", &[]), ossa("lead", &asks("scout")), ossa("boss", &asks("lead"))];
     register(&fleet, &team).await;
-    let leads = children.div_ceil(GROUP);
-    let needed = i64::try_from((1 + leads) * (19 + 15) + children * 15).unwrap();
-    // What calls in flight may reserve has to fit in, too: every worker has two slots, and so has a dead one for a while.
-    let limit = needed + i64::try_from(workers * 2 * 2 * 6_000).unwrap();
-    let id = ask(&fleet, "boss", &json!({"ext_agent_token_budget": limit})).await;
+    let mut more = more.clone();
+    more["ext_agent_token_budget"] = limit.into();
+    let id = ask(&fleet, "boss", &more).await;
     let time = fleet.keep_time();
     let mut random = Random::new(0xfa_0007);
-    let mut fleet_of = (0..workers).map(|_| start(&fleet)).collect::<Vec<_>>();
-    for _ in 0..children / 3 {
+    let mut fleet_of = (0..size.workers).map(|_| start(&fleet)).collect::<Vec<_>>();
+    let within = async |holds: bool| {
+        assert_within(&fleet, limit).await;
+        holds
+    };
+    if contended {
+        until_within("the budget refuses a call", PATIENCE, async || within(fleet.number(REFUSED).await > 0).await)
+            .await;
+    }
+    gate.open();
+    for _ in 0..size.kills {
         let more = fleet.models.count() + random.below(6) + 1;
-        until("the fleet goes on", async || {
-            let asked = tokio::time::timeout(Duration::from_millis(250), fleet.models.seen(more)).await;
-            asked.is_ok() || fleet.number(ENDED).await > 0
+        until_within("the fleet goes on", PATIENCE, async || {
+            within(fleet.models.count() >= more || fleet.number(ENDED).await > 0).await
         })
         .await;
-        let victim = random.below(workers);
+        let victim = random.below(size.workers);
         fleet_of[victim].kill().await.expect("SIGKILL");
         assert_within(&fleet, limit).await;
         fleet_of[victim] = start(&fleet);
     }
-    until("the fan-out ends", async || fleet.number(ENDED).await > 0).await;
-    let done = fleet.job(&id).await;
-    assert_eq!(done["state"], "completed", "on {backend:?}: {done:#}");
-    drop(time);
-    drop(fleet_of);
-    let result = done["result"].as_str().unwrap();
-    for scout in 0..children {
-        assert_eq!(
-            result.matches(&format!("<{scout}>")).count(),
-            1,
-            "scout {scout} on {backend:?}: {result}"
-        );
+    until("the fan-out ends", PATIENCE, async || within(fleet.number(ENDED).await > 0).await).await;
+    until_within("every job ends", PATIENCE, async || {
+        let open = "SELECT count(*) FROM jobs WHERE state NOT IN ('completed', 'discarded', 'cancelled')";
+        within(fleet.number(open).await == 0).await
+    })
+    .await;
+    let (job, refused) = (fleet.job(&id).await, fleet.number(REFUSED).await);
+    drop((time, fleet_of));
+    fleet.place.check().await;
+    Ended { fleet, id, job, refused }
+}
+
+async fn assert_within(fleet: &Fleet, limit: i64) {
+    let spent =
+        fleet.number("SELECT CAST(coalesce(max(settled + reserved), 0) AS BIGINT) FROM budgets").await;
+    assert!(spent <= limit, "{spent} of {limit}");
+    let booked = fleet
+        .number("SELECT CAST(coalesce(sum(tokens_in + tokens_out), 0) AS BIGINT) FROM checkpoints")
+        .await;
+    assert!(booked <= limit, "checkpoints say {booked} of {limit}");
+}
+
+/// Everybody was asked once, answered once, and paid for once.
+async fn completed(backend: Backend, size: Size, ended: &Ended) {
+    let (fleet, job) = (&ended.fleet, &ended.job);
+    assert_eq!(job["state"], "completed", "on {backend:?}: {job:#}");
+    let result = job["result"].as_str().unwrap();
+    for scout in 0..size.children {
+        let told = result.matches(&format!("<{scout}>")).count();
+        assert_eq!(told, 1, "scout {scout} on {backend:?}: {result}");
     }
-    let seen = engagement(&fleet, &id).await;
+    let seen = engagement(fleet, &ended.id).await;
     assert_eq!(
         seen["children"].as_array().unwrap().len(),
-        leads + children,
+        size.leads() + size.children,
         "on {backend:?}: nobody was asked twice; what failed: {:?}",
-        failures(&fleet).await
+        failures(fleet).await
     );
-    assert_eq!(seen["tokens"]["used"], needed, "on {backend:?}: each answer was booked once");
+    assert_eq!(seen["tokens"]["used"], size.needed(), "on {backend:?}: each answer was booked once");
     assert_eq!(seen["tokens"]["reserved"], 0, "on {backend:?}");
-    assert_eq!(seen["tree"]["tokens_used"], needed, "on {backend:?}");
+    assert_eq!(seen["tree"]["tokens_used"], size.needed(), "on {backend:?}");
     let open = fleet.number("SELECT count(*) FROM delegations WHERE state = 'open'").await;
     assert_eq!(open, 0, "on {backend:?}");
-    fleet.place.check().await;
 }
 
 /// Which failures there were, and how often: a child that failed is asked anew.
@@ -111,7 +177,61 @@ async fn failures(fleet: &Fleet) -> Vec<(String, i64)> {
     fleet.place.rows("SELECT error, count(*) FROM job_errors GROUP BY error ORDER BY error").await
 }
 
-async fn assert_within(fleet: &Fleet, limit: i64) {
-    let spent = fleet.number("SELECT CAST(max(settled + reserved) AS BIGINT) FROM budgets").await;
-    assert!(spent <= limit, "{spent} of {limit}");
+/// There is room for all calls at once.
+async fn wide(backend: Backend) {
+    let (children, workers) = (number("TURNSTONE_FAN_OUT", 24), number("TURNSTONE_FAN_OUT_WORKERS", 3));
+    let size = Size { children, workers, kills: children / 3, scout: CHEAP };
+    // What calls in flight may reserve has to fit in, too: every worker has two slots, and so has a dead one for a while.
+    let limit = size.needed() + i64::try_from(workers * 2 * 2 * 6_000).unwrap();
+    let ended = under_kills(backend, size, limit, &json!({}), false).await;
+    completed(backend, size, &ended).await;
+}
+
+/// There is room for one call more than what everybody uses: calls wait for what others have reserved.
+async fn tight(backend: Backend, size: Size) {
+    let retry = json!({"retry": {"max_attempts": 3, "initial_interval": "PT0.1S", "jitter": false}});
+    let limit = size.needed() + ROOM;
+    let ended = under_kills(backend, size, limit, &json!({"options": retry}), true).await;
+    assert!(ended.refused > 0, "on {backend:?}: no call waited for another one");
+    completed(backend, size, &ended).await;
+}
+
+/// There is less than everybody needs: what is left pays for no further call.
+async fn too_little(backend: Backend, size: Size) {
+    let size = Size { scout: DEAR, ..size };
+    let retry = json!({"retry": {"max_attempts": 2, "initial_interval": "PT0.1S", "jitter": false}});
+    let limit = ROOM;
+    let ended = under_kills(backend, size, limit, &json!({"options": retry}), true).await;
+    let job = &ended.job;
+    assert_eq!(job["state"], "discarded", "on {backend:?}: {job:#}");
+    assert_eq!(job["error"]["code"], "AGENT_TOKEN_BUDGET_EXCEEDED", "on {backend:?}: {job:#}");
+    let seen = engagement(&ended.fleet, &ended.id).await;
+    let used = seen["tokens"]["used"].as_i64().unwrap();
+    assert!(used > 0 && used <= limit, "on {backend:?}: {used} of {limit}");
+    assert_eq!(seen["tokens"]["reserved"], 0, "on {backend:?}");
+    assert_eq!(seen["tree"]["tokens_used"], used, "on {backend:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fan_out_under_kills_never_overspends() {
+    join_all(Backend::ALL.map(wide)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_wait_for_one_another_where_the_budget_is_tight() {
+    join_all(Backend::ALL.map(|backend| tight(backend, FEW))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fan_out_that_needs_more_than_its_budget_ends_within_it() {
+    join_all(Backend::ALL.map(|backend| too_little(backend, FEW))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: sixty agents under twelve kills"]
+async fn many_calls_wait_for_one_another_where_the_budget_is_tight() {
+    for backend in Backend::ALL {
+        tight(backend, MANY).await;
+        too_little(backend, MANY).await;
+    }
 }

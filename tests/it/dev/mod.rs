@@ -6,6 +6,7 @@ mod demo_job;
 mod hostile;
 mod open_files;
 mod operating;
+mod reachable;
 mod reset;
 mod spending;
 mod stopping;

@@ -133,6 +133,15 @@ async fn the_doctor_finds_nothing_where_nothing_is_wrong() {
 }
 
 #[tokio::test]
+async fn the_doctor_finds_a_database_that_confirms_commits_before_they_are_on_disk() {
+    let site = migrated().await;
+    let early = format!("ALTER DATABASE {} SET synchronous_commit = off", site.database.name);
+    Postgres::shared().await.psql(&site.database, &early).await;
+    let doctor = site.run(&["doctor", "-o", "json"]).await;
+    assert!(doctor.code == Some(1) && found(&doctor, "synchronous_commit is off"), "{doctor:?}");
+}
+
+#[tokio::test]
 async fn the_doctor_looks_at_the_embedded_store_too() {
     let folder = turnstone_tests::scratch::folder();
     let well = run(folder.path(), &["doctor", "-o", "json"], &[]).await;

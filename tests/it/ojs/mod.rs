@@ -17,6 +17,7 @@ mod schemas;
 mod server;
 mod tenancy;
 mod tenant_limits;
+mod transitions;
 mod unique;
 mod webhooks;
 pub(crate) mod work;

@@ -1,5 +1,8 @@
 //! The leases that this worker holds: extended while turns think, watched for being ended from outside.
 
+#[cfg(test)]
+mod tests;
+
 use crate::Deps;
 use crate::turn::Signals;
 use crate::turn::place::Place;

@@ -40,16 +40,7 @@ impl SqliteStore {
         keys: Option<&EncryptionKeys>,
         ids: Arc<dyn Ids>,
     ) -> Result<Store, StoreError> {
-        let options = SqliteConnectOptions::new()
-            .filename(path)
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(BUSY)
-            .foreign_keys(false)
-            .pragma("temp_store", "MEMORY")
-            .pragma("wal_autocheckpoint", "4000")
-            .disable_statement_logging();
+        let options = options(path);
         let mut conn = options.connect().await.map_err(failed("open the database file"))?;
         migrations::migrator(SQLITE).run(&mut conn).await.map_err(migrations::refused)?;
         let readers = SqlitePoolOptions::new()
@@ -80,6 +71,20 @@ impl SqliteStore {
     }
 }
 
+/// How every connection of the store opens the file: a commit returns after it was flushed to the disk.
+fn options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(BUSY)
+        .foreign_keys(false)
+        .pragma("temp_store", "MEMORY")
+        .pragma("wal_autocheckpoint", "4000")
+        .disable_statement_logging()
+}
+
 /// The data keys of a file; a file from before there were any has none.
 async fn data_keys(path: &Path) -> Result<Vec<DataKey>, StoreError> {
     let action = "read data keys";
@@ -90,5 +95,22 @@ async fn data_keys(path: &Path) -> Result<Vec<DataKey>, StoreError> {
     match rows {
         Err(error) if error.to_string().contains("no such table") => Ok(Vec::new()),
         rows => rows.map_err(failed(action))?.iter().map(DataKey::decode).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlx::Row as _;
+
+    #[tokio::test]
+    async fn every_commit_is_flushed_to_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut conn = options(&folder.path().join("t.db")).connect().await.unwrap();
+        let journal = sqlx::query("PRAGMA journal_mode").fetch_one(&mut conn).await.unwrap();
+        assert_eq!(journal.get::<String, _>(0), "wal");
+        // 2 is FULL: the log is synced after each transaction. 1 (NORMAL) syncs it at checkpoints alone.
+        let synchronous = sqlx::query("PRAGMA synchronous").fetch_one(&mut conn).await.unwrap();
+        assert_eq!(synchronous.get::<i64, _>(0), 2);
     }
 }

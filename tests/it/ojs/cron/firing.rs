@@ -2,8 +2,13 @@
 
 use super::super::on_both;
 use super::{MINUTE, entry, every_minute, jobs, outcomes, states, to_the_minute};
+use crate::conformance::jobs::plain;
+use futures::future::join_all;
 use serde_json::json;
-use turnstone_store::{Firing, StoreError, Term};
+use std::collections::BTreeSet;
+use turnstone_domain::NewJob;
+use turnstone_scheduler::SchedulerOptions;
+use turnstone_store::{Firing, StoreError};
 use turnstone_tests::OjsServer;
 
 on_both![
@@ -13,7 +18,8 @@ on_both![
     occurrences_of_a_pause_are_passed_over_when_that_is_asked,
     an_agent_is_looked_up_when_its_time_comes,
     a_triggered_job_does_not_move_the_entry,
-    an_occurrence_is_fired_by_one_of_two_leaders,
+    of_two_schedulers_one_makes_the_job_of_an_occurrence,
+    a_former_leader_makes_no_job,
     history_keeps_the_latest_hundred,
     a_job_that_a_request_could_not_make_is_not_made_by_an_entry,
 ];
@@ -123,25 +129,59 @@ async fn a_triggered_job_does_not_move_the_entry(server: &OjsServer) {
     assert_eq!(history["runs"][0]["job_id"], history["jobs"][0]["id"]);
 }
 
-async fn an_occurrence_is_fired_by_one_of_two_leaders(server: &OjsServer) {
+/// Two schedulers, at once and one after the other, while the leadership moves from one to the other.
+async fn of_two_schedulers_one_makes_the_job_of_an_occurrence(server: &OjsServer) {
+    to_the_minute(server).await;
+    every_minute(server, "n", json!({"overlap_policy": "allow"})).await;
+    let [one, other] = ["one", "other"].map(|holder| server.fleet.scheduler(SchedulerOptions::new(holder)));
+    for minute in 1..=4_i64 {
+        // The term of the leader is over, so either may lead now.
+        server.fleet.clock.advance_ms(MINUTE);
+        let (first, second) = tokio::join!(one.tick(), other.tick());
+        assert_eq!(first.unwrap() + second.unwrap(), 1, "minute {minute}");
+        assert_eq!(server.stored_jobs().await, minute);
+        for scheduler in [&one, &other, &one] {
+            assert_eq!(scheduler.tick().await.unwrap(), 0, "minute {minute}");
+        }
+        assert_eq!(server.stored_jobs().await, minute);
+    }
+    let occurrences: BTreeSet<String> = jobs(server)
+        .await
+        .iter()
+        .map(|job| job["meta"]["cron_scheduled_at"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(occurrences.len(), 4, "each job is of another occurrence: {occurrences:?}");
+    assert_eq!(outcomes(server, "n").await, ["triggered"; 4]);
+}
+
+/// A scheduler that reads an occurrence, loses the leadership, and then acts upon it.
+async fn a_former_leader_makes_no_job(server: &OjsServer) {
     every_minute(server, "n", json!({})).await;
     server.fleet.clock.advance_ms(MINUTE);
-    let store = &server.fleet.store;
-    let now = server.fleet.now();
+    let (store, now) = (&server.fleet.store, server.fleet.now());
     let entry = store.crons.due(now, 10).await.unwrap().remove(0);
-    let term = store.upkeep.lead("one", 60_000, now).await.unwrap().unwrap();
-    let firing = || Firing {
-        entry: entry.clone(),
-        due: vec![(now, Err("no job is needed here".to_owned()))],
-        next_run_at: Some(now.plus_ms(MINUTE)),
-        at: now,
+    let firing = || {
+        let job = NewJob { queue: "reports".to_owned(), run_at: now, created_at: now, ..plain(0) };
+        let due = vec![(now, Ok(job))];
+        Firing { entry: entry.clone(), due, next_run_at: Some(now.plus_ms(MINUTE)), at: now }
     };
-    let former = Term { token: "of another time".to_owned(), ..term.clone() };
+    let former = store.upkeep.lead("one", 1_000, now).await.unwrap().unwrap();
+    let later = now.plus_ms(1_000);
+    let term =
+        store.upkeep.lead("other", 60_000, later).await.unwrap().expect("the term of the other is over");
     assert!(matches!(store.crons.fire(firing(), &former).await, Err(StoreError::Deposed)));
-    assert_eq!(outcomes(server, "n").await.len(), 0);
-    assert_eq!(store.crons.fire(firing(), &term).await.unwrap(), Some(0));
-    assert_eq!(store.crons.fire(firing(), &term).await.unwrap(), None, "the entry has moved on");
-    assert_eq!(outcomes(server, "n").await, ["failed"]);
+    assert_eq!((server.stored_jobs().await, outcomes(server, "n").await.len()), (0, 0));
+    let at_once = [&former, &term, &term, &former, &term].map(|term| store.crons.fire(firing(), term));
+    let fired = join_all(at_once).await;
+    assert_eq!(fired.iter().filter(|fired| matches!(fired, Ok(Some(1)))).count(), 1, "{fired:?}");
+    assert_eq!(fired.iter().filter(|fired| matches!(fired, Ok(None))).count(), 2, "{fired:?}");
+    assert_eq!(
+        fired.iter().filter(|fired| matches!(fired, Err(StoreError::Deposed))).count(),
+        2,
+        "{fired:?}"
+    );
+    assert_eq!((server.stored_jobs().await, states(server).await), (1, vec!["available".to_owned()]));
+    assert_eq!(outcomes(server, "n").await, ["triggered"]);
     store.upkeep.resign(&term).await.unwrap();
 }
 
