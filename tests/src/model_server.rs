@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -39,6 +39,8 @@ pub enum Reply {
     Spoken(Vec<String>, Gate),
     /// These bytes as an event stream, whatever they are.
     Wire(Vec<u8>),
+    /// These bytes so many times under this status, as an event stream, unless the client leaves before.
+    Repeated(u16, Vec<u8>, usize),
 }
 
 /// Keeps answers back until it is opened. Clones are the same gate.
@@ -79,7 +81,12 @@ impl Reply {
             Self::Text(_, (input, output)) | Self::Calls(_, (input, output)) => input + output,
             Self::Held(_, reply) => reply.reported(),
             Self::Ended(..) | Self::Spoken(..) => TOKENS.0 + TOKENS.1,
-            Self::Odd(..) | Self::Status(_) | Self::Later(..) | Self::Hang | Self::Wire(_) => 0,
+            Self::Odd(..)
+            | Self::Status(_)
+            | Self::Later(..)
+            | Self::Hang
+            | Self::Wire(_)
+            | Self::Repeated(..) => 0,
         }
     }
 }
@@ -211,6 +218,12 @@ async fn complete(
             stream(&request, json!({"role": "assistant", "content": text}), finish, &usage(TOKENS))
         }
         Reply::Wire(bytes) => events(Body::from(bytes)),
+        Reply::Repeated(status, bytes, times) => {
+            let piece = Bytes::from(bytes);
+            let pieces = (0..times).map(move |_| Ok::<_, std::convert::Infallible>(piece.clone()));
+            let body = events(Body::from_stream(futures::stream::iter(pieces)));
+            (StatusCode::from_u16(status).expect("a status"), body).into_response()
+        }
         Reply::Spoken(pieces, gate) => events(speaking(&request, &pieces, gate, &usage(TOKENS))),
         Reply::Calls(calls, tokens) => {
             let calls: Vec<Value> = calls
