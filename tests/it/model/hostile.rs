@@ -171,7 +171,8 @@ async fn timeout_seconds_ends_a_model_call() {
     let mut ids = Vec::new();
     for (name, constraints) in [("patient", ""), ("hasty", "  constraints: {timeout_seconds: 0.5}\n")] {
         let manifest = format!(
-            "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {{name: {name}}}\nspec:\n  role: You wait.\n  llm: {{provider: test, model: m, retry_config: {{max_attempts: 1}}}}\n{constraints}"
+            "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {{name: {name}}}\nspec:\n  role: You wait.\n  llm: {{provider: openai, \
+             model: m, retry_config: {{max_attempts: 1}}}}\n{constraints}"
         );
         let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
         assert!(status.is_success(), "{body:#}");
