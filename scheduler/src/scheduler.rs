@@ -340,6 +340,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn an_idle_leader_asks_the_store_once_every_two_seconds() {
+        let bench = Bench::new(Vec::new());
+        let leader = bench.start("a");
+        assert_eq!(bench.next_that(|asked| asked.what == "next_due").await.at, BEGIN);
+        let standby = bench.start("b");
+        let asked = bench.watch(121).await;
+        let looks: Vec<i64> =
+            asked.iter().filter(|asked| asked.what == "next_due").map(|asked| asked.at - BEGIN).collect();
+        assert_eq!(looks, (1..=60).map(|look| look * 2_000).collect::<Vec<_>>());
+        // A row that becomes due without a hint waits for the next look.
+        bench.store.rows().waiting = vec![("promote_due", bench.now())];
+        let promoted = bench.next_that(|asked| asked.what == "promote_due").await;
+        assert_eq!(promoted.at - BEGIN, 122_000);
+        leader.end().await;
+        standby.end().await;
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn periodic_duties_run_once_per_period_and_go_on_while_they_have_more_to_do() {
         let bench = Bench::new(vec![("prune", 0); BATCHES * BATCH + 1]);
         let options = SchedulerOptions { retention: Some(Duration::ZERO), ..SchedulerOptions::new("a") };

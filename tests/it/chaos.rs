@@ -1,4 +1,4 @@
-//! Fifty jobs, and workers that are killed at random, on either database.
+//! Some jobs, and workers that are killed at random, on either database.
 //!
 //! `fleet/chaos.rs` has the larger run, with several workers at once and a database that breaks too.
 
@@ -9,15 +9,18 @@ use std::collections::HashMap;
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
-const JOBS: usize = 50;
-const ROUNDS: u64 = 12;
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fifty_jobs_survive_random_kills() {
-    tokio::join!(survive(Backend::Sqlite), survive(Backend::Postgres));
+async fn jobs_survive_random_kills() {
+    tokio::join!(survive(Backend::Sqlite, 12, 4), survive(Backend::Postgres, 12, 4));
 }
 
-async fn survive(backend: Backend) {
+#[ignore = "long: fifty jobs and twelve kills on each database"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_jobs_survive_random_kills() {
+    tokio::join!(survive(Backend::Sqlite, 50, 12), survive(Backend::Postgres, 50, 12));
+}
+
+async fn survive(backend: Backend, jobs: usize, rounds: usize) {
     let fleet = Fleet::builder()
         .on(backend)
         .workers(0)
@@ -29,17 +32,17 @@ async fn survive(backend: Backend) {
         .start()
         .await;
     let mut ids = Vec::new();
-    for n in 0..JOBS {
+    for n in 0..jobs {
         let job = json!({"type": "agent.chaos", "args": [format!("job {n}")], "ext_agent_model": "m",
                          "ext_agent_token_budget": 50_000, "ext_agent_tools": [{"name": "search"}]});
         ids.push(fleet.push(&job).await);
     }
     let mut random = Random::new(0x5eed_cafe);
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         let mut worker = spawn(&fleet, 8, None);
         let more = random.below(12) + 1;
         let seen = fleet.models.calls().len();
-        fleet.models.seen((seen + more).min(JOBS * 3)).await;
+        fleet.models.seen((seen + more).min(jobs * 3)).await;
         worker.kill().await.expect("SIGKILL");
         fleet.release_all().await;
     }
@@ -55,8 +58,8 @@ async fn survive(backend: Backend) {
     for call in fleet.tools.calls() {
         *keys.entry(call.key).or_default() += 1;
     }
-    assert_eq!(keys.len(), JOBS * 2, "on {backend:?}");
+    assert_eq!(keys.len(), jobs * 2, "on {backend:?}");
     let checkpoints = fleet.number("SELECT count(*) FROM checkpoints").await;
-    assert_eq!(checkpoints, i64::try_from(JOBS * 3 * 7).unwrap(), "on {backend:?}");
+    assert_eq!(checkpoints, i64::try_from(jobs * 3 * 7).unwrap(), "on {backend:?}");
     fleet.place.check().await;
 }

@@ -67,6 +67,13 @@ impl Program {
         self.process.id().expect("a running process")
     }
 
+    /// Returns a figure of `/proc/PID/status`, such as `VmHWM`, in bytes; `None` on a system without `/proc`.
+    pub fn memory(&self, figure: &str) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':'))?;
+        line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib * 1024)
+    }
+
     /// Waits until standard output holds these words, and returns all of it.
     pub async fn says(&mut self, words: &str) -> String {
         heard(&mut self.stdout, &self.stderr, words).await

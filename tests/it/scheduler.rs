@@ -1,16 +1,11 @@
 //! What time does to a store, whoever of several schedulers leads.
 
-use async_trait::async_trait;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use std::sync::Arc;
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 use turnstone_domain::{JobState, Timestamp};
-use turnstone_scheduler::{Scheduler, SchedulerOptions};
-use turnstone_store::{ClaimRequest, Duty, JobKind, StoreError, Term, Upkeep};
-use turnstone_tests::{Fleet, Reply, model_server, wait};
+use turnstone_scheduler::SchedulerOptions;
+use turnstone_store::{ClaimRequest, JobKind};
+use turnstone_tests::{Fleet, Reply, model_server};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
@@ -195,102 +190,5 @@ async fn of_two_schedulers_only_the_one_whose_term_lasts_acts() {
     fleet.clock.advance_ms(1_000);
     assert_eq!(one.tick().await.unwrap(), 0, "it leads no longer");
     assert_eq!(other.tick().await.unwrap(), 1);
-    fleet.end().await;
-}
-
-/// A running scheduler, and what it is told when it asks for the leadership.
-struct Running {
-    answers: mpsc::UnboundedReceiver<bool>,
-    stop: CancellationToken,
-    task: JoinHandle<()>,
-}
-
-/// An [`Upkeep`] that tells how each question for the leadership was answered.
-struct Overheard {
-    inner: Arc<dyn Upkeep>,
-    answers: mpsc::UnboundedSender<bool>,
-}
-
-#[async_trait]
-impl Upkeep for Overheard {
-    async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.inner.next_due().await
-    }
-
-    async fn lead(&self, holder: &str, lease_ms: i64, now: Timestamp) -> Result<Option<Term>, StoreError> {
-        let term = self.inner.lead(holder, lease_ms, now).await?;
-        let _ = self.answers.send(term.is_some());
-        Ok(term)
-    }
-
-    async fn resign(&self, term: &Term) -> Result<(), StoreError> {
-        self.inner.resign(term).await
-    }
-
-    async fn perform(
-        &self,
-        duty: Duty,
-        term: &Term,
-        now: Timestamp,
-        limit: usize,
-    ) -> Result<usize, StoreError> {
-        self.inner.perform(duty, term, now, limit).await
-    }
-
-    async fn release_all(&self, now: Timestamp) -> Result<usize, StoreError> {
-        self.inner.release_all(now).await
-    }
-}
-
-impl Running {
-    fn start(fleet: &Fleet, holder: &str) -> Self {
-        let (sender, answers) = mpsc::unbounded_channel();
-        let upkeep = Arc::new(Overheard { inner: Arc::clone(&fleet.store.upkeep), answers: sender });
-        let (doorbell, clock) = (fleet.store.doorbell.clone(), Arc::new(fleet.clock.clone()));
-        let scheduler = Scheduler::new(upkeep, doorbell, clock, SchedulerOptions::new(holder));
-        let stop = CancellationToken::new();
-        let task = tokio::spawn(scheduler.run(stop.clone()));
-        Self { answers, stop, task }
-    }
-
-    /// Whether it leads, by its next question.
-    async fn leads(&mut self) -> bool {
-        wait::output("a scheduler asks who leads", self.answers.recv()).await.expect("it runs")
-    }
-
-    async fn end(self) {
-        self.stop.cancel();
-        self.task.await.unwrap();
-    }
-}
-
-#[tokio::test]
-async fn a_standby_takes_over_from_a_leader_that_dies_or_ends() {
-    let fleet = Fleet::builder().workers(0).start().await;
-    let mut first = Running::start(&fleet, "first");
-    assert!(first.leads().await);
-    let mut second = Running::start(&fleet, "second");
-    assert!(!second.leads().await && first.leads().await && !second.leads().await);
-
-    // SIGKILL: nobody gives anything back. The clock stands, so the term lasts.
-    first.task.abort();
-    assert!(!second.leads().await && !second.leads().await);
-    fleet.clock.advance_ms(1_200);
-    wait::until("the second scheduler leads", async || second.leads().await).await;
-    let id = fleet.push(&plain(&json!({"delay_until": "+PT0.5S"}))).await;
-    fleet.clock.advance_ms(500);
-    fleet.store.doorbell.ring(turnstone_store::Ring::Due);
-    fleet.wait_for(&id, &[JobState::Available]).await;
-
-    // SIGTERM: the term is given back, and the clock need not move.
-    let mut third = Running::start(&fleet, "third");
-    assert!(!third.leads().await);
-    second.end().await;
-    wait::until("the third scheduler leads", async || third.leads().await).await;
-    let id = fleet.push(&plain(&json!({"delay_until": "+PT0.5S"}))).await;
-    fleet.clock.advance_ms(500);
-    fleet.store.doorbell.ring(turnstone_store::Ring::Due);
-    fleet.wait_for(&id, &[JobState::Available]).await;
-    third.end().await;
     fleet.end().await;
 }

@@ -6,7 +6,7 @@ use crate::paused_timers::PausedTimers;
 use serde_json::{Value, json};
 use std::time::Duration;
 use turnstone_domain::JobState;
-use turnstone_tests::{Backend, Fleet, Reply, model_server};
+use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
 
 const SESSION: &str =
     "  state: {mode: session}\n  tools: [{type: http, name: search}, {type: http, name: book}]\n";
@@ -324,4 +324,114 @@ async fn what_an_agent_wants_forgotten_is_forgotten_in_its_time() {
         assert_eq!(fleet.job(&id).await["result"], "done");
         fleet.end().await;
     }
+}
+
+/// What a level of isolation allows two turns at once that use the same state.
+struct Level {
+    name: &'static str,
+    /// A turn reads what another one has not committed yet.
+    dirty: bool,
+    /// A turn that reads a key twice sees what was committed between.
+    unrepeatable: bool,
+    /// A turn commits a key that another one changed after it was read.
+    lost_update: bool,
+    /// A turn commits a key after another one changed a different key that it had read.
+    write_skew: bool,
+}
+
+const LEVELS: [Level; 4] = [
+    Level { name: "read_uncommitted", dirty: true, unrepeatable: true, lost_update: true, write_skew: true },
+    Level { name: "read_committed", dirty: false, unrepeatable: true, lost_update: true, write_skew: true },
+    Level {
+        name: "repeatable_read",
+        dirty: false,
+        unrepeatable: false,
+        lost_update: false,
+        write_skew: true,
+    },
+    Level { name: "serializable", dirty: false, unrepeatable: false, lost_update: false, write_skew: false },
+];
+
+/// The slow turn reads `a`, changes `draft`, waits for a tool, reads `a` again and writes the key that its input names; run again, it
+/// writes it once more. The quick turn reads `draft` and changes `a`.
+fn two_turns(request: &Value) -> Reply {
+    let messages = request["messages"].as_array().unwrap();
+    let input =
+        messages.iter().find(|message| message["role"] == "user").unwrap()["content"].as_str().unwrap();
+    let again = request["messages"].to_string().contains("were rolled back");
+    let get = |key: &str| ("state_get".to_owned(), json!({"key": key}));
+    let set = |key: &str, value: i64| ("state_set".to_owned(), json!({"key": key, "value": value}));
+    let calls = match (input, model_server::outcomes(request)) {
+        ("seed", 0) => vec![set("a", 0)],
+        ("quick", 0) => vec![get("draft"), set("a", 1)],
+        ("a" | "b", 0) => {
+            vec![get("a"), set("draft", 9), ("search".to_owned(), json!({})), get("a"), set(input, 2)]
+        }
+        ("a" | "b", 5) if again => vec![set(input, 3)],
+        _ => return Reply::text("done"),
+    };
+    Reply::Calls(calls, (12, 7))
+}
+
+/// Outcomes of the calls of the first turn of a job, as its journal has them.
+async fn journal(fleet: &Fleet, id: &str) -> Vec<Value> {
+    let engagement = fleet.engagement_of(id).await;
+    let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
+    let attempts = audit["attempts"].as_array().unwrap().iter();
+    attempts.map(|attempt| attempt["outcome"]["output"].clone()).collect()
+}
+
+async fn levels(backend: Backend) {
+    for level in &LEVELS {
+        let name = level.name;
+        let fleet = Fleet::builder().on(backend).model(two_turns).start().await;
+        let spec = format!(
+            "  state: {{mode: long_running, isolation_level: {name}}}\n  tools: [{{type: http, name: search}}]\n"
+        );
+        register(&fleet, &spec).await;
+        // The two keys are written for two users, whose states are apart.
+        for (key, commits) in [("a", level.lost_update), ("b", level.write_skew)] {
+            let of_user = |input: &str| {
+                let mut job = job(&json!([input]));
+                job["meta"]["user"] = json!({"id": format!("user of {key}")});
+                job
+            };
+            let seed = fleet.push(&of_user("seed")).await;
+            assert_eq!(fleet.settled(&seed).await["state"], "completed");
+            let (gate, before) = (Gate::default(), fleet.tools.calls().len());
+            fleet.tools.hold(&gate);
+            let slow = fleet.push(&of_user(key)).await;
+            fleet.tools.seen(before + 1).await;
+            let quick = fleet.push(&of_user("quick")).await;
+            assert_eq!(fleet.settled(&quick).await["state"], "completed");
+            gate.open();
+            assert_eq!(finish(&fleet, &slow).await["state"], "completed");
+
+            let draft = journal(&fleet, &quick).await[0]["value"].clone();
+            assert_eq!(draft == json!(9), level.dirty, "{name} on {backend:?}: a dirty read saw {draft}");
+            let read = journal(&fleet, &slow).await;
+            assert_eq!(read[0]["value"], 0);
+            let second = if level.unrepeatable { 1 } else { 0 };
+            assert_eq!(read[3]["value"], second, "{name} on {backend:?}: the second read of a key");
+            let lost = told(&fleet, &slow, "state.rolled_back").await.len();
+            assert_eq!(lost == 0, commits, "{name} on {backend:?}: a turn that writes {key} commits");
+            let kept = keys(&state(&fleet, &slow).await);
+            assert_eq!(kept[key], if commits { 2 } else { 3 }, "{name} on {backend:?}: {kept:#}");
+            assert_eq!(kept["draft"].is_null(), !commits, "a lost turn leaves nothing: {kept:#}");
+        }
+        fleet.end().await;
+    }
+}
+
+/// RS-30, RS-46: each level of isolation shows two turns at once what it allows, and keeps from them what it forbids.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_level_of_isolation_allows_and_forbids_its_anomalies() {
+    levels(Backend::Sqlite).await;
+}
+
+/// RS-46, RS-51: the same on PostgreSQL.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: sixteen jobs beside each other on the second database"]
+async fn each_level_of_isolation_holds_on_postgresql() {
+    levels(Backend::Postgres).await;
 }

@@ -3,7 +3,7 @@
 use crate::wait;
 use axum::Json;
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -42,6 +42,8 @@ pub enum Reply {
     Spoken(Vec<String>, Gate),
     /// These bytes as an event stream, whatever they are.
     Wire(Vec<u8>),
+    /// These bytes so many times under this status, as an event stream, unless the client leaves before.
+    Repeated(u16, Vec<u8>, usize),
 }
 
 /// Keeps answers back until it is opened. Clones are the same gate.
@@ -56,7 +58,7 @@ impl Gate {
 
     /// Waits until it is open. An answer behind a gate that no test opens never comes, as behind [`Reply::Hang`]; so this
     /// has no deadline, and the test's own waits have one.
-    pub(crate) async fn passed(&self) {
+    pub async fn passed(&self) {
         self.0.subscribe().wait_for(|open| *open).await.expect("the gate stands as long as it is waited at");
     }
 }
@@ -83,7 +85,12 @@ impl Reply {
             Self::Text(_, (input, output)) | Self::Calls(_, (input, output)) => input + output,
             Self::Held(_, reply) => reply.reported(),
             Self::Ended(..) | Self::Spoken(..) => TOKENS.0 + TOKENS.1,
-            Self::Odd(..) | Self::Status(_) | Self::Later(..) | Self::Hang | Self::Wire(_) => 0,
+            Self::Odd(..)
+            | Self::Status(_)
+            | Self::Later(..)
+            | Self::Hang
+            | Self::Wire(_)
+            | Self::Repeated(..) => 0,
         }
     }
 }
@@ -253,6 +260,12 @@ async fn answer(shared: &Shared, headers: HeaderMap, request: Value) -> Response
             stream(&request, json!({"role": "assistant", "content": text}), finish, &usage(TOKENS))
         }
         Reply::Wire(bytes) => events(Body::from(bytes)),
+        Reply::Repeated(status, bytes, times) => {
+            let piece = Bytes::from(bytes);
+            let pieces = (0..times).map(move |_| Ok::<_, std::convert::Infallible>(piece.clone()));
+            let body = events(Body::from_stream(futures::stream::iter(pieces)));
+            (StatusCode::from_u16(status).expect("a status"), body).into_response()
+        }
         Reply::Spoken(pieces, gate) => events(speaking(&request, &pieces, gate, &usage(TOKENS))),
         Reply::Calls(calls, tokens) => {
             let calls: Vec<Value> = calls

@@ -150,3 +150,87 @@ fn told<T>(outcome: Result<T, StoreError>) -> Option<T> {
         .inspect_err(|error| tracing::debug!(%error, "the circuit breakers cannot be asked; calls are made"))
         .ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use async_trait::async_trait;
+    use turnstone_store::breakers::Trouble;
+
+    /// Breakers that other processes open, and when this process read them.
+    #[derive(Default)]
+    struct Shared {
+        open: Mutex<Vec<Trouble>>,
+        reads: Mutex<Vec<Instant>>,
+    }
+
+    #[async_trait]
+    impl Breakers for Shared {
+        async fn troubled(&self) -> Result<Vec<Trouble>, StoreError> {
+            self.reads.lock().unwrap().push(Instant::now());
+            Ok(self.open.lock().unwrap().clone())
+        }
+
+        async fn reset(&self, _: &BreakerKey) -> Result<bool, StoreError> {
+            Ok(false)
+        }
+
+        async fn pass(&self, _: &BreakerKey, _: &Breaker, _: Timestamp) -> Result<Passage, StoreError> {
+            Ok(Passage::Probe)
+        }
+
+        async fn failed(
+            &self,
+            _: &BreakerKey,
+            _: &Breaker,
+            _: Timestamp,
+        ) -> Result<Option<Timestamp>, StoreError> {
+            Ok(None)
+        }
+
+        async fn succeeded(
+            &self,
+            _: &BreakerKey,
+            _: &Breaker,
+            _: bool,
+            _: Timestamp,
+        ) -> Result<(), StoreError> {
+            Ok(())
+        }
+
+        async fn not_made(&self, _: &BreakerKey, _: Timestamp) -> Result<(), StoreError> {
+            Ok(())
+        }
+    }
+
+    struct Noon;
+
+    impl Clock for Noon {
+        fn now(&self) -> Timestamp {
+            Timestamp(43_200_000)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_breaker_that_another_process_opens_is_seen_within_a_fifth_of_a_second() {
+        let shared = Arc::new(Shared::default());
+        let watch = BreakerWatch::new(Arc::clone(&shared) as Arc<dyn Breakers>);
+        let (key, rule) = (BreakerKey::model("test", "m"), Breaker::default());
+        let pass = async || watch.pass(&Noon, &key, &rule).await;
+        assert_eq!(pass().await, Passage::Free);
+        let until = Noon.now().plus_ms(60_000);
+        *shared.open.lock().unwrap() =
+            vec![Trouble { key: key.clone(), failures: 5, open_until: Some(until) }];
+        tokio::time::advance(Duration::from_millis(199)).await;
+        assert_eq!(pass().await, Passage::Free);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(pass().await, Passage::Refused { until });
+        for _ in 0..1_000 {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            assert_eq!(pass().await, Passage::Refused { until });
+        }
+        let reads = shared.reads.lock().unwrap();
+        let pauses: Vec<u128> = reads.windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).collect();
+        assert_eq!(pauses, [200; 6], "the breakers are not read more often");
+    }
+}

@@ -1,5 +1,5 @@
 //! Many children over several processes that are killed at random: the budget of the root is never overspent, nothing is
-//! lost, nothing is done twice. `TURNSTONE_FAN_OUT=100` and `TURNSTONE_FAN_OUT_WORKERS=8` make the wide one larger.
+//! lost, nothing is done twice.
 //!
 //! The leases of the dead run out in real time, and only theirs: whoever ends the leases of the living too, after each
 //! death, makes the fleet believe that a job kills its workers.
@@ -54,10 +54,6 @@ impl Size {
 /// The size of the default run, and of the long one.
 const FEW: Size = Size { children: 12, workers: 3, kills: 2, scout: CHEAP };
 const MANY: Size = Size { children: 60, workers: 4, kills: 12, scout: CHEAP };
-
-fn number(name: &str, otherwise: usize) -> usize {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-}
 
 /// The boss asks leads, each lead asks scouts: so many that there are `children` of them. Scouts answer when the gate is
 /// open.
@@ -127,7 +123,7 @@ async fn under_kills(backend: Backend, size: Size, limit: i64, more: &Value, con
         assert_within(&fleet, limit).await;
         fleet_of[victim] = start(&fleet);
     }
-    until("the fan-out ends", PATIENCE, async || within(fleet.number(ENDED).await > 0).await).await;
+    until_within("the fan-out ends", PATIENCE, async || within(fleet.number(ENDED).await > 0).await).await;
     until_within("every job ends", PATIENCE, async || {
         let open = "SELECT count(*) FROM jobs WHERE state NOT IN ('completed', 'discarded', 'cancelled')";
         within(fleet.number(open).await == 0).await
@@ -179,8 +175,8 @@ async fn failures(fleet: &Fleet) -> Vec<(String, i64)> {
 
 /// There is room for all calls at once.
 async fn wide(backend: Backend) {
-    let (children, workers) = (number("TURNSTONE_FAN_OUT", 24), number("TURNSTONE_FAN_OUT_WORKERS", 3));
-    let size = Size { children, workers, kills: children / 3, scout: CHEAP };
+    let (children, workers) = (12, 3);
+    let size = Size { children, workers, kills: 3, scout: CHEAP };
     // What calls in flight may reserve has to fit in, too: every worker has two slots, and so has a dead one for a while.
     let limit = size.needed() + i64::try_from(workers * 2 * 2 * 6_000).unwrap();
     let ended = under_kills(backend, size, limit, &json!({}), false).await;

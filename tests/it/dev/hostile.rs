@@ -12,7 +12,7 @@ use turnstone_tests::{ModelServer, Reply, model_server};
 
 const MEGABYTE: usize = 1 << 20;
 /// What a hostile answer may cost at most: far less than it has.
-const MOST_KB: u64 = 48 * 1024;
+const MOST: u64 = 48 * 1024 * 1024;
 
 /// 100 MB, bytes that are no text, a way to the metadata of the machine, and nothing for ever.
 async fn tools() -> (String, tokio_util::task::AbortOnDropHandle<()>) {
@@ -89,11 +89,9 @@ fn set_up(folder: &Path, tools: &str, models: &str) {
     std::fs::write(folder.join("turnstone.toml"), settings).unwrap();
 }
 
-/// The most memory that the program has had so far, in kilobytes.
-fn peak_kb(dev: &Dev) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", dev.program.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
+/// The most memory that the program has had so far, in bytes.
+fn peak(dev: &Dev) -> u64 {
+    dev.program.memory("VmHWM").unwrap()
 }
 
 /// Runs one job, and returns it as it ended.
@@ -117,7 +115,7 @@ async fn hostile_tools_and_models_cost_no_memory_and_have_their_codes() {
     set_up(folder.path(), &tools, &models.url);
     let dev = Dev::start(folder.path(), &[]).await;
     assert_eq!(run(&dev, "fine").await["state"], "completed");
-    let mut before = peak_kb(&dev);
+    let mut before = peak(&dev);
     for (input, code, words) in [
         ("flood", None, "larger than 1048576 bytes"),
         ("10 MB", Some("OSSA_LLM_ERROR"), ""),
@@ -130,8 +128,8 @@ async fn hostile_tools_and_models_cost_no_memory_and_have_their_codes() {
         ("length", Some("OSSA_MAX_TOKENS_EXCEEDED"), ""),
     ] {
         let done = run(&dev, input).await;
-        let after = peak_kb(&dev);
-        assert!(after < before + MOST_KB, "{input}: {} KB more", after - before);
+        let after = peak(&dev);
+        assert!(after < before + MOST, "{input}: {} bytes more", after - before);
         before = after;
         if let Some(code) = code {
             assert_eq!(

@@ -57,7 +57,7 @@ fn address(text: &str) -> SocketAddr {
 
 #[tokio::test]
 async fn without_a_key_an_address_that_others_can_reach_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let database = Postgres::shared().await.database().await;
     Place::from(&database).migrate().await;
     // A port that is taken: a server that tried to listen would say that.
@@ -80,7 +80,7 @@ async fn without_a_key_an_address_that_others_can_reach_is_refused() {
 
 #[tokio::test]
 async fn without_a_key_a_server_listens_on_loopback_alone() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let settings = run(folder.path(), &["config", "show"], &[]).await;
     let line = settings.stdout.lines().find(|line| line.starts_with("server.bind"));
     assert!(
@@ -101,7 +101,7 @@ async fn without_a_key_a_server_listens_on_loopback_alone() {
 /// The counterpart: an address that can be reached is seen to be.
 #[tokio::test]
 async fn with_a_key_a_server_listens_where_it_is_told_to() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = turnstone_tests::scratch::folder();
     let env = [("TURNSTONE_SERVER__API_KEYS", "env:KEY_OF_MINE"), ("KEY_OF_MINE", "a-key-of-mine")];
     let mut server = Program::start(folder.path(), &["dev", "--data", "data", "--bind", "0.0.0.0:0"], &env);
     server.says("turnstone listens on ").await;

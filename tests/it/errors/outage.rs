@@ -156,3 +156,47 @@ async fn an_outage_uses_up_no_retry_of_other_failures() {
         fleet.end().await;
     }
 }
+
+/// Tries a job with the default retry policy until it ends, on a provider that always answers the same; returns how often it was
+/// tried, and the sum of the delays after the tries in milliseconds.
+async fn tried(backend: Backend, reply: Reply) -> (usize, i64) {
+    let fleet = Fleet::builder().on(backend).model(move |_: &Value| reply.clone()).start().await;
+    let id = fleet.push(&json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m"})).await;
+    let mut delays = 0;
+    let ended = loop {
+        let job = fleet.settled(&id).await;
+        if job["state"] != "retryable" {
+            break job;
+        }
+        let delay = fleet.number("SELECT run_at FROM jobs").await - fleet.now().0;
+        // The wait for an open circuit breaker comes on top, and is no try.
+        if job["error"]["code"] != "OSSA_CIRCUIT_OPEN" {
+            delays += delay;
+        }
+        assert!(fleet.models.count() < 100, "it is tried for ever");
+        fleet.clock.advance_ms(delay);
+        fleet.tick().await;
+    };
+    assert_eq!(ended["state"], "discarded", "{ended:#}");
+    let tries = fleet.models.count();
+    fleet.end().await;
+    (tries, delays)
+}
+
+/// RS-26, RS-47: with the default retry policy a job is tried 25 times while its provider is away, with more than half an hour
+/// between the first try and the last; three tries end it when its work fails.
+#[tokio::test]
+async fn an_outage_ends_a_job_after_25_tries_and_half_an_hour() {
+    let (tries, delays) = tried(Backend::Sqlite, Reply::Status(503)).await;
+    assert!(tries == 25 && delays >= 30 * 60_000, "{tries} tries in {delays} ms");
+    let nonsense = Reply::Wire(b"data: {nonsense\n\n".to_vec());
+    assert_eq!(tried(Backend::Sqlite, nonsense).await.0, 3);
+}
+
+/// RS-26, RS-47: the same of a provider that is busy, on PostgreSQL.
+#[tokio::test]
+#[ignore = "long: 25 tries on the second database"]
+async fn a_busy_provider_ends_a_job_after_25_tries_and_half_an_hour() {
+    let (tries, delays) = tried(Backend::Postgres, Reply::Status(429)).await;
+    assert!(tries == 25 && delays >= 30 * 60_000, "{tries} tries in {delays} ms");
+}

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::Ids as _;
 use turnstone_domain::ids::SystemIds;
-use turnstone_tests::fleet::until;
+use turnstone_tests::wait::until;
 use turnstone_tests::{ModelServer, Place, Reply};
 
 /// How many jobs each client enqueues at once: four enqueue single jobs, two enqueue batches.
@@ -22,7 +22,6 @@ const KILLS: usize = 3;
 /// So many requests are accepted from one kill to the next, at least.
 const STRIDE: usize = 25;
 /// Longer than this nothing may take here.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a client waits before it turns to a server that did not answer.
 const AGAIN: Duration = Duration::from_millis(20);
 
@@ -63,7 +62,7 @@ impl Clients {
     async fn accepted(&self, more: usize) {
         let count = || self.answers.lock().unwrap_or_else(PoisonError::into_inner).accepted.len();
         let enough = count() + more;
-        until("requests are accepted", PATIENCE, async || count() >= enough).await;
+        until("requests are accepted", async || count() >= enough).await;
     }
 
     async fn end(mut self) -> Answers {
@@ -112,7 +111,7 @@ async fn enqueue(url: String, size: usize, answers: Arc<Mutex<Answers>>, stop: C
 
 /// Every accepted job is stored and completes once. A request without an answer is stored as a whole or not at all.
 async fn all_end(place: &Place, answers: &Answers) {
-    until("every job is completed", PATIENCE, async || {
+    until("every job is completed", async || {
         place.number("SELECT count(*) FROM jobs WHERE state <> 'completed'").await == 0
     })
     .await;
@@ -165,7 +164,7 @@ fn configure(folder: &Path, models: &ModelServer) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn accepted_jobs_outlive_a_killed_server_on_sqlite() {
-    let (folder, models) = (tempfile::tempdir().unwrap(), ModelServer::start(|_| Reply::text("done")).await);
+    let (folder, models) = (turnstone_tests::scratch::folder(), ModelServer::start(|_| Reply::text("done")).await);
     configure(folder.path(), &models);
     let start = |bind: &str| Program::start(folder.path(), &["dev", "--data", "data", "--bind", bind], &[]);
     killed(start, &folder.path().join("data/turnstone.db").into()).await;
@@ -191,7 +190,7 @@ async fn accepted_jobs_outlive_a_crash_of_the_database() {
     let (http, mut accepted) = (client(), BTreeSet::new());
     for size in [1, 20, 1] {
         let ids = some(size);
-        until("the request is accepted", PATIENCE, async || push(&http, &api.url, &ids).await == Some(201))
+        until("the request is accepted", async || push(&http, &api.url, &ids).await == Some(201))
             .await;
         site.postgres.stop_immediate().await;
         accepted.extend(ids);

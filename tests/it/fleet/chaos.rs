@@ -14,7 +14,6 @@ use turnstone_tests::{Fleet, Reply, wait};
 
 const WORKERS: usize = 6;
 const SLOTS: usize = 8;
-const ROUNDS: usize = 24;
 const LEASE_MS: u64 = 3_000;
 /// Workers that stand still at once.
 const ASLEEP: usize = 4;
@@ -175,20 +174,22 @@ async fn goes_on(fleet: &Fleet, calls: usize) {
     .await;
 }
 
-fn setting(name: &str, default: usize) -> usize {
-    std::env::var(name)
-        .map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name} is a number")))
-}
-
-/// Bounded in rounds; at the end only invariants count.
-///
-/// The default run has 200 engagements, so that it stays short. The large one is
-/// `TURNSTONE_CHAOS_JOBS=2000 cargo test --workspace --test it -- --nocapture fleet::chaos`; `TURNSTONE_CHAOS_SEED` makes
-/// another run of it, and a failing one names its seed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fleet_survives_chaos() {
-    let (jobs, seed) = (setting("TURNSTONE_CHAOS_JOBS", 200), setting("TURNSTONE_CHAOS_SEED", 20_261_121));
-    let mut random = Random::new(seed as u64);
+    survive(60, 6).await;
+}
+
+#[ignore = "long: 2,000 engagements and 24 faults"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_fleet_survives_chaos() {
+    survive(2_000, 24).await;
+}
+
+/// Bounded in rounds; at the end only invariants count. `TURNSTONE_CHAOS_SEED` makes another run of it, and a failing one
+/// names its seed.
+async fn survive(jobs: usize, rounds: usize) {
+    let seed = std::env::var("TURNSTONE_CHAOS_SEED").map_or(20_261_121, |seed| seed.parse().expect("a number"));
+    let mut random = Random::new(seed);
     println!("{jobs} engagements, seed {seed}");
     let postgres = Postgres::own().await;
     let database = postgres.database().await;
@@ -199,8 +200,8 @@ async fn a_fleet_survives_chaos() {
     }
     let mut crew = Crew::new(&fleet);
     let mut calls = 0;
-    for round in 1..=ROUNDS {
-        calls += random.below(2 * 2 * jobs / ROUNDS);
+    for round in 1..=rounds {
+        calls += random.below(2 * 2 * jobs / rounds);
         goes_on(&fleet, calls).await;
         let broken = break_something(&mut crew, &postgres, &mut random).await;
         println!("round {round:>2}, {} calls: {broken}", fleet.models.count());

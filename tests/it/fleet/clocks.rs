@@ -37,6 +37,16 @@ async fn all_look(site: &Site) {
     }
 }
 
+/// The job ended with the worker that claimed it first.
+async fn kept_its_lease(site: &Site, id: &str, name: &str) {
+    let done = site.fleet.settled(id).await;
+    assert_eq!(site.last_worker(id).await, name);
+    assert_eq!(done["state"], "completed", "{done:#}");
+    assert_eq!(done["attempt"], 1, "the lease of {name} was lost: {done:#}");
+    let expired = site.fleet.event_names(id).await.iter().any(|event| event == "lease.expired");
+    assert!(!expired, "the lease of {name} ran out");
+}
+
 /// Three workers hold a lease each, and as they are full, two could only take what is held already. `meanwhile` lasts as long
 /// as the model thinks.
 async fn nobody_loses_a_lease(lease: &str, meanwhile: impl AsyncFnOnce(&Site)) {
@@ -71,12 +81,7 @@ async fn nobody_loses_a_lease(lease: &str, meanwhile: impl AsyncFnOnce(&Site)) {
     let calls = site.fleet.models.count();
     gate.open();
     for (id, name) in jobs.iter().zip(["ahead", "behind", "right"]) {
-        let done = site.fleet.settled(id).await;
-        assert_eq!(site.last_worker(id).await, name);
-        assert_eq!(done["state"], "completed", "{done:#}");
-        assert_eq!(done["attempt"], 1, "the lease of {name} was lost: {done:#}");
-        let expired = site.fleet.event_names(id).await.iter().any(|event| event == "lease.expired");
-        assert!(!expired, "the lease of {name} ran out");
+        kept_its_lease(&site, id, name).await;
     }
     site.fleet.until("the later jobs end", async || site.fleet.number(UNSETTLED).await == 0).await;
     assert_eq!((site.fleet.models.count(), calls), (5, 5), "somebody took what others held");

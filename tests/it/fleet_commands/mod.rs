@@ -1,6 +1,7 @@
 //! A fleet as an operator has it: the real program as separate processes on a real PostgreSQL.
 
 mod draining;
+mod leaders;
 mod refusals;
 mod reviews;
 mod services;

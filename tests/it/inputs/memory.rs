@@ -73,3 +73,49 @@ async fn a_summary_is_not_bought_again_after_a_crash() {
     assert_eq!(summaries, until.len(), "each summary was asked for once");
     fleet.end().await;
 }
+
+/// The messages of the last request behind the system prompt, and the numbers of the calls among them.
+fn seen_last(fleet: &Fleet) -> (Vec<Value>, Vec<i64>) {
+    let last = fleet.models.calls().pop().unwrap().request;
+    let messages = last["messages"].as_array().unwrap()[1..].to_vec();
+    let asked =
+        messages.iter().filter_map(|message| message["tool_calls"][0]["function"]["arguments"].as_str());
+    let numbers = asked.map(|text| serde_json::from_str::<Value>(text).unwrap()["n"].as_i64().unwrap());
+    (messages.clone(), numbers.collect())
+}
+
+/// Asks for so many searches with arguments of so many bytes, and answers.
+fn searches(calls: i64, bytes: usize) -> impl Fn(&Value) -> Reply + Send + Sync {
+    let asked = AtomicI64::new(0);
+    move |_| match asked.fetch_add(1, Ordering::SeqCst) {
+        n if n < calls => Reply::call("search", json!({"n": n, "words": "x".repeat(bytes)})),
+        _ => Reply::text("done"),
+    }
+}
+
+const SEARCHES: &str = "  tools: [{type: http, name: search}]\n  turn_chain: {max_tool_turns: 40}\n";
+
+/// OSSA §4: a manifest that says nothing gives the model the newest 20 messages, and the input before them.
+#[tokio::test]
+async fn the_window_has_twenty_messages() {
+    let fleet = desk(SEARCHES, searches(15, 1)).await;
+    let id = fleet.push(&job(&json!(["go"]))).await;
+    assert_eq!(fleet.settled(&id).await["state"], "completed");
+    let (messages, numbers) = seen_last(&fleet);
+    assert_eq!((&messages[0]["content"], messages.len()), (&json!("go"), 1 + 20));
+    assert_eq!(numbers, (5..15).collect::<Vec<_>>(), "ten calls with their outcomes");
+    assert_eq!(conversation(&fleet, &id).await.len(), 1 + 15 * 2 + 1, "the whole history is kept");
+    fleet.end().await;
+}
+
+/// OSSA §4: a manifest that says nothing gives the model 4,000 tokens of messages, of four bytes each. A call and its outcome, which
+/// repeats it, have about 3,060 bytes: five of them fit, and a sixth does not.
+#[tokio::test]
+async fn the_window_has_four_thousand_tokens() {
+    let fleet = desk(SEARCHES, searches(9, 1_450)).await;
+    let id = fleet.push(&job(&json!(["go"]))).await;
+    assert_eq!(fleet.settled(&id).await["state"], "completed");
+    let (messages, numbers) = seen_last(&fleet);
+    assert_eq!((&messages[0]["content"], &numbers), (&json!("go"), &vec![4, 5, 6, 7, 8]));
+    fleet.end().await;
+}

@@ -1,9 +1,11 @@
 //! The real program with Redis beside PostgreSQL: what it does when Redis dies, and which Redis it refuses.
 
 use crate::program::{Program, Ran, run};
+use futures::future::join_all;
+use serde_json::{Value, json};
 use std::path::Path;
 use turnstone_tests::servers::{Database, Postgres, Redis};
-use turnstone_tests::{ModelServer, Reply, fleet, wait};
+use turnstone_tests::{Gate, ModelServer, Reply, fleet, sse, wait};
 
 /// A fleet's folder, database, Redis and model.
 struct Site {
@@ -13,11 +15,28 @@ struct Site {
     _models: ModelServer,
 }
 
+/// Calls of a model that are held before their first piece and after it.
+#[derive(Clone, Default)]
+struct Held {
+    begin: Gate,
+    go_on: Gate,
+}
+
+impl Held {
+    fn reply(&self) -> Reply {
+        Reply::Spoken(vec!["first ".to_owned(), "second".to_owned()], self.go_on.clone()).behind(&self.begin)
+    }
+}
+
 impl Site {
     async fn start() -> Self {
+        Self::with(|_| Reply::text("done")).await
+    }
+
+    async fn with(script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
         fleet::install_crypto();
         let database = Postgres::shared().await.database().await;
-        let (redis, models) = (Redis::start().await, ModelServer::start(|_| Reply::text("done")).await);
+        let (redis, models) = (Redis::start().await, ModelServer::start(script).await);
         let folder = turnstone_tests::scratch::folder();
         let settings = format!(
             "[providers.test]\nkind = 'openai'\nbase_url = '{}'\n[models]\ndefault_model = 'm'\n\
@@ -44,6 +63,46 @@ impl Site {
         Program::start(self.path(), arguments, &env)
     }
 
+    /// Enqueues three jobs with this input, whose calls are held, and breaks Redis while all of them are under way and each of their
+    /// streams has received the first piece. The calls go on when `broken` is over, and every stream ends with a completed job.
+    async fn complete_through(&self, url: &str, input: &str, held: &Held, broken: impl Future<Output = ()>) {
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let job = json!({"type": "agent.ask", "args": [input], "ext_agent_model": "m"});
+        let mut engagements = Vec::new();
+        for _ in 0..3 {
+            let sent = http.post(format!("{url}/ojs/v1/jobs")).json(&job).send().await.unwrap();
+            let pushed: Value = sent.json().await.unwrap();
+            engagements.push(pushed["job"]["ext_agent_engagement_id"].as_str().unwrap().to_owned());
+        }
+        let heard: Vec<Gate> = engagements.iter().map(|_| Gate::default()).collect();
+        let reading = join_all(engagements.iter().zip(&heard).map(async |(engagement, heard)| {
+            let events = format!("{url}/engagements/{engagement}/events");
+            let all = sse::read(&events, None, |seen| {
+                if seen.last().is_some_and(|event| event.event == "delta") {
+                    heard.open();
+                }
+                false
+            });
+            all.await.pop().unwrap().event
+        }));
+        let breaking = async {
+            wait::until("the api has subscribed", async || {
+                let channels = self.redis.command(&["PUBSUB", "CHANNELS", "turnstone:live:*"]).await;
+                engagements.iter().all(|engagement| channels.contains(engagement))
+            })
+            .await;
+            held.begin.open();
+            for heard in &heard {
+                heard.passed().await;
+            }
+            broken.await;
+            held.go_on.open();
+        };
+        let both = async { tokio::join!(reading, breaking).0 };
+        let last = wait::output("every stream ends", both).await;
+        assert_eq!(last, ["job.completed"; 3], "{input}");
+    }
+
     /// Enqueues jobs and waits until they are completed.
     async fn complete(&self, url: &str, jobs: usize) {
         let agent_job = ["--type", "agent.ask", "--args", "[\"hi\"]", "--set", "ext_agent_model=m"];
@@ -58,9 +117,17 @@ impl Site {
     }
 }
 
+/// Redis is flushed, and then killed, while calls are under way whose answers are streamed through it.
 #[tokio::test]
 async fn a_fleet_outlives_its_redis_and_says_so() {
-    let site = Site::start().await;
+    let (flushed, killed) = (Held::default(), Held::default());
+    let held = [("flush", flushed.clone()), ("kill", killed.clone())];
+    let site = Site::with(move |request| {
+        let said = request["messages"].to_string();
+        let of_input = held.iter().find(|(input, _)| said.contains(input));
+        of_input.map_or(Reply::text("done"), |(_, held)| held.reply())
+    })
+    .await;
     let mut api = site.service(&["api", "--bind", "127.0.0.1:0"]);
     let url = api.first_line("turnstone listens on ").await;
     let mut worker = site.service(&["worker", "--name", "one"]);
@@ -69,13 +136,16 @@ async fn a_fleet_outlives_its_redis_and_says_so() {
     let buckets = site.redis.command(&["KEYS", "turnstone:limit:*"]).await;
     assert!(buckets.contains("[\"test\",\"m\",\"\"]"), "the calls were counted in Redis: {buckets}");
 
-    site.redis.flush().await;
+    site.complete_through(&url, "flush", &flushed, site.redis.flush()).await;
     site.complete(&url, 2).await;
-    site.redis.kill().await;
+    site.complete_through(&url, "kill", &killed, async {
+        site.redis.kill().await;
+        worker.warns("Redis does not answer").await;
+        api.warns("Redis does not answer").await;
+    })
+    .await;
     site.complete(&url, 3).await;
     worker.warns("this worker keeps to its own share of each limit").await;
-    worker.warns("Redis does not answer").await;
-    api.warns("Redis does not answer").await;
 
     site.redis.start_again().await;
     worker.warns("Redis is back").await;
@@ -89,6 +159,9 @@ async fn a_fleet_outlives_its_redis_and_says_so() {
         ["keeps to its own share", "Redis does not answer", "Redis is back", "by the whole fleet again"]
     {
         assert_eq!(worker.warned().matches(told).count(), 1, "{told:?} is said once:\n{}", worker.warned());
+    }
+    for told in ["Redis does not answer", "Redis is back"] {
+        assert_eq!(api.warned().matches(told).count(), 1, "{told:?} is said once:\n{}", api.warned());
     }
     worker.stop().await;
     api.stop().await;

@@ -169,6 +169,36 @@ async fn a_model_that_does_not_answer_in_time_is_followed_by_the_next() {
     fleet.end().await;
 }
 
+/// RS-42: `spec.constraints.timeout_seconds` ends a model call. The worker itself waits an hour, and a call of an agent without the
+/// limit, which began before, is still under way.
+#[tokio::test]
+async fn timeout_seconds_ends_a_model_call() {
+    let mut fleet = Fleet::builder().workers(0).model(|_| Reply::Hang).start().await;
+    fleet.add_worker_with(4, |mut deps| {
+        deps.options.model_timeout = Duration::from_secs(3_600);
+        deps
+    });
+    let mut ids = Vec::new();
+    for (name, constraints) in [("patient", ""), ("hasty", "  constraints: {timeout_seconds: 0.5}\n")] {
+        let manifest = format!(
+            "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {{name: {name}}}\nspec:\n  role: You wait.\n  llm: {{provider: openai, \
+             model: m, retry_config: {{max_attempts: 1}}}}\n{constraints}"
+        );
+        let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
+        assert!(status.is_success(), "{body:#}");
+        let job = json!({"type": "agent.x", "args": ["hi"], "meta": {"agent": name},
+                         "options": {"retry": {"max_attempts": 1}}});
+        ids.push(fleet.push(&job).await);
+        fleet.models.seen(ids.len()).await;
+    }
+    let ended = fleet.settled(&ids[1]).await;
+    assert_eq!((&ended["state"], &ended["error"]["code"]), (&json!("discarded"), &json!("OSSA_LLM_TIMEOUT")));
+    assert_eq!((&fleet.job(&ids[0]).await["state"], fleet.models.count()), (&json!("active"), 2));
+    let (status, body) = fleet.send(reqwest::Method::DELETE, &format!("/ojs/v1/jobs/{}", ids[0]), "").await;
+    assert!(status.is_success(), "{body:#}");
+    fleet.end().await;
+}
+
 /// A call whose arguments may have been lost with the end of an answer is not made; one that came whole is (RS-19).
 #[tokio::test]
 async fn a_call_that_was_cut_with_its_answer_is_not_made() {

@@ -84,7 +84,7 @@ async fn a_worker_is_heard_at_the_api_of_another_process() {
         false
     });
     let both = async { tokio::join!(reading, subscribed).0 };
-    let all = wait::output("the job ends", both).await;
+    let all = wait::output("the job ends", Box::pin(both)).await;
     let heard: Vec<&str> =
         all.iter().filter(|event| event.event == "delta").map(|event| event.data.as_str()).collect();
     assert!(heard.first().is_some_and(|data| data.contains("first ")), "{heard:?}");

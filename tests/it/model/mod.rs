@@ -1,6 +1,7 @@
 //! Models as agents meet them: whether tools may be called, what a hostile provider does, and what is heard meanwhile.
 
 mod choice;
+mod flood;
 mod hostile;
 mod languages;
 mod live;

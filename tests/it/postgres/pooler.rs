@@ -123,7 +123,8 @@ async fn processes_start_while_others_are_at_work_behind_the_same_pooler() {
             assert!(findings.iter().all(|finding| finding.ok), "{findings:?}");
         }
     };
-    wait::output("every process has started", async { tokio::join!(at_work, starting) }).await;
+    let both = Box::pin(async { tokio::join!(at_work, starting) });
+    wait::output("every process has started", both).await;
     let unchanged = PostgresStore::migrate(&few(&database.url), &["q".into()]).await.unwrap();
     assert_eq!(unchanged, Vec::<String>::new(), "the migrations go past the pooler");
 }

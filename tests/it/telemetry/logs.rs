@@ -4,6 +4,14 @@ use super::{Manner, PARENT, Site, TRACE, works};
 use serde_json::{Value, json};
 use turnstone_tests::Reply;
 
+/// Exporters that wait an hour for an answer: far longer than any test.
+const HOUR: [(&str, &str); 4] = [
+    ("OTEL_EXPORTER_OTLP_TIMEOUT", "3600000"),
+    ("OTEL_BSP_EXPORT_TIMEOUT", "3600000"),
+    ("OTEL_BLRP_EXPORT_TIMEOUT", "3600000"),
+    ("OTEL_METRIC_EXPORT_TIMEOUT", "3600000"),
+];
+
 /// RS-34: lines inside of spans say where they were written, in both formats and by OTLP, whether spans are sent or not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn log_lines_say_the_trace_and_the_span() {
@@ -44,15 +52,23 @@ async fn log_lines_say_the_trace_and_the_span() {
     }
 }
 
-/// A collector that hangs, or is not there, costs no turn anything, and does not keep the process from ending.
+/// A collector that hangs, or is not there, delays no turn and does not keep the process from ending. The exporters wait an hour
+/// for the one that hangs, and each of the three signals has one request there that stays unanswered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_collector_that_is_of_no_use_delays_nothing() {
     let nobody = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")];
-    for (manner, env) in [(Manner::Hangs, &[][..]), (Manner::Takes, &nobody[..])] {
+    for (manner, env) in [(Manner::Hangs, &HOUR[..]), (Manner::Takes, &nobody[..])] {
         let tiny = [("OTEL_BSP_MAX_QUEUE_SIZE", "4"), ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "2")];
         let mut site = Site::with(manner, &[&tiny[..], env].concat(), |_| Reply::text("done")).await;
+        if manner == Manner::Hangs {
+            site.run("desk", json!({})).await;
+            site.collector.until("each signal has a request", |collector| collector.requests() == 3).await;
+        }
         for _ in 0..10 {
             assert_eq!(site.run("desk", json!({})).await["state"], "completed");
+        }
+        if manner == Manner::Hangs {
+            assert_eq!(site.collector.requests(), 3, "no request was answered or given up");
         }
         if manner == Manner::Takes {
             let log = site.program.warns("what=\"spans\"").await;

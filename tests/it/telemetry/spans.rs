@@ -2,7 +2,21 @@
 
 use super::{ANSWERED, ASKED, KEY, PARENT, SEARCHED, Site, TRACE, above, named, works};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use turnstone_telemetry::names::{self, Kind};
 use turnstone_tests::{Reply, model_server};
+
+/// An agent that sets whatever a span can say of it.
+const LEAD: &str = "apiVersion: ossa/v0.2.9
+kind: Agent
+metadata: {name: lead, version: 1.0.0}
+spec:
+  role: You are lead.
+  llm: {provider: custom, model: m, temperature: 0.5, topP: 0.9, maxTokens: 500}
+  tools: [{type: http, name: search, retry_policy: {max_attempts: 1}}]
+  state: {mode: session, ttl_seconds: 60, storage: {type: kv}}
+  collaboration: {delegation: {enabled: true, allowed_agents: [scout]}}
+";
 
 /// RS-32, RS-43, facts §6.2 case 7: a turn is a span in the submitter's trace with its phases, model calls and tool calls below
 /// it and the commit of state beside it, each with the attributes of the conventions that apply.
@@ -82,6 +96,45 @@ async fn a_job_is_a_tree_of_spans_in_the_trace_of_its_submitter() {
         assert_eq!(calls[0].attributes[key], value, "{key}");
     }
     site.end().await;
+}
+
+/// RS-32: spans carry every attribute that EVENTS documents, and no other one, when an agent uses a model, its state, a tool that
+/// fails and another agent, and contents are captured.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spans_carry_the_documented_attributes_and_no_others() {
+    let usage = json!({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25,
+                       "prompt_tokens_details": {"cached_tokens": 3}, "completion_tokens_details": {"reasoning_tokens": 2}});
+    let env = [("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")];
+    let site = Site::start(&env, move |request| {
+        let leads = request["messages"].to_string().contains("You are lead.");
+        match (leads, model_server::outcomes(request)) {
+            (true, 0) => Reply::call("search", json!({"q": SEARCHED})),
+            (true, 1) => Reply::call("search", json!({"q": "again"})),
+            (true, 2) => Reply::call("state_set", json!({"key": "k", "value": 1})),
+            (true, 3) => Reply::call("scout", json!({"input": "look"})),
+            _ => Reply::Odd("done".to_owned(), usage.clone()),
+        }
+    })
+    .await;
+    site.tools.fail("search", 1);
+    site.register(&super::document("scout", "2.0.0", "")).await;
+    site.register(LEAD).await;
+    let meta = json!({"traceparent": format!("00-{TRACE}-{PARENT}-01"), "baggage": "ossa.workflow.id=w-7"});
+    assert_eq!(site.run("lead", meta).await["state"], "completed");
+    // Two claims of the agent that waits for the other one, and one of that.
+    site.spans(3).await;
+    let spans = site.end().await.spans();
+    let of_span = spans.iter().flat_map(|span| {
+        let links = span.links.iter().flat_map(|link| link.attributes.keys());
+        span.attributes.keys().chain(links)
+    });
+    let carried: BTreeSet<&str> = of_span.map(String::as_str).collect();
+    let attributes = names::ALL.iter().filter(|name| name.kind == Kind::Attribute).map(|name| name.name);
+    // The one attribute that belongs to a metric.
+    let documented: BTreeSet<&str> = attributes.filter(|name| *name != names::TOKEN_TYPE).collect();
+    let missing: Vec<_> = documented.difference(&carried).collect();
+    let unknown: Vec<_> = carried.difference(&documented).collect();
+    assert!(missing.is_empty() && unknown.is_empty(), "missing: {missing:?}; not documented: {unknown:?}");
 }
 
 /// RS-48: the context goes on to models and tools, each below the span that asks; baggage goes along.

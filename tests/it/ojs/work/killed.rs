@@ -67,9 +67,7 @@ pub(crate) async fn check(place: &Place, jobs: usize) {
     assert_eq!(place.number("SELECT count(*) FROM job_results").await, i64::try_from(jobs).unwrap());
 }
 
-async fn every_job_is_completed_once_whoever_is_killed(backend: Backend) {
-    let asked = std::env::var("TURNSTONE_OJS_JOBS").ok().and_then(|jobs| jobs.parse().ok());
-    let jobs: usize = asked.unwrap_or(500);
+async fn every_job_is_completed_once_whoever_is_killed(backend: Backend, jobs: usize) {
     let server = OjsServer::over(Fleet::builder().on(backend).in_real_time().workers(0).start().await);
     let _time = server.fleet.keep_time();
     for n in 0..jobs {
@@ -95,12 +93,20 @@ async fn every_job_is_completed_once_whoever_is_killed(backend: Backend) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_job_is_completed_once_whoever_is_killed_on_sqlite() {
-    every_job_is_completed_once_whoever_is_killed(Backend::Sqlite).await;
+    every_job_is_completed_once_whoever_is_killed(Backend::Sqlite, 150).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_job_is_completed_once_whoever_is_killed_on_postgres() {
-    every_job_is_completed_once_whoever_is_killed(Backend::Postgres).await;
+    every_job_is_completed_once_whoever_is_killed(Backend::Postgres, 150).await;
+}
+
+#[ignore = "long: 2,000 jobs on each database, and a kill for every fifteenth"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_jobs_are_completed_once_whoever_is_killed() {
+    for backend in Backend::ALL {
+        every_job_is_completed_once_whoever_is_killed(backend, 2_000).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

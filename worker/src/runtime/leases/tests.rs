@@ -59,6 +59,10 @@ impl Ledger for Revocations {
         Err(StoreError::Closed.into())
     }
 
+    async fn most_urgent(&self, _: &[String]) -> Result<Option<i64>, StoreError> {
+        Err(StoreError::Closed)
+    }
+
     async fn release(&self, _: &[Lease], _: Timestamp) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
