@@ -4,6 +4,7 @@
 
 use crate::crash::spawn;
 use crate::random::Random;
+use futures::future::join_all;
 use serde_json::json;
 use std::collections::HashMap;
 use turnstone_domain::JobState;
@@ -14,7 +15,7 @@ const ROUNDS: u64 = 12;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_jobs_survive_random_kills() {
-    tokio::join!(survive(Backend::Sqlite), survive(Backend::Postgres));
+    join_all(Backend::ALL.map(survive)).await;
 }
 
 async fn survive(backend: Backend) {

@@ -186,6 +186,7 @@ fn setting(name: &str, default: usize) -> usize {
 /// `TURNSTONE_CHAOS_JOBS=2000 cargo test --workspace --test it -- --nocapture fleet::chaos`; `TURNSTONE_CHAOS_SEED` makes
 /// another run of it, and a failing one names its seed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_fleet_survives_chaos() {
     let (jobs, seed) = (setting("TURNSTONE_CHAOS_JOBS", 200), setting("TURNSTONE_CHAOS_SEED", 20_261_121));
     let mut random = Random::new(seed as u64);

@@ -23,6 +23,7 @@ fn has_loaded(program: &Program, library: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(any(no_postgres, no_faketime), ignore = "needs PostgreSQL and libfaketime")]
 async fn a_worker_with_a_wrong_clock_neither_steals_a_lease_nor_loses_its_own() {
     let gate = Gate::default();
     let held = gate.clone();

@@ -34,6 +34,7 @@ impl StandStill {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_model_call_of_ten_minutes_is_never_started_twice() {
     let gate = Gate::default();
     let held = gate.clone();

@@ -59,6 +59,7 @@ impl Site {
 }
 
 #[tokio::test]
+#[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
 async fn a_fleet_outlives_its_redis_and_says_so() {
     let site = Site::start().await;
     let mut api = site.service(&["api", "--bind", "127.0.0.1:0"]);
@@ -93,6 +94,7 @@ async fn a_fleet_outlives_its_redis_and_says_so() {
 }
 
 #[tokio::test]
+#[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
 async fn a_redis_that_throws_away_is_refused() {
     let site = Site::start().await;
     let redis = site.redis.url();
@@ -117,6 +119,7 @@ async fn a_redis_that_throws_away_is_refused() {
 }
 
 #[tokio::test]
+#[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
 async fn a_worker_starts_without_its_redis_and_finds_it_later() {
     let site = Site::start().await;
     site.redis.stop().await;

@@ -126,6 +126,7 @@ const BACKLOG: &str = "
     ANALYZE;";
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_million_waiting_jobs_change_no_plan_and_no_order() {
     let quick = [("fsync", "off"), ("synchronous_commit", "off"), ("full_page_writes", "off")];
     let postgres = Postgres::own_with(&quick).await;

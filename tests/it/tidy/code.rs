@@ -8,7 +8,6 @@ const FORBIDDEN: &[(&str, &str)] = &[
     ("todo!(", "build it or leave it out"),
     ("unimplemented!(", "build it or leave it out"),
     ("dbg!(", "use tracing"),
-    ("#[ignore", "a test runs or is not there"),
     ("#[allow(", "use #[expect(…, reason = \"…\")]"),
     ("#![allow(", "use #![expect(…, reason = \"…\")]"),
 ];
@@ -30,6 +29,29 @@ fn nothing_unfinished_or_silenced_stands_in_the_code() {
         }
     }
     none("Some code is unfinished or silences a lint:", &problems);
+}
+
+/// How an ignored test begins to say why: it takes long, or it needs a program or a system that is not everywhere.
+const IGNORED: &[&str] = &["#[ignore = \"long: ", "ignore = \"needs "];
+
+#[test]
+fn an_ignored_test_says_why() {
+    let mut problems = Vec::new();
+    for path in files("", ".rs") {
+        let text = read(&path);
+        let code = take_apart(&text).code;
+        for (number, (code, line)) in code.lines().zip(text.lines()).enumerate() {
+            let ignores = code.contains("#[ignore") || code.contains(" ignore = \"");
+            if ignores && !IGNORED.iter().any(|reason| line.contains(reason)) {
+                problems.push(format!(
+                    "{}:{}: begin the reason with `long: ` or `needs `",
+                    path.display(),
+                    number + 1
+                ));
+            }
+        }
+    }
+    none("Some tests are ignored without a reason:", &problems);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::path::Path;
 use tokio::process::{Child, Command};
 use turnstone_domain::JobState;
 use turnstone_domain::state::Trigger;
+use turnstone_tests::servers::need_python;
 use turnstone_tests::{Backend, Fleet, OjsServer, Place};
 
 /// Workers at once.
@@ -21,6 +22,7 @@ const COMPLETED: &str = "SELECT count(*) FROM jobs WHERE state = 'completed'";
 
 /// `examples/worker.py`, which is killed when it is dropped.
 fn worker(url: &str, name: &str) -> Child {
+    need_python();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/worker.py");
     Command::new("python3")
         .arg(script)
@@ -96,16 +98,19 @@ async fn every_job_is_completed_once_whoever_is_killed(backend: Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn every_job_is_completed_once_whoever_is_killed_on_sqlite() {
     every_job_is_completed_once_whoever_is_killed(Backend::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(any(no_postgres, no_python), ignore = "needs PostgreSQL and Python 3")]
 async fn every_job_is_completed_once_whoever_is_killed_on_postgres() {
     every_job_is_completed_once_whoever_is_killed(Backend::Postgres).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn the_example_worker_outlives_its_server_and_its_own_death() {
     let folder = tempfile::tempdir().unwrap();
     let start = |bind: &str| Program::start(folder.path(), &["dev", "--data", "data", "--bind", bind], &[]);
