@@ -4,6 +4,7 @@
 
 use crate::crash::spawn;
 use crate::random::Random;
+use futures::future::join_all;
 use serde_json::json;
 use std::collections::HashMap;
 use turnstone_domain::JobState;
@@ -11,13 +12,13 @@ use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_survive_random_kills() {
-    tokio::join!(survive(Backend::Sqlite, 12, 4), survive(Backend::Postgres, 12, 4));
+    join_all(Backend::ALL.map(|backend| survive(backend, 12, 4))).await;
 }
 
 #[ignore = "long: fifty jobs and twelve kills on each database"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_jobs_survive_random_kills() {
-    tokio::join!(survive(Backend::Sqlite, 50, 12), survive(Backend::Postgres, 50, 12));
+    join_all(Backend::ALL.map(|backend| survive(backend, 50, 12))).await;
 }
 
 async fn survive(backend: Backend, jobs: usize, rounds: usize) {

@@ -24,6 +24,7 @@ mod further;
 mod gallery;
 mod guardrails;
 mod inputs;
+mod installing;
 mod leadership;
 mod limits;
 mod long;

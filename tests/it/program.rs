@@ -96,6 +96,11 @@ impl Program {
         rest.unwrap_or_else(|| panic!("the first line does not begin with {words:?}: {said}")).to_owned()
     }
 
+    /// Returns whether it has not ended.
+    pub fn runs(&mut self) -> bool {
+        self.process.try_wait().expect("a status").is_none()
+    }
+
     /// Sends a signal by its name.
     pub fn signal(&self, name: &str) {
         let sent = Plain::new("sh").arg("-c").arg(format!("kill -{name} {}", self.pid())).status();

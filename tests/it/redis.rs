@@ -30,6 +30,7 @@ fn events(stream: &str) -> Ring {
 }
 
 #[tokio::test]
+#[cfg_attr(no_redis, ignore = "needs Redis")]
 async fn a_ring_reaches_every_other_process_once() {
     let redis = Redis::start().await;
     let (one, mut at_one) = connected(&redis.url()).await;
@@ -45,6 +46,7 @@ async fn a_ring_reaches_every_other_process_once() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_redis, ignore = "needs Redis")]
 async fn a_redis_that_dies_is_found_again() {
     let redis = Redis::start().await;
     let (one, mut at_one) = connected(&redis.url()).await;
@@ -66,6 +68,7 @@ async fn a_redis_that_dies_is_found_again() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_redis, ignore = "needs Redis")]
 async fn a_relay_starts_before_its_redis() {
     let redis = Redis::start().await;
     redis.stop().await;
@@ -79,6 +82,7 @@ async fn a_relay_starts_before_its_redis() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_redis, ignore = "needs Redis")]
 async fn an_evicting_redis_is_refused() {
     let redis = Redis::start_with(&[("maxmemory", "64mb"), ("maxmemory-policy", "volatile-lru")]).await;
     let refused = demand(&redis.url()).await.unwrap_err().to_string();

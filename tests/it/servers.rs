@@ -7,12 +7,17 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use turnstone_tests::Place;
-use turnstone_tests::servers::{PgBouncer, Postgres, Redis, TcpProxy, faketime_path};
+use turnstone_tests::servers::{PgBouncer, Postgres, Redis, TcpProxy, faketime_path, find};
 use turnstone_tests::wait;
+
+/// Returns the `psql` of the server: not every system has it in the PATH.
+fn psql() -> std::path::PathBuf {
+    find::postgres_dir().expect("PostgreSQL").join("psql")
+}
 
 /// Runs SQL at an address, as any client would.
 async fn psql_at(url: &str, sql: &str) -> Result<String, String> {
-    let mut psql = tokio::process::Command::new("psql");
+    let mut psql = tokio::process::Command::new(psql());
     let output = psql.args(["-X", "-q", "-A", "-t", url, "-c", sql]).output();
     let output = wait::output("psql ends", output).await.unwrap();
     if output.status.success() {
@@ -23,6 +28,7 @@ async fn psql_at(url: &str, sql: &str) -> Result<String, String> {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn each_test_has_a_database_of_its_own_on_the_shared_server() {
     let postgres = Postgres::shared().await;
     let (one, other) = (postgres.database().await, postgres.database().await);
@@ -61,6 +67,7 @@ async fn a_lent_database_is_as_the_migrations_left_it() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn postgres_keeps_what_was_committed_over_an_immediate_restart() {
     let postgres = Postgres::own_with(&[("max_connections", "23")]).await;
     let db = postgres.database().await;
@@ -77,6 +84,7 @@ async fn postgres_keeps_what_was_committed_over_an_immediate_restart() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn the_connections_of_one_database_can_be_terminated() {
     let postgres = Postgres::shared().await;
     let (one, other) = (postgres.database().await, postgres.database().await);
@@ -90,6 +98,7 @@ async fn the_connections_of_one_database_can_be_terminated() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_dropped_server_leaves_no_process_and_no_file() {
     let postgres = Postgres::own().await;
     let db = postgres.database().await;
@@ -102,6 +111,7 @@ async fn a_dropped_server_leaves_no_process_and_no_file() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_redis, ignore = "needs Redis")]
 async fn redis_can_be_stopped_killed_and_started_again() {
     let redis = Redis::start().await;
     assert_eq!(redis.command(&["SET", "k", "v"]).await, "OK");
@@ -121,6 +131,7 @@ async fn redis_can_be_stopped_killed_and_started_again() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_redis, ignore = "needs Redis")]
 async fn redis_keeps_its_data_over_a_kill_when_asked_to() {
     let redis = Redis::start_with(&[("appendonly", "yes"), ("appendfsync", "always")]).await;
     redis.command(&["SET", "k", "v"]).await;
@@ -130,6 +141,7 @@ async fn redis_keeps_its_data_over_a_kill_when_asked_to() {
 }
 
 #[tokio::test]
+#[cfg_attr(any(no_postgres, no_pgbouncer), ignore = "needs PostgreSQL and PgBouncer")]
 async fn pgbouncer_gives_each_transaction_any_connection() {
     let postgres = Postgres::shared().await;
     let db = postgres.database().await;
@@ -138,7 +150,7 @@ async fn pgbouncer_gives_each_transaction_any_connection() {
     assert_eq!(psql_at(&db.url, "SELECT n FROM t").await.unwrap(), "7");
 
     // A client that stays connected keeps its connection to the database in session mode, and not in this one.
-    let mut psql = tokio::process::Command::new("psql");
+    let mut psql = tokio::process::Command::new(psql());
     psql.args(["-X", "-q", "-A", "-t", bouncer.url()]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut staying = psql.kill_on_drop(true).spawn().unwrap();
     let mut asked = staying.stdin.take().unwrap();
@@ -205,6 +217,7 @@ async fn a_stalled_proxy_forwards_nothing_until_it_heals() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_faketime, ignore = "needs libfaketime")]
 async fn faketime_moves_the_clock_of_a_program() {
     let year = |offset: &str| {
         let mut date = Command::new("date");

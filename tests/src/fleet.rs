@@ -36,7 +36,11 @@ pub enum Backend {
 
 impl Backend {
     /// Both, for what must hold on either.
+    #[cfg(not(no_postgres))]
     pub const ALL: [Self; 2] = [Self::Sqlite, Self::Postgres];
+    /// SQLite, where PostgreSQL is missing and cannot be installed.
+    #[cfg(no_postgres)]
+    pub const ALL: [Self; 1] = [Self::Sqlite];
 }
 
 /// Keeps what a fleet stands on until it is dropped.

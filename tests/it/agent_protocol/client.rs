@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Stdio;
 use tokio::process::Command;
-use turnstone_tests::servers::Port;
+use turnstone_tests::servers::{Port, need_python};
 use turnstone_tests::{Gate, ModelServer, Reply, ToolServer, model_server, wait};
 
 /// The program in a folder of its own, with the lead and the scout, and a model that a gate may keep back.
@@ -49,6 +49,7 @@ async fn put(url: &str, document: &str) {
 }
 
 fn client(url: &str, words: &[&str]) -> Command {
+    need_python();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/agent_client.py");
     let mut command = Command::new("python3");
     command.arg(script).arg(url).args(words).env("no_proxy", "*").stdout(Stdio::piped()).kill_on_drop(true);
@@ -85,6 +86,7 @@ fn story(events: &[Value]) -> Vec<Value> {
 
 /// The flows of the seed: describe, configure, chat, continue a run, list runs and their events, stream, cancel.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn the_client_goes_through_the_flows() {
     let site = Site::new(super::script).await;
     let (program, url) = site.open("127.0.0.1:0").await;
@@ -114,6 +116,7 @@ async fn the_client_goes_through_the_flows() {
 
 /// Seed, "Artifact example": the client is told of a file and saves it; so does the command, which overwrites nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn the_client_and_the_command_save_a_file() {
     let site = Site::new(|request| match model_server::outcomes(request) {
         0 => Reply::call(
@@ -158,6 +161,7 @@ async fn the_client_and_the_command_save_a_file() {
 /// The api and the worker are killed in the middle of a stream: the client goes on after its last event, and ends with the same
 /// sequence as if nothing had happened.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn a_stream_survives_the_death_of_api_and_worker() {
     for how in ["chat", "stream"] {
         killed_in_the_middle(how).await;
@@ -216,6 +220,7 @@ fn asking(request: &Value) -> Reply {
 /// Humans in the loop: the server dies after the first answer; the client goes on, is asked once more, and each question has
 /// the one answer that was given to it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn answers_survive_the_death_of_the_server() {
     let gate = Gate::default();
     let held = gate.clone();

@@ -170,6 +170,7 @@ impl Site {
 /// last event at another api, while another worker goes on with the work, and ends with the same sequence as if nothing had
 /// happened; and so does one that follows the same request over A2A.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_stream_survives_an_api_and_a_worker_that_are_killed() {
     let gate = Gate::default();
     let database = Postgres::shared().await.database().await;
@@ -221,6 +222,7 @@ async fn a_stream_survives_an_api_and_a_worker_that_are_killed() {
 /// The database goes away under open streams and comes back: a stream goes on, or breaks so that who comes back goes on, and ends
 /// with the same sequence.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn streams_survive_a_database_that_goes_away() {
     let gate = Gate::default();
     let postgres = Postgres::own().await;

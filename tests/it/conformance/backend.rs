@@ -22,6 +22,12 @@ pub enum Backend {
     Pooled,
 }
 
+impl Backend {
+    /// SQLite and PostgreSQL, or SQLite alone where PostgreSQL is missing and cannot be installed.
+    pub const PLAIN: &[Self] =
+        if cfg!(no_postgres) { &[Self::Sqlite] } else { &[Self::Sqlite, Self::Postgres] };
+}
+
 /// Where a test's database lives.
 pub enum Place {
     Sqlite(Folder),

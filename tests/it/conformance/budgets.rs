@@ -496,6 +496,7 @@ proptest! {
     fn no_limit_is_ever_exceeded(rounds in prop::collection::vec(prop::collection::vec(step(), 1..5), 1..8), sqlite in any::<bool>()) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         runtime.block_on(async move {
+            let sqlite = sqlite || cfg!(no_postgres);
             let at = open(if sqlite { Backend::Sqlite } else { Backend::Postgres }).await;
             // A second process, where the database allows one.
             let other = if sqlite { None } else { Some(at.place.open().await) };

@@ -38,6 +38,7 @@ proptest! {
     #![proptest_config(config(12))]
 
     #[test]
+    #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
     fn postgres_does_what_the_model_does(ops in prop::collection::vec(operation(), 1..=STEPS)) {
         run(Backend::Postgres, ops);
     }

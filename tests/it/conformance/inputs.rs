@@ -419,6 +419,7 @@ proptest! {
     #![proptest_config(config(10))]
 
     #[test]
+    #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
     fn inputs_on_postgres_do_what_the_model_does(ops in prop::collection::vec(operation(), 1..=STEPS)) {
         run(Backend::Postgres, ops);
     }

@@ -47,6 +47,7 @@ async fn indexes(place: &Place) -> BTreeSet<String> {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn both_trees_make_the_same_tables() {
     let (sqlite, postgres) = (Place::empty(Backend::Sqlite).await, Place::empty(Backend::Postgres).await);
     drop((sqlite.migrate_and_open().await, postgres.migrate_and_open().await));
@@ -61,7 +62,7 @@ async fn both_trees_make_the_same_tables() {
 
 #[tokio::test]
 async fn opening_twice_migrates_once() {
-    for backend in [Backend::Sqlite, Backend::Postgres] {
+    for &backend in Backend::PLAIN {
         let place = Place::empty(backend).await;
         drop(place.migrate_and_open().await);
         let applied = "SELECT count(*) FROM _sqlx_migrations";
@@ -135,7 +136,7 @@ async fn fill_at_the_first_migration(place: &Place) {
 
 #[tokio::test]
 async fn a_database_filled_at_the_first_migration_works_on() {
-    for backend in [Backend::Sqlite, Backend::Postgres] {
+    for &backend in Backend::PLAIN {
         let place = Place::empty(backend).await;
         fill_at_the_first_migration(&place).await;
         let at = Opened { store: place.migrate_and_open().await, place };

@@ -54,7 +54,11 @@ macro_rules! on_both {
         }
         mod postgres {
             use crate::conformance::backend::{Backend, open};
-            $(#[tokio::test] async fn $case() { super::$case(&open(Backend::Postgres).await).await; })+
+            $(
+                #[tokio::test]
+                #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+                async fn $case() { super::$case(&open(Backend::Postgres).await).await; }
+            )+
         }
         mod pooled {
             use crate::conformance::backend::{Backend, open};

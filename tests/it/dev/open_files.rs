@@ -35,6 +35,7 @@ async fn the_doctor_finds_a_limit_that_is_too_low_for_the_slots() {
 }
 
 #[tokio::test]
+#[cfg_attr(not(target_os = "linux"), ignore = "needs /proc, which Linux has")]
 async fn a_worker_raises_what_it_may_and_says_what_it_may_not() {
     let folder = turnstone_tests::scratch::folder();
     let dev = "dev --data data --bind 127.0.0.1:0 --slots";

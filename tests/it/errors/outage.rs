@@ -70,7 +70,8 @@ async fn an_outage_of_a_minute_delays_jobs_and_loses_none() {
 /// minute without a provider, with every 2 s a look, loses nothing.
 #[tokio::test]
 async fn a_job_that_says_nothing_about_retries_outlasts_an_outage() {
-    for (backend, wrong) in [(Backend::Sqlite, 503), (Backend::Postgres, 500), (Backend::Sqlite, 429)] {
+    let cases = [(Backend::Sqlite, 503), (Backend::Postgres, 500), (Backend::Sqlite, 429)];
+    for (backend, wrong) in cases.into_iter().filter(|(backend, _)| Backend::ALL.contains(backend)) {
         let well = Arc::new(AtomicBool::new(false));
         let answers = Arc::clone(&well);
         let script = move |_: &Value| match answers.load(Ordering::SeqCst) {

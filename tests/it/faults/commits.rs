@@ -31,6 +31,7 @@ fn committed(site: &Site) -> impl Future<Output = i64> {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_push_that_was_committed_when_the_network_broke_is_accepted_once() {
     let site = Site::start(&[]).await;
     let proxy = TcpProxy::start(site.postgres.addr()).await;
@@ -48,6 +49,7 @@ async fn a_push_that_was_committed_when_the_network_broke_is_accepted_once() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_push_whose_commit_was_ended_is_tried_again_and_accepted_once() {
     let site = Site::start(&[]).await;
     let api = site.api(&site.database.url).await;
@@ -63,6 +65,7 @@ async fn a_push_whose_commit_was_ended_is_tried_again_and_accepted_once() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_push_whose_api_was_killed_in_the_commit_can_be_repeated() {
     let site = Site::start(&[]).await;
     let mut api = site.api(&site.database.url).await;

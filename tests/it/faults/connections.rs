@@ -4,6 +4,7 @@ use super::site::Site;
 use sqlx::{Connection as _, PgConnection};
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_fleet_goes_on_when_its_connections_are_terminated_again_and_again() {
     let site = Site::start(&[]).await;
     let fleet = site.fleet().await;
@@ -19,6 +20,7 @@ async fn a_fleet_goes_on_when_its_connections_are_terminated_again_and_again() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_fleet_goes_on_when_idle_connections_had_taken_every_place() {
     let site = Site::start(&[("max_connections", "320")]).await;
     let mut fleet = site.fleet().await;

@@ -159,6 +159,7 @@ async fn workflows_advance_once_when_the_server_is_killed_on_sqlite() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn workflows_advance_once_when_api_and_scheduler_are_killed_on_postgres() {
     let site = Site::start(&[]).await;
     let start = |bind: &str| {
@@ -189,6 +190,7 @@ async fn workflows_advance_once_when_api_and_scheduler_are_killed_on_postgres() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn workflows_cron_and_webhooks_go_on_when_the_database_is_back() {
     let site = Site::start(&[]).await;
     let settings = std::fs::read_to_string(site.path().join("turnstone.toml")).unwrap();

@@ -23,6 +23,7 @@ async fn all_until_now(site: &Site) {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_worker_that_is_cut_off_goes_on_when_the_network_is_back() {
     let site = Site::start(&[]).await;
     let (fleet, proxy) = with_a_far_worker(&site).await;
@@ -38,6 +39,7 @@ async fn a_worker_that_is_cut_off_goes_on_when_the_network_is_back() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_worker_whose_network_is_silent_goes_on_when_it_is_back() {
     let site = Site::start(&[]).await;
     let (fleet, proxy) = with_a_far_worker(&site).await;
@@ -53,6 +55,7 @@ async fn a_worker_whose_network_is_silent_goes_on_when_it_is_back() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_worker_that_falls_silent_in_a_transaction_keeps_nothing_locked() {
     let site = Site::start(&[]).await;
     let (api, scheduler) = (site.api(&site.database.url).await, site.scheduler().await);

@@ -3,6 +3,7 @@
 use super::site::Site;
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_fleet_goes_on_when_the_database_is_back_from_a_crash() {
     let site = Site::start(&[]).await;
     let fleet = site.fleet().await;

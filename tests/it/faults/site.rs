@@ -138,9 +138,8 @@ impl Fleet {
 
     /// Stops every process; each must still be the one that was started, and end well.
     pub async fn stop(self) {
-        for program in self.workers.into_iter().chain([self.scheduler, self.api.program]) {
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", program.pid())).expect("a process");
-            assert!(!stat.contains(") Z "), "a process ended under the fault:\n{}", program.warned());
+        for mut program in self.workers.into_iter().chain([self.scheduler, self.api.program]) {
+            assert!(program.runs(), "a process ended under the fault:\n{}", program.warned());
             program.stop().await;
         }
     }

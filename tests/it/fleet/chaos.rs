@@ -175,6 +175,7 @@ async fn goes_on(fleet: &Fleet, calls: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_fleet_survives_chaos() {
     survive(60, 6).await;
 }

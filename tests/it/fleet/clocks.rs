@@ -94,6 +94,7 @@ async fn nobody_loses_a_lease(lease: &str, meanwhile: impl AsyncFnOnce(&Site)) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(any(no_postgres, no_faketime), ignore = "needs PostgreSQL and libfaketime")]
 async fn a_worker_with_a_wrong_clock_neither_steals_a_lease_nor_loses_its_own() {
     // Shorter than what the clocks are off by.
     nobody_loses_a_lease("2m", async |site| {

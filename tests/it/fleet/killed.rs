@@ -9,6 +9,7 @@ use turnstone_tests::{Gate, Reply, model_server};
 const JOBS: usize = 9;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn the_turns_of_a_killed_worker_go_on_elsewhere() {
     let gate = Gate::default();
     let held = gate.clone();

@@ -11,6 +11,7 @@ const STEP_MS: i64 = 100_000;
 const CALL_MS: i64 = 600_000;
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_model_call_of_ten_minutes_is_never_started_twice() {
     let gate = Gate::default();
     let held = gate.clone();

@@ -54,6 +54,7 @@ async fn the_other_ends_it(site: Site, mut sleeper: Program, id: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_paused_worker_whose_job_another_one_ended_writes_nothing() {
     let (site, sleeper, id, gate) = asleep_at_the_model().await;
     sleeper.signal("STOP");
@@ -63,6 +64,7 @@ async fn a_paused_worker_whose_job_another_one_ended_writes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_worker_that_stops_within_a_transaction_does_not_keep_its_jobs_from_others() {
     let (site, sleeper, id, gate) = asleep_at_the_model().await;
     let Place::Url(url) = &site.fleet.place else { panic!("this is about PostgreSQL") };

@@ -16,6 +16,7 @@ async fn site() -> Site {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_drained_worker_gives_its_jobs_back_at_once() {
     let site = site().await;
     let api = site.api().await;
@@ -39,6 +40,7 @@ async fn a_drained_worker_gives_its_jobs_back_at_once() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_second_signal_stops_a_worker_at_once_and_loses_nothing() {
     let site = site().await;
     let api = site.api().await;
@@ -69,6 +71,7 @@ async fn a_second_signal_stops_a_worker_at_once_and_loses_nothing() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_drained_api_ends_its_event_streams() {
     let site = site().await;
     let mut api = site.api().await;
@@ -83,6 +86,7 @@ async fn a_drained_api_ends_its_event_streams() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_drained_scheduler_lets_the_next_one_lead_at_once() {
     let site = site().await;
     let (first, second) = (site.scheduler().await, site.scheduler().await);

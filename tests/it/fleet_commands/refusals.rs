@@ -44,6 +44,7 @@ fn found(doctor: &Ran, words: &str) -> bool {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn without_a_postgresql_there_is_no_fleet() {
     let site = Site::bare(|_| Reply::text("done")).await;
     let words = "the embedded store serves one process; use `turnstone dev`, or give DATABASE_URL";
@@ -63,6 +64,7 @@ async fn without_a_postgresql_there_is_no_fleet() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_database_that_is_not_there_is_named_without_its_password() {
     let site = migrated().await;
     let silent = Port::reserve();
@@ -80,6 +82,7 @@ async fn a_database_that_is_not_there_is_named_without_its_password() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_database_without_its_schema_is_refused() {
     let site = Site::bare(|_| Reply::text("done")).await;
     refused(&site, Some(&site.database.url), &SERVICES, "run `turnstone migrate`").await;
@@ -88,6 +91,7 @@ async fn a_database_without_its_schema_is_refused() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_database_of_a_newer_version_is_refused() {
     let site = migrated().await;
     let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
@@ -98,6 +102,7 @@ async fn a_database_of_a_newer_version_is_refused() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_database_that_takes_no_writes_is_refused() {
     let site = migrated().await;
     let read_only = format!("ALTER DATABASE {} SET default_transaction_read_only = on", site.database.name);
@@ -107,6 +112,7 @@ async fn a_database_that_takes_no_writes_is_refused() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn the_doctor_finds_nothing_where_nothing_is_wrong() {
     let site = migrated().await;
     let well = site.run(&["doctor", "-o", "json"]).await;

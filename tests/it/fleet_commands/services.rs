@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use turnstone_tests::Reply;
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_database_is_migrated_once_and_a_queue_of_the_configuration_becomes_known() {
     let site = Site::bare(|_| Reply::text("done")).await;
     let first = site.run(&["migrate", "-o", "json"]).await;
@@ -30,6 +31,7 @@ async fn a_database_is_migrated_once_and_a_queue_of_the_configuration_becomes_kn
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn three_processes_run_a_job_and_are_seen_doing_it() {
     let site = Site::migrated(|_| Reply::text("done by a fleet")).await;
     let (api, scheduler) = (site.api().await, site.scheduler().await);
@@ -64,6 +66,7 @@ async fn three_processes_run_a_job_and_are_seen_doing_it() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_worker_needs_a_name_of_its_own() {
     let site = Site::migrated(|_| Reply::text("done")).await;
     let first = site.worker("w", &[]).await;
@@ -81,6 +84,7 @@ async fn a_worker_needs_a_name_of_its_own() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_worker_that_was_paused_past_its_lease_writes_nothing_and_says_so_once() {
     let first = AtomicBool::new(true);
     let site = Site::migrated(move |_| {
@@ -111,6 +115,7 @@ async fn a_worker_that_was_paused_past_its_lease_writes_nothing_and_says_so_once
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn agents_of_the_configured_directory_are_registered_by_the_api() {
     let site = Site::migrated(|_| Reply::text("done")).await;
     let agents = site.path().join("agents");

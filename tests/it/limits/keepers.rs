@@ -31,6 +31,7 @@ fn grant(admission: Admission) -> Grant {
 }
 
 #[tokio::test]
+#[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
 async fn processes_share_one_bucket() {
     let limit = per_minute(60, None);
     for shared in Shared::every().await {
@@ -51,6 +52,7 @@ async fn processes_share_one_bucket() {
 }
 
 #[tokio::test]
+#[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
 async fn what_one_process_gives_back_another_may_use() {
     let limit = per_minute(None, 600);
     for shared in Shared::every().await {
@@ -73,6 +75,7 @@ async fn what_one_process_gives_back_another_may_use() {
 }
 
 #[tokio::test]
+#[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
 async fn a_hold_counts_for_every_process_and_tenant() {
     let limit = Limit::default();
     for shared in Shared::every().await {
@@ -104,6 +107,7 @@ impl Dice {
 }
 
 #[tokio::test]
+#[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
 async fn every_keeper_decides_as_the_memory_of_one_process_does() {
     for shared in Shared::every().await {
         let mut dice = Dice(7);
@@ -130,6 +134,7 @@ async fn every_keeper_decides_as_the_memory_of_one_process_does() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_redis, ignore = "needs Redis")]
 async fn a_flushed_redis_forgives_what_was_used_and_goes_on() {
     let redis = Redis::start().await;
     let limits = RedisLimits::new(&redis.url()).unwrap();
@@ -162,6 +167,7 @@ async fn beat(store: &turnstone_store::Store, name: &str, seen_at: Timestamp) {
 }
 
 #[tokio::test]
+#[cfg_attr(no_redis, ignore = "needs Redis")]
 async fn without_redis_a_process_keeps_to_its_share_and_comes_back() {
     let folder = turnstone_tests::scratch::folder();
     let store = SqliteStore::open(&folder.path().join("t.db"), Arc::new(SystemIds)).await.unwrap();

@@ -119,6 +119,7 @@ impl Site {
 
 /// Redis is flushed, and then killed, while calls are under way whose answers are streamed through it.
 #[tokio::test]
+#[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
 async fn a_fleet_outlives_its_redis_and_says_so() {
     let (flushed, killed) = (Held::default(), Held::default());
     let held = [("flush", flushed.clone()), ("kill", killed.clone())];
@@ -168,6 +169,7 @@ async fn a_fleet_outlives_its_redis_and_says_so() {
 }
 
 #[tokio::test]
+#[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
 async fn a_redis_that_throws_away_is_refused() {
     let site = Site::start().await;
     let redis = site.redis.url();
@@ -192,6 +194,7 @@ async fn a_redis_that_throws_away_is_refused() {
 }
 
 #[tokio::test]
+#[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
 async fn a_worker_starts_without_its_redis_and_finds_it_later() {
     let site = Site::start().await;
     site.redis.stop().await;

@@ -67,6 +67,7 @@ fn job(tenant: &str) -> Value {
 }
 
 #[tokio::test]
+#[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
 async fn two_workers_share_a_limit() {
     for shared in Shared::every().await {
         let keepers = [Arc::clone(&shared.one), Arc::clone(&shared.other)];
@@ -103,6 +104,7 @@ async fn each_tenant_has_a_limit_of_its_own() {
 }
 
 #[tokio::test]
+#[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
 async fn every_worker_leaves_a_provider_alone_that_asks_for_it() {
     for status in [429, 503] {
         for shared in Shared::every().await {

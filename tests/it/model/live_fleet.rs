@@ -24,6 +24,7 @@ async fn is_heard(from: &Doorbell, to: &Doorbell, engagement: &str) {
 }
 
 #[tokio::test]
+#[cfg_attr(no_redis, ignore = "needs Redis")]
 async fn what_is_said_in_one_process_is_heard_in_the_other_also_after_redis_was_away() {
     let redis = Redis::start().await;
     let (one, other) = (Doorbell::default(), Doorbell::default());
@@ -38,6 +39,7 @@ async fn what_is_said_in_one_process_is_heard_in_the_other_also_after_redis_was_
 
 /// Issue 5, "Streaming": two processes with Redis.
 #[tokio::test]
+#[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
 async fn a_worker_is_heard_at_the_api_of_another_process() {
     fleet::install_crypto();
     let database = Postgres::shared().await.database().await;

@@ -32,7 +32,11 @@ macro_rules! on_both {
         }
         mod postgres {
             use turnstone_tests::{Backend, OjsServer};
-            $(#[tokio::test] async fn $case() { super::$case(&OjsServer::start(Backend::Postgres).await).await; })+
+            $(
+                #[tokio::test]
+                #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+                async fn $case() { super::$case(&OjsServer::start(Backend::Postgres).await).await; }
+            )+
         }
     };
 }

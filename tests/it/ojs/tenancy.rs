@@ -275,6 +275,7 @@ async fn nobody_answers_another_tenants_review_on_sqlite() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn nobody_answers_another_tenants_review_on_postgres() {
     nobody_answers_another_tenants_review(Backend::Postgres).await;
 }

@@ -31,6 +31,7 @@ async fn connected(from: &Store, to: &Store, word: &str) {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_push_in_one_process_wakes_another_and_does_so_again_after_its_connection_broke() {
     let database = migrated().await;
     let options = few(&database.url);
@@ -55,6 +56,7 @@ async fn a_push_in_one_process_wakes_another_and_does_so_again_after_its_connect
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn the_listener_does_not_take_the_only_connection_that_reads() {
     let database = migrated().await;
     let options = PostgresOptions { connections: 1, ..PostgresOptions::new(&database.url) };
@@ -65,6 +67,7 @@ async fn the_listener_does_not_take_the_only_connection_that_reads() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn who_does_not_listen_hears_nothing_and_finds_its_jobs_by_asking() {
     let database = migrated().await;
     let listening = few(&database.url);

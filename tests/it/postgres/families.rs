@@ -30,6 +30,7 @@ fn child() -> NewChild {
 /// A parent expires, which ends its children, while those end by themselves, which wakes their parent: in each round both
 /// happen at once. The database never has to break a circle of transactions, and the family ends as one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_parent_expires_while_its_children_end() {
     let database = migrated().await;
     let options = few(&database.url);

@@ -96,6 +96,7 @@ impl Site {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn rows_land_in_the_partition_of_their_million() {
     let site = Site::new().await;
     site.next_job_is(999_998).await;
@@ -108,6 +109,7 @@ async fn rows_land_in_the_partition_of_their_million() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn the_partitions_of_the_next_million_are_made_ahead_of_time() {
     let site = Site::new().await;
     site.every_table_has(&[0, 1]).await;
@@ -137,6 +139,7 @@ async fn the_partitions_of_the_next_million_are_made_ahead_of_time() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_million_that_came_too_soon_is_kept_beside_the_partitions() {
     let site = Site::new().await;
     site.next_job_is(2_500_000).await;
@@ -157,6 +160,7 @@ async fn a_million_that_came_too_soon_is_kept_beside_the_partitions() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_million_whose_jobs_have_all_ended_is_dropped_whole_but_never_the_newest() {
     let site = Site::new().await;
     site.lived(Some(NOW)).await;
@@ -183,6 +187,7 @@ async fn a_million_whose_jobs_have_all_ended_is_dropped_whole_but_never_the_newe
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn one_job_that_has_not_ended_long_enough_keeps_its_million() {
     let site = Site::new().await;
     site.lived(Some(NOW)).await;
@@ -205,6 +210,7 @@ async fn one_job_that_has_not_ended_long_enough_keeps_its_million() {
 
 /// What a fork reads, and what a queue with a retention of its own keeps, is not dropped with its million.
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_million_that_a_fork_reads_or_a_queue_keeps_is_not_dropped() {
     let site = Site::new().await;
     let read = site.lived(Some(NOW)).await;
@@ -231,6 +237,7 @@ async fn a_million_that_a_fork_reads_or_a_queue_keeps_is_not_dropped() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn what_somebody_reads_is_left_for_the_next_time_and_stops_nobody() {
     let site = Site::new().await;
     site.lived(Some(NOW)).await;

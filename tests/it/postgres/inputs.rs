@@ -52,12 +52,14 @@ enum Way {
 /// Of three inputs the first one ends and the second one is cancelled at the same moment, in many engagements at once: the
 /// database never has to break a circle of transactions, and the third one is next in each of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_waiting_input_is_cancelled_as_the_one_before_it_ends() {
     cancelled_as_the_one_before_ends(Way::OneByOne).await;
 }
 
 /// The same with all that wait cancelled in one go.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn waiting_inputs_are_cancelled_together_as_those_before_them_end() {
     cancelled_as_the_one_before_ends(Way::Together).await;
 }

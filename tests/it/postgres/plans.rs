@@ -131,6 +131,7 @@ fn backlog(waiting: u32) -> String {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_backlog_changes_no_plan_and_no_order() {
     with_a_backlog_of(100_000).await;
 }

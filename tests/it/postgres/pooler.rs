@@ -27,6 +27,7 @@ fn two_tools(request: &Value) -> Reply {
 }
 
 #[tokio::test]
+#[cfg_attr(any(no_postgres, no_pgbouncer), ignore = "needs PostgreSQL and PgBouncer")]
 async fn an_agent_job_with_tools_runs_through_a_pooler_and_starts_without_a_bell() {
     let postgres = Postgres::shared().await;
     let database = migrated().await;
@@ -80,6 +81,7 @@ async fn one_life(store: &Store, other: &Store) -> usize {
 }
 
 #[tokio::test]
+#[cfg_attr(any(no_postgres, no_pgbouncer), ignore = "needs PostgreSQL and PgBouncer")]
 async fn many_processes_share_the_connections_of_a_pooler() {
     let postgres = Postgres::shared().await;
     let database = migrated().await;
@@ -106,6 +108,7 @@ async fn many_processes_share_the_connections_of_a_pooler() {
 }
 
 #[tokio::test]
+#[cfg_attr(any(no_postgres, no_pgbouncer), ignore = "needs PostgreSQL and PgBouncer")]
 async fn processes_start_while_others_are_at_work_behind_the_same_pooler() {
     let postgres = Postgres::shared().await;
     let database = migrated().await;

@@ -33,6 +33,7 @@ impl Pair {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn no_job_is_handed_out_twice_and_every_claim_is_in_order() {
     const JOBS: usize = 600;
     let pair = pair().await;
@@ -69,6 +70,7 @@ async fn no_job_is_handed_out_twice_and_every_claim_is_in_order() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn of_two_pushes_of_one_id_one_wins_and_the_other_is_told_so() {
     let pair = pair().await;
     for round in 0..25 {
@@ -93,6 +95,7 @@ async fn of_two_pushes_of_one_id_one_wins_and_the_other_is_told_so() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn pushes_that_share_agents_and_queues_do_not_fail_one_another() {
     let pair = pair().await;
     // Every push brings the same new queues and definitions, in another order.
@@ -109,6 +112,7 @@ async fn pushes_that_share_agents_and_queues_do_not_fail_one_another() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn an_agent_that_both_register_is_one_of_theirs() {
     let pair = pair().await;
     let version = |budget| {
@@ -137,6 +141,7 @@ async fn an_agent_that_both_register_is_one_of_theirs() {
 
 /// One wins and the other is told so, however their transactions meet: the api answers 201 and 409.
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn of_two_workflows_of_one_id_one_is_made() {
     let pair = pair().await;
     for round in 0..25 {

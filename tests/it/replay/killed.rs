@@ -55,6 +55,7 @@ async fn recorded() -> (String, String) {
 
 /// Killed in the middle of the transaction, which a gate in the database holds up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn nothing_is_half_made_by_a_server_that_is_killed_on_postgres() {
     let (engagement, document) = recorded().await;
     let site = Site::start(&[]).await;

@@ -54,7 +54,8 @@ async fn it_moves_with_the_engagement(backend: Backend) {
     runs_the_same(&from, &second).await;
     another_recollection_is_a_difference(&document).await;
 
-    let other = if backend == Backend::Sqlite { Backend::Postgres } else { Backend::Sqlite };
+    // To the other store, or, without PostgreSQL, to a second one of the same kind.
+    let other = Backend::ALL.into_iter().find(|other| *other != backend).unwrap_or(backend);
     let to = moved(other, &document).await;
     assert_eq!(spoken(&to, &second).await, recalled);
     runs_the_same(&to, &second).await;

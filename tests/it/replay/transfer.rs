@@ -17,6 +17,7 @@ async fn bodies(fleet: &Fleet, engagement: &str) -> Vec<Value> {
 
 /// SQLite → PostgreSQL and back: what is read is the same, and what is run again calls nobody.
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn an_engagement_moves_between_stores_and_is_run_again_bit_for_bit() {
     let from = Fleet::builder().on(Backend::Sqlite).model(trip).start().await;
     let to = Fleet::builder().on(Backend::Postgres).model(trip).workers(0).start().await;
@@ -46,6 +47,7 @@ async fn an_engagement_moves_between_stores_and_is_run_again_bit_for_bit() {
 
 /// One that worked for another one stands as deep where it is imported, and is run again as deep.
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn who_worked_for_another_one_is_as_deep_elsewhere() {
     let from = Fleet::builder().model(trip).start().await;
     let parent = from.push(&job("go")).await;
@@ -141,6 +143,7 @@ async fn a_changed_record_differs_where_it_was_changed() {
 
 /// Forks, state and failures are records like others.
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn forks_state_and_failures_are_run_again() {
     let script = |request: &Value| match model_server::outcomes(request) {
         0 => Reply::call("state_set", json!({"key": "a", "value": 1})),

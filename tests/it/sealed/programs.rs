@@ -30,6 +30,7 @@ async fn database() -> Database {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn every_service_wants_the_key_that_the_database_was_written_with() {
     let (folder, database, secret) = (turnstone_tests::scratch::folder(), database().await, key(1));
     let with = [("DATABASE_URL", database.url.as_str()), REF, ("THE_KEY", secret.as_str())];

@@ -138,6 +138,7 @@ async fn made_up_models_do_not_make_series_without_end() {
 
 /// A worker of a fleet shows what it counts at an address of its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_worker_is_scraped_by_itself() {
     let folder = turnstone_tests::scratch::folder();
     let database = turnstone_tests::servers::Postgres::shared().await.database().await;

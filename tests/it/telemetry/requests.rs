@@ -4,6 +4,7 @@ use super::{PARENT, Site, TRACE, named, works};
 use reqwest::Method;
 use serde_json::json;
 use turnstone_tests::otlp::Collector;
+use turnstone_tests::servers::need_python;
 use turnstone_tests::{Reply, model_server};
 
 /// Issue 5, "Telemetry" (W3C context in and out): a request is a span in the trace of whoever sent it, named after its method and the
@@ -43,7 +44,9 @@ async fn a_request_is_a_span_in_the_trace_of_its_sender() {
 
 /// RS-48, issue 5 ("W3C context in and out"): an MCP server is told the context in the `_meta` of a call, below the span of the call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn an_mcp_server_is_told_the_trace_of_a_call() {
+    need_python();
     let site = Site::start(&[], |request| match model_server::outcomes(request) {
         0 => Reply::call("parrot_meta", json!({})),
         _ => Reply::text("done"),

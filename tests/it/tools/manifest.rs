@@ -40,6 +40,7 @@ fn offered(request: &Value) -> Vec<&str> {
 /// RS-11, RS-14: tools of every type become one per capability with their source; what cannot be served is left out with
 /// a warning, and the turn goes on.
 #[tokio::test]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn every_type_of_tool_is_resolved_or_left_out_with_a_warning() {
     let script = |request: &Value| match model_server::outcomes(request) {
         0 => Reply::call("add", json!({"a": 20, "b": 22})),

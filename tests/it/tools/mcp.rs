@@ -30,6 +30,7 @@ fn offered(request: &Value) -> Vec<&str> {
 /// RS-11, RS-12, RS-13, RS-14: the tools of a server are listed, offered and called; what cannot be had is left out with
 /// a warning, and the turn goes on.
 #[tokio::test]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn a_turn_has_the_tools_of_servers_that_answer_and_goes_on_without_the_others() {
     let script = calls("parrot_echo", json!({"text": "polly"}));
     let mut fleet = Fleet::builder().workers(0).model(script).start().await;
@@ -68,6 +69,7 @@ async fn a_turn_has_the_tools_of_servers_that_answer_and_goes_on_without_the_oth
 /// A failure and a death of a server are outcomes for the model, and no failure of the job. A tool that is not idempotent
 /// is not called again, since nobody knows what the call did before its server died.
 #[tokio::test]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn a_server_that_dies_in_a_call_fails_the_call_and_not_the_job() {
     let script = |request: &Value| match model_server::outcomes(request) {
         0 => Reply::call("parrot_die", json!({})),
@@ -90,6 +92,7 @@ async fn a_server_that_dies_in_a_call_fails_the_call_and_not_the_job() {
 
 /// A call whose answer cannot be used was made: it is not made again.
 #[tokio::test]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn a_call_whose_answer_is_too_large_is_made_once() {
     let dir = turnstone_tests::scratch::folder();
     let log = dir.path().join("calls");
@@ -109,6 +112,7 @@ async fn a_call_whose_answer_is_too_large_is_made_once() {
 
 /// The turns of a worker share one connection: the tools are listed once and the server is started once.
 #[tokio::test]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn all_turns_of_a_worker_share_one_connection() {
     let dir = turnstone_tests::scratch::folder();
     let log = dir.path().join("calls");
@@ -160,6 +164,7 @@ async fn a_resumed_turn_offers_nothing_but_what_was_checkpointed() {
 /// What a server promises of its structured content is checked: an answer that breaks the promise is an error for the model,
 /// and is not asked for again.
 #[tokio::test]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn an_answer_that_breaks_its_output_schema_is_an_error() {
     let script = calls("parrot_liar", json!({}));
     let mut fleet = Fleet::builder().workers(0).model(script).start().await;

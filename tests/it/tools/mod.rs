@@ -2,11 +2,13 @@
 
 mod manifest;
 mod mcp;
+mod stdio;
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use turnstone_tests::Fleet;
+use turnstone_tests::servers::need_python;
 use turnstone_worker::Deps;
 use turnstone_worker::tool::McpConfig;
 
@@ -15,6 +17,7 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/it/tools/mcp_server.p
 
 /// An MCP server over stdio that behaves as `mode` says.
 fn parrot(mode: &str, more: &Value) -> Value {
+    need_python();
     let mut config = json!({"command": ["python3", SCRIPT, mode], "connect_timeout_ms": 60_000});
     config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     config

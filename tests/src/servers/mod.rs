@@ -1,10 +1,11 @@
 //! Real servers for tests: PostgreSQL, Redis and PgBouncer as private processes, and a TCP proxy that breaks on demand.
 //!
 //! Every server listens on `127.0.0.1` only, keeps its files in a folder of its own, and ends with the test process, in
-//! whatever way that ends (`supervise.sh`). A missing program is installed once by `tests/install-servers.sh`; when that is
-//! impossible the test fails and names the packages.
+//! whatever way that ends (`supervise.sh`). A missing program is installed once by `tests/install-servers.sh`. Where that is
+//! impossible, `build.rs` has left out the tests that need it; with `CI=true` they fail and name the packages.
 
 mod database;
+pub mod find;
 mod pgbouncer;
 mod port;
 mod postgres;
@@ -18,7 +19,7 @@ pub use database::Database;
 pub use pgbouncer::PgBouncer;
 pub use port::Port;
 pub use postgres::Postgres;
-pub use programs::faketime_path;
+pub use programs::{faketime_path, need_python};
 pub use redis::Redis;
 pub use tcp_proxy::TcpProxy;
 

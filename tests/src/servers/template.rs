@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// To be raised when the recipe below changes, so that older templates are not used.
-const RECIPE: u32 = 2;
+const RECIPE: u32 = 3;
 
 /// The data folder's name in the template and in each server's own folder.
 pub(super) const DATA: &str = "data";
@@ -32,7 +32,7 @@ pub(super) fn template() -> PathBuf {
     if !template.exists() {
         let private = private_folder("template");
         give_to_server_user(&private);
-        initialise(&private.join(DATA));
+        initialise(&private.join(DATA), major(version));
         let almost = folder.join(format!("{name}.almost"));
         if almost.exists() {
             std::fs::remove_dir_all(&almost).expect("the rest of an interrupted run");
@@ -44,13 +44,27 @@ pub(super) fn template() -> PathBuf {
     template.join(DATA)
 }
 
-fn initialise(data: &Path) {
-    let mut initdb = as_server_user(&postgres_dir().join("initdb"));
-    initdb.args(["--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8"]);
-    // Most operators' databases sort like a language. One that sorted by bytes would hide where we rely on that.
-    initdb.args(["--locale-provider=icu", "--icu-locale=en-US"]);
-    // The user of the server may not stand where the tests do.
-    succeeded("initdb", initdb.arg("--pgdata").arg(data).current_dir("/").output());
+/// `15.18`, `17beta2` → 15, 17.
+fn major(version: &str) -> u32 {
+    let digits = version.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+    digits.parse().unwrap_or_else(|_| panic!("{version} is no version of PostgreSQL"))
+}
+
+fn initialise(data: &Path, major: u32) {
+    let mut refused = None;
+    for locale in locales(major) {
+        let mut initdb = as_server_user(&postgres_dir().join("initdb"));
+        initdb.args(["--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8"]).args(locale);
+        // The user of the server may not stand where the tests do.
+        let output = initdb.arg("--pgdata").arg(data).current_dir("/").output();
+        refused = (!output.as_ref().is_ok_and(|output| output.status.success())).then_some(output);
+        if refused.is_none() {
+            break;
+        }
+    }
+    if let Some(output) = refused {
+        succeeded("initdb", output);
+    }
 
     let mut single = as_server_user(&postgres_dir().join("postgres"));
     single.args(["--single", "-D"]).arg(data).arg("postgres").current_dir("/");
@@ -62,7 +76,28 @@ fn initialise(data: &Path) {
     succeeded("postgres --single", single.wait_with_output());
 }
 
-/// What a program printed; panics with its complaint when it failed.
+/// Returns the locales that `initdb` is asked for, the best first. Most operators' databases sort like a language, and one
+/// that sorted by bytes would hide where the product relies on that.
+fn locales(major: u32) -> Vec<Vec<String>> {
+    let listed = Command::new("locale").arg("-a").output().map(|output| output.stdout).unwrap_or_default();
+    let listed = String::from_utf8_lossy(&listed);
+    let find = |wanted: fn(&str) -> bool| listed.lines().find(|name| wanted(&name.to_lowercase()));
+    // What a character is, which every language of UTF-8 agrees on.
+    let plain = find(|name| matches!(name, "c.utf-8" | "c.utf8")).unwrap_or("C");
+    let language = find(|name| name.starts_with("en_us.utf")).or_else(|| {
+        find(|name| name.contains(".utf") && !name.starts_with("c.") && !name.starts_with("posix"))
+    });
+    let of_system = vec![format!("--locale={}", language.unwrap_or(plain))];
+    let of_icu = vec![
+        format!("--locale={plain}"),
+        "--locale-provider=icu".to_owned(),
+        "--icu-locale=en-US".to_owned(),
+    ];
+    // `--locale-provider` came with PostgreSQL 15, and a server may have been built without ICU.
+    if major >= 15 { vec![of_icu, of_system] } else { vec![of_system] }
+}
+
+/// Returns the output of a program; panics with its complaint when it failed.
 pub(super) fn succeeded(program: &str, output: std::io::Result<Output>) -> String {
     let output = output.unwrap_or_else(|error| panic!("{program} does not run: {error}"));
     let complaint = String::from_utf8_lossy(&output.stderr);

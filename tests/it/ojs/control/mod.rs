@@ -18,7 +18,11 @@ macro_rules! on_either {
         }
         mod postgres {
             use turnstone_tests::Backend;
-            $(#[tokio::test] async fn $case() { super::$case(Backend::Postgres).await; })+
+            $(
+                #[tokio::test]
+                #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+                async fn $case() { super::$case(Backend::Postgres).await; }
+            )+
         }
     };
 }

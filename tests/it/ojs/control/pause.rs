@@ -179,6 +179,7 @@ async fn what_cannot_be_paused_or_resumed_says_so(backend: Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_worker_in_another_process_gives_a_paused_job_back_after_its_phase() {
     let gate = Gate::default();
     let site = Site::start(gated(&gate)).await;

@@ -78,6 +78,7 @@ async fn numbers_never_come_again(server: &OjsServer) {
 
 /// What only PostgreSQL can do: commit in another order than it began.
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn an_older_transaction_that_commits_late_is_waited_for() {
     let server = OjsServer::start(Backend::Postgres).await;
     let Place::Url(url) = &server.fleet.place else { panic!("a database") };

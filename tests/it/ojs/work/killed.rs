@@ -9,7 +9,7 @@ use tokio::process::Command;
 use turnstone_domain::JobState;
 use turnstone_domain::state::Trigger;
 use turnstone_tests::processes::{self, Process};
-use turnstone_tests::servers::Port;
+use turnstone_tests::servers::{Port, need_python};
 use turnstone_tests::{Backend, Fleet, OjsServer, Place};
 
 /// Workers at once.
@@ -23,6 +23,7 @@ const COMPLETED: &str = "SELECT count(*) FROM jobs WHERE state = 'completed'";
 
 /// `examples/worker.py`, which is killed when it is dropped.
 fn worker(url: &str, name: &str) -> Process {
+    need_python();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/worker.py");
     let mut command = Command::new("python3");
     command.arg(script).args([url, "q", "--id", name, "--reserve-ms", RESERVE]).env("no_proxy", "*");
@@ -92,11 +93,13 @@ async fn every_job_is_completed_once_whoever_is_killed(backend: Backend, jobs: u
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn every_job_is_completed_once_whoever_is_killed_on_sqlite() {
     every_job_is_completed_once_whoever_is_killed(Backend::Sqlite, 150).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(any(no_postgres, no_python), ignore = "needs PostgreSQL and Python 3")]
 async fn every_job_is_completed_once_whoever_is_killed_on_postgres() {
     every_job_is_completed_once_whoever_is_killed(Backend::Postgres, 150).await;
 }
@@ -110,6 +113,7 @@ async fn many_jobs_are_completed_once_whoever_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn the_example_worker_outlives_its_server_and_its_own_death() {
     let folder = turnstone_tests::scratch::folder();
     let start = |bind: &str| Program::start(folder.path(), &["dev", "--data", "data", "--bind", bind], &[]);

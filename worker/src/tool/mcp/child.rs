@@ -13,6 +13,7 @@ use std::time::Duration;
 use std::{fmt, io};
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::Mutex as AsyncMutex;
 use turnstone_telemetry::redact;
 
 /// What a server inherits of this process: nothing that could be a secret.
@@ -24,9 +25,12 @@ const TAIL: usize = 2048;
 /// How long a server may take to leave after its input was closed.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+/// How long a process that has closed its output may take until its exit status can be read.
+const EXIT: Duration = Duration::from_millis(200);
+
 /// A server's process, and all that it started: both die when this is dropped.
 pub(super) struct Process {
-    child: Mutex<Option<Child>>,
+    child: AsyncMutex<Option<Child>>,
     group: Option<Pid>,
     said: Arc<Mutex<Vec<u8>>>,
     flooded: Arc<AtomicBool>,
@@ -81,17 +85,20 @@ impl Process {
         let flooded = Arc::new(AtomicBool::new(false));
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let lines = Lines { stdout, line: 0, limit: longest_line, flooded: Arc::clone(&flooded) };
-        Ok((Self { child: Mutex::new(Some(child)), group, said, flooded }, lines, stdin))
+        Ok((Self { child: AsyncMutex::new(Some(child)), group, said, flooded }, lines, stdin))
     }
 
-    /// Why it cannot be spoken to any more. Ends what is left of it.
-    pub(super) fn epitaph(&self) -> String {
-        let ended = {
-            let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
-            child.as_mut().and_then(|child| child.try_wait().ok().flatten())
+    /// Returns why the process takes no more requests, and ends what is left of it.
+    pub(super) async fn epitaph(&self) -> String {
+        let flooded = self.flooded.load(Ordering::Acquire);
+        let ended = match self.child.lock().await.as_mut() {
+            Some(child) if !flooded => {
+                tokio::time::timeout(EXIT, child.wait()).await.ok().and_then(Result::ok)
+            }
+            _ => None,
         };
         self.kill();
-        let mut text = match (ended, self.flooded.load(Ordering::Acquire)) {
+        let mut text = match (ended, flooded) {
             (_, true) => "it sent a message that is longer than allowed and was stopped".to_owned(),
             (Some(status), _) => format!("it ended ({status})"),
             (None, _) => "it closed its output and was stopped".to_owned(),
@@ -105,7 +112,7 @@ impl Process {
 
     /// Waits for it to leave by itself, its input being closed, and ends it when it does not.
     pub(super) async fn leave(&self) {
-        let child = self.child.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let child = self.child.lock().await.take();
         if let Some(mut child) = child {
             let _ = tokio::time::timeout(FAREWELL, child.wait()).await;
         }

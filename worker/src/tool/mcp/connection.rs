@@ -122,7 +122,7 @@ impl Connection {
                 let transport = AsyncRwTransport::new_client(lines, stdin).with_max_line_length(usize::MAX);
                 match Box::pin(listener.serve(transport)).await {
                     Ok(service) => Ok(Self { service, changed, process: Some(process), url: None }),
-                    Err(error) => Err(format!("{}: {}", process.epitaph(), refused(&error, None))),
+                    Err(error) => Err(format!("{}: {}", process.epitaph().await, refused(&error, None))),
                 }
             }
         }
@@ -133,9 +133,12 @@ impl Connection {
         !self.service.is_closed() && !self.service.peer().is_transport_closed()
     }
 
-    /// Why requests cannot be made any more.
-    pub(super) fn epitaph(&self) -> String {
-        self.process.as_ref().map_or_else(|| "the connection was closed".to_owned(), Process::epitaph)
+    /// Returns why the connection takes no more requests.
+    pub(super) async fn epitaph(&self) -> String {
+        match &self.process {
+            Some(process) => process.epitaph().await,
+            None => "the connection was closed".to_owned(),
+        }
     }
 
     /// Whether the server's tools may have changed since this was asked last.
@@ -160,7 +163,11 @@ impl Connection {
             page.cursor = cursor;
             let request = ListToolsRequest { params: Some(page), ..ListToolsRequest::default() };
             let answer = self.service.peer().send_request(request.into()).await;
-            let ServerResult::ListToolsResult(answer) = answer.map_err(|error| self.failed(&error))? else {
+            let answer = match answer {
+                Ok(answer) => answer,
+                Err(error) => return Err(self.failed(&error).await),
+            };
+            let ServerResult::ListToolsResult(answer) = answer else {
                 return Err(RequestError::Refused(
                     "it answered something else than a list of tools".to_owned(),
                 ));
@@ -196,7 +203,10 @@ impl Connection {
         meta.0.extend(propagation::outgoing().into_iter().map(|(name, value)| (name, value.into())));
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         params.meta = Some(RequestMetaObject(meta));
-        self.service.peer().call_tool_once(params).await.map_err(|error| self.failed(&error))
+        match self.service.peer().call_tool_once(params).await {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(self.failed(&error).await),
+        }
     }
 
     /// Ends the connection in good order.
@@ -207,13 +217,15 @@ impl Connection {
         }
     }
 
-    fn failed(&self, error: &ServiceError) -> RequestError {
+    async fn failed(&self, error: &ServiceError) -> RequestError {
         match error {
             ServiceError::McpError(error) => {
                 RequestError::Refused(format!("{} (code {})", excerpt(&error.message, EXCERPT), error.code.0))
             }
-            ServiceError::TransportClosed => RequestError::Lost(self.epitaph()),
-            ServiceError::TransportSend(_) if self.process.is_some() => RequestError::Lost(self.epitaph()),
+            ServiceError::TransportClosed => RequestError::Lost(self.epitaph().await),
+            ServiceError::TransportSend(_) if self.process.is_some() => {
+                RequestError::Lost(self.epitaph().await)
+            }
             // Requests over HTTP have little to do with one another: one bad answer ends that request alone.
             ServiceError::TransportSend(inner) if cannot_connect(&*inner.error) => {
                 RequestError::Unreached(not_sent(&*inner.error, self.url.as_deref()))

@@ -171,7 +171,7 @@ impl McpServer {
             if connection.is_open() {
                 return Ok(Arc::clone(connection));
             }
-            let why = connection.epitaph();
+            let why = connection.epitaph().await;
             self.died(&mut state, &why);
         }
         if let Some((until, why)) = &state.resting

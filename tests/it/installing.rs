@@ -1,0 +1,148 @@
+//! `tests/install-servers.sh` with an apt-get of the test's own, killed while that runs. The script sees a private copy of
+//! the folders that it changes.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use turnstone_tests::fleet::until;
+use turnstone_tests::servers::find::in_path;
+
+/// Longer than this nothing may take here.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The programs that the script uses. Nothing else is in its PATH, so Redis is missing.
+const PROGRAMS: [&str; 13] =
+    ["bash", "chmod", "cp", "flock", "grep", "id", "ls", "mount", "mv", "rm", "setsid", "sh", "touch"];
+
+/// Begins to install, and ends when it may.
+const APT_GET: &str = "#!/bin/sh\nlast=\nfor last; do :; done\n[ \"$last\" = update ] && exit 0\ntouch \"$ROOM/begun\"\n\
+                       until [ -e \"$ROOM/may-end\" ] || [ ! -e \"$ROOM\" ]; do \"$ROOM/real/sleep\" 0.02; done\ntouch \"$ROOM/ended\"\n";
+
+/// Notes each pause of the watcher.
+const SLEEP: &str = "#!/bin/sh\necho >>\"$ROOM/pauses\"\nexec \"$ROOM/real/sleep\" \"$@\"\n";
+
+/// The policy of the machine's owner.
+const OWN: &str = "#!/bin/sh\n# The owner's.\nexit 0\n";
+
+/// A folder that replaces `/usr/sbin` and `/var/lock` for the script.
+struct Room(tempfile::TempDir);
+
+impl Room {
+    fn new() -> Self {
+        let room = Self(tempfile::tempdir().unwrap());
+        for folder in ["bin", "real", "sbin", "lock"] {
+            std::fs::create_dir(room.path(folder)).unwrap();
+        }
+        for (folder, program) in PROGRAMS.map(|name| ("bin", name)).into_iter().chain([("real", "sleep")]) {
+            let place = in_path(program).unwrap_or_else(|| panic!("{program} is missing"));
+            symlink(place.canonicalize().unwrap(), room.path(folder).join(program)).unwrap();
+        }
+        room.program("bin/sleep", SLEEP);
+        room.program("bin/apt-get", APT_GET);
+        room
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn program(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+        std::fs::set_permissions(self.path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Starts the script as root of a namespace in which the folders are replaced.
+    fn start(&self) -> Child {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("install-servers.sh");
+        let replaced =
+            "mount --bind \"$ROOM/sbin\" /usr/sbin && mount --bind \"$ROOM/lock\" /var/lock && exec \"$0\"";
+        Command::new(in_path("unshare").unwrap())
+            .args(["--user", "--map-root-user", "--mount", "sh", "-c", replaced])
+            .arg(script)
+            .env("PATH", self.path("bin"))
+            .env("ROOM", self.0.path())
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+
+    /// The policy, or nothing when there is none.
+    fn policy(&self) -> String {
+        std::fs::read_to_string(self.path("sbin/policy-rc.d")).unwrap_or_default()
+    }
+
+    fn forbids(&self) -> bool {
+        self.policy().contains("Turnstone") && self.policy().ends_with("exit 101\n")
+    }
+
+    /// Waits until the watcher has looked again, and found that apt-get runs.
+    async fn is_watched(&self) {
+        let pauses = || std::fs::read_to_string(self.path("pauses")).unwrap_or_default().len();
+        let before = pauses();
+        until("the watcher looks twice", PATIENCE, async || pauses() >= before + 2).await;
+        assert!(self.forbids(), "apt-get still runs, and a service may start:\n{}", self.policy());
+    }
+
+    async fn has(&self, name: &str) {
+        until(name, PATIENCE, async || self.path(name).exists()).await;
+    }
+
+    /// Lets apt-get end, and waits until the policy is this one and nothing else is left.
+    async fn ends_with(&self, policy: &str) {
+        std::fs::write(self.path("may-end"), "").unwrap();
+        until("the policy is put back", PATIENCE, async || self.policy() == policy).await;
+        let left = async || std::fs::read_dir(self.path("sbin")).unwrap().count();
+        until("nothing else is left", PATIENCE, async || left().await == usize::from(!policy.is_empty()))
+            .await;
+        assert!(self.path("ended").exists(), "the policy was put back before apt-get had ended");
+    }
+}
+
+/// Kills a script while apt-get runs.
+async fn killed(room: &Room) {
+    let mut script = room.start();
+    room.has("begun").await;
+    assert!(room.forbids(), "a service may start:\n{}", room.policy());
+    script.kill().unwrap();
+    script.wait().unwrap();
+}
+
+#[tokio::test]
+#[cfg_attr(no_namespaces, ignore = "needs a user namespace, which this system forbids")]
+async fn a_killed_installation_puts_the_machines_own_policy_back() {
+    let room = Room::new();
+    room.program("sbin/policy-rc.d", OWN);
+    killed(&room).await;
+    room.is_watched().await;
+    room.ends_with(OWN).await;
+}
+
+#[tokio::test]
+#[cfg_attr(no_namespaces, ignore = "needs a user namespace, which this system forbids")]
+async fn a_killed_installation_leaves_no_policy_where_there_was_none() {
+    let room = Room::new();
+    killed(&room).await;
+    room.is_watched().await;
+    room.ends_with("").await;
+}
+
+#[tokio::test]
+#[cfg_attr(no_namespaces, ignore = "needs a user namespace, which this system forbids")]
+async fn the_next_installation_repairs_what_an_earlier_one_left() {
+    let room = Room::new();
+    room.program("sbin/policy-rc.d", OWN);
+    killed(&room).await;
+    // What is found when the watcher was killed as well.
+    let left = ["policy-rc.d", "policy-rc.d.before-turnstone"].map(|name| room.path("sbin").join(name));
+    let left = left.map(|file| (std::fs::read_to_string(&file).unwrap(), file));
+    room.ends_with(OWN).await;
+    for (text, file) in &left {
+        std::fs::write(file, text).unwrap();
+    }
+    std::fs::remove_file(room.path("ended")).unwrap();
+    // Redis is still missing, so this one fails after it has put the policy back.
+    assert_eq!(room.start().wait().unwrap().code(), Some(1));
+    assert_eq!(room.policy(), OWN);
+    room.ends_with(OWN).await;
+}
