@@ -167,29 +167,27 @@ async fn a_killed_worker_goes_on_after_every_point_on_both_databases() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unknown_outcome_of_a_call_that_is_not_idempotent_becomes_a_review() {
-    on_both(async |backend| {
-        for (point, reached) in [("1:intent:after", 0), ("1:outcome:before", 1)] {
-            let (fleet, id) = crash_at(backend, point, "book").await;
-            assert_eq!(fleet.job(&id).await["state"], "pending", "at {point} on {backend:?}");
-            assert_eq!(fleet.tools.calls().len(), reached, "at {point} on {backend:?}: no blind retry");
-            let reviews = fleet.get("/reviews?state=open").await;
-            let review = &reviews["items"][0];
-            assert_eq!(review["kind"], "unknown_outcome", "{reviews:#}");
-            let path = format!("/reviews/{}/reject", review["id"].as_str().unwrap());
-            let reason = json!({"by": "ann", "reason": "I looked: it was booked"});
-            let (status, body) = fleet.post(&path, &reason).await;
-            assert!(status.is_success(), "{body}");
-            let third = spawn(&fleet, 4, None);
-            let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
-            drop(third);
-            assert_eq!(done["state"], "completed");
-            assert_eq!(fleet.tools.calls().len(), reached, "at {point}: a rejected repetition is not made");
-            let told = &fleet.models.calls()[1].request["messages"];
-            assert!(told.to_string().contains("outcome of this call is unknown"), "{told:#}");
-            assert_paid_once(&fleet, &id, point).await;
-        }
-    })
-    .await;
+    for (backend, point) in shared_out(&["1:intent:after", "1:outcome:before"]) {
+        let reached = usize::from(point.starts_with("1:outcome"));
+        let (fleet, id) = crash_at(backend, point, "book").await;
+        assert_eq!(fleet.job(&id).await["state"], "pending", "at {point} on {backend:?}");
+        assert_eq!(fleet.tools.calls().len(), reached, "at {point} on {backend:?}: no blind retry");
+        let reviews = fleet.get("/reviews?state=open").await;
+        let review = &reviews["items"][0];
+        assert_eq!(review["kind"], "unknown_outcome", "{reviews:#}");
+        let path = format!("/reviews/{}/reject", review["id"].as_str().unwrap());
+        let reason = json!({"by": "ann", "reason": "I looked: it was booked"});
+        let (status, body) = fleet.post(&path, &reason).await;
+        assert!(status.is_success(), "{body}");
+        let third = spawn(&fleet, 4, None);
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+        drop(third);
+        assert_eq!(done["state"], "completed");
+        assert_eq!(fleet.tools.calls().len(), reached, "at {point}: a rejected repetition is not made");
+        let told = &fleet.models.calls()[1].request["messages"];
+        assert!(told.to_string().contains("outcome of this call is unknown"), "{told:#}");
+        assert_paid_once(&fleet, &id, point).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

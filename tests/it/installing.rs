@@ -4,12 +4,10 @@
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
-use turnstone_tests::fleet::until;
 use turnstone_tests::servers::find::in_path;
+use turnstone_tests::wait::until;
 
 /// Longer than this nothing may take here.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The programs that the script uses. Nothing else is in its PATH, so Redis is missing.
 const PROGRAMS: [&str; 13] =
@@ -30,7 +28,7 @@ struct Room(tempfile::TempDir);
 
 impl Room {
     fn new() -> Self {
-        let room = Self(tempfile::tempdir().unwrap());
+        let room = Self(turnstone_tests::scratch::folder());
         for folder in ["bin", "real", "sbin", "lock"] {
             std::fs::create_dir(room.path(folder)).unwrap();
         }
@@ -80,21 +78,20 @@ impl Room {
     async fn is_watched(&self) {
         let pauses = || std::fs::read_to_string(self.path("pauses")).unwrap_or_default().len();
         let before = pauses();
-        until("the watcher looks twice", PATIENCE, async || pauses() >= before + 2).await;
+        until("the watcher looks twice", async || pauses() >= before + 2).await;
         assert!(self.forbids(), "apt-get still runs, and a service may start:\n{}", self.policy());
     }
 
     async fn has(&self, name: &str) {
-        until(name, PATIENCE, async || self.path(name).exists()).await;
+        until(name, async || self.path(name).exists()).await;
     }
 
     /// Lets apt-get end, and waits until the policy is this one and nothing else is left.
     async fn ends_with(&self, policy: &str) {
         std::fs::write(self.path("may-end"), "").unwrap();
-        until("the policy is put back", PATIENCE, async || self.policy() == policy).await;
+        until("the policy is put back", async || self.policy() == policy).await;
         let left = async || std::fs::read_dir(self.path("sbin")).unwrap().count();
-        until("nothing else is left", PATIENCE, async || left().await == usize::from(!policy.is_empty()))
-            .await;
+        until("nothing else is left", async || left().await == usize::from(!policy.is_empty())).await;
         assert!(self.path("ended").exists(), "the policy was put back before apt-get had ended");
     }
 }

@@ -59,7 +59,8 @@ async fn a_lent_database_is_as_the_migrations_left_it() {
             assert_eq!(place.number("SELECT count(*) FROM queues").await, 2);
             assert_eq!(place.number("SELECT ended_at FROM statistics_mark").await, 0);
             assert_eq!(place.number("SELECT count(*) FROM webhooks").await, 0);
-            let odd = "SELECT count(*) FROM information_schema.columns WHERE 'odd' IN (table_name, column_name)";
+            let odd =
+                "SELECT count(*) FROM information_schema.columns WHERE 'odd' IN (table_name, column_name)";
             assert_eq!(place.number(odd).await, 0);
             place.change(change).await;
         }

@@ -49,7 +49,10 @@ fn built() -> &'static Path {
         // What cargo tells the tests about their own package would make ring's build script, and all above it, stale; so
         // would the variable that libtest wants for `--report-time`.
         for (name, _) in std::env::vars_os() {
-            if ["CARGO_PKG_", "CARGO_MANIFEST_", "RUSTC_BOOTSTRAP"].iter().any(|own| name.to_string_lossy().starts_with(own)) {
+            if ["CARGO_PKG_", "CARGO_MANIFEST_", "RUSTC_BOOTSTRAP"]
+                .iter()
+                .any(|own| name.to_string_lossy().starts_with(own))
+            {
                 cargo.env_remove(name);
             }
         }

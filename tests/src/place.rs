@@ -101,7 +101,8 @@ async fn migrated_file() -> &'static Path {
     static FILE: OnceCell<PathBuf> = OnceCell::const_new();
     FILE.get_or_init(|| async {
         let folder = scratch::folder();
-        let store = SqliteStore::open(&folder.path().join("t.db"), Arc::new(SystemIds)).await.expect("the store");
+        let store =
+            SqliteStore::open(&folder.path().join("t.db"), Arc::new(SystemIds)).await.expect("the store");
         let copy = folder.keep().join("migrated.db");
         let from = Place::File(copy.with_file_name("t.db"));
         from.change(&format!("VACUUM INTO '{}'", copy.display())).await;

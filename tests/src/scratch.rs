@@ -66,7 +66,8 @@ impl Sweeper {
 pub(crate) fn sweeper() -> &'static Sweeper {
     static SWEEPER: OnceLock<Sweeper> = OnceLock::new();
     SWEEPER.get_or_init(|| {
-        let root = tempfile::Builder::new().prefix("turnstone-tests-").tempdir_in(base()).expect("a scratch folder");
+        let root =
+            tempfile::Builder::new().prefix("turnstone-tests-").tempdir_in(base()).expect("a scratch folder");
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sweep.sh");
         let mut shell = Command::new("sh")
             .arg(script)

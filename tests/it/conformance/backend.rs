@@ -133,7 +133,9 @@ impl Place {
                     SqliteStore::open_sealed(&Self::file(dir), dir.keys.as_ref(), Arc::new(SystemIds)).await;
                 opened.unwrap()
             }
-            Self::Postgres(site) => PostgresStore::open(&site.options(), Arc::new(SystemIds)).await.unwrap().0,
+            Self::Postgres(site) => {
+                PostgresStore::open(&site.options(), Arc::new(SystemIds)).await.unwrap().0
+            }
         }
     }
 

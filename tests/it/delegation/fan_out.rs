@@ -10,9 +10,9 @@ use crate::random::Random;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use std::time::Duration;
+use turnstone_tests::model_server::Gate;
 use turnstone_tests::processes::Process;
 use turnstone_tests::wait::until_within;
-use turnstone_tests::model_server::Gate;
 use turnstone_tests::{Backend, Fleet, Reply};
 
 /// Children of one parent, at most: a model that asks for more calls in one answer is told so.
@@ -108,8 +108,10 @@ async fn under_kills(backend: Backend, size: Size, limit: i64, more: &Value, con
         holds
     };
     if contended {
-        until_within("the budget refuses a call", PATIENCE, async || within(fleet.number(REFUSED).await > 0).await)
-            .await;
+        until_within("the budget refuses a call", PATIENCE, async || {
+            within(fleet.number(REFUSED).await > 0).await
+        })
+        .await;
     }
     gate.open();
     for _ in 0..size.kills {

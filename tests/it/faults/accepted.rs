@@ -164,7 +164,8 @@ fn configure(folder: &Path, models: &ModelServer) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn accepted_jobs_outlive_a_killed_server_on_sqlite() {
-    let (folder, models) = (turnstone_tests::scratch::folder(), ModelServer::start(|_| Reply::text("done")).await);
+    let (folder, models) =
+        (turnstone_tests::scratch::folder(), ModelServer::start(|_| Reply::text("done")).await);
     configure(folder.path(), &models);
     let start = |bind: &str| Program::start(folder.path(), &["dev", "--data", "data", "--bind", bind], &[]);
     killed(start, &folder.path().join("data/turnstone.db").into()).await;
@@ -190,8 +191,7 @@ async fn accepted_jobs_outlive_a_crash_of_the_database() {
     let (http, mut accepted) = (client(), BTreeSet::new());
     for size in [1, 20, 1] {
         let ids = some(size);
-        until("the request is accepted", async || push(&http, &api.url, &ids).await == Some(201))
-            .await;
+        until("the request is accepted", async || push(&http, &api.url, &ids).await == Some(201)).await;
         site.postgres.stop_immediate().await;
         accepted.extend(ids);
         site.postgres.start_again().await;

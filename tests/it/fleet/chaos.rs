@@ -189,7 +189,8 @@ async fn a_large_fleet_survives_chaos() {
 /// Bounded in rounds; at the end only invariants count. `TURNSTONE_CHAOS_SEED` makes another run of it, and a failing one
 /// names its seed.
 async fn survive(jobs: usize, rounds: usize) {
-    let seed = std::env::var("TURNSTONE_CHAOS_SEED").map_or(20_261_121, |seed| seed.parse().expect("a number"));
+    let seed =
+        std::env::var("TURNSTONE_CHAOS_SEED").map_or(20_261_121, |seed| seed.parse().expect("a number"));
     let mut random = Random::new(seed);
     println!("{jobs} engagements, seed {seed}");
     let postgres = Postgres::own().await;

@@ -3,16 +3,14 @@
 use super::parrot;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Duration;
 use turnstone_domain::CallId;
 use turnstone_domain::engagement::User;
 use turnstone_tests::clock::ManualClock;
-use turnstone_tests::fleet::until;
+use turnstone_tests::wait::until;
 use turnstone_worker::tool::mcp::McpServer;
 use turnstone_worker::tool::{Identity, Invocation, Tool, ToolError, outbound};
 
 /// Longer than this nothing may take here.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn server_at(config: Value, clock: &ManualClock) -> Arc<McpServer> {
     let config = serde_json::from_value(config).unwrap();
@@ -105,7 +103,7 @@ async fn outcomes_are_structured_or_text_or_blocks() {
 #[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn a_server_inherits_no_secret_and_is_given_its_own() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = turnstone_tests::scratch::folder();
     let file = dir.path().join("token");
     std::fs::write(&file, "kea-9021-secret").unwrap();
     let secret = format!("file:{}", file.display());
@@ -193,7 +191,7 @@ fn lives(pid: &Value) -> bool {
 }
 
 async fn gone(pid: &Value) {
-    until("the process is gone", PATIENCE, async || !lives(pid)).await;
+    until("the process is gone", async || !lives(pid)).await;
 }
 
 #[tokio::test]

@@ -130,7 +130,8 @@ impl Lending {
 async fn migrate(postgres: &Postgres) -> String {
     let superuser = || -> Superuser { postgres.superuser() };
     superuser().ask("postgres", format!("CREATE DATABASE {MIGRATED} OWNER {ROLE}")).await;
-    let options = PostgresOptions { connections: 1, ..PostgresOptions::new(&url_of(postgres.addr(), MIGRATED)) };
+    let options =
+        PostgresOptions { connections: 1, ..PostgresOptions::new(&url_of(postgres.addr(), MIGRATED)) };
     PostgresStore::migrate(&options, &[]).await.expect("the migrations");
     superuser().ask(MIGRATED, format!("{KEEP_ROWS}{SCHEMA}")).await
 }

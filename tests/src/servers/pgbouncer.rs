@@ -1,9 +1,9 @@
 //! PgBouncer in transaction mode, in front of a private PostgreSQL server.
 
 use super::beside;
+use super::database::Database;
 use super::port::Port;
 use super::postgres::Postgres;
-use super::database::Database;
 use super::programs::{give_to_server_user, pgbouncer};
 use super::supervised::{Recipe, Supervised};
 use super::template::ROLE;

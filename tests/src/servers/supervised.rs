@@ -18,7 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A private folder that a server's files go into.
 pub(super) fn private_folder(name: &str) -> PathBuf {
     let prefix = format!("turnstone-{name}-");
-    let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(scratch::base()).expect("a private folder");
+    let folder =
+        tempfile::Builder::new().prefix(&prefix).tempdir_in(scratch::base()).expect("a private folder");
     // The shell removes it, because it outlives a test that is killed.
     folder.keep()
 }
