@@ -548,7 +548,11 @@ impl Unit {
         let mut moves = Writes::default();
         moves.all("write tool calls", &sql::TOOL_CALLS_WRITE, take(&mut self.moved_calls));
         self.away.flush(&mut moves);
-        self.budgets.write_costs(&mut moves);
-        moves.run(session).await
+        moves.run(session).await?;
+        // Apart again, because a call that is sent a second time moves and costs something in one go, and PostgreSQL keeps
+        // one of two changes that a statement makes to a row.
+        let mut costs = Writes::default();
+        self.budgets.write_costs(&mut costs);
+        costs.run(session).await
     }
 }
