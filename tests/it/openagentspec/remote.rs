@@ -322,6 +322,7 @@ async fn agents_elsewhere_are_refused_unless_their_host_is_named() {
         std::fs::write(folder.path().join("turnstone.toml"), settings).unwrap();
         let mut program = Program::start(folder.path(), &["dev"], &[("THE_KEY", "k-1")]);
         program.warns(words).await;
+        program.says("turnstone listens on ").await;
         program.stop().await;
     };
     start("", "desk.yaml:6:16: error[OAS-11]").await;

@@ -25,7 +25,7 @@ fn found(first: &NewJob) -> NewJob {
     NewJob { job_type: "found".into(), ..further(first) }
 }
 
-/// Cancels all jobs of that type, until there is none.
+/// Cancels all jobs of that type, until it finds none.
 async fn cancel_found(store: &Store) -> Result<(), StoreError> {
     let filter = JobFilter { job_type: Some("found".into()), ..JobFilter::default() };
     let bulk = Bulk {
@@ -37,7 +37,6 @@ async fn cancel_found(store: &Store) -> Result<(), StoreError> {
         dry_run: false,
         at: NOW,
     };
-    // Those that become available while it looks at other states are found the next time.
     while store.operate.bulk(bulk.clone()).await?.matched > 0 {}
     Ok(())
 }
@@ -88,6 +87,10 @@ async fn cancelled_as_the_one_before_ends(way: Way) {
         };
         let (ended, ()) = join(join_all(ends), cancels).await;
         ended.into_iter().collect::<Result<Vec<_>, _>>().unwrap();
+        if way == Way::Together {
+            // One that became available behind the last look at that state.
+            cancel_found(&other).await.unwrap();
+        }
         for (jobs, state) in
             [(&firsts, JobState::Completed), (&seconds, JobState::Cancelled), (&thirds, JobState::Available)]
         {

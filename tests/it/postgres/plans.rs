@@ -133,7 +133,7 @@ fn backlog(waiting: u32) -> String {
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_backlog_changes_no_plan_and_no_order() {
-    with_a_backlog_of(100_000).await;
+    with_a_backlog_of(300_000).await;
 }
 
 #[ignore = "long: a million rows"]
