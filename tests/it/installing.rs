@@ -7,8 +7,6 @@ use std::process::{Child, Command, Stdio};
 use turnstone_tests::servers::find::in_path;
 use turnstone_tests::wait::until;
 
-/// Longer than this nothing may take here.
-
 /// The programs that the script uses. Nothing else is in its PATH, so Redis is missing.
 const PROGRAMS: [&str; 13] =
     ["bash", "chmod", "cp", "flock", "grep", "id", "ls", "mount", "mv", "rm", "setsid", "sh", "touch"];

@@ -137,13 +137,13 @@ async fn a_fleet_outlives_its_redis_and_says_so() {
     let buckets = site.redis.command(&["KEYS", "turnstone:limit:*"]).await;
     assert!(buckets.contains("[\"test\",\"m\",\"\"]"), "the calls were counted in Redis: {buckets}");
 
-    site.complete_through(&url, "flush", &flushed, site.redis.flush()).await;
+    Box::pin(site.complete_through(&url, "flush", &flushed, site.redis.flush())).await;
     site.complete(&url, 2).await;
-    site.complete_through(&url, "kill", &killed, async {
+    Box::pin(site.complete_through(&url, "kill", &killed, async {
         site.redis.kill().await;
         worker.warns("Redis does not answer").await;
         api.warns("Redis does not answer").await;
-    })
+    }))
     .await;
     site.complete(&url, 3).await;
     worker.warns("this worker keeps to its own share of each limit").await;

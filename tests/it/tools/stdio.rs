@@ -10,8 +10,6 @@ use turnstone_tests::wait::until;
 use turnstone_worker::tool::mcp::McpServer;
 use turnstone_worker::tool::{Identity, Invocation, Tool, ToolError, outbound};
 
-/// Longer than this nothing may take here.
-
 fn server_at(config: Value, clock: &ManualClock) -> Arc<McpServer> {
     let config = serde_json::from_value(config).unwrap();
     McpServer::new("parrot", config, outbound::open_client().unwrap(), Arc::new(clock.clone())).unwrap()

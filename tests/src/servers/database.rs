@@ -131,7 +131,7 @@ async fn migrate(postgres: &Postgres) -> String {
     let superuser = || -> Superuser { postgres.superuser() };
     superuser().ask("postgres", format!("CREATE DATABASE {MIGRATED} OWNER {ROLE}")).await;
     let options =
-        PostgresOptions { connections: 1, ..PostgresOptions::new(&url_of(postgres.addr(), MIGRATED)) };
+        PostgresOptions { connections: 1, ..PostgresOptions::new(url_of(postgres.addr(), MIGRATED)) };
     PostgresStore::migrate(&options, &[]).await.expect("the migrations");
     superuser().ask(MIGRATED, format!("{KEEP_ROWS}{SCHEMA}")).await
 }
