@@ -21,7 +21,6 @@ const CLIENTS: [usize; 6] = [1, 1, 1, 1, 8, 8];
 const KILLS: usize = 3;
 /// So many requests are accepted from one kill to the next, at least.
 const STRIDE: usize = 25;
-/// Longer than this nothing may take here.
 /// How long a client waits before it turns to a server that did not answer.
 const AGAIN: Duration = Duration::from_millis(20);
 
