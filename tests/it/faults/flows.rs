@@ -159,7 +159,7 @@ async fn workflows_advance_once_when_the_server_is_killed_on_sqlite() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+#[ignore = "long: kills of two processes on the second database"]
 async fn workflows_advance_once_when_api_and_scheduler_are_killed_on_postgres() {
     let site = Site::start(&[]).await;
     let start = |bind: &str| {

@@ -99,7 +99,7 @@ async fn every_job_is_completed_once_whoever_is_killed_on_sqlite() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[cfg_attr(any(no_postgres, no_python), ignore = "needs PostgreSQL and Python 3")]
+#[ignore = "long: kills on the second database"]
 async fn every_job_is_completed_once_whoever_is_killed_on_postgres() {
     every_job_is_completed_once_whoever_is_killed(Backend::Postgres, 150).await;
 }
