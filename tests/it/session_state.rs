@@ -326,7 +326,7 @@ async fn what_an_agent_wants_forgotten_is_forgotten_in_its_time() {
     }
 }
 
-/// What a level of isolation allows two turns at once that use the same state.
+/// The anomalies that an isolation level allows between two concurrent turns on the same state.
 struct Level {
     name: &'static str,
     /// A turn reads what another one has not committed yet.

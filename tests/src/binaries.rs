@@ -46,8 +46,8 @@ fn built() -> &'static Path {
         if dir.ends_with("release") {
             cargo.arg("--release");
         }
-        // What cargo tells the tests about their own package would make ring's build script, and all above it, stale; so
-        // would the variable that libtest wants for `--report-time`.
+        // Cargo's variables about the package of the tests would make ring's build script, and all above it, stale; so
+        // would the variable that libtest needs for `--report-time`.
         for (name, _) in std::env::vars_os() {
             if ["CARGO_PKG_", "CARGO_MANIFEST_", "RUSTC_BOOTSTRAP"]
                 .iter()

@@ -190,7 +190,7 @@ fn tell(parts: &mut [TurnWrite], events: Vec<NewEvent>) {
     }
 }
 
-/// A check of a guardrail goes with the event that tells of it.
+/// A guardrail check belongs to the part with its event.
 fn check(parts: &mut [TurnWrite], checks: Vec<GuardrailCheck>) {
     let mut checks = checks.into_iter();
     for part in &mut *parts {

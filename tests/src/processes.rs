@@ -73,7 +73,7 @@ pub fn start(command: &mut Command) -> Process {
     let child = command.kill_on_drop(true).spawn();
     let child =
         child.unwrap_or_else(|error| panic!("{:?} does not start: {error}", command.as_std().get_program()));
-    let pid = child.id().expect("a process that nobody has waited for");
+    let pid = child.id().expect("a process that was not waited for");
     sweeper().tell(&format!("started {pid}"));
     Process { child, pid, _turn: turn }
 }

@@ -36,15 +36,15 @@ pub(crate) fn base() -> &'static Path {
 }
 
 fn free_memory_kib() -> u64 {
-    let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     line.and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse().ok()).unwrap_or(0)
 }
 
 fn free_space_kib(folder: &Path) -> u64 {
-    let told = Command::new("df").arg("-Pk").arg(folder).stderr(Stdio::null()).output();
-    let told = told.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    told.lines().nth(1).and_then(|row| row.split_whitespace().nth(3)?.parse().ok()).unwrap_or(0)
+    let space = Command::new("df").arg("-Pk").arg(folder).stderr(Stdio::null()).output();
+    let space = space.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    space.lines().nth(1).and_then(|row| row.split_whitespace().nth(3)?.parse().ok()).unwrap_or(0)
 }
 
 /// The shell, and the folder that it removes.

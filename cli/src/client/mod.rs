@@ -359,7 +359,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_is_not_there_is_named_with_the_next_step() {
-        // Bound, so that nobody else listens there; and not listening, so that it refuses.
+        // A bound socket that does not listen: no other process takes the port, and a connection is refused.
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let silent = socket.local_addr().unwrap();

@@ -17,7 +17,7 @@ const EVENTS: i64 = 640;
 const TOGETHER: i64 = 64;
 /// The most bytes of events that the server reads at once: a page.
 const PAGE: usize = 1024 * 1024;
-/// What an idle client has for what it receives.
+/// The receive buffer of an idle client, in bytes.
 const RECEIVED: u32 = 4096;
 /// How many clients are idle at once.
 const IDLERS: usize = 16;

@@ -13,7 +13,7 @@ pub const PRICES: &str = r#"{"models": {"test/m": {"input_per_million": 1000, "o
 /// The price of a tool, in millionths.
 pub const TOOL: i64 = 250_000;
 
-/// What the phases INFER cost, in millionths.
+/// The cost of the INFER phases, in millionths of the currency.
 const OF_MODELS: &str = "SELECT CAST(coalesce(sum(cost), 0) AS BIGINT) FROM checkpoints WHERE phase = 3";
 /// The same by the tokens that were answered.
 const BY_TOKENS: &str = "SELECT CAST(coalesce(sum(tokens_in * 1000 + tokens_out * 2000), 0) AS BIGINT) FROM checkpoints WHERE phase = 3";

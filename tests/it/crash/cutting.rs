@@ -39,7 +39,7 @@ fn settled() -> ToolCallMove {
     ToolCallMove::Settle { call_id, outcome, handled: None, duration_ms: 0, withheld: false }
 }
 
-/// What a turn hands over before it asks the model, with the end of the turn before it.
+/// The write before the model call, with the end of the turn before it.
 fn write() -> TurnWrite {
     let mut events = Vec::new();
     for (turn, phase) in PHASES {

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const ENDED: &str = "SELECT count(*) FROM jobs WHERE state IN ('completed', 'discarded', 'cancelled') AND seq = (SELECT min(seq) FROM jobs)";
 /// Calls that a budget refused.
 const REFUSED: &str = "SELECT count(*) FROM events WHERE name = 'budget.exceeded'";
-/// What a scout's answer costs: less than the smallest reservation, or as much as an agent's answer may.
+/// Prompt and completion tokens of a scout's answer: below the smallest reservation, or as many as an answer may have.
 const CHEAP: (i64, i64) = (10, 5);
 const DEAR: (i64, i64) = (100, 400);
 /// More than any one call here may use, beside what the calls before it have used.
@@ -44,7 +44,7 @@ impl Size {
         self.children.div_ceil(GROUP)
     }
 
-    /// What everybody uses together when nothing is asked twice.
+    /// Returns the tokens that all agents use when no call is repeated.
     fn needed(self) -> i64 {
         let asking = i64::try_from((1 + self.leads()) * (19 + 15)).unwrap();
         asking + i64::try_from(self.children).unwrap() * (self.scout.0 + self.scout.1)

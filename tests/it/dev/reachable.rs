@@ -8,14 +8,15 @@ use std::time::Duration;
 use turnstone_tests::Place;
 use turnstone_tests::servers::Postgres;
 
-/// An address of this machine that other machines can reach, if there is one. Nothing is sent: the routing table tells.
+/// Returns an address of this machine that other machines can reach, if there is one. No packet is sent: the routing table is
+/// enough.
 fn outside() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;
     Some(socket.local_addr().ok()?.ip()).filter(|ip| !ip.is_loopback() && !ip.is_unspecified())
 }
 
-/// Whether somebody listens at this address.
+/// Returns true when a server listens at this address.
 fn is_open(address: SocketAddr) -> bool {
     TcpStream::connect_timeout(&address, Duration::from_secs(5)).is_ok()
 }
@@ -100,7 +101,7 @@ async fn without_a_key_a_server_listens_on_loopback_alone() {
 
 /// The counterpart: an address that can be reached is seen to be.
 #[tokio::test]
-async fn with_a_key_a_server_listens_where_it_is_told_to() {
+async fn with_a_key_a_server_listens_at_the_configured_address() {
     let folder = turnstone_tests::scratch::folder();
     let env = [("TURNSTONE_SERVER__API_KEYS", "env:KEY_OF_MINE"), ("KEY_OF_MINE", "a-key-of-mine")];
     let mut server = Program::start(folder.path(), &["dev", "--data", "data", "--bind", "0.0.0.0:0"], &env);

@@ -159,7 +159,7 @@ async fn what_cannot_be_called_off_is_told() {
 async fn told_in_vain(site: &Site, job: &str, words: &str) {
     let engagement = site.engagement(job).await["engagement_id"].as_str().unwrap().to_owned();
     let events = format!("/engagements/{engagement}/events?limit=1000");
-    until("an event tells that it was in vain", async || {
+    until("an event reports the failed cancellation", async || {
         let told = site.get(&events).await.to_string();
         told.contains("tool.not_called_off") && told.contains(words)
     })

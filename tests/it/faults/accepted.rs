@@ -73,7 +73,7 @@ impl Clients {
     }
 }
 
-/// Sends one request; `None` when nobody answered.
+/// Sends one request; returns `None` without an answer.
 async fn push(http: &reqwest::Client, url: &str, ids: &Ids) -> Option<u16> {
     let mut jobs: Vec<_> = ids.iter().map(|id| job(id)).collect();
     let sent = match jobs.len() {
@@ -125,7 +125,7 @@ async fn all_end(place: &Place, answers: &Answers) {
         let found = request.iter().filter(|id| stored.remove(*id)).count();
         assert!(found == 0 || found == request.len(), "{found} jobs of a batch of {}", request.len());
     }
-    assert!(stored.is_empty(), "nobody asked for {stored:?}");
+    assert!(stored.is_empty(), "no client asked for {stored:?}");
 }
 
 async fn stored(place: &Place) -> BTreeSet<String> {

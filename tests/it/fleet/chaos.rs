@@ -208,7 +208,7 @@ async fn survive(jobs: usize, rounds: usize) {
         let broken = break_something(&mut crew, &postgres, &mut random).await;
         println!("round {round:>2}, {} calls: {broken}", fleet.models.count());
     }
-    until_within("every job has ended or waits for somebody", Duration::from_secs(300), async || {
+    until_within("every job has ended or is parked", Duration::from_secs(300), async || {
         fleet.number(UNSETTLED).await == 0
     })
     .await;

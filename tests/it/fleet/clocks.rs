@@ -49,7 +49,7 @@ async fn kept_its_lease(site: &Site, id: &str, name: &str) {
 
 /// Three workers hold a lease each, and as they are full, two could only take what is held already. `meanwhile` lasts as long
 /// as the model thinks.
-async fn nobody_loses_a_lease(lease: &str, meanwhile: impl AsyncFnOnce(&Site)) {
+async fn every_lease_is_kept(lease: &str, meanwhile: impl AsyncFnOnce(&Site)) {
     let gate = Gate::default();
     let held = gate.clone();
     let site = Site::start(move |_| Reply::text("done").behind(&held)).await;
@@ -84,7 +84,7 @@ async fn nobody_loses_a_lease(lease: &str, meanwhile: impl AsyncFnOnce(&Site)) {
         kept_its_lease(&site, id, name).await;
     }
     site.fleet.until("the later jobs end", async || site.fleet.number(UNSETTLED).await == 0).await;
-    assert_eq!((site.fleet.models.count(), calls), (5, 5), "somebody took what others held");
+    assert_eq!((site.fleet.models.count(), calls), (5, 5), "a worker took a job that another one held");
     let off = "SELECT count(*) FROM events WHERE abs(at - (SELECT max(at) FROM events WHERE name = 'job.enqueued')) > 120000";
     assert_eq!(site.fleet.number(off).await, 0, "something was written with the time of a wrong clock");
     for program in programs {
@@ -97,7 +97,7 @@ async fn nobody_loses_a_lease(lease: &str, meanwhile: impl AsyncFnOnce(&Site)) {
 #[cfg_attr(any(no_postgres, no_faketime), ignore = "needs PostgreSQL and libfaketime")]
 async fn a_worker_with_a_wrong_clock_neither_steals_a_lease_nor_loses_its_own() {
     // Shorter than what the clocks are off by.
-    nobody_loses_a_lease("2m", async |site| {
+    every_lease_is_kept("2m", async |site| {
         let lasting = "SELECT count(*) FROM jobs WHERE state = 'active' AND \
                        lease_expires_at - extract(epoch FROM clock_timestamp()) * 1000 BETWEEN 1 AND 120000";
         assert_eq!(site.fleet.number(lasting).await, 3, "a lease began or ends at the time of a wrong clock");
@@ -108,7 +108,7 @@ async fn a_worker_with_a_wrong_clock_neither_steals_a_lease_nor_loses_its_own() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: leases of half a minute are extended beyond their second end"]
 async fn a_worker_with_a_wrong_clock_extends_its_lease_again_and_again() {
-    nobody_loses_a_lease("30s", async |site| {
+    every_lease_is_kept("30s", async |site| {
         let extended =
             "SELECT count(*) FROM jobs WHERE state = 'active' AND lease_expires_at >= claimed_at + 65000";
         let lasts = async || site.fleet.number(extended).await == 3;

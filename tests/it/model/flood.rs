@@ -11,7 +11,7 @@ const PIECE: usize = 64 * 1024;
 /// The most memory that an answer may cost the worker.
 const MOST: u64 = 64 * 1024 * 1024;
 
-/// What the provider repeats, and the code that it leads to.
+/// The bytes that the provider repeats, and the code of the error.
 const FLOODS: [(&str, &str); 4] = [
     ("one line", "OSSA_LLM_ERROR"),
     ("comments", "OSSA_LLM_ERROR"),

@@ -122,7 +122,7 @@ async fn ossas_events_reach_streams_and_webhooks() {
     let pairs: std::collections::BTreeSet<String> =
         told.iter().map(|event| format!("{} {}", event["source"], event["id"])).collect();
     assert_eq!(pairs.len(), told.len(), "source and id are unique");
-    wait::until("the webhook is told", async || receiver.count() >= told.len()).await;
+    wait::until("the webhook is delivered", async || receiver.count() >= told.len()).await;
     let sent: Vec<Value> =
         receiver.received().iter().map(turnstone_tests::receiver::Received::json).collect();
     assert!(told.iter().all(|event| sent.contains(event)), "what the stream tells, the webhook is told");

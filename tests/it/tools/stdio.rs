@@ -72,7 +72,7 @@ async fn tools_are_listed_page_by_page_and_one_without_a_schema_is_left_out() {
     assert_eq!((names, narrowed.withheld().len()), (vec!["add", "echo"], 0));
 }
 
-/// RS-22; OAS-25: the server is told for whom it works.
+/// RS-22; OAS-25: the server receives the user for whom it works.
 #[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn outcomes_are_structured_or_text_or_blocks() {

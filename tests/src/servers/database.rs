@@ -105,8 +105,8 @@ impl Lending {
         let schema = self.schema.get_or_init(|| migrate(postgres)).await;
         let superuser = || postgres.superuser();
         while let Some(name) = self.returned() {
-            let told = superuser().ask(&name, format!("{EMPTY}{SCHEMA}")).await;
-            if told.lines().last() == Some(schema) {
+            let answer = superuser().ask(&name, format!("{EMPTY}{SCHEMA}")).await;
+            if answer.lines().last() == Some(schema) {
                 return self.lent(name, postgres);
             }
         }

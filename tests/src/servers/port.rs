@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reserved_port_is_given_to_nobody_else() {
+    fn a_reserved_port_is_not_given_out_again() {
         let reserved: Vec<Port> = (0..32).map(|_| Port::reserve()).collect();
         let mut numbers: Vec<u16> = reserved.iter().map(Port::number).collect();
         numbers.sort_unstable();

@@ -227,7 +227,7 @@ async fn a_slow_tool_times_out_and_an_absent_one_fails() {
     };
     assert!(matches!(slow.call(invocation).await, Err(ToolError::Timeout(text)) if text.contains("50 ms")));
     server.abort();
-    // Bound, so that nobody else listens there; and not listening, so that it refuses.
+    // A bound socket that does not listen: no other process takes the port, and a connection is refused.
     let closed = tokio::net::TcpSocket::new_v4().unwrap();
     closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let port = closed.local_addr().unwrap().port();

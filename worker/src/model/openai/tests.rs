@@ -252,7 +252,7 @@ async fn a_key_is_sent_as_a_header_and_shown_nowhere() {
 
 #[tokio::test]
 async fn an_absent_server_is_unavailable() {
-    // Bound, so that nobody else listens there; and not listening, so that it refuses.
+    // A bound socket that does not listen: no other process takes the port, and a connection is refused.
     let absent = tokio::net::TcpSocket::new_v4().unwrap();
     absent.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let base_url = format!("http://{}", absent.local_addr().unwrap());

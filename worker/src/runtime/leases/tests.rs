@@ -139,7 +139,7 @@ async fn noticed(held_ms: u64, rings: Option<Ring>) {
     };
     let revocation = async {
         let early = timeout(Duration::from_millis(held_ms), signals.revoked.cancelled()).await;
-        assert!(early.is_err(), "a lease that nobody ended is given up");
+        assert!(early.is_err(), "a valid lease is given up");
         ledger.revoke();
         let told = timeout(SECOND, signals.revoked.cancelled()).await;
         assert!(
