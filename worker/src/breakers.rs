@@ -157,7 +157,7 @@ mod tests {
     use async_trait::async_trait;
     use turnstone_store::breakers::Trouble;
 
-    /// Breakers that other processes open, and when this process read them.
+    /// The breakers that other processes open, and the times at which this process read them.
     #[derive(Default)]
     struct Shared {
         open: Mutex<Vec<Trouble>>,

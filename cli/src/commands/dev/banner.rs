@@ -88,7 +88,7 @@ impl Banner {
             ));
         }
         if cfg!(debug_assertions) {
-            let build = "a debug build, quick to compile and slow to run; `cargo install --path cli` builds the real one";
+            let build = "debug, which compiles quickly and runs slowly; `cargo install --path cli` builds the release";
             lines.push(("build", build.to_owned()));
         }
         let pid = std::process::id();

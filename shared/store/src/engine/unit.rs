@@ -549,8 +549,8 @@ impl Unit {
         moves.all("write tool calls", &sql::TOOL_CALLS_WRITE, take(&mut self.moved_calls));
         self.away.flush(&mut moves);
         moves.run(session).await?;
-        // Apart again, because a call that is sent a second time moves and costs something in one go, and PostgreSQL keeps
-        // one of two changes that a statement makes to a row.
+        // A statement of its own: a repeated call changes its row twice, and PostgreSQL applies only one of two changes that
+        // one statement makes to a row.
         let mut costs = Writes::default();
         self.budgets.write_costs(&mut costs);
         costs.run(session).await

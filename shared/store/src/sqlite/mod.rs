@@ -71,7 +71,7 @@ impl SqliteStore {
     }
 }
 
-/// How every connection of the store opens the file: a commit returns after it was flushed to the disk.
+/// Returns the options of every connection of the store. A commit returns after it was flushed to the disk.
 fn options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
