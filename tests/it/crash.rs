@@ -51,7 +51,7 @@ pub async fn killed(mut worker: Process) {
 }
 
 /// Runs a test on both databases at the same time.
-async fn on_both<F: Future<Output = ()>>(test: impl Fn(Backend) -> F) {
+async fn on_every_store<F: Future<Output = ()>>(test: impl Fn(Backend) -> F) {
     join_all(Backend::ALL.map(test)).await;
 }
 
@@ -157,7 +157,7 @@ async fn a_killed_worker_goes_on_in_the_last_turn_too() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: every point of two turns on both databases, 56 killed processes"]
 async fn a_killed_worker_goes_on_after_every_point_on_both_databases() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         for point in points_of(1).iter().chain(&points_of(2)) {
             goes_on_after(backend, point).await;
         }
@@ -192,7 +192,7 @@ async fn an_unknown_outcome_of_a_call_that_is_not_idempotent_becomes_a_review() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idempotent_call_is_made_again_with_the_same_key() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let (fleet, id) = crash_at(backend, "1:outcome:before", "search").await;
         assert_eq!(fleet.job(&id).await["state"], "completed");
         let calls = fleet.tools.calls();
@@ -205,7 +205,7 @@ async fn an_idempotent_call_is_made_again_with_the_same_key() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_approval_is_for_one_more_request_only() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let (fleet, id) = crash_at(backend, "1:intent:after", "book").await;
         for round in 1..=2 {
             let reviews = fleet.get("/reviews?state=open").await;

@@ -1,7 +1,7 @@
 //! Files that agents make: told, listed, downloaded, bounded, and held back (seed, "Artifact example").
 
 use crate::crash::crash;
-use crate::policy::{document, on_both, register, run};
+use crate::policy::{document, on_every_store, register, run};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use turnstone_domain::artifact::ArtifactLimits;
@@ -69,7 +69,7 @@ fn of_files(events: &[Value]) -> Vec<&Value> {
 /// the file, and a number of the run; the url leads to the bytes, which no browser shows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_is_told_listed_and_downloaded() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let fleet = Fleet::builder().on(backend).workers(1).model(boss).start().await;
         register(&fleet, &document("maker", CAPABLE)).await;
         register(&fleet, &document("boss", "capabilities: {\"oagent://maker\": {}}\n")).await;
@@ -125,7 +125,7 @@ async fn downloads(fleet: &Fleet, url: &str) {
 /// Issue 7, bad input: what is another tenant's is not there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_is_its_tenants() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let fleet = Fleet::builder().on(backend).workers(1).model(saves(page())).start().await;
         register(&fleet, &document("maker", CAPABLE)).await;
         let started = ask(&fleet, "maker", Some("acme")).await;
@@ -179,7 +179,7 @@ async fn a_file_that_is_too_large_is_a_failure_of_its_call() {
 /// is in the file does not pass.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guarded_file_is_nowhere_before_it_has_passed() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         for (assertion, passes) in [
             ("echo.output.size() > 3", true),
             ("!(echo.output.contains('done'))", false),
@@ -226,7 +226,7 @@ async fn a_guarded_file_is_nowhere_before_it_has_passed() {
 /// OAS-43: what is left of a file when the request that made it is deleted is held back as it was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guarded_file_outlives_its_request_unseen() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let mut fleet = Fleet::builder().on(backend).workers(1).model(saves(page())).start().await;
         let guard =
             "guardrails: {output: {tool_name: search, assertion: \"!(echo.output.contains('done'))\"}}\n";
@@ -268,7 +268,7 @@ async fn announced(fleet: &Fleet, run: &str) -> String {
 /// OAS-29: what a reviewer has to agree to is nobody's before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reviewed_file_is_had_when_it_was_agreed_to() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let fleet = Fleet::builder().on(backend).workers(1).model(saves(page())).start().await;
         let body = "capabilities:\n  save-artifact: {user_identity: false, output_restriction: {require_review: ann}}\n";
         register(&fleet, &document("maker", body)).await;
@@ -294,7 +294,7 @@ async fn a_reviewed_file_is_had_when_it_was_agreed_to() {
 /// leaves none behind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_worker_makes_a_file_once() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         for point in ["1:outcome:before", "1:outcome:after"] {
             let script = |request: &Value| match model_server::outcomes(request) {
                 0 => Reply::call("save_artifact", json!({"name": "a.txt", "content": "once"})),

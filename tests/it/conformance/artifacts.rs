@@ -2,7 +2,7 @@
 
 use super::backend::Opened;
 use super::jobs::{LEASE, NOW, agent, complete, engagement, nothing};
-use super::on_both;
+use super::on_every_store;
 use serde_json::json;
 use turnstone_domain::artifact::NewArtifact;
 use turnstone_domain::ids::SystemIds;
@@ -10,7 +10,7 @@ use turnstone_domain::tool_call::{ToolCallMove, ToolOutcome};
 use turnstone_domain::{CallId, Ids, NewJob, Terms, TurnWrite};
 use turnstone_store::{Claim, Duty, JobKind};
 
-on_both![
+on_every_store![
     a_file_is_kept_with_the_outcome_of_its_call,
     what_is_written_again_is_kept_once,
     the_same_bytes_are_kept_once_per_tenant,

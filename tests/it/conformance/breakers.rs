@@ -2,12 +2,12 @@
 
 use super::backend::Opened;
 use super::jobs::NOW;
-use super::on_both;
+use super::on_every_store;
 use turnstone_domain::Timestamp;
 use turnstone_domain::agent::errors::Breaker;
 use turnstone_store::breakers::{BreakerKey, Passage};
 
-on_both![
+on_every_store![
     the_fifth_failure_in_a_row_opens_it,
     a_success_forgets_what_failed_before,
     half_open_lets_three_through_and_closes_when_all_went_well,

@@ -2,11 +2,11 @@
 
 use super::backend::Opened;
 use super::jobs::{LAPSED, LEASE, NOW, agent, book, done, engagement, nothing, reserve};
-use super::on_both;
+use super::on_every_store;
 use turnstone_domain::{Phase, Settlement, TurnWrite};
 use turnstone_store::{Duty, JobKind, LedgerError, Page};
 
-on_both![
+on_every_store![
     a_reservation_fits_or_is_refused_and_is_given_back_at_the_end,
     a_refused_reservation_writes_nothing,
     a_crash_gives_the_reservation_back,

@@ -2,7 +2,7 @@
 
 use super::backend::{Backend, Opened, open};
 use super::jobs::{LAPSED, LEASE, NOW, agent, complete, engagement, nothing};
-use super::on_both;
+use super::on_every_store;
 use proptest::prelude::*;
 use turnstone_domain::budget::{BudgetMove, BudgetRule, BudgetWait, Charge, ChargeMove, Measure, end_of};
 use turnstone_domain::error::FailureKind;
@@ -11,7 +11,7 @@ use turnstone_domain::{
 };
 use turnstone_store::{Budgets, Claim, Duty, JobKind, LedgerError, OwnBudget, Raise};
 
-on_both![
+on_every_store![
     a_call_is_reserved_in_every_budget_that_applies_or_in_none,
     what_applies_is_known_at_the_claim,
     a_day_begins_anew,

@@ -2,7 +2,7 @@
 
 use super::backend::Opened;
 use super::jobs::{LEASE, NOW, agent, book, complete, discard, engagement, nothing, reserve};
-use super::on_both;
+use super::on_every_store;
 use serde_json::json;
 use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
 use turnstone_domain::ids::SystemIds;
@@ -12,7 +12,7 @@ use turnstone_domain::{
 };
 use turnstone_store::{CancelOutcome, Claim, Duty, JobKind, LedgerError};
 
-on_both![
+on_every_store![
     a_parent_goes_on_after_the_last_of_its_children,
     who_waits_for_nobody_goes_on_at_once,
     a_tree_spends_from_the_budget_of_its_root,

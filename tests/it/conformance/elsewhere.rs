@@ -2,7 +2,7 @@
 
 use super::backend::Opened;
 use super::jobs::{LEASE, NOW, complete, discard, nothing, park, retry};
-use super::on_both;
+use super::on_every_store;
 use serde_json::json;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::tool_call::{AwayStep, ToolCallMove};
@@ -10,7 +10,7 @@ use turnstone_domain::{CallId, EventName, Ids, Lease, Timestamp, TurnWrite};
 use turnstone_store::Claim;
 use turnstone_store::elsewhere::{CallOff, CalledOff};
 
-on_both![
+on_every_store![
     whoever_ends_a_job_leaves_its_work_elsewhere_to_be_called_off,
     what_is_over_is_not_called_off,
     what_is_called_off_is_taken_by_one_at_a_time,

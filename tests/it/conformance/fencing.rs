@@ -4,11 +4,11 @@ use super::backend::Opened;
 use super::jobs::{
     LAPSED, LEASE, NOW, agent, book, complete, discard, done, engagement, nothing, park, reserve, retry,
 };
-use super::on_both;
+use super::on_every_store;
 use turnstone_domain::{JobId, JobState, Lease, Phase, Settlement};
 use turnstone_store::{Claim, Duty, EventFilter, JobKind, LedgerError};
 
-on_both![
+on_every_store![
     a_stale_lease_writes_nothing,
     an_invented_token_writes_nothing,
     a_fenced_row_of_a_shared_commit_fails_only_its_own_caller,

@@ -2,11 +2,11 @@
 
 use super::backend::Opened;
 use super::jobs::{NOW, plain};
-use super::on_both;
+use super::on_every_store;
 use turnstone_domain::{JobState, NewJob, Timestamp};
 use turnstone_store::{Duty, StoreError, Term, WorkerBeat, WorkerKind, WorkerState};
 
-on_both![
+on_every_store![
     one_scheduler_leads_until_its_term_runs_out,
     who_resigns_makes_room_at_once,
     of_concurrent_candidates_one_leads,

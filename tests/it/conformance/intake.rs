@@ -2,12 +2,12 @@
 
 use super::backend::Opened;
 use super::jobs::{LEASE, NOW, agent, complete, done, engagement, nothing, park, plain, reserve, retry};
-use super::on_both;
+use super::on_every_store;
 use turnstone_domain::review::ReviewState;
 use turnstone_domain::{JobId, JobState, NewJob, Phase, RawJson, RawObject, Settlement};
 use turnstone_store::{CancelOutcome, JobFilter, JobKind, LedgerError, Page, ReviewFilter, StoreError};
 
-on_both![
+on_every_store![
     a_push_is_whole_or_not_at_all_and_an_id_is_taken_once,
     of_two_concurrent_pushes_of_one_id_exactly_one_wins,
     a_refused_push_does_not_touch_the_others_of_its_commit,

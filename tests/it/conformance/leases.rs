@@ -2,12 +2,12 @@
 
 use super::backend::Opened;
 use super::jobs::{LAPSED, LEASE, NOW, agent, done, nothing, plain};
-use super::on_both;
+use super::on_every_store;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{EventName, JobState, Lease, Phase, Settlement};
 use turnstone_store::{Duty, JobKind, Ring};
 
-on_both![
+on_every_store![
     a_lease_ends_at_its_time_and_the_job_goes_on_where_it_stopped,
     an_extended_lease_is_not_reaped,
     a_checkpoint_extends_the_lease,

@@ -2,7 +2,7 @@
 
 use super::backend::Opened;
 use super::jobs::{LEASE, NOW, complete, plain, request};
-use super::on_both;
+use super::on_every_store;
 use futures::future::join_all;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use turnstone_domain::error::FailureKind;
@@ -11,7 +11,7 @@ use turnstone_domain::{EventName, JobId, JobState, NewJob, Terms, Timestamp};
 use turnstone_store::{Claim, ConfigChange, Duty, JobKind, QueueLimits, Ring, Store};
 use turnstone_tests::wait;
 
-on_both![
+on_every_store![
     a_queue_runs_no_more_than_its_concurrency,
     a_queue_starts_no_more_than_its_rate,
     a_job_may_set_the_rate_of_its_queue_unless_an_operator_has,

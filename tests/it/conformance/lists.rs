@@ -2,14 +2,14 @@
 
 use super::backend::Opened;
 use super::jobs::{LEASE, NOW, complete, engagement, nothing, park};
-use super::on_both;
+use super::on_every_store;
 use serde_json::{Value, json};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::tool_call::{ToolCallMove, ToolOutcome};
 use turnstone_domain::{CallId, Ids, Lease, TurnWrite};
 use turnstone_store::{JobFilter, Page};
 
-on_both![
+on_every_store![
     a_parked_job_says_what_it_waits_for,
     lists_have_no_journal_and_a_job_has_the_newest_of_it,
     a_journal_is_read_in_parts,

@@ -41,7 +41,7 @@ mod unique;
 pub(crate) mod workflows;
 
 /// Makes a test of each case per database; those with encryption at rest and through a pooler are in the long suite.
-macro_rules! on_both {
+macro_rules! on_every_store {
     ($($case:ident),+ $(,)?) => {
         mod sqlite {
             use crate::conformance::backend::{Backend, open};
@@ -67,4 +67,4 @@ macro_rules! on_both {
         }
     };
 }
-use on_both;
+use on_every_store;

@@ -2,7 +2,7 @@
 
 use super::backend::{Opened, Place};
 use super::jobs::{LEASE, NOW, agent, complete, discard, done, park, plain, reserve};
-use super::on_both;
+use super::on_every_store;
 use std::collections::BTreeSet;
 use turnstone_domain::retry::OnExhaustion;
 use turnstone_domain::turn_write::Position;
@@ -151,7 +151,7 @@ async fn many_resets_beside_many_pushes_and_claims_refuse_nobody_else(at: &Opene
     );
 }
 
-on_both![
+on_every_store![
     a_dead_agent_job_goes_on_where_it_stopped,
     a_job_that_was_dead_counts_each_time_it_ends,
     an_emptied_store_is_as_new_and_whoever_works_goes_on,

@@ -2,12 +2,12 @@
 
 use super::backend::Opened;
 use super::jobs::{NOW, agent, plain, request};
-use super::on_both;
+use super::on_every_store;
 use std::collections::BTreeSet;
 use turnstone_domain::{JobId, NewJob};
 use turnstone_store::{Claim, ClaimRequest, JobKind};
 
-on_both![
+on_every_store![
     higher_priority_goes_first_and_equal_priority_in_order_of_arrival,
     order_of_arrival_holds_within_a_batch,
     two_claims_never_get_the_same_job,

@@ -2,13 +2,13 @@
 
 use super::backend::Opened;
 use super::jobs::{NOW, agent, plain, request};
-use super::on_both;
+use super::on_every_store;
 use futures::future::join_all;
 use std::collections::BTreeMap;
 use turnstone_domain::NewJob;
 use turnstone_store::{ClaimRequest, JobKind, Pool, PoolStrategy, Store};
 
-on_both![
+on_every_store![
     weights_hold_over_thousands_of_claims_by_several_processes,
     weights_hold_for_agent_jobs,
     an_idle_queue_does_not_save_up,

@@ -2,12 +2,12 @@
 
 use super::backend::Opened;
 use super::jobs::{NOW, complete, plain, retry};
-use super::on_both;
+use super::on_every_store;
 use futures::future::join_all;
 use turnstone_domain::{JobId, JobState, NewJob};
 use turnstone_store::{ConfigChange, JobKind, Pressure, QueueLimits, Ring, StoreError};
 
-on_both![
+on_every_store![
     a_paused_queue_is_passed_over_and_keeps_its_order,
     pausing_is_told_once_in_a_stream_of_its_own,
     a_job_takes_its_number_after_an_event_that_belongs_to_no_job,

@@ -4,7 +4,7 @@ use super::backend::Opened;
 use super::jobs::{
     LEASE, NOW, agent, book, complete, discard, done, engagement, nothing, park, plain, reserve,
 };
-use super::on_both;
+use super::on_every_store;
 use serde_json::json;
 use turnstone_domain::message::{Message, Role};
 use turnstone_domain::terms::{Continues, RateLimit};
@@ -15,7 +15,7 @@ use turnstone_domain::{
 };
 use turnstone_store::{ConfigChange, Duty, JobKind, NewAgent, Page, QueueLimits, Retention};
 
-on_both![
+on_every_store![
     ended_jobs_are_counted_once,
     a_long_time_is_counted_in_bounded_steps,
     prune_removes_all_that_ended_and_nothing_else,

@@ -2,7 +2,7 @@
 
 use super::backend::Opened;
 use super::jobs::{NOW, complete, question};
-use super::on_both;
+use super::on_every_store;
 use serde_json::json;
 use turnstone_domain::agent::delegation::DelegationMode;
 use turnstone_domain::ids::SystemIds;
@@ -13,7 +13,7 @@ use turnstone_domain::{
 };
 use turnstone_store::{Claim, Decision, DecisionOutcome, Duty, JobKind, Page, ReviewFilter};
 
-on_both![
+on_every_store![
     a_quorum_approves,
     a_quorum_that_cannot_be_reached_rejects,
     of_concurrent_votes_each_counts_once,

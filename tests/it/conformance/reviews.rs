@@ -2,7 +2,7 @@
 
 use super::backend::Opened;
 use super::jobs::{NOW, complete, discard, engagement, nothing, question};
-use super::on_both;
+use super::on_every_store;
 use turnstone_domain::fork::{ForkChanges, ForkPoint};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::review::{NewReview, Review, ReviewKind, ReviewState};
@@ -13,7 +13,7 @@ use turnstone_store::{
     ActionOutcome, Claim, Decision, DecisionOutcome, Duty, JobKind, NewFork, Page, ReviewFilter,
 };
 
-on_both![
+on_every_store![
     an_answer_wakes_the_job_and_counts_once,
     of_concurrent_answers_one_counts,
     an_answer_after_the_deadline_is_too_late,

@@ -2,13 +2,13 @@
 
 use super::backend::Opened;
 use super::jobs::{NOW, complete, engagement};
-use super::on_both;
+use super::on_every_store;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use turnstone_domain::{EngagementId, JobId};
 use turnstone_store::{Configured, Duty, News, Page};
 
-on_both![
+on_every_store![
     a_page_ends_when_its_events_are_long,
     how_far_streams_are_is_read_at_once,
     numbers_have_no_gaps_and_are_given_once,

@@ -2,13 +2,13 @@
 
 use super::backend::Opened;
 use super::jobs::{LEASE, NOW, done, nothing, reserve};
-use super::on_both;
+use super::on_every_store;
 use serde_json::{Value, json};
 use turnstone_domain::session_state::{Expect, Scope, StateCommit, StateSnapshot, StateWrite};
 use turnstone_domain::{Phase, Settlement, Timestamp, TurnWrite};
 use turnstone_store::{Claim, Duty, LedgerError};
 
-on_both![
+on_every_store![
     what_is_committed_is_seen_and_what_is_refused_leaves_nothing,
     a_scope_that_changed_refuses_who_has_read_it,
     keys_that_changed_refuse_who_has_read_them,

@@ -2,7 +2,7 @@
 
 use super::backend::Opened;
 use super::jobs::{NOW, agent, complete, plain};
-use super::on_both;
+use super::on_every_store;
 use turnstone_domain::terms::RateLimit;
 use turnstone_domain::{JobId, JobState, NewJob, Terms};
 use turnstone_store::{CancelOutcome, JobFilter, JobKind, Page, Ring, StoreError, TenantLimits, TenantSetup};
@@ -133,7 +133,7 @@ async fn what_a_tenant_may_enqueue_is_counted_across_processes(at: &Opened) {
     assert_eq!(at.query("SELECT count(*) FROM jobs").await, 20, "each push is taken whole or not at all");
 }
 
-on_both![
+on_every_store![
     another_tenants_job_is_not_there,
     nobody_cancels_another_tenants_job,
     lists_and_counts_are_a_tenants_own,

@@ -2,13 +2,13 @@
 
 use super::backend::Opened;
 use super::jobs::{LEASE, NOW, agent, complete, done, engagement, park, plain, reserve, retry};
-use super::on_both;
+use super::on_every_store;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::{JobId, JobState, NewJob, Phase, Settlement, Timestamp};
 use turnstone_store::{Duty, JobKind, Ring};
 
-on_both![
+on_every_store![
     a_due_job_becomes_available_at_its_time,
     a_due_job_is_claimable_without_the_scheduler,
     due_jobs_keep_the_order_of_priority,

@@ -2,7 +2,7 @@
 
 use super::backend::Opened;
 use super::jobs::{LEASE, NOW, agent, complete, discard, done, nothing, park, question, request, retry};
-use super::on_both;
+use super::on_every_store;
 use std::collections::BTreeSet;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::state::{TRANSITIONS, Trigger};
@@ -12,7 +12,7 @@ use turnstone_domain::{
 };
 use turnstone_store::{ClaimRequest, Decision, Duty, JobKind};
 
-on_both![every_operation_in_every_state_takes_an_edge_of_the_table_or_changes_nothing];
+on_every_store![every_operation_in_every_state_takes_an_edge_of_the_table_or_changes_nothing];
 
 /// When a scheduled or failed job is due, before its lease would end.
 const DUE: Timestamp = Timestamp(NOW.0 + 1_000);

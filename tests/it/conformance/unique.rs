@@ -2,12 +2,12 @@
 
 use super::backend::Opened;
 use super::jobs::{NOW, complete, plain};
-use super::on_both;
+use super::on_every_store;
 use turnstone_domain::terms::{OnConflict, Unique};
 use turnstone_domain::{EventName, JobId, JobState, NewJob, Timestamp};
 use turnstone_store::{CancelOutcome, JobKind, StoreError};
 
-on_both![
+on_every_store![
     a_refused_job_leaves_nothing_and_names_the_other,
     the_states_are_those_of_the_new_request,
     a_period_counts_from_the_acceptance_of_the_other,

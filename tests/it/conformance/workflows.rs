@@ -2,7 +2,7 @@
 
 use super::backend::Opened;
 use super::jobs::{LAPSED, LEASE, NOW, agent, complete, discard, nothing, plain, retry};
-use super::on_both;
+use super::on_every_store;
 use serde_json::json;
 use std::collections::BTreeSet;
 use turnstone_domain::ids::SystemIds;
@@ -14,7 +14,7 @@ use turnstone_store::{
     WorkflowFilter,
 };
 
-on_both![
+on_every_store![
     a_chain_runs_one_after_the_other_and_hands_results_on,
     a_chain_ends_with_the_first_step_that_fails,
     whatever_ends_a_step_moves_its_workflow,

@@ -1,7 +1,7 @@
 //! A worker process is killed while budgets in money and budgets that engagements share apply: what is booked is what was
 //! durably answered, and a killed worker leaves nothing reserved.
 
-use super::{assert_paid_once, die, on_both, points_of, replace, shared_out};
+use super::{assert_paid_once, die, on_every_store, points_of, replace, shared_out};
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
@@ -122,13 +122,14 @@ async fn a_killed_worker_books_money_and_shared_budgets_once() {
 /// The repetition of an idempotent call is a call, and costs what a call costs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeated_call_is_paid_for_again() {
-    on_both(async |backend| books_what_was_answered(backend, "1:outcome:before", "search", 2).await).await;
+    on_every_store(async |backend| books_what_was_answered(backend, "1:outcome:before", "search", 2).await)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: every point of two turns on both databases, 64 killed processes"]
 async fn money_and_shared_budgets_are_booked_once_at_every_point() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         for point in points_of(1).iter().chain(&points_of(2)) {
             books_what_was_answered(backend, point, "book", 1).await;
         }

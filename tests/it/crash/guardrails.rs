@@ -1,7 +1,7 @@
 //! A worker process is killed around the checks of an input guardrail and an output guardrail, under budgets in money.
 
 use super::budgets::{PRICES, TOOL, assert_booked, limit, paid_for_guardrails};
-use super::{assert_paid_once, die, on_both, points_of, replace, shared_out};
+use super::{assert_paid_once, die, on_every_store, points_of, replace, shared_out};
 use crate::policy::{document, register, visible};
 use serde_json::{Value, json};
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
@@ -97,7 +97,7 @@ async fn a_killed_worker_shows_nothing_unchecked_and_asks_no_guardrail_twice() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: every point of two turns on both databases, 80 killed processes"]
 async fn guardrails_hold_at_every_point() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         for point in points_of(1).iter().chain(&points_of(2)) {
             is_guarded(backend, point, true).await;
             // An answer that does not pass is never emitted.

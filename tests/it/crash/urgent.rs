@@ -1,7 +1,7 @@
 //! A worker process is killed around the settlement by which its least urgent turn makes way.
 
 use super::budgets::{PRICES, assert_booked, assert_nothing_reserved};
-use super::{die, on_both, replace, shared_out};
+use super::{die, on_every_store, replace, shared_out};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -73,7 +73,7 @@ async fn a_turn_makes_way_once_although_its_worker_is_killed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: both points on both databases, each with dozens of turns"]
 async fn a_turn_makes_way_once_on_both_databases() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         for point in ["0:give_way:before", "0:give_way:after"] {
             makes_way(backend, point).await;
         }

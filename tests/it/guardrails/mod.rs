@@ -1,6 +1,6 @@
 //! Guardrails: what a user says is checked before any model hears it, what a model says before anybody outside does.
 
-use crate::policy::{ask, document, fleet, on_both, register, run, visible};
+use crate::policy::{ask, document, fleet, on_every_store, register, run, visible};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,7 +36,7 @@ async fn failed(fleet: &Fleet, agent: &str) -> (Value, String) {
 /// OAS-37, OAS-41, OAS-46: an input that does not pass reaches no model; nothing else is run.
 #[tokio::test]
 async fn an_input_that_does_not_pass_reaches_no_model() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let fleet = fleet(backend, vec![Reply::text("done")]).await;
         let body = format!(
             "{}  output: {{tool_name: search, assertion: \"true\"}}\n",
@@ -56,7 +56,7 @@ async fn an_input_that_does_not_pass_reaches_no_model() {
 /// OAS-42, OAS-44, OAS-45: every input and every answer is checked, on nothing but what the tool says.
 #[tokio::test]
 async fn every_input_and_every_answer_is_checked() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let fleet = fleet(backend, vec![Reply::call("book", json!({"n": 1})), Reply::text("done")]).await;
         let body = "capabilities: {book: {}}\nguardrails:\n  input: {tool_name: search, assertion: \"tool == 'search'\"}\n  \
                     output: {tool_name: search, assertion: \"output.echo.output == 'done'\"}\nexposes: {names: history._list}\n";
@@ -93,7 +93,7 @@ async fn a_guardrail_fails_closed() {
 /// has the cause. When the tool is back nothing that was paid for is bought again.
 #[tokio::test]
 async fn a_guardrail_that_is_away_for_a_moment_ends_nothing() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         for (side, asked_before) in [(input("echo.input == 'go'"), 0), (output("echo.output == 'done'"), 1)] {
             let fleet = fleet(backend, vec![Reply::text("done")]).await;
             register(&fleet, &document("patient", &side)).await;
@@ -147,7 +147,7 @@ async fn a_guardrail_that_stays_away_lets_nothing_pass() {
 /// kept from the user; a tenant's audit has the verdict.
 #[tokio::test]
 async fn the_audit_shows_what_a_guardrail_said() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let server = OjsServer::over(fleet(backend, vec![Reply::text("a spoken-word answer")]).await);
         let fleet = &server.fleet;
         for (agent, body, side, text) in [
@@ -190,7 +190,7 @@ async fn the_audit_shows_what_a_guardrail_said() {
 /// journal, the messages or the job; and never, when it does not pass.
 #[tokio::test]
 async fn nothing_is_visible_before_it_has_passed() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         for (assertion, passes) in [("echo.output.size() > 3", true), ("echo.output == ''", false)] {
             let gate = Gate::default();
             let held = gate.clone();
@@ -226,7 +226,7 @@ async fn nothing_is_visible_before_it_has_passed() {
 /// one's pages neither.
 #[tokio::test]
 async fn what_a_guarded_agent_tells_another_one_is_not_shown() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let gate = Gate::default();
         let held = gate.clone();
         let script = move |request: &Value| {
@@ -268,7 +268,7 @@ async fn what_a_guarded_agent_tells_another_one_is_not_shown() {
 /// OAS-43, OAS-46: nor does a comparison show it, and the audit and an export show it to those who operate the server alone.
 #[tokio::test]
 async fn what_is_held_back_is_in_no_comparison_and_no_tenants_audit() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let asked = AtomicUsize::new(0);
         let script = move |request: &Value| match (
             model_server::outcomes(request),
@@ -345,7 +345,7 @@ async fn the_guardrails_of_a_sub_agent_stand_before_its_parent() {
 /// OAS-38, OAS-39, OAS-40: a guardrail names a tool and an assertion that is CEL, or the document is refused.
 #[tokio::test]
 async fn a_broken_guardrail_is_refused() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let fleet = fleet(backend, vec![Reply::text("done")]).await;
         register(&fleet, &document("helper", "")).await;
         for (guardrail, rule) in [
@@ -370,7 +370,7 @@ async fn a_broken_guardrail_is_refused() {
 /// OAS-43, OAS-44: a member `text` of what a model said in JSON does not stand for the whole of it, whoever asked for JSON.
 #[tokio::test]
 async fn all_that_a_model_said_in_json_is_checked() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         for (said, passes) in
             [(json!({"text": "fine", "note": "spoken-word"}), false), (json!({"text": "fine", "note": "fine"}), true)]
         {
@@ -395,7 +395,7 @@ async fn all_that_a_model_said_in_json_is_checked() {
 /// nor afterwards: no guardrail has seen it.
 #[tokio::test]
 async fn what_is_said_to_a_guarded_agent_is_not_told_in_its_run() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let gate = Gate::default();
         let held = gate.clone();
         let script = move |request: &Value| {
@@ -427,7 +427,7 @@ async fn what_is_said_to_a_guarded_agent_is_not_told_in_its_run() {
 /// a webhook, nor as a task of A2A.
 #[tokio::test]
 async fn what_is_answered_to_a_guarded_agent_is_shown_by_no_door() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let receiver = Receiver::start().await;
         let script = |request: &Value| {
             let child = request["messages"].to_string().contains("You are child");
@@ -484,7 +484,7 @@ async fn what_is_answered_to_a_guarded_agent_is_shown_by_no_door() {
 /// Its model is told so, and goes on.
 #[tokio::test]
 async fn who_works_for_a_guarded_agent_asks_nobody() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let script = |request: &Value| {
             let child = request["messages"].to_string().contains("You are child");
             match (child, model_server::outcomes(request)) {

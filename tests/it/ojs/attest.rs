@@ -1,6 +1,6 @@
 //! Receipts: signed by the fleet's own key, verified by anybody, worthless when a letter of them changes.
 
-use super::on_both;
+use super::on_sqlite_first;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use ring::digest::{SHA256, digest};
@@ -8,7 +8,7 @@ use ring::signature::{ED25519, UnparsedPublicKey};
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both!(
+on_sqlite_first!(
     a_receipt_is_valid_until_a_letter_of_it_changes,
     a_receipt_is_verified_without_the_server,
     all_processes_of_a_fleet_sign_with_one_key,

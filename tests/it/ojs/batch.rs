@@ -1,10 +1,10 @@
 //! `POST /ojs/v1/jobs/batch`: all or nothing, in order, with the member's own error.
 
-use super::on_both;
+use super::on_every_store;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both![
+on_every_store![
     a_batch_is_answered_in_its_order_with_whole_jobs,
     a_thousand_jobs_are_one_batch_and_more_are_not,
     one_wrong_member_keeps_all_out_and_is_named,

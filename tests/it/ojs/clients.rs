@@ -1,12 +1,12 @@
 //! What OJS's own tools expect beyond the conformance cases: other paths for the same things, versions, request ids.
 
-use super::on_both;
+use super::on_sqlite_first;
 use super::operate::dead;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both![
+on_sqlite_first![
     cron_entries_answer_at_the_admin_pages_paths,
     the_registry_answers_at_its_own_paths,
     a_version_in_the_type_finds_its_schema,

@@ -1,11 +1,11 @@
 //! A row that was damaged from outside is one job of a list, named, and keeps none of the others back.
 
-use super::on_both;
+use super::on_every_store;
 use super::operate::dead;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both![
+on_every_store![
     a_list_names_the_job_that_cannot_be_read_and_shows_the_others,
     a_list_of_dead_letters_names_the_one_that_cannot_be_read,
 ];

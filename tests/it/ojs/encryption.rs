@@ -1,12 +1,12 @@
 //! What clients encrypt themselves is nothing to this server: codec fields in `meta` and opaque arguments come back as they
 //! were sent.
 
-use super::on_both;
+use super::on_every_store;
 use reqwest::Method;
 use serde_json::Value;
 use turnstone_tests::OjsServer;
 
-on_both!(what_a_codec_sent_comes_back_to_the_letter);
+on_every_store!(what_a_codec_sent_comes_back_to_the_letter);
 
 /// As a codec of a client sends it: its members are only names with dots here.
 const SENT: &str = r#"{"type":"secret.thing","args":["hQEMA5vJ+/=="],"meta":{"ojs.codec.encodings":["binary/encrypted"],"ojs.codec.key_id":"k-2026","z":{"b":1.50,"a":null},"ojs.codec.nonce":"AA=="},"options":{"queue":"sealed"}}"#;

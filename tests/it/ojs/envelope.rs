@@ -1,13 +1,13 @@
 //! The envelope on the wire: what is carried unchanged, what is read, what is answered.
 
-use super::on_both;
+use super::on_sqlite_first;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
 const ID: &str = "0190a7b2-0000-7000-8000-0000000000a1";
 
-on_both![
+on_sqlite_first![
     texts_come_back_as_they_were_sent,
     a_new_job_has_its_defaults_and_nothing_that_has_not_happened,
     every_option_is_read_and_shown,

@@ -1,4 +1,5 @@
-//! The OJS server through HTTP alone. Every case runs over SQLite and over PostgreSQL, at a time that the case moves.
+//! The OJS server through HTTP alone. Every case runs on SQLite and on PostgreSQL, at a time that the case
+//! moves. The default suite runs a case on PostgreSQL where its SQL or its locks differ.
 
 mod attest;
 mod batch;
@@ -23,9 +24,26 @@ mod webhooks;
 pub(crate) mod work;
 mod workflows;
 
-/// Makes a test of each case per database. A case takes a [`turnstone_tests::OjsServer`] of its own.
-macro_rules! on_both {
+/// Makes a test of each case per store. A case takes a [`turnstone_tests::OjsServer`] of its own.
+macro_rules! on_every_store {
     ($($case:ident),+ $(,)?) => {
+        crate::ojs::on_stores!(cfg_attr(no_postgres, ignore = "needs PostgreSQL"); $($case),+);
+    };
+}
+use on_every_store;
+
+/// Makes the same tests, with those on PostgreSQL in the long suite: they differ in nothing but statements that
+/// `conformance` proves there.
+macro_rules! on_sqlite_first {
+    ($($case:ident),+ $(,)?) => {
+        crate::ojs::on_stores!(ignore = "long: the same rule on PostgreSQL"; $($case),+);
+    };
+}
+use on_sqlite_first;
+
+/// Makes the tests on SQLite, and those on PostgreSQL with an attribute.
+macro_rules! on_stores {
+    ($postgres:meta; $($case:ident),+) => {
         mod sqlite {
             use turnstone_tests::{Backend, OjsServer};
             $(#[tokio::test] async fn $case() { super::$case(&OjsServer::start(Backend::Sqlite).await).await; })+
@@ -34,10 +52,10 @@ macro_rules! on_both {
             use turnstone_tests::{Backend, OjsServer};
             $(
                 #[tokio::test]
-                #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+                #[$postgres]
                 async fn $case() { super::$case(&OjsServer::start(Backend::Postgres).await).await; }
             )+
         }
     };
 }
-use on_both;
+use on_stores;

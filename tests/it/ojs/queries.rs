@@ -1,10 +1,10 @@
 //! What is asked for in a query has to mean something: a slip would filter nothing, and nobody would see it.
 
-use super::on_both;
+use super::on_every_store;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both![a_parameter_that_means_nothing_is_refused, events_of_a_job_come_as_cloud_events];
+on_every_store![a_parameter_that_means_nothing_is_refused, events_of_a_job_come_as_cloud_events];
 
 async fn a_parameter_that_means_nothing_is_refused(server: &OjsServer) {
     for (path, meant) in [

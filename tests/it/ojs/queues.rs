@@ -1,11 +1,11 @@
 //! Queues over HTTP: paused, bounded, limited, weighted.
 
-use super::on_both;
+use super::on_every_store;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both![
+on_every_store![
     a_paused_queue_takes_jobs_and_gives_none,
     statistics_come_in_both_forms_and_for_queues_that_nobody_used,
     queues_are_listed_with_what_stands_in_them,

@@ -1,10 +1,10 @@
 //! What is refused at the door: the status, the code, the place, and nothing stored.
 
-use super::on_both;
+use super::on_sqlite_first;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both![
+on_sqlite_first![
     what_is_no_text_of_one_object_is_refused,
     what_two_readers_could_read_differently_is_refused,
     numbers_are_refused_only_where_they_mean_something,

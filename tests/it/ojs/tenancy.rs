@@ -1,6 +1,6 @@
 //! Tenants: whoever names one in `X-OJS-Tenant` meets that tenant's things alone; whoever names none meets all.
 
-use super::on_both;
+use super::on_every_store;
 use super::operate::{fail, ids, mortal};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -280,7 +280,7 @@ async fn nobody_answers_another_tenants_review_on_postgres() {
     nobody_answers_another_tenants_review(Backend::Postgres).await;
 }
 
-on_both![
+on_every_store![
     nobody_reaches_another_tenants_cron_entry,
     nobody_reaches_another_tenants_webhook,
     nobody_reaches_another_tenants_job_by_its_id,

@@ -1,12 +1,12 @@
 //! What operators allow tenants over HTTP (OJS multi-tenancy §8, §10).
 
-use super::on_both;
+use super::on_sqlite_first;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 use turnstone_tests::ojs_server::Reply;
 
-on_both![
+on_sqlite_first![
     a_tenant_that_has_as_much_as_it_may_is_told_so,
     scheduled_jobs_have_a_bound_of_their_own,
     a_rate_of_enqueueing_is_over_with_its_window,

@@ -1,14 +1,14 @@
 //! The closed table of states, by requests: each request about a job in each state takes an edge of the table, or is
 //! refused and changes nothing. `conformance/transitions.rs` does the same with the operations of the store.
 
-use super::on_both;
+use super::on_every_store;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use turnstone_domain::JobState;
 use turnstone_domain::state::{TRANSITIONS, Trigger};
 use turnstone_tests::OjsServer;
 
-on_both![every_request_in_every_state_takes_an_edge_of_the_table_or_is_refused];
+on_every_store![every_request_in_every_state_takes_an_edge_of_the_table_or_is_refused];
 
 /// A request about a job, or the passing of time.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,10 @@
 //! Unique jobs over HTTP: what is compared, and what the client is told.
 
-use super::on_both;
+use super::on_every_store;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both![
+on_every_store![
     a_refused_job_names_the_one_that_exists,
     what_is_compared_is_what_the_keys_say,
     the_one_that_exists_stands_for_an_ignored_one,

@@ -1,6 +1,6 @@
 //! The Engagement object, field by field.
 
-use super::{document, fleet, on_both, register, run};
+use super::{document, fleet, on_every_store, register, run};
 use serde_json::{Value, json};
 use turnstone_tests::Reply;
 
@@ -8,7 +8,7 @@ use turnstone_tests::Reply;
 /// specification, after three calls of two tools.
 #[tokio::test]
 async fn the_engagement_object_has_the_fields_of_the_specification() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let replies = vec![
             Reply::call("search", json!({"q": 1})),
             Reply::call("book", json!({"price": 2})),

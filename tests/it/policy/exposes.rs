@@ -1,6 +1,6 @@
 //! What an agent shows beside its answer, and what it keeps for itself.
 
-use super::{document, fleet, on_both, register, run};
+use super::{document, fleet, on_every_store, register, run};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use turnstone_tests::Reply;
@@ -19,7 +19,7 @@ exposes:
 /// says why (OAS-A12).
 #[tokio::test]
 async fn the_exposed_keys_stand_beside_the_text() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let fleet = fleet(backend, vec![Reply::call("search", json!({"q": "tides"})), Reply::text("done")]).await;
         register(&fleet, &document("open", BODY)).await;
         for _ in 0..2 {
@@ -44,7 +44,7 @@ async fn the_exposed_keys_stand_beside_the_text() {
 /// OAS-47: a failed engagement exposes nothing (OAS-A13).
 #[tokio::test]
 async fn a_failure_exposes_nothing() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let replies = vec![Reply::call("search", json!({"q": "tides"})); 9];
         let fleet = fleet(backend, replies).await;
         register(&fleet, &document("looping", &format!("{BODY}lifespan: {{short_circuit: 2}}\n"))).await;
@@ -61,7 +61,7 @@ async fn a_failure_exposes_nothing() {
 /// OAS-48: an exposed value that is not CEL is refused when the document is registered; so is the key of the answer itself.
 #[tokio::test]
 async fn a_broken_expression_is_refused_at_once() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let fleet = fleet(backend, vec![Reply::text("done")]).await;
         for (exposes, rule) in [
             ("found: \"recent[\"", "OAS-48"),
@@ -82,7 +82,7 @@ async fn a_broken_expression_is_refused_at_once() {
 /// nothing of the first one.
 #[tokio::test]
 async fn a_second_engagement_begins_with_nothing() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let replies = vec![Reply::call("search", json!({"q": "tides"})), Reply::text("done")];
         let fleet = fleet(backend, replies).await;
         for (name, lifespan) in [("fresh", "lifespan: {retain_memory: false}"), ("plain", "")] {

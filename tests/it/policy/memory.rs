@@ -1,6 +1,6 @@
 //! What an agent remembers of its user across engagements, and what it does not.
 
-use super::{document, on_both, register};
+use super::{document, on_every_store, register};
 use crate::crash;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ async fn events(fleet: &Fleet, engagement: &str) -> Vec<Value> {
 /// the oldest first, and nothing of tools. It is marked as recalled, and the events count it.
 #[tokio::test]
 async fn what_was_said_before_is_recalled() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let fleet = fleet(backend).await;
         let (status, body) = fleet.send(Method::POST, "/agents", retaining("kept", KEPT)).await;
         assert!(status.is_success() && !body["warnings"].to_string().contains("OAS-51"), "{body:#}");
@@ -119,7 +119,7 @@ async fn what_was_said_before_is_recalled() {
 /// OAS-51: a further input of an engagement recalls nothing anew.
 #[tokio::test]
 async fn a_further_input_recalls_nothing_anew() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let mut fleet = fleet(backend).await;
         register(&fleet, &retaining("kept", KEPT)).await;
         said(&fleet, "kept", "first").await;
@@ -147,7 +147,7 @@ async fn a_further_input_recalls_nothing_anew() {
 /// another agent began, and not where the document says `false` or nothing.
 #[tokio::test]
 async fn nobody_else_is_told() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let fleet = fleet(backend).await;
         let parent = document("parent", "capabilities: {kept: {}}\nlifespan: {retain_memory: true}\n");
         for text in [
@@ -203,7 +203,7 @@ async fn nobody_else_is_told() {
 /// guardrails than those of today is not recalled either.
 #[tokio::test]
 async fn what_was_refused_is_not_recalled() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let fleet = fleet(backend).await;
         let guarded = |word: &str| {
             let assertion = format!("!(echo.output.contains('{word}'))");
@@ -229,7 +229,7 @@ async fn what_was_refused_is_not_recalled() {
 /// agent since.
 #[tokio::test]
 async fn a_worker_that_goes_on_tells_the_same() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         for point in ["1:norm:after", "1:resol:after", "1:infer:before", "1:exec:after"] {
             let fleet = Fleet::builder().on(backend).workers(0).model(parrot).start().await;
             register(&fleet, &retaining("kept", KEPT)).await;

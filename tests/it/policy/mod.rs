@@ -79,6 +79,6 @@ pub async fn visible(fleet: &Fleet, job: &str, engagement: &str) -> String {
 }
 
 /// Runs a test on both databases at the same time.
-pub async fn on_both<F: Future<Output = ()>>(test: impl Fn(Backend) -> F) {
+pub async fn on_every_store<F: Future<Output = ()>>(test: impl Fn(Backend) -> F) {
     join_all(Backend::ALL.map(test)).await;
 }

@@ -1,6 +1,6 @@
 //! Assertions at the exact points of a call.
 
-use super::{document, fleet, on_both, register, run, visible};
+use super::{document, fleet, on_every_store, register, run, visible};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 use turnstone_tests::{Backend, Fleet, Reply};
@@ -9,7 +9,7 @@ use turnstone_tests::{Backend, Fleet, Reply};
 /// else has happened yet; a denied call is told to the model, which may go on (OAS-A3, OAS-A4).
 #[tokio::test]
 async fn an_input_assertion_sees_the_pending_inputs_and_nothing_that_has_not_happened() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let replies = vec![
             Reply::call("search", json!({"q": "first"})),
             Reply::call("search", json!({"q": "again"})),
@@ -53,7 +53,7 @@ capabilities:
 /// tool is called once, and its output is nowhere (edge 3 of the brief).
 #[tokio::test]
 async fn a_denied_output_is_nowhere() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         let secret = json!({"q": "hunter2-secret"});
         // The model repeats what it is told, so a leak would come out in the answer too.
         let script = move |request: &serde_json::Value| match turnstone_tests::model_server::outcomes(request)

@@ -1,6 +1,6 @@
 //! `lifespan.short_circuit`, at the exact call, through real workers.
 
-use super::{document, on_both, register};
+use super::{document, on_every_store, register};
 use crate::crash;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
@@ -28,7 +28,7 @@ async fn stopped(fleet: &Fleet, id: &str, calls: usize) {
 /// no engagement shares its counters with another.
 #[tokio::test]
 async fn the_examples_stop_where_the_specification_says() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         for (tools, made) in [(&["search"][..], 2), (&["search", "book"][..], 5)] {
             let fleet = Fleet::builder().on(backend).model(calling(tools)).start().await;
             register(&fleet, &document("looping", BODY)).await;
@@ -67,7 +67,7 @@ async fn refused_calls_count() {
 /// OAS-53: a worker that dies in between neither resets the count nor doubles it (edge 4 of the brief).
 #[tokio::test]
 async fn a_crash_neither_resets_nor_doubles_the_count() {
-    on_both(async |backend: Backend| {
+    on_every_store(async |backend: Backend| {
         for point in ["2:infer:after", "2:exec:before", "3:exec:after", "5:exec:before"] {
             let fleet =
                 Fleet::builder().on(backend).workers(0).model(calling(&["search", "book"])).start().await;
@@ -96,7 +96,7 @@ async fn a_crash_neither_resets_nor_doubles_the_count() {
 /// OAS-52, OAS-53: an engagement is watched over all of its inputs.
 #[tokio::test]
 async fn calls_of_all_inputs_are_counted() {
-    on_both(async |backend| {
+    on_every_store(async |backend| {
         // One call for each input, then an answer.
         let script = |request: &Value| match request["messages"].as_array().and_then(|all| all.last()) {
             Some(last) if last["role"] == "user" => Reply::call("search", json!({})),

@@ -1,10 +1,10 @@
 //! Where two engagements part.
 
-use super::{calls, fork_ran, job, on_either, ran, trip};
+use super::{calls, fork_ran, job, on_every_store, ran, trip};
 use serde_json::{Value, json};
 use turnstone_tests::{Backend, Fleet};
 
-on_either!(two_runs_part_where_they_differ_first);
+on_every_store!(two_runs_part_where_they_differ_first);
 
 async fn diff(fleet: &Fleet, a: &str, b: &str) -> Value {
     fleet.get(&format!("/engagements/{a}/diff?with={b}")).await

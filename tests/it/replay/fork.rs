@@ -1,12 +1,12 @@
 //! A fork shares the past, goes on from any phase with what was changed, and calls nothing that is on record.
 
-use super::{calls, fork_ran, forked, job, on_either, ran, said, trip};
+use super::{calls, fork_ran, forked, job, on_every_store, ran, said, trip};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::model_server::Gate;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
-on_either!(
+on_every_store!(
     every_phase_can_be_gone_on_from,
     a_changed_prompt_or_model_is_what_is_asked,
     a_changed_result_is_what_the_model_hears,

@@ -1,13 +1,13 @@
 //! What a fork may not do, what it keeps alive, and what belongs to it alone.
 
-use super::{calls, fork_ran, forked, job, on_either, ran, said, trip};
+use super::{calls, fork_ran, forked, job, on_every_store, ran, said, trip};
 use crate::inputs::register;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, OjsServer, Reply, model_server};
 
-on_either!(
+on_every_store!(
     points_that_do_not_exist_are_refused,
     a_call_without_a_record_fails_the_fork_and_is_not_made,
     another_tenants_engagement_is_not_found,

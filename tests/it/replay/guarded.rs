@@ -1,6 +1,6 @@
 //! What guardrails and reviewers said is on record: a record is run again with it, and a fork takes it where the same is said.
 
-use super::{exported, fork_ran, on_either, ran, runs_again};
+use super::{exported, fork_ran, on_every_store, ran, runs_again};
 use crate::policy::{document, register};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use turnstone_domain::record::EngagementRecord;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 use turnstone_worker::rerun;
 
-on_either!(
+on_every_store!(
     what_guardrails_said_is_taken_from_the_record,
     what_reviewers_said_is_taken_from_the_record,
     what_a_reviewing_agent_said_is_taken_from_the_record,

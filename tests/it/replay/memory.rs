@@ -101,4 +101,4 @@ async fn forget(from: &Fleet, begun: Timestamp) {
     assert_eq!(from.number("SELECT count(*) FROM memories").await, 1);
 }
 
-super::on_either!(a_fork_begins_with_what_its_origin_recalled, it_moves_with_the_engagement);
+super::on_every_store!(a_fork_begins_with_what_its_origin_recalled, it_moves_with_the_engagement);

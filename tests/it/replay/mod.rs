@@ -19,7 +19,7 @@ use turnstone_tests::{Fleet, Reply, model_server};
 use turnstone_worker::rerun;
 
 /// Makes a test of each case per database.
-macro_rules! on_either {
+macro_rules! on_every_store {
     ($($case:ident),+ $(,)?) => {
         mod sqlite {
             use turnstone_tests::Backend;
@@ -35,7 +35,7 @@ macro_rules! on_either {
         }
     };
 }
-use on_either;
+use on_every_store;
 
 /// A model that searches twice, books once and is then done.
 fn trip(request: &Value) -> Reply {

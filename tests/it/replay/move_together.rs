@@ -1,11 +1,11 @@
 //! Engagements that share a past move to another server, in any order: what they share has an id of its own in each.
 
-use super::{calls, exported, fork_ran, imported, job, on_either, ran, runs_again, said, trip};
+use super::{calls, exported, fork_ran, imported, job, on_every_store, ran, runs_again, said, trip};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use turnstone_tests::{Backend, Fleet};
 
-on_either!(an_engagement_and_its_forks_move_in_any_order);
+on_every_store!(an_engagement_and_its_forks_move_in_any_order);
 
 fn ids(calls: &[Value]) -> Vec<&str> {
     calls.iter().map(|call| call["call_id"].as_str().unwrap()).collect()

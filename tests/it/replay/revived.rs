@@ -1,12 +1,12 @@
 //! A job that ended with a no is tried again: the no is on record, and counts nowhere any more.
 
-use super::{exported, imported, on_either, runs_again, trip};
+use super::{exported, imported, on_every_store, runs_again, trip};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_domain::record::EngagementRecord;
 use turnstone_tests::{Backend, Fleet};
 
-on_either!(a_no_that_was_overtaken_is_on_record_and_counts_nowhere);
+on_every_store!(a_no_that_was_overtaken_is_on_record_and_counts_nowhere);
 
 const AGENT: &str = "kind: \"openagentspec:v1/agent\"\nname: trip\ndescription: It books.\nintent: You book trips.\n\
                      owner: tests\ncapabilities:\n  search: {}\n  book: {user_identity: false, input_restriction: {require_review: ann}}\n";

@@ -1,13 +1,13 @@
 //! Documents that are imported: whose they are, how long they are kept, and what they had spent.
 
-use super::{job, on_either, ran, trip};
+use super::{job, on_every_store, ran, trip};
 use crate::inputs::register;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::record::EngagementRecord;
 use turnstone_tests::{Backend, Fleet, OjsServer, Reply, model_server};
 
-on_either!(
+on_every_store!(
     a_document_shows_a_tenant_nothing_of_another_one,
     what_was_imported_is_kept_from_then_on,
     a_budget_that_was_raised_has_room_for_what_was_used,

@@ -3,8 +3,6 @@
 use crate::house::{files, none, read};
 use crate::lines::take_apart;
 
-/// The macro that makes a test of each case per store.
-const MACROS: [&str; 2] = ["on_every_store", "on_both"];
 /// The stores, as `conformance/backend.rs` names them. The last one is PostgreSQL behind PgBouncer.
 const STORES: [&str; 4] = ["Sqlite", "Sealed", "Postgres", "Pooled"];
 /// Files with tests of their own, because no case of one store says what they say.
@@ -12,9 +10,8 @@ const APART: [&str; 2] = ["mod.rs", "migrations.rs"];
 
 /// The names in the lists of a file.
 fn listed(code: &str) -> Vec<&str> {
-    MACROS
-        .iter()
-        .flat_map(|name| code.split(&format!("{name}![")).skip(1).collect::<Vec<_>>())
+    code.split("on_every_store![")
+        .skip(1)
         .flat_map(|rest| rest.split(']').next().unwrap_or_default().split(','))
         .map(str::trim)
         .filter(|name| !name.is_empty())

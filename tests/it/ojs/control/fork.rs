@@ -1,11 +1,11 @@
 //! A fork goes on from a turn with everything before it, and leaves the original as it is.
 
-use super::{agent_job, control, granted, on_either, reserved};
+use super::{agent_job, control, granted, on_every_store, reserved};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
-on_either!(
+on_every_store!(
     a_fork_says_the_same_up_to_its_turn_and_goes_on_from_there,
     a_fork_of_a_job_that_never_ran_is_that_job_from_its_beginning,
     a_fork_of_a_plain_job_is_a_copy_that_waits,

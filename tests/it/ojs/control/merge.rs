@@ -1,12 +1,12 @@
 //! Two branches of one root become a third.
 
-use super::{agent_job, control, granted, on_either};
+use super::{agent_job, control, granted, on_every_store};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply};
 
-on_either!(
+on_every_store!(
     a_merged_branch_says_what_its_strategy_asks_for,
     labels_stand_for_a_job_that_never_ran,
     branches_of_different_roots_and_unknown_ones_are_refused,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use turnstone_tests::Fleet;
 
 /// Makes a test of each case per database.
-macro_rules! on_either {
+macro_rules! on_every_store {
     ($($case:ident),+ $(,)?) => {
         mod sqlite {
             use turnstone_tests::Backend;
@@ -26,7 +26,7 @@ macro_rules! on_either {
         }
     };
 }
-use on_either;
+use on_every_store;
 
 /// Asks for control of a job.
 async fn control(fleet: &Fleet, id: &str, verb: &str, body: Value) -> (StatusCode, Value) {

@@ -1,6 +1,6 @@
 //! A paused job is nobody's to claim; one that runs stops at the next boundary of its phases and frees the slot.
 
-use super::{agent_job, control, granted, on_either, reserved};
+use super::{agent_job, control, granted, on_every_store, reserved};
 use crate::conformance::jobs;
 use crate::fleet::Site;
 use reqwest::StatusCode;
@@ -10,7 +10,7 @@ use turnstone_domain::{JobState, TurnWrite};
 use turnstone_store::{ClaimRequest, JobKind};
 use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
 
-on_either!(
+on_every_store!(
     a_paused_job_is_not_claimed_until_it_is_resumed,
     a_job_that_a_worker_is_busy_with_stops_after_its_phase_and_pays_nothing_twice,
     a_plain_job_keeps_the_lease_of_its_worker_and_is_held_afterwards,

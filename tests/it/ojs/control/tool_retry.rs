@@ -1,11 +1,11 @@
 //! A call that went wrong is made again by the next turn, under the policy of the job and of the tool.
 
-use super::{agent_job, control, granted, on_either};
+use super::{agent_job, control, granted, on_every_store};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
 
-on_either!(
+on_every_store!(
     a_call_is_made_again_before_the_next_model_call_with_its_key,
     a_worker_that_is_busy_with_the_job_hears_of_it,
     a_call_with_an_effect_is_made_again_only_when_somebody_approves,

@@ -1,12 +1,12 @@
 //! Entries are made, replaced, changed and forgotten.
 
-use super::super::on_both;
+use super::super::on_sqlite_first;
 use super::{entry, every_minute};
 use reqwest::Method;
 use serde_json::json;
 use turnstone_tests::OjsServer;
 
-on_both![
+on_sqlite_first![
     an_entry_is_made_listed_and_forgotten,
     a_second_registration_replaces_the_first_and_keeps_its_counts,
     aliases_and_zones_are_shown_as_they_were_sent,

@@ -1,6 +1,6 @@
 //! When entries occur, and that each occurrence is acted upon once.
 
-use super::super::on_both;
+use super::super::on_every_store;
 use super::{MINUTE, entry, every_minute, jobs, outcomes, states, to_the_minute};
 use crate::conformance::jobs::plain;
 use futures::future::join_all;
@@ -11,7 +11,7 @@ use turnstone_scheduler::SchedulerOptions;
 use turnstone_store::{Firing, StoreError};
 use turnstone_tests::OjsServer;
 
-on_both![
+on_every_store![
     a_job_is_made_at_the_minute_and_once,
     one_job_makes_up_for_a_pause_of_the_fleet,
     all_occurrences_of_a_pause_are_made_up_for_when_that_is_asked,

@@ -1,11 +1,11 @@
 //! What happens while an earlier job of the entry has not ended.
 
-use super::super::on_both;
+use super::super::on_sqlite_first;
 use super::{MINUTE, entry, every_minute, jobs, outcomes, states, to_the_minute};
 use serde_json::json;
 use turnstone_tests::OjsServer;
 
-on_both![
+on_sqlite_first![
     a_job_that_only_waits_stands_in_the_way,
     all_jobs_stand_beside_one_another_when_that_is_asked,
     the_earlier_job_is_cancelled_when_that_is_asked,

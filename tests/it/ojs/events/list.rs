@@ -1,6 +1,6 @@
 //! Pages of events.
 
-use super::super::on_both;
+use super::super::on_sqlite_first;
 use super::{claim, complete, events, job, names, page, settle};
 use reqwest::Method;
 use serde_json::json;
@@ -8,7 +8,7 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, Phase, Settlement};
 use turnstone_tests::OjsServer;
 
-on_both![
+on_sqlite_first![
     a_completed_job_tells_its_story,
     a_long_result_stays_with_the_job,
     failures_and_waiting_are_told,

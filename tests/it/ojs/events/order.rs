@@ -1,6 +1,6 @@
 //! One order of all events, whoever writes and whatever is deleted meanwhile.
 
-use super::super::on_both;
+use super::super::on_every_store;
 use super::{events, job, page};
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection, Executor};
@@ -12,13 +12,23 @@ use turnstone_tests::{Backend, OjsServer, Place};
 
 use crate::conformance::jobs;
 
-on_both![ten_thousand_events_come_once_each_while_they_are_written, numbers_never_come_again];
+on_every_store![every_event_comes_once_while_events_are_written, numbers_never_come_again];
 
 const WRITERS: usize = 8;
-const BATCHES: usize = 25;
 const BATCH: usize = 50;
 
-async fn ten_thousand_events_come_once_each_while_they_are_written(server: &OjsServer) {
+async fn every_event_comes_once_while_events_are_written(server: &OjsServer) {
+    every_event_comes_once(server, 5).await;
+}
+
+#[tokio::test]
+#[ignore = "long: 10,000 events"]
+async fn ten_thousand_events_come_once_each_on_postgres() {
+    every_event_comes_once(&OjsServer::start(Backend::Postgres).await, 25).await;
+}
+
+/// Reads all events while each of the writers enqueues so many batches of jobs.
+async fn every_event_comes_once(server: &OjsServer, batches: usize) {
     // Two processes of a fleet write, as far as the database can tell.
     let other = match &server.fleet.place {
         Place::Url(_) => server.fleet.place.open().await.0,
@@ -30,7 +40,7 @@ async fn ten_thousand_events_come_once_each_while_they_are_written(server: &OjsS
         let store = if writer % 2 == 0 { server.fleet.store.clone() } else { other.clone() };
         let left = Arc::clone(&left);
         writers.push(tokio::spawn(async move {
-            for _ in 0..BATCHES {
+            for _ in 0..batches {
                 let batch = (0..BATCH).map(|_| jobs::plain(0)).collect();
                 store.intake.push(batch).await.unwrap();
             }
@@ -49,13 +59,13 @@ async fn ten_thousand_events_come_once_each_while_they_are_written(server: &OjsS
                 seen.push(event.cursor);
             }
             cursor = page.cursor;
-            written && seen.len() >= WRITERS * BATCHES * BATCH
+            written && seen.len() >= WRITERS * batches * BATCH
         })
         .await;
     for writer in writers {
         writer.await.unwrap();
     }
-    assert_eq!(seen.len(), WRITERS * BATCHES * BATCH);
+    assert_eq!(seen.len(), WRITERS * batches * BATCH);
     assert_eq!(subjects.len(), seen.len(), "an event came twice");
     assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "an event came behind one that is later");
     assert_eq!(feed.feed(&filter, cursor, 1).await.unwrap().events, []);

@@ -1,10 +1,10 @@
 //! Events as they happen.
 
-use super::super::on_both;
+use super::super::on_sqlite_first;
 use super::{job, page};
 use turnstone_tests::{OjsServer, sse, wait};
 
-on_both![a_stream_shows_what_happens_and_resumes];
+on_sqlite_first![a_stream_shows_what_happens_and_resumes];
 
 /// Reads a stream until it has shown this many events.
 async fn read(server: &OjsServer, query: &str, after: Option<&str>, events: usize) -> Vec<(String, String)> {

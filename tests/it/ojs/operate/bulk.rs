@@ -1,6 +1,6 @@
 //! One thing done to many jobs.
 
-use super::super::on_both;
+use super::super::on_every_store;
 use super::{dead, mortal};
 use crate::conformance::jobs::{plain, request};
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ async fn a_queue_is_purged(server: &OjsServer) {
     assert_eq!(server.job(&young).await["state"], "available");
 }
 
-on_both![
+on_every_store![
     nothing_is_done_without_a_clear_yes,
     each_is_done_to_those_it_can_be_done_to,
     what_cannot_be_done_is_said,

@@ -1,6 +1,6 @@
 //! Dead letters: what is in the list, and what becomes of one.
 
-use super::super::on_both;
+use super::super::on_every_store;
 use super::{dead, fail, ids, mortal};
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
@@ -199,7 +199,7 @@ async fn a_dead_letter_does_not_live_again_beside_its_like(server: &OjsServer) {
     assert!(states.contains(&json!("available")) && states.contains(&json!("discarded")), "{states:?}");
 }
 
-on_both![
+on_every_store![
     only_jobs_that_asked_for_it_are_kept,
     a_list_is_filtered_and_cut,
     a_retried_one_begins_again,

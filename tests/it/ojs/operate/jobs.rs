@@ -1,6 +1,6 @@
 //! One job, and lists of jobs, as operators and clients look at them.
 
-use super::super::on_both;
+use super::super::on_sqlite_first;
 use super::{fail, ids, mortal, stumble};
 use serde_json::json;
 use turnstone_tests::OjsServer;
@@ -95,7 +95,7 @@ async fn lists_are_filtered_ordered_and_cut(server: &OjsServer) {
     }
 }
 
-on_both![
+on_sqlite_first![
     an_operator_sees_the_bare_job,
     an_operator_cancels_once,
     an_operator_tries_again_what_failed,

@@ -1,6 +1,6 @@
 //! The server at a glance.
 
-use super::super::on_both;
+use super::super::on_sqlite_first;
 use super::{dead, end};
 use crate::conformance::jobs::complete;
 use serde_json::json;
@@ -44,4 +44,4 @@ async fn hours_are_kept(server: &OjsServer) {
     server.get("/ojs/v1/admin/stats/history?hours=0").await.expect(400);
 }
 
-on_both![jobs_and_their_pace_are_counted, hours_are_kept];
+on_sqlite_first![jobs_and_their_pace_are_counted, hours_are_kept];

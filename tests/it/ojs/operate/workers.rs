@@ -1,6 +1,6 @@
 //! Workers as operators see them, and what they are told.
 
-use super::super::on_both;
+use super::super::on_sqlite_first;
 use serde_json::{Value, json};
 use turnstone_store::{WorkerBeat, WorkerKind, WorkerState};
 use turnstone_tests::OjsServer;
@@ -71,7 +71,7 @@ async fn our_own_are_drained_by_a_signal(server: &OjsServer) {
     assert_eq!(workers(server).await["items"][0]["active_jobs"], 1);
 }
 
-on_both![
+on_sqlite_first![
     they_are_listed_and_counted,
     they_hear_what_they_are_told_with_their_next_beat,
     our_own_are_drained_by_a_signal,

@@ -1,11 +1,11 @@
 //! What becomes of jobs whose arguments do not fit.
 
-use super::super::on_both;
+use super::super::on_sqlite_first;
 use super::register;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both![
+on_sqlite_first![
     nobody_looks_unless_that_is_asked,
     an_enforced_schema_refuses_and_says_where,
     a_warning_schema_accepts_and_tells,

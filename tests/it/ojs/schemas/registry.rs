@@ -1,11 +1,11 @@
 //! Versions are registered once, read, and removed.
 
-use super::super::on_both;
+use super::super::on_sqlite_first;
 use super::register;
 use serde_json::json;
 use turnstone_tests::OjsServer;
 
-on_both![
+on_sqlite_first![
     versions_are_registered_and_the_latest_is_shown,
     a_version_is_registered_once,
     what_is_not_a_schema_is_refused,

@@ -1,10 +1,10 @@
 //! What the server says of itself.
 
-use super::on_both;
+use super::on_sqlite_first;
 use serde_json::json;
 use turnstone_tests::OjsServer;
 
-on_both![
+on_sqlite_first![
     the_manifest_says_what_is_spoken,
     health_and_readiness_are_answered_at_both_places,
     metrics_are_plain_text_and_count_what_happened,

@@ -1,7 +1,7 @@
 //! What is delivered, to whom, and how it is signed.
 
 use super::super::events::{complete, job};
-use super::super::on_both;
+use super::super::on_sqlite_first;
 use super::{deliveries, path, subscribe, told};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use turnstone_tests::receiver::Received;
 use turnstone_tests::{OjsServer, Receiver};
 
-on_both![
+on_sqlite_first![
     an_event_arrives_signed,
     only_what_is_wanted_is_told,
     nothing_is_told_of_the_time_before_or_while_it_is_off,

@@ -1,7 +1,7 @@
 //! Receivers that fail, schedulers that die.
 
 use super::super::events::job;
-use super::super::on_both;
+use super::super::on_sqlite_first;
 use super::{deliveries, path, subscribe, told};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -16,7 +16,7 @@ const TAKEN_MS: i64 = 121_000;
 /// How long a receiver may take that never answers.
 const SHORT: Duration = Duration::from_millis(100);
 
-on_both![
+on_sqlite_first![
     a_delivery_that_fails_is_repeated_and_given_up_after_a_day,
     a_receiver_that_recovers_gets_it,
     a_receiver_that_is_gone_ends_its_webhook,

@@ -1,12 +1,12 @@
 //! Subscriptions: made, shown, changed, deleted.
 
-use super::super::on_both;
+use super::super::on_sqlite_first;
 use super::{SUBSCRIPTIONS, path, subscribe};
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both![
+on_sqlite_first![
     a_subscription_is_made_shown_changed_and_deleted,
     a_secret_is_shown_once,
     what_is_sent_has_to_make_sense,

@@ -1,12 +1,12 @@
 //! Beats, directives, and the health of a worker (OJS worker protocol §4, OJS graceful shutdown).
 
-use super::super::on_both;
+use super::super::on_sqlite_first;
 use super::{beat, held, push};
 use serde_json::{Value, json};
 use turnstone_store::Directive;
 use turnstone_tests::OjsServer;
 
-on_both![
+on_sqlite_first![
     only_jobs_that_the_worker_holds_are_renewed,
     every_spelling_of_a_beat_is_heard,
     an_operator_goes_before_what_a_job_asks,

@@ -1,11 +1,11 @@
 //! Acknowledgements, and jobs that are given back (OJS HTTP binding §5.5).
 
-use super::super::on_both;
+use super::super::on_sqlite_first;
 use super::{ack, fetch, held, nack, push, retry};
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both![
+on_sqlite_first![
     an_acknowledged_job_is_completed_with_its_result,
     a_result_is_kept_as_it_was_sent,
     only_an_active_job_can_be_ended,

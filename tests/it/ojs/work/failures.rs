@@ -1,11 +1,11 @@
 //! Failures and what follows from them (OJS retry).
 
-use super::super::on_both;
+use super::super::on_sqlite_first;
 use super::{fetch, held, nack, push, retry};
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both![
+on_sqlite_first![
     a_failure_waits_for_its_next_attempt,
     the_last_attempt_discards,
     delays_follow_the_policy,

@@ -1,11 +1,11 @@
 //! Who is given which jobs (OJS HTTP binding §5.4).
 
-use super::super::on_both;
+use super::super::on_every_store;
 use super::{beat, fetch, held, push};
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both![
+on_every_store![
     a_fetched_job_is_active_and_complete,
     several_jobs_come_queue_by_queue_in_order,
     nothing_to_do_is_an_empty_list,

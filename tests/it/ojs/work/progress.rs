@@ -1,11 +1,11 @@
 //! How far a job is (OJS progress).
 
-use super::super::on_both;
+use super::super::on_sqlite_first;
 use super::{ack, fetch, held, nack, push, retry};
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both![
+on_sqlite_first![
     progress_is_told_and_read,
     progress_is_cut_and_never_goes_back_within_an_attempt,
     progress_renews_the_reservation,

@@ -1,11 +1,11 @@
 //! What a worker keeps for the next attempt (OJS durable execution).
 
-use super::super::on_both;
+use super::super::on_sqlite_first;
 use super::{ack, fetch, held, nack, push, retry};
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both![
+on_sqlite_first![
     a_state_is_replaced_and_counted,
     a_state_is_kept_as_it_was_sent,
     a_state_outlives_attempts_and_the_job,

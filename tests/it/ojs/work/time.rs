@@ -1,11 +1,11 @@
 //! Reservations that run out, and attempts that take too long (OJS worker protocol §6).
 
-use super::super::on_both;
+use super::super::on_sqlite_first;
 use super::{ack, beat, fetch, held, nack, push, retry};
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both![
+on_sqlite_first![
     a_reservation_that_runs_out_makes_the_job_available_at_once,
     without_a_word_a_job_is_reserved_for_half_an_hour,
     after_the_last_attempt_a_lost_reservation_discards,

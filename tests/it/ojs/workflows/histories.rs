@@ -1,12 +1,12 @@
 //! Random workflows with random ends, against a model that fits on this page.
 
-use super::super::on_both;
+use super::super::on_every_store;
 use super::{ack, fail, fetched, made, shown};
 use crate::random::Random;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both![random_graphs_end_as_the_model_says];
+on_every_store![random_graphs_end_as_the_model_says];
 
 /// What the model knows of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

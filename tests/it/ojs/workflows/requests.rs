@@ -1,11 +1,11 @@
 //! What is answered, and what is refused.
 
-use super::super::on_both;
+use super::super::on_every_store;
 use super::{PATH, ack, fetched, job, made, one, shown};
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both![
+on_every_store![
     a_workflow_is_shown_as_it_stands,
     wrong_requests_store_nothing,
     an_id_of_the_clients_own_is_taken_once,

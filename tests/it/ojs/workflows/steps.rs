@@ -1,11 +1,11 @@
 //! What follows what, seen by a worker in another language.
 
-use super::super::on_both;
+use super::super::on_every_store;
 use super::{ack, fail, fetched, job, made, one, shown};
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_both![
+on_every_store![
     a_chain_hands_its_results_on,
     a_chain_stops_at_a_failure,
     a_batch_calls_back_for_what_happened,
