@@ -132,7 +132,7 @@ Examples:
     /// Answer what agents ask
     #[command(subcommand)]
     Review(review::ReviewCommand),
-    /// Show and reset what is left alone for a while because it keeps failing
+    /// Show and reset circuit breakers
     #[command(subcommand)]
     Breaker(breaker::BreakerCommand),
     /// Show, set and raise what may be spent

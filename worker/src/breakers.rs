@@ -2,46 +2,52 @@
 //! call of this process and costs none of them a round trip of its own.
 
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 use turnstone_domain::agent::errors::Breaker;
-use turnstone_domain::{Clock, Timestamp};
+use turnstone_domain::{Clock, JobId, Timestamp};
 use turnstone_store::StoreError;
-use turnstone_store::breakers::{BreakerKey, Breakers, Passage};
+use turnstone_store::breakers::{BreakerKey, BreakerStep, Breakers, Passage};
 
 /// How old what is known of other processes' breakers may be.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// `breaker` of a section `[providers.<name>]` or `[tools.<name>]`: when what keeps failing is left alone for a while.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+/// `breaker` of a section `[providers.<name>]` or `[tools.<name>]`: when calls to a service that fails stop. What it leaves
+/// out is as it is by default.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BreakerConfig {
     /// Whether there is one.
-    pub enabled: bool,
-    /// Failures in a row that open it; at least 1.
-    pub failure_threshold: u32,
-    /// How long it stays open, in milliseconds.
-    pub timeout_ms: u64,
-    /// Calls that are let through after that; all have to succeed to close it.
-    pub half_open_requests: u32,
-}
-
-impl Default for BreakerConfig {
-    /// OSSA's.
-    fn default() -> Self {
-        let Breaker { enabled, failure_threshold, timeout_ms, half_open_requests } = Breaker::default();
-        Self { enabled, failure_threshold, timeout_ms, half_open_requests }
-    }
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// The failed calls that open it; at least 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_threshold: Option<u32>,
+    /// The share of the last calls, in percent, that these failures have to be; 1 to 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_share: Option<u32>,
+    /// How long it refuses every call, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Trial calls that have to succeed after that to close it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub half_open_requests: Option<u32>,
 }
 
 impl BreakerConfig {
-    /// The same as a rule.
+    /// Merges this section over a default.
     #[must_use]
-    pub fn rule(self) -> Breaker {
-        let Self { enabled, failure_threshold, timeout_ms, half_open_requests } = self;
-        Breaker { enabled, failure_threshold, timeout_ms, half_open_requests }
+    pub fn over(self, default: Breaker) -> Breaker {
+        Breaker {
+            enabled: self.enabled.unwrap_or(default.enabled),
+            failure_threshold: self.failure_threshold.unwrap_or(default.failure_threshold),
+            failure_share: self.failure_share.unwrap_or(default.failure_share),
+            once_per_job: default.once_per_job,
+            timeout_ms: self.timeout_ms.unwrap_or(default.timeout_ms),
+            half_open_requests: self.half_open_requests.unwrap_or(default.half_open_requests),
+        }
     }
 }
 
@@ -57,8 +63,18 @@ pub struct BreakerWatch {
 #[derive(Default)]
 struct Known {
     looked: Option<Instant>,
-    /// What is not well, and until when it is open.
-    troubled: HashMap<BreakerKey, Option<Timestamp>>,
+    /// The breakers with failures that count, and those that are open or half-open.
+    troubled: HashSet<BreakerKey>,
+    /// Successes that the store has not counted yet.
+    successes: HashMap<BreakerKey, Tally>,
+}
+
+/// Successful calls since the last failure that was counted.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    successes: u32,
+    /// When the store counts them although nothing fails.
+    since: Option<Instant>,
 }
 
 impl BreakerWatch {
@@ -72,49 +88,77 @@ impl BreakerWatch {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a call may be made. A store that does not answer lets it through: nothing is known against it.
-    pub async fn pass(&self, clock: &dyn Clock, key: &BreakerKey, rule: &Breaker) -> Passage {
-        let Some(keeper) = self.keeper.as_deref().filter(|_| rule.enabled) else { return Passage::Free };
+    fn keeper(&self, rule: &Breaker) -> Option<&dyn Breakers> {
+        self.keeper.as_deref().filter(|_| rule.enabled)
+    }
+
+    /// Asks for permission to make a call for a job. A store that does not answer grants it: nothing is known against the
+    /// service.
+    pub async fn pass(&self, clock: &dyn Clock, key: &BreakerKey, rule: &Breaker, job: &JobId) -> Passage {
+        let Some(keeper) = self.keeper(rule) else { return Passage::Free };
         self.look(keeper).await;
-        let Some(open_until) = self.known().troubled.get(key).copied().flatten() else {
+        if !self.known().troubled.contains(key) {
             return Passage::Free;
-        };
-        let now = clock.now();
-        if now < open_until {
-            return Passage::Refused { until: open_until };
         }
-        told(keeper.pass(key, rule, now).await).unwrap_or(Passage::Free)
+        let step = BreakerStep::Pass { job: job.0.clone() };
+        told(keeper.step(key, rule, step, clock.now()).await).map_or(Passage::Free, |stepped| stepped.passage)
     }
 
-    /// Counts a failure; returns until when the breaker is open now, if it is.
-    pub async fn failed(&self, clock: &dyn Clock, key: &BreakerKey, rule: &Breaker) -> Option<Timestamp> {
-        let keeper = self.keeper.as_deref().filter(|_| rule.enabled)?;
-        let open_until = told(keeper.failed(key, rule, clock.now()).await)?;
-        self.known().troubled.insert(key.clone(), open_until);
-        open_until
+    /// Counts a failed call of a job; returns the time until which the breaker is open, when this failure opened it.
+    pub async fn failed(
+        &self,
+        clock: &dyn Clock,
+        key: &BreakerKey,
+        rule: &Breaker,
+        job: &JobId,
+    ) -> Option<Timestamp> {
+        let keeper = self.keeper(rule)?;
+        let successes = self.known().successes.remove(key).unwrap_or_default().successes;
+        let step = BreakerStep::Failed { job: job.0.clone(), successes };
+        let stepped = told(keeper.step(key, rule, step, clock.now()).await)?;
+        self.known().troubled.insert(key.clone());
+        stepped.opened_until
     }
 
-    /// Counts a success. What was well stays well, and nothing is written.
-    pub async fn succeeded(&self, clock: &dyn Clock, key: &BreakerKey, rule: &Breaker, probe: bool) {
-        let Some(keeper) = self.keeper.as_deref().filter(|_| rule.enabled) else { return };
-        if !probe && !self.known().troubled.contains_key(key) {
+    /// Counts a successful call of a job. While the service is well, the store learns of successes with the next failure.
+    pub async fn succeeded(
+        &self,
+        clock: &dyn Clock,
+        key: &BreakerKey,
+        rule: &Breaker,
+        job: &JobId,
+        passage: Passage,
+    ) {
+        let Some(keeper) = self.keeper(rule) else { return };
+        if passage == Passage::Trial {
+            let step = BreakerStep::TrialSucceeded { job: job.0.clone() };
+            told(keeper.step(key, rule, step, clock.now()).await);
+            // The next call sees whether this closed it.
+            self.known().looked = None;
             return;
         }
-        if told(keeper.succeeded(key, rule, probe, clock.now()).await).is_some() {
+        let successes = {
             let mut known = self.known();
-            // Whether a probe closed it is looked up with the next call.
-            known.looked = if probe { None } else { known.looked };
-            if !probe {
-                known.troubled.remove(key);
+            let troubled = known.troubled.contains(key);
+            let tally = known.successes.entry(key.clone()).or_default();
+            tally.successes = tally.successes.saturating_add(1);
+            let since = *tally.since.get_or_insert_with(Instant::now);
+            // A success in a row of failures counts at once; among many calls they are counted together.
+            let due = rule.failure_share >= 100 || since.elapsed() >= LOOK;
+            if !(troubled && due) {
+                return;
             }
-        }
+            known.successes.remove(key).unwrap_or_default().successes
+        };
+        let step = BreakerStep::Succeeded { successes };
+        told(keeper.step(key, rule, step, clock.now()).await);
     }
 
-    /// Gives back the place of a call that was let through half-open, and was not made after all or says nothing of how
-    /// well it is.
-    pub async fn not_made(&self, clock: &dyn Clock, key: &BreakerKey) {
-        if let Some(keeper) = self.keeper.as_deref() {
-            told(keeper.not_made(key, clock.now()).await);
+    /// Gives back the place of a trial call that was not made after all, or that says nothing about the service.
+    pub async fn not_made(&self, clock: &dyn Clock, key: &BreakerKey, rule: &Breaker, job: &JobId) {
+        if let Some(keeper) = self.keeper(rule) {
+            let step = BreakerStep::TrialNotMade { job: job.0.clone() };
+            told(keeper.step(key, rule, step, clock.now()).await);
         }
     }
 
@@ -136,7 +180,7 @@ impl BreakerWatch {
         let mut known = self.known();
         known.looked = Some(Instant::now());
         if let Some(troubled) = troubled {
-            known.troubled = troubled.into_iter().map(|trouble| (trouble.key, trouble.open_until)).collect();
+            known.troubled = troubled.into_iter().map(|trouble| trouble.key).collect();
         }
     }
 
@@ -155,7 +199,7 @@ fn told<T>(outcome: Result<T, StoreError>) -> Option<T> {
 mod tests {
     use super::*;
     use async_trait::async_trait;
-    use turnstone_store::breakers::Trouble;
+    use turnstone_store::breakers::{Stepped, Trouble};
 
     /// The breakers that other processes open, and the times at which this process read them.
     #[derive(Default)]
@@ -171,35 +215,22 @@ mod tests {
             Ok(self.open.lock().unwrap().clone())
         }
 
-        async fn reset(&self, _: &BreakerKey) -> Result<bool, StoreError> {
+        async fn reset(&self, _: &BreakerKey, _: Timestamp) -> Result<bool, StoreError> {
             Ok(false)
         }
 
-        async fn pass(&self, _: &BreakerKey, _: &Breaker, _: Timestamp) -> Result<Passage, StoreError> {
-            Ok(Passage::Probe)
-        }
-
-        async fn failed(
+        async fn step(
             &self,
-            _: &BreakerKey,
+            key: &BreakerKey,
             _: &Breaker,
+            _: BreakerStep,
             _: Timestamp,
-        ) -> Result<Option<Timestamp>, StoreError> {
-            Ok(None)
-        }
-
-        async fn succeeded(
-            &self,
-            _: &BreakerKey,
-            _: &Breaker,
-            _: bool,
-            _: Timestamp,
-        ) -> Result<(), StoreError> {
-            Ok(())
-        }
-
-        async fn not_made(&self, _: &BreakerKey, _: Timestamp) -> Result<(), StoreError> {
-            Ok(())
+        ) -> Result<Stepped, StoreError> {
+            let open = self.open.lock().unwrap().iter().find_map(|trouble| {
+                Some(trouble).filter(|trouble| trouble.key == *key).and_then(|trouble| trouble.open_until)
+            });
+            let passage = open.map_or(Passage::Free, |until| Passage::Refused { until });
+            Ok(Stepped { passage, opened_until: None })
         }
     }
 
@@ -216,7 +247,8 @@ mod tests {
         let shared = Arc::new(Shared::default());
         let watch = BreakerWatch::new(Arc::clone(&shared) as Arc<dyn Breakers>);
         let (key, rule) = (BreakerKey::model("test", "m"), Breaker::default());
-        let pass = async || watch.pass(&Noon, &key, &rule).await;
+        let job = JobId("a".to_owned());
+        let pass = async || watch.pass(&Noon, &key, &rule, &job).await;
         assert_eq!(pass().await, Passage::Free);
         let until = Noon.now().plus_ms(60_000);
         *shared.open.lock().unwrap() =

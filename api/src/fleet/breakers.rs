@@ -1,4 +1,4 @@
-//! `GET /breakers`: what has failed lately, and is left alone for a while.
+//! `GET /breakers`: circuit breakers with failures that count, and those that are not closed.
 
 use crate::api::Shared;
 use crate::reply::{self, Answer};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use turnstone_domain::Timestamp;
 use utoipa::ToSchema;
 
-/// A circuit breaker that is not well.
+/// A circuit breaker.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct Breaker {
@@ -16,9 +16,9 @@ struct Breaker {
     name: String,
     /// closed, open or half-open.
     state: String,
-    /// Failures in a row.
+    /// Failures that count.
     failures: i64,
-    /// When calls are let through again to find out.
+    /// The time after which trial calls are made.
     open_until: Option<String>,
 }
 
@@ -29,7 +29,7 @@ struct Breakers {
     breakers: Vec<Breaker>,
 }
 
-/// The circuit breakers that are not well: something has failed, and has not succeeded since. What is well is not listed.
+/// Lists the circuit breakers that are open or half-open, or that count failures.
 #[utoipa::path(
     get, path = "/breakers", tag = "fleet",
     responses((status = 200, description = "The breakers.", body = Breakers, content_type = "application/json")),

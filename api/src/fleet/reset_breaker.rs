@@ -18,7 +18,8 @@ struct Reset {
     state: String,
 }
 
-/// Closes a circuit breaker: what it stands before is called again at once, by every worker within a fifth of a second.
+/// Closes a circuit breaker and releases the jobs that wait for it. Every worker calls the service again within a fifth of a
+/// second.
 #[utoipa::path(
     delete, path = "/breakers/{name}", tag = "fleet",
     params(("name" = String, Path, description = "The breaker.", example = "tool/researcher/web_search")),
@@ -33,7 +34,7 @@ pub(crate) async fn reset(
     super::whole_fleet(&tenant)?;
     let unknown = || OjsError::not_found("breaker", &name);
     let key = BreakerKey::parse(&name).ok_or_else(unknown)?;
-    if !app.api.store.breakers.reset(&key).await? {
+    if !app.api.store.breakers.reset(&key, app.api.clock.now()).await? {
         return Err(unknown().into());
     }
     operator.did("breaker.reset", &name, "closed");

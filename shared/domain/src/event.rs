@@ -93,7 +93,7 @@ events! {
     ToolRetrying = "tool.retrying", "as tool.failed, retry, delay_ms; instead (another tool)";
     /// An agent of another server could not be told that nobody waits for its work any more: it may go on, and cost money.
     ToolNotCalledOff = "tool.not_called_off", "call_id, agent, message";
-    /// A tool or a model has failed so often in a row that it is left alone for a while.
+    /// A circuit breaker opened: the fleet stops calling a tool or a model for a while.
     BreakerOpened = "breaker.opened", "tool, or provider and model; until";
     /// An error was handed to somebody: a review asks them, or, when the agent's document names nobody, the dead letters tell.
     ErrorEscalated = "error.escalated", "as job.failed without attempt";

@@ -7,6 +7,7 @@ pub mod address;
 pub mod agent;
 pub mod artifact;
 pub mod attest;
+pub mod breaker;
 pub mod budget;
 pub mod checkpoint;
 pub mod clock;

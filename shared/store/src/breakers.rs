@@ -1,11 +1,15 @@
-//! Circuit breakers that a whole fleet shares (OSSA §1.5, RS-26): what has failed too often lately is left alone for a while.
+//! Circuit breakers that a whole fleet shares (OSSA §1.5, RS-26). The rules are in [`turnstone_domain::breaker`].
 
 use crate::StoreError;
 use async_trait::async_trait;
 use turnstone_domain::Timestamp;
 use turnstone_domain::agent::errors::Breaker;
+pub use turnstone_domain::breaker::Passage;
 
-/// What a breaker stands before.
+/// The detail of an error that names the breaker which refused a model call. A job that fails with it waits for that breaker.
+pub const DETAIL: &str = "breaker";
+
+/// The service that a breaker protects.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BreakerKey(String);
 
@@ -51,12 +55,12 @@ impl BreakerKey {
     }
 }
 
-/// A breaker that is not well: something has failed and not succeeded since.
+/// A breaker with failures that count, or one that is not closed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trouble {
-    /// What it stands before.
+    /// The service.
     pub key: BreakerKey,
-    /// Failures in a row.
+    /// The failures that count.
     pub failures: i64,
     /// Open until then, and half-open after it; `None` is still closed.
     pub open_until: Option<Timestamp>,
@@ -70,51 +74,64 @@ impl Trouble {
     }
 }
 
-/// Whether a call may be made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Passage {
-    /// It may; the breaker is closed.
-    Free,
-    /// It may, as one of the few that find out whether all is well again.
-    Probe,
-    /// It may not.
-    Refused {
-        /// When it is worth asking again.
-        until: Timestamp,
+/// A call at a breaker, or its outcome.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BreakerStep {
+    /// A job asks for permission to make one call.
+    Pass {
+        /// The job's id.
+        job: String,
+    },
+    /// A call failed.
+    Failed {
+        /// The job's id.
+        job: String,
+        /// Successes before it that were not counted yet.
+        successes: u32,
+    },
+    /// Calls succeeded that were not trial calls.
+    Succeeded {
+        /// How many.
+        successes: u32,
+    },
+    /// A trial call succeeded.
+    TrialSucceeded {
+        /// The job's id.
+        job: String,
+    },
+    /// A trial call was not made, or says nothing about the service.
+    TrialNotMade {
+        /// The job's id.
+        job: String,
     },
 }
 
-/// Keeps breakers. What is well has no row and costs nothing.
+/// The outcome of a [`BreakerStep`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stepped {
+    /// The answer to [`BreakerStep::Pass`]; [`Passage::Free`] for every other step.
+    pub passage: Passage,
+    /// The time until which the breaker is open, when this step opened it.
+    pub opened_until: Option<Timestamp>,
+}
+
+/// Keeps breakers. A closed one without failures has no row and costs nothing.
 #[async_trait]
 pub trait Breakers: Send + Sync + 'static {
-    /// Every breaker that is not well.
+    /// Returns every breaker with failures that count, and every one that is not closed.
     async fn troubled(&self) -> Result<Vec<Trouble>, StoreError>;
 
-    /// Forgets what is known against something, so that its breaker is closed; whether anything was.
-    async fn reset(&self, key: &BreakerKey) -> Result<bool, StoreError>;
+    /// Closes a breaker and releases the jobs that wait for it; returns whether there was anything to close.
+    async fn reset(&self, key: &BreakerKey, now: Timestamp) -> Result<bool, StoreError>;
 
-    /// Asks for one call past a breaker that was not well when it was last looked at.
-    async fn pass(&self, key: &BreakerKey, rule: &Breaker, now: Timestamp) -> Result<Passage, StoreError>;
-
-    /// Counts a failure; returns until when the breaker is open now, if it is.
-    async fn failed(
+    /// Applies one step. A trial call that succeeds releases waiting jobs in the same transaction.
+    async fn step(
         &self,
         key: &BreakerKey,
         rule: &Breaker,
+        step: BreakerStep,
         now: Timestamp,
-    ) -> Result<Option<Timestamp>, StoreError>;
-
-    /// Counts a success of something that was not well. `probe` says that it was let through half-open.
-    async fn succeeded(
-        &self,
-        key: &BreakerKey,
-        rule: &Breaker,
-        probe: bool,
-        now: Timestamp,
-    ) -> Result<(), StoreError>;
-
-    /// Gives back the place of a call that was let through half-open and was not made, or tells nothing of how well it is.
-    async fn not_made(&self, key: &BreakerKey, now: Timestamp) -> Result<(), StoreError>;
+    ) -> Result<Stepped, StoreError>;
 }
 
 #[cfg(test)]

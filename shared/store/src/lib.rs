@@ -16,7 +16,7 @@
 //! | [`Feed`] | all events in one order |
 //! | [`Webhooks`] | who is told of events, and what became of it |
 //! | [`Artifacts`] | files that agents made |
-//! | [`Breakers`](breakers::Breakers) | worker: what keeps failing and is left alone for a while |
+//! | [`Breakers`](breakers::Breakers) | worker: circuit breakers |
 //! | [`Credentials`](credentials::Credentials) | what tools are called with for users and static identities |
 //! | [`Elsewhere`](elsewhere::Elsewhere) | worker: calls that agents of other servers work for, and that nobody waits for |
 //! | [`Budgets`] | budgets that engagements share, what an engagement may spend, and what was spent |

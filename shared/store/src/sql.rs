@@ -26,6 +26,9 @@ macro_rules! each {
 }
 
 common! {
+    DELETE_BREAKER = "delete_breaker",
+    SELECT_BREAKERS = "select_breakers",
+    UPDATE_BREAKER = "update_breaker",
     AGENT_DELETE = "agent_delete",
     AGENT_UPSERT = "agent_upsert",
     AGENTS_LISTED = "agents_listed",
@@ -39,13 +42,6 @@ common! {
     BRANCH_KNOWN = "branch_known",
     BRANCH_NAMED = "branch_named",
     BRANCH_ROOT = "branch_root",
-    BREAKER_CLOSE = "breaker_close",
-    BREAKER_FAILED = "breaker_failed",
-    BREAKER_GIVE_BACK = "breaker_give_back",
-    BREAKER_PROBE = "breaker_probe",
-    BREAKER_RESET = "breaker_reset",
-    BREAKER_SUCCEEDED = "breaker_succeeded",
-    BREAKERS_TROUBLED = "breakers_troubled",
     BUDGET_LIMITS_OWN = "budget_limits_own",
     BUDGET_LIMITS_SHARED = "budget_limits_shared",
     BUDGET_OF_ENGAGEMENT = "budget_of_engagement",
@@ -269,6 +265,12 @@ common! {
 }
 
 each! {
+    DELETE_BREAKER_WAITS = "delete_breaker_waits",
+    INSERT_BREAKER_WAITS = "insert_breaker_waits",
+    INSERT_BREAKERS = "insert_breakers",
+    LOCK_BREAKER = "lock_breaker",
+    LOCK_BREAKERS_DUE = "lock_breakers_due",
+    SELECT_BREAKER_WAITS = "select_breaker_waits",
     INHERITANCES_BY_SOURCE = "inheritances_by_source",
     INPUT_DEFINITIONS_BY_JOB = "input_definitions_by_job",
     INPUT_DEFINITIONS_INSERT = "input_definitions_insert",
@@ -286,7 +288,6 @@ each! {
     PRUNE_STUBS = "prune_stubs",
     STUBS_INSERT = "stubs_insert",
     TOOL_CALLS_KNOWN = "tool_calls_known",
-    BREAKER_TO_PASS = "breaker_to_pass",
     AGENTS_BY_NAME = "agents_by_name",
     ARTIFACT_CONTENTS_INSERT = "artifact_contents_insert",
     ARTIFACTS_INSERT = "artifacts_insert",

@@ -1,141 +1,178 @@
-//! Circuit breakers are decided by the store, so all processes see the same one (RS-26, RS-47).
+//! The store keeps circuit breakers, so all processes share them (RS-26, RS-47). The rules themselves are tests of
+//! `turnstone_domain::breaker`.
 
 use super::backend::Opened;
 use super::jobs::NOW;
 use super::on_every_store;
-use turnstone_domain::Timestamp;
 use turnstone_domain::agent::errors::Breaker;
-use turnstone_store::breakers::{BreakerKey, Passage};
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::{JobError, JobId, JobState, Settlement, Timestamp};
+use turnstone_store::Duty;
+use turnstone_store::breakers::{BreakerKey, BreakerStep, DETAIL, Passage, Stepped};
 
 on_every_store![
     the_fifth_failure_in_a_row_opens_it,
     a_success_forgets_what_failed_before,
-    half_open_lets_three_through_and_closes_when_all_went_well,
-    one_failure_opens_it_again,
-    probes_of_a_dead_process_hold_nobody_up_for_ever,
-    rare_calls_close_it_as_well,
-    a_call_that_was_not_made_gives_its_place_back,
+    rare_trials_close_it,
+    the_place_of_a_trial_that_was_not_made_is_free,
     concurrent_failures_all_count,
+    a_refused_job_is_released_as_the_breaker_closes,
+    a_reset_releases_every_waiting_job,
+    a_job_that_is_refused_while_the_breaker_closes_is_released,
 ];
 
-const RULE: Breaker =
-    Breaker { enabled: true, failure_threshold: 5, timeout_ms: 60_000, half_open_requests: 3 };
+const RULE: Breaker = Breaker {
+    enabled: true,
+    failure_threshold: 5,
+    failure_share: 100,
+    once_per_job: false,
+    timeout_ms: 60_000,
+    half_open_requests: 3,
+};
 const AFTER: Timestamp = Timestamp(NOW.0 + 60_000);
 
 fn key() -> BreakerKey {
-    BreakerKey::tool("desk", "search")
+    BreakerKey::model("provider", "m")
+}
+
+async fn step(at: &Opened, step: BreakerStep, now: Timestamp) -> Stepped {
+    at.store.breakers.step(&key(), &RULE, step, now).await.unwrap()
 }
 
 async fn fail(at: &Opened, times: usize, now: Timestamp) -> Option<Timestamp> {
-    let mut open = None;
+    let mut opened = None;
     for _ in 0..times {
-        open = at.store.breakers.failed(&key(), &RULE, now).await.unwrap();
+        opened = step(at, BreakerStep::Failed { job: "j".into(), successes: 0 }, now).await.opened_until;
     }
-    open
+    opened
 }
 
-async fn pass(at: &Opened, now: Timestamp) -> Passage {
-    at.store.breakers.pass(&key(), &RULE, now).await.unwrap()
+async fn pass(at: &Opened, job: &str, now: Timestamp) -> Passage {
+    step(at, BreakerStep::Pass { job: job.into() }, now).await.passage
 }
 
-async fn succeed(at: &Opened, probe: bool, now: Timestamp) {
-    at.store.breakers.succeeded(&key(), &RULE, probe, now).await.unwrap();
+async fn succeed(at: &Opened, job: &str, now: Timestamp) {
+    step(at, BreakerStep::TrialSucceeded { job: job.into() }, now).await;
 }
 
 /// RS-26: threshold 5, timeout 60 s.
 async fn the_fifth_failure_in_a_row_opens_it(at: &Opened) {
     assert_eq!(fail(at, 4, NOW).await, None);
-    assert_eq!(pass(at, NOW).await, Passage::Free);
+    assert_eq!(pass(at, "a", NOW).await, Passage::Free);
     assert_eq!(fail(at, 1, NOW).await, Some(AFTER));
-    assert_eq!(pass(at, AFTER.plus_ms(-1)).await, Passage::Refused { until: AFTER });
-    // A call that left before it opened prolongs nothing.
-    assert_eq!(fail(at, 1, NOW.plus_ms(10)).await, Some(AFTER));
+    assert_eq!(pass(at, "a", AFTER.plus_ms(-1)).await, Passage::Refused { until: AFTER });
     let other = BreakerKey::tool("other", "search");
-    assert_eq!(at.store.breakers.pass(&other, &RULE, NOW).await.unwrap(), Passage::Free);
+    let asked = BreakerStep::Pass { job: "a".into() };
+    let stepped = at.store.breakers.step(&other, &RULE, asked, NOW).await.unwrap();
+    assert_eq!(stepped.passage, Passage::Free);
     let troubled = at.store.breakers.troubled().await.unwrap();
-    assert_eq!((troubled.len(), troubled[0].open_until), (1, Some(AFTER)));
+    assert_eq!((troubled.len(), troubled[0].open_until, troubled[0].failures), (1, Some(AFTER), 5));
     assert_eq!(troubled[0].key, key());
 }
 
 async fn a_success_forgets_what_failed_before(at: &Opened) {
     fail(at, 4, NOW).await;
-    succeed(at, false, NOW).await;
+    step(at, BreakerStep::Succeeded { successes: 1 }, NOW).await;
     assert_eq!(at.store.breakers.troubled().await.unwrap(), []);
     assert_eq!(fail(at, 4, NOW).await, None);
-    // A success of a call that left before it opened closes nothing.
+    // A success of a call that began before the breaker opened does not close it.
     fail(at, 1, NOW).await;
-    succeed(at, false, NOW).await;
-    assert_eq!(pass(at, NOW).await, Passage::Refused { until: AFTER });
+    step(at, BreakerStep::Succeeded { successes: 1 }, NOW).await;
+    assert_eq!(pass(at, "a", NOW).await, Passage::Refused { until: AFTER });
 }
 
-/// RS-47: `half_open_requests` 3.
-async fn half_open_lets_three_through_and_closes_when_all_went_well(at: &Opened) {
-    fail(at, 5, NOW).await;
-    for _ in 0..3 {
-        assert_eq!(pass(at, AFTER).await, Passage::Probe);
-    }
-    assert!(matches!(pass(at, AFTER).await, Passage::Refused { until } if until > AFTER));
-    succeed(at, true, AFTER).await;
-    succeed(at, true, AFTER).await;
-    assert!(matches!(pass(at, AFTER).await, Passage::Refused { .. }));
-    succeed(at, true, AFTER).await;
-    assert_eq!(pass(at, AFTER).await, Passage::Free);
-    assert_eq!(at.store.breakers.troubled().await.unwrap(), []);
-}
-
-async fn one_failure_opens_it_again(at: &Opened) {
-    fail(at, 5, NOW).await;
-    assert_eq!(pass(at, AFTER).await, Passage::Probe);
-    assert_eq!(pass(at, AFTER).await, Passage::Probe);
-    let again = AFTER.plus_ms(60_000);
-    assert_eq!(fail(at, 1, AFTER).await, Some(again));
-    // The other probe comes back well, too late.
-    succeed(at, true, AFTER.plus_ms(5)).await;
-    assert_eq!(pass(at, again.plus_ms(-1)).await, Passage::Refused { until: again });
-    assert_eq!(pass(at, again).await, Passage::Probe);
-}
-
-async fn probes_of_a_dead_process_hold_nobody_up_for_ever(at: &Opened) {
-    fail(at, 5, NOW).await;
-    for _ in 0..3 {
-        assert_eq!(pass(at, AFTER).await, Passage::Probe);
-    }
-    assert!(matches!(pass(at, AFTER.plus_ms(59_999)).await, Passage::Refused { .. }));
-    assert_eq!(pass(at, AFTER.plus_ms(60_000)).await, Passage::Probe);
-}
-
-/// RS-47: three that went well close it, however long it is from one to the next.
-async fn rare_calls_close_it_as_well(at: &Opened) {
+/// RS-47: `half_open_requests` 3. Three trial calls that succeed close it, however long it is from one to the next.
+async fn rare_trials_close_it(at: &Opened) {
     fail(at, 5, NOW).await;
     for hour in 1..=3 {
         let now = NOW.plus_ms(hour * 3_600_000);
-        assert_eq!(pass(at, now).await, Passage::Probe);
-        succeed(at, true, now).await;
+        assert_eq!(pass(at, "a", now).await, Passage::Trial);
+        succeed(at, "a", now).await;
     }
     assert_eq!(at.store.breakers.troubled().await.unwrap(), []);
 }
 
-async fn a_call_that_was_not_made_gives_its_place_back(at: &Opened) {
+async fn the_place_of_a_trial_that_was_not_made_is_free(at: &Opened) {
     fail(at, 5, NOW).await;
-    for _ in 0..3 {
-        assert_eq!(pass(at, AFTER).await, Passage::Probe);
-    }
-    at.store.breakers.not_made(&key(), AFTER).await.unwrap();
-    assert_eq!(pass(at, AFTER).await, Passage::Probe);
-    assert!(matches!(pass(at, AFTER).await, Passage::Refused { .. }));
-    // Nothing is given back of what went well.
-    succeed(at, true, AFTER).await;
-    for _ in 0..5 {
-        at.store.breakers.not_made(&key(), AFTER).await.unwrap();
-    }
-    assert_eq!([pass(at, AFTER).await, pass(at, AFTER).await], [Passage::Probe, Passage::Probe]);
-    assert!(matches!(pass(at, AFTER).await, Passage::Refused { .. }));
+    assert_eq!(pass(at, "a", AFTER).await, Passage::Trial);
+    assert!(matches!(pass(at, "b", AFTER).await, Passage::Refused { .. }));
+    step(at, BreakerStep::TrialNotMade { job: "a".into() }, AFTER).await;
+    assert_eq!(pass(at, "b", AFTER).await, Passage::Trial);
 }
 
 async fn concurrent_failures_all_count(at: &Opened) {
     let key = key();
-    let failures = (0..5).map(|_| at.store.breakers.failed(&key, &RULE, NOW));
-    let opened = futures::future::join_all(failures).await.into_iter().filter_map(Result::unwrap).count();
+    let failures = (0..5).map(|_| {
+        at.store.breakers.step(&key, &RULE, BreakerStep::Failed { job: "j".into(), successes: 0 }, NOW)
+    });
+    let stepped = futures::future::join_all(failures).await;
+    let opened = stepped.into_iter().filter_map(|stepped| stepped.unwrap().opened_until).count();
     assert_eq!(opened, 1, "the last of five, whichever it is");
-    assert_eq!(pass(at, NOW).await, Passage::Refused { until: AFTER });
+    assert_eq!(pass(at, "a", NOW).await, Passage::Refused { until: AFTER });
+}
+
+/// Enqueues agent jobs, claims them, and settles each as one that the breaker refused.
+async fn refused(at: &Opened, count: usize) -> Vec<JobId> {
+    let mut refused = Vec::new();
+    for _ in 0..count {
+        let claim = at.held(None).await;
+        let error = JobError::new(FailureKind::CircuitOpen, "refused").with(DETAIL, key().name());
+        let settlement = Settlement::Retry { error, run_at: NOW.plus_ms(90_000), delay_ms: 90_000 };
+        at.settle(&claim.lease, settlement).await;
+        refused.push(claim.job);
+    }
+    refused
+}
+
+async fn available(at: &Opened, jobs: &[JobId]) -> usize {
+    let mut count = 0;
+    for job in jobs {
+        count += usize::from(at.state(job).await == JobState::Available);
+    }
+    count
+}
+
+async fn promote(at: &Opened, now: Timestamp) {
+    at.perform(Duty::PromoteDue, now).await;
+}
+
+/// The half-open breaker releases one waiting job, then two, and all of them once it is closed.
+async fn a_refused_job_is_released_as_the_breaker_closes(at: &Opened) {
+    fail(at, 5, NOW).await;
+    let waiting = refused(at, 6).await;
+    promote(at, AFTER.plus_ms(-1)).await;
+    assert_eq!(available(at, &waiting).await, 0, "it is open");
+    promote(at, AFTER).await;
+    assert_eq!(available(at, &waiting).await, 1);
+    assert_eq!(pass(at, &waiting[0].0, AFTER).await, Passage::Trial);
+    succeed(at, &waiting[0].0, AFTER).await;
+    assert_eq!(available(at, &waiting).await, 3);
+    for job in &waiting[1..3] {
+        assert_eq!(pass(at, &job.0, AFTER).await, Passage::Trial);
+    }
+    for job in &waiting[1..3] {
+        succeed(at, &job.0, AFTER).await;
+    }
+    assert_eq!(available(at, &waiting).await, 6);
+    assert_eq!(at.query("SELECT count(*) FROM breaker_waits").await, 0);
+    assert_eq!(at.query("SELECT count(*) FROM breakers").await, 0);
+}
+
+async fn a_reset_releases_every_waiting_job(at: &Opened) {
+    fail(at, 5, NOW).await;
+    let waiting = refused(at, 3).await;
+    assert!(at.store.breakers.reset(&key(), NOW).await.unwrap());
+    assert_eq!(available(at, &waiting).await, 3);
+    assert!(!at.store.breakers.reset(&key(), NOW).await.unwrap());
+}
+
+/// The settlement of a refused job may be written after the breaker closed.
+async fn a_job_that_is_refused_while_the_breaker_closes_is_released(at: &Opened) {
+    let waiting = refused(at, 1).await;
+    assert_eq!(available(at, &waiting).await, 0);
+    assert_eq!(at.store.breakers.troubled().await.unwrap(), []);
+    promote(at, NOW).await;
+    assert_eq!(available(at, &waiting).await, 1);
+    promote(at, NOW).await;
+    assert_eq!(at.query("SELECT count(*) FROM breakers").await, 0);
 }

@@ -1,4 +1,4 @@
-//! What fails too often is left alone for a while, by the whole fleet (RS-26, RS-47; facts §6.2 case 5).
+//! Circuit breakers of tools, which the whole fleet shares (RS-26, RS-47; facts §6.2 case 5).
 
 use super::{attempts, desk, run};
 use crate::program::{run as run_program, without_environment};

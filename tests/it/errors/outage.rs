@@ -7,63 +7,125 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply};
 
-/// RS-47: after five failures in a row no call is made for a minute; jobs wait as `retryable`, which costs them no attempt of
-/// their policy, and all complete once the provider is back.
+/// A model that is away until it is well. It always fails for jobs whose input is "poison".
+fn model(well: &Arc<AtomicBool>) -> impl Fn(&Value) -> Reply + Send + Sync + 'static {
+    let well = Arc::clone(well);
+    move |request: &Value| {
+        let poison = request["messages"].to_string().contains("poison");
+        match well.load(Ordering::SeqCst) && !poison {
+            false => Reply::Status(503),
+            true => Reply::text("back"),
+        }
+    }
+}
+
+fn job(input: &str) -> Value {
+    json!({"type": "agent.x", "args": [input], "ext_agent_model": "m"})
+}
+
+async fn in_state(fleet: &Fleet, states: &str) -> i64 {
+    fleet.number(&format!("SELECT count(*) FROM jobs WHERE state IN ({states})")).await
+}
+
+/// RS-47: the failures of twenty jobs open the breaker. The other jobs make no call, wait as `retryable`, and spend no attempt
+/// of their policy. All complete once the provider is back, without a wait for their own retry times.
 #[tokio::test]
 async fn an_outage_of_a_minute_delays_jobs_and_loses_none() {
     for backend in Backend::ALL {
         let well = Arc::new(AtomicBool::new(false));
-        let answers = Arc::clone(&well);
-        let fleet = Fleet::builder()
-            .on(backend)
-            .model(move |_: &Value| match answers.load(Ordering::SeqCst) {
-                false => Reply::Status(503),
-                true => Reply::text("back"),
-            })
-            .start()
-            .await;
-        let retry = json!({"max_attempts": 2, "initial_interval": "PT1S", "jitter": false});
-        let job =
-            json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m", "options": {"retry": retry}});
+        let fleet = Fleet::builder().on(backend).model(model(&well)).start().await;
         let mut ids = Vec::new();
-        for _ in 0..20 {
-            let id = fleet.push(&job).await;
-            fleet.wait_for(&id, &[JobState::Retryable]).await;
-            ids.push(id);
+        for _ in 0..60 {
+            ids.push(fleet.push(&job("hi")).await);
         }
-        assert_eq!(fleet.models.count(), 5, "the breaker is open: nobody asks");
-        let waiting = fleet.job(&ids[19]).await;
-        assert_eq!(waiting["error"]["code"], "OSSA_CIRCUIT_OPEN", "{waiting:#}");
-        assert_eq!(waiting["error"]["details"]["ossa_code"], "CIRCUIT_OPEN");
-        assert!(waiting["retry_delay_ms"].as_i64().unwrap() >= 60_000, "{waiting:#}");
-        // Those that failed try once more, and are not let through either.
-        fleet.clock.advance_ms(1_000);
-        fleet.tick().await;
-        fleet
-            .until("the early ones have been refused", async || {
-                fleet.number("SELECT count(*) FROM jobs WHERE state = 'retryable'").await == 20
-                    && fleet.number("SELECT count(*) FROM job_errors").await == 25
-            })
-            .await;
-        assert_eq!(fleet.models.count(), 5);
-        well.store(true, Ordering::SeqCst);
-        // Three find out; the others come a little later.
-        for _ in 0..20 {
-            fleet.clock.advance_ms(61_000);
+        fleet.until("every job has failed", async || in_state(&fleet, "'retryable'").await == 60).await;
+        let called = fleet.models.count();
+        assert!((20..40).contains(&called), "{called} calls: those under way when it opens are made");
+        assert_eq!(
+            fleet.number("SELECT count(*) FROM breaker_waits").await,
+            60 - i64::try_from(called).unwrap()
+        );
+        let refused = "SELECT count(*) FROM jobs WHERE failures > 0";
+        assert_eq!(fleet.number(refused).await, 0, "a refusal is no failure");
+        // A trial call fails about once a second.
+        for _ in 0..6 {
+            fleet.clock.advance_ms(10_000);
             fleet.tick().await;
-            fleet
-                .until("nobody is under way", async || {
-                    fleet.number("SELECT count(*) FROM jobs WHERE state IN ('active', 'available')").await
-                        == 0
-                })
-                .await;
+            let active = "'active', 'available'";
+            fleet.until("the trial call is over", async || in_state(&fleet, active).await == 0).await;
+        }
+        let lost = "'completed', 'discarded'";
+        assert_eq!(in_state(&fleet, lost).await, 0);
+        well.store(true, Ordering::SeqCst);
+        // The breaker is half-open after a second. From then on the waiting jobs need no further time.
+        fleet.clock.advance_ms(1_100);
+        fleet.tick().await;
+        let waiting = "SELECT count(*) FROM breaker_waits AS w JOIN jobs AS j ON j.seq = w.job_seq \
+                       WHERE j.state = 'retryable' AND j.attempt = w.attempt";
+        fleet.until("no job waits for the breaker", async || fleet.number(waiting).await == 0).await;
+        assert_eq!(fleet.get("/breakers").await["breakers"], json!([]));
+        for _ in 0..20 {
+            fleet.clock.advance_ms(300_000);
+            fleet.tick().await;
         }
         for id in &ids {
-            let done = fleet.job(id).await;
+            let done = fleet.wait_for(id, &[JobState::Completed, JobState::Discarded]).await;
             assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!("back")), "{done:#}");
         }
         fleet.end().await;
     }
+}
+
+/// Ten jobs for which a model fails for ever do not keep it from the others: those complete while no time passes.
+#[tokio::test]
+async fn ten_failing_jobs_delay_no_other() {
+    for backend in Backend::ALL {
+        let well = Arc::new(AtomicBool::new(true));
+        let fleet = Fleet::builder().on(backend).model(model(&well)).start().await;
+        for _ in 0..10 {
+            fleet.push(&job("poison")).await;
+        }
+        fleet.until("all ten have failed", async || in_state(&fleet, "'retryable'").await == 10).await;
+        for round in 1..=5 {
+            for _ in 0..20 {
+                fleet.push(&job("hi")).await;
+            }
+            let done = "the good jobs of this round complete";
+            fleet.until(done, async || in_state(&fleet, "'completed'").await == 20 * round).await;
+            // The ten fail once more.
+            fleet.clock.advance_ms(60_000);
+            fleet.tick().await;
+            let failed = 10 * (round + 1);
+            let all = "SELECT count(*) FROM job_errors";
+            fleet.until("the ten have failed again", async || fleet.number(all).await >= failed).await;
+        }
+        assert_eq!(fleet.number("SELECT count(*) FROM breaker_waits").await, 0, "no job was refused");
+        fleet.end().await;
+    }
+}
+
+/// A reset closes the breaker at once and releases every job that waits for it.
+#[tokio::test]
+async fn a_reset_releases_the_waiting_jobs() {
+    let well = Arc::new(AtomicBool::new(false));
+    let fleet = Fleet::builder().model(model(&well)).start().await;
+    for _ in 0..30 {
+        fleet.push(&job("hi")).await;
+    }
+    fleet.until("every job has failed", async || in_state(&fleet, "'retryable'").await == 30).await;
+    let waited = 30 - i64::try_from(fleet.models.count()).unwrap();
+    assert!(waited > 0, "jobs wait for the breaker");
+    well.store(true, Ordering::SeqCst);
+    let name = fleet.get("/breakers").await["breakers"][0]["name"].as_str().unwrap().to_owned();
+    let path = format!("/breakers/{}", name.replace('/', "%2F"));
+    let (status, body) = fleet.send(reqwest::Method::DELETE, &path, "").await;
+    assert_eq!(status.as_u16(), 200, "{body}");
+    let released = "the refused jobs complete";
+    fleet.until(released, async || in_state(&fleet, "'completed'").await >= waited).await;
+    fleet.clock.advance_ms(300_000);
+    fleet.tick().await;
+    fleet.until("the others complete", async || in_state(&fleet, "'completed'").await == 30).await;
+    fleet.end().await;
 }
 
 /// RS-26, RS-47: the same of a quiet fleet, whose few failures open no breaker at once, with nothing said about retries: a

@@ -63,7 +63,7 @@ impl ProviderConfig {
         }
     }
 
-    /// The circuit breaker before its models; `None` is OSSA's default.
+    /// The circuit breaker of its models; `None` is the default.
     fn breaker(&self) -> Option<BreakerConfig> {
         match self {
             Self::OpenAi(config) => config.breaker,
@@ -131,7 +131,8 @@ impl Providers {
             let model = build(name, config, &client, base)
                 .map_err(|problem| format!("[providers.{name}] {problem}"))?;
             providers.insert(name, model);
-            providers.breakers.extend(config.breaker().map(|breaker| (name.clone(), breaker.rule())));
+            let rule = config.breaker().map(|breaker| breaker.over(Breaker::of_models()));
+            providers.breakers.extend(rule.map(|rule| (name.clone(), rule)));
             let places = match config.concurrency() {
                 None => continue,
                 Some(0) => {
@@ -202,10 +203,10 @@ impl Providers {
         Arc::clone(self.places.get(name)?).acquire_owned().await.ok()
     }
 
-    /// The circuit breaker before the models of this provider.
+    /// The circuit breaker of the models of this provider.
     #[must_use]
     pub fn breaker(&self, name: &str) -> Breaker {
-        self.breakers.get(name).copied().unwrap_or_default()
+        self.breakers.get(name).copied().unwrap_or_else(Breaker::of_models)
     }
 
     /// Whether a provider of this name answers.

@@ -49,7 +49,7 @@ pub struct ToolConfig {
     /// What a call costs, in the currency of the price table; counted in budgets in money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_per_call: Option<Amount>,
-    /// When it is left alone for a while because it keeps failing. What an agent's document says of it goes before.
+    /// Its circuit breaker. A section of the agent's document replaces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub breaker: Option<BreakerConfig>,
     /// A larger answer is a failure; 1 MiB unless said otherwise.

@@ -1,6 +1,5 @@
 //! Tools behind HTTP: one request per call, with the call's id as its `Idempotency-Key`.
 
-use crate::breakers::BreakerConfig;
 use crate::tool::address_guard::{check_form, check_url};
 use crate::tool::config::ToolConfig;
 use crate::tool::files;
@@ -158,7 +157,7 @@ impl Tool for HttpTool {
     }
 
     fn breaker(&self) -> Option<Breaker> {
-        self.config.breaker.map(BreakerConfig::rule)
+        self.config.breaker.map(|breaker| breaker.over(Breaker::default()))
     }
 
     fn transport(&self) -> Transport {

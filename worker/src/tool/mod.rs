@@ -121,7 +121,7 @@ pub trait Tool: Send + Sync + 'static {
     /// The longest a call may take unless the capability says less.
     fn timeout(&self) -> Duration;
 
-    /// When it is left alone for a while, unless the agent's document says so itself; `None` is what that says of all tools.
+    /// Its circuit breaker, unless the agent's document has one for it; `None` is the document's default.
     fn breaker(&self) -> Option<Breaker> {
         None
     }

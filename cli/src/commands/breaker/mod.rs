@@ -1,4 +1,4 @@
-//! `turnstone breaker`: what is left alone for a while because it keeps failing.
+//! `turnstone breaker`: circuit breakers.
 
 mod list;
 mod reset;
@@ -10,9 +10,9 @@ use std::process::ExitCode;
 /// `turnstone breaker`.
 #[derive(Debug, Subcommand)]
 pub enum BreakerCommand {
-    /// List what has failed lately and not succeeded since
+    /// List the breakers that are open or half-open, or that count failures
     List,
-    /// Close breakers, so that what they stand before is called again
+    /// Close breakers and release the jobs that wait for them
     Reset(NamesArgs),
 }
 

@@ -137,23 +137,56 @@ impl RetryRule {
     }
 }
 
-/// When something that keeps failing is left alone for a while (OSSA §1.5, RS-26).
+/// When calls to a service stop because it fails (OSSA §1.5, RS-26).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Breaker {
-    /// Whether it counts at all.
+    /// Whether failures count at all.
     pub enabled: bool,
-    /// Failures in a row that open it.
+    /// The failed calls that open it.
     pub failure_threshold: u32,
-    /// How long it stays open, in milliseconds.
+    /// The share of the last calls, in percent, that these failures have to be. With 100 they have to come in a row.
+    pub failure_share: u32,
+    /// A job that fails repeatedly counts as one failure.
+    pub once_per_job: bool,
+    /// How long it refuses every call, in milliseconds.
     pub timeout_ms: u64,
-    /// Tries that are let through after that; all have to succeed to close it.
+    /// Trial calls that have to succeed after that to close it.
     pub half_open_requests: u32,
 }
 
 impl Default for Breaker {
+    /// OSSA's, for tools.
     fn default() -> Self {
-        Self { enabled: true, failure_threshold: 5, timeout_ms: 60_000, half_open_requests: 3 }
+        Self {
+            enabled: true,
+            failure_threshold: 5,
+            failure_share: 100,
+            once_per_job: false,
+            timeout_ms: 60_000,
+            half_open_requests: 3,
+        }
+    }
+}
+
+impl Breaker {
+    /// The default for models. Many jobs share a model, and a few of them may fail by themselves.
+    #[must_use]
+    pub fn of_models() -> Self {
+        Self {
+            failure_threshold: 20,
+            failure_share: 50,
+            once_per_job: true,
+            timeout_ms: 1_000,
+            ..Self::default()
+        }
+    }
+
+    /// The number of last calls that are looked at.
+    #[must_use]
+    pub fn window(&self) -> usize {
+        let (threshold, share) = (self.failure_threshold.clamp(1, 1_000), self.failure_share.clamp(1, 100));
+        (threshold * 100).div_ceil(share).min(10_000) as usize
     }
 }
 

@@ -146,6 +146,7 @@ fn breaker(node: &Node, default: Breaker) -> Breaker {
         half_open_requests: count(node, "half_open_requests")
             .or_else(|| count(node, "success_threshold"))
             .unwrap_or(default.half_open_requests),
+        ..default
     }
 }
 

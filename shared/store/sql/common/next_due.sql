@@ -21,6 +21,8 @@ FROM (SELECT min(run_at) AS due FROM jobs WHERE state IN ('scheduled', 'retryabl
       UNION ALL
       SELECT min(due_at) FROM budget_waits WHERE due_at IS NOT NULL
       UNION ALL
+      SELECT min(release_at) FROM breakers WHERE release_at IS NOT NULL
+      UNION ALL
       SELECT min(deadline_at) FROM reviews WHERE state = 'open' AND asked IS NULL
       UNION ALL
       SELECT min(remind_at) FROM reviews WHERE state = 'open'

@@ -1,2 +1,2 @@
--- Forgets what has not failed since $1.
-DELETE FROM breakers WHERE failed_at < $1
+-- Forgets what has not changed since $1.
+DELETE FROM breakers WHERE changed_at < $1

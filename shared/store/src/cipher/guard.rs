@@ -22,6 +22,7 @@ const CLEAR: &[(&str, &str)] = &[
     ("budget_rules", "*"),
     ("budget_waits", "*"),
     ("budgets", "*"),
+    ("breaker_waits", "*"),
     ("breakers", "*"),
     ("checkpoints", "model"),
     ("credentials", "kind subject tool header prefix form"),

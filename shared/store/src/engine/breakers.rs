@@ -1,69 +1,41 @@
 //! Circuit breakers: the calls.
 
 use super::Engine;
-use super::ops::breakers::{Answer as Told, Request as Asked, trouble};
+use super::ops::breakers::{Answer as BreakerAnswer, Request as BreakerRequest, trouble};
 use super::session::{Args, Reader};
 use super::statement::decode_all;
 use super::writer::{Answer, Request};
-use crate::breakers::{BreakerKey, Breakers, Passage, Trouble};
+use crate::breakers::{BreakerKey, BreakerStep, Breakers, Stepped, Trouble};
 use crate::{StoreError, sql};
 use async_trait::async_trait;
 use turnstone_domain::Timestamp;
 use turnstone_domain::agent::errors::Breaker;
 
-impl<R: Reader> Engine<R> {
-    async fn of_breakers(&self, asked: Asked) -> Result<Told, StoreError> {
-        match self.request(Request::Breakers(asked)).await? {
-            Answer::Breakers(told) => Ok(told),
-            _ => Err(StoreError::Closed),
-        }
-    }
-}
-
 #[async_trait]
 impl<R: Reader> Breakers for Engine<R> {
     async fn troubled(&self) -> Result<Vec<Trouble>, StoreError> {
-        let rows = self.readers.read("read breakers", &sql::BREAKERS_TROUBLED, Args::Values(&[])).await?;
+        let rows = self.readers.read("read breakers", &sql::SELECT_BREAKERS, Args::Values(&[])).await?;
         decode_all(&rows, trouble)
     }
 
-    async fn pass(&self, key: &BreakerKey, rule: &Breaker, now: Timestamp) -> Result<Passage, StoreError> {
-        match self.of_breakers(Asked::Pass { key: key.clone(), rule: *rule, now }).await? {
-            Told::Passage(passage) => Ok(passage),
+    async fn reset(&self, key: &BreakerKey, now: Timestamp) -> Result<bool, StoreError> {
+        match self.request(Request::Breakers(BreakerRequest::Reset { key: key.clone(), now })).await? {
+            Answer::Breakers(BreakerAnswer::Reset(was)) => Ok(was),
             _ => Err(StoreError::Closed),
         }
     }
 
-    async fn reset(&self, key: &BreakerKey) -> Result<bool, StoreError> {
-        match self.of_breakers(Asked::Reset { key: key.clone() }).await? {
-            Told::Reset(was) => Ok(was),
-            _ => Err(StoreError::Closed),
-        }
-    }
-
-    async fn failed(
+    async fn step(
         &self,
         key: &BreakerKey,
         rule: &Breaker,
+        step: BreakerStep,
         now: Timestamp,
-    ) -> Result<Option<Timestamp>, StoreError> {
-        match self.of_breakers(Asked::Failed { key: key.clone(), rule: *rule, now }).await? {
-            Told::Noted(open_until) => Ok(open_until),
+    ) -> Result<Stepped, StoreError> {
+        let asked = BreakerRequest::Step { key: key.clone(), rule: *rule, step, now };
+        match self.request(Request::Breakers(asked)).await? {
+            Answer::Breakers(BreakerAnswer::Stepped(stepped)) => Ok(stepped),
             _ => Err(StoreError::Closed),
         }
-    }
-
-    async fn succeeded(
-        &self,
-        key: &BreakerKey,
-        rule: &Breaker,
-        probe: bool,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.of_breakers(Asked::Succeeded { key: key.clone(), rule: *rule, probe, now }).await.map(|_| ())
-    }
-
-    async fn not_made(&self, key: &BreakerKey, now: Timestamp) -> Result<(), StoreError> {
-        self.of_breakers(Asked::NotMade { key: key.clone(), now }).await.map(|_| ())
     }
 }

@@ -18,10 +18,12 @@ use super::ops::workflows::Ended;
 use super::rows::{EngagementRow, JobRow};
 use super::session::Session;
 use super::statement::{Writes, as_json, read, read_by};
+use crate::breakers::{BreakerKey, DETAIL};
 use crate::{Ring, StoreError, sql};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;
+use turnstone_domain::error::FailureKind;
 use turnstone_domain::guardrail_check::GuardrailCheck;
 use turnstone_domain::job::FailedAttempt;
 use turnstone_domain::memory::Remember;
@@ -96,6 +98,8 @@ pub(super) struct Unit {
     checks: Vec<CheckInsert>,
     memories: Vec<(i64, i64, i64, String, Timestamp)>,
     reviews: Vec<ReviewInsert>,
+    breaker_waits: Vec<(i64, String, i64)>,
+    breakers: Vec<(String, Timestamp)>,
     /// What agents of other servers do for calls.
     away: Away,
     /// Files that agents made.
@@ -448,6 +452,15 @@ impl Unit {
         self.families.push(Family { job, children: children.to_vec(), at });
     }
 
+    /// A job that a breaker refused waits for it. The breaker may have closed meanwhile: then the scheduler releases the job.
+    pub(super) fn wait_for_breaker(&mut self, job_seq: i64, error: &JobError, at: Timestamp) {
+        let said = error.details.get(DETAIL).filter(|_| error.kind == FailureKind::CircuitOpen);
+        let Some(key) = said.and_then(Value::as_str).and_then(BreakerKey::parse) else { return };
+        let attempt = self.job(job_seq).map_or(0, |job| job.attempt);
+        self.breaker_waits.push((job_seq, key.as_str().to_owned(), attempt));
+        self.breakers.push((key.as_str().to_owned(), at));
+    }
+
     /// Stores a job's result.
     pub(super) fn result(&mut self, job_seq: i64, result: &RawJson) {
         self.results.push((job_seq, result.as_str().to_owned()));
@@ -537,6 +550,8 @@ impl Unit {
         writes.all("write guardrail checks", &sql::GUARDRAIL_CHECKS_INSERT, take(&mut self.checks));
         self.away.leave(&mut writes);
         writes.if_new("write memories", &sql::MEMORIES_INSERT, take(&mut self.memories));
+        writes.all("wait for breakers", &sql::INSERT_BREAKER_WAITS, take(&mut self.breaker_waits));
+        writes.if_new("add breakers", &sql::INSERT_BREAKERS, take(&mut self.breakers));
         writes.all("write reviews", &sql::REVIEWS_INSERT, take(&mut self.reviews));
         self.artifacts.flush(&mut writes);
         self.states.flush(&mut writes);

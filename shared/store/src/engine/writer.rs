@@ -448,7 +448,7 @@ impl<S: Session> Writer<S> {
                 let (record, at) = &**asked;
                 Answer::Imported(import::apply(session, unit, record, *at, &*self.ids).await?)
             }
-            Request::Breakers(asked) => Answer::Breakers(breakers::apply(session, asked).await?),
+            Request::Breakers(asked) => Answer::Breakers(breakers::apply(session, unit, asked).await?),
             Request::Elsewhere(asked) => Answer::CallOffs(elsewhere::apply(session, unit, asked).await?),
         })
     }

@@ -32,7 +32,7 @@ pub struct OpenAiConfig {
     /// The most calls that one worker process makes at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
-    /// When a model that cannot be reached is left alone for a while.
+    /// The circuit breaker of its models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub breaker: Option<BreakerConfig>,
     /// The longest one call may take, in milliseconds, if that is less than the agent allows.

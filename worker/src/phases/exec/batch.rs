@@ -73,8 +73,8 @@ struct Ready {
     tries: u32,
     /// Whether it is called instead of what the model asked for.
     replaced: bool,
-    /// Whether its breaker lets it through only to find out if all is well.
-    probe: bool,
+    /// The permission of its breaker.
+    passage: Passage,
     /// The tokens that were set aside for it, when it is an agent on another server.
     set_aside: i64,
     /// The tokens that were booked for it so far: another try asks after the same engagement, which counts on.
@@ -229,7 +229,7 @@ fn prepare(
         capability,
         tries,
         replaced,
-        probe: false,
+        passage: Passage::Free,
         set_aside: 0,
         booked,
         handle,
@@ -272,8 +272,8 @@ async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
                 break;
             }
             let (key, rule) = breaker(turn, ready);
-            let passage = turn.deps.breakers.pass(&*turn.deps.clock, &key, &rule).await;
-            ready.probe = passage == Passage::Probe;
+            let passage = turn.deps.breakers.pass(&*turn.deps.clock, &key, &rule, &turn.job.id).await;
+            ready.passage = passage;
             let Passage::Refused { until } = passage else { break };
             let outcome = open(turn, &flight.call, until);
             let standing = Standing { tries: ready.tries, repeatable: false, replaced: ready.replaced };
@@ -309,7 +309,7 @@ fn breaker(turn: &Turn, ready: &Ready) -> (BreakerKey, Breaker) {
 /// The refusal of an open breaker.
 fn open(turn: &Turn, call: &Call, until: Timestamp) -> ToolOutcome {
     let text = format!(
-        "`{}` has failed too often in a row and is not called before {}; go on without it",
+        "`{}` could not be reached repeatedly and is not called before {}; continue without it",
         call.asked.name,
         until.to_rfc3339()
     );
@@ -450,25 +450,22 @@ fn abandon(turn: &mut Turn, call: &Call, ready: &Ready) {
     }
 }
 
-/// Tells the breaker how it went; returns whether it is open now.
+/// Counts the outcome of a call at its breaker; returns whether a failure opened it.
 async fn count(turn: &mut Turn, ready: &Ready, made: &Made) -> bool {
     let (key, rule) = breaker(turn, ready);
     let deps = Arc::clone(&turn.deps);
     if !made.counts {
         if made.outcome.was_invoked() {
-            deps.breakers.succeeded(&*deps.clock, &key, &rule, ready.probe).await;
-        } else if ready.probe {
-            deps.breakers.not_made(&*deps.clock, &key).await;
+            deps.breakers.succeeded(&*deps.clock, &key, &rule, &turn.job.id, ready.passage).await;
+        } else if ready.passage == Passage::Trial {
+            deps.breakers.not_made(&*deps.clock, &key, &rule, &turn.job.id).await;
         }
         return false;
     }
-    let Some(until) = deps.breakers.failed(&*deps.clock, &key, &rule).await else { return false };
+    let failed = deps.breakers.failed(&*deps.clock, &key, &rule, &turn.job.id).await;
+    let Some(until) = failed else { return false };
     let tool = &ready.capability.name;
-    tracing::warn!(
-        tool,
-        until = until.to_rfc3339(),
-        "a tool failed too often in a row: it is left alone for a while"
-    );
+    tracing::warn!(tool, until = until.to_rfc3339(), "circuit breaker opened: the tool cannot be reached");
     turn.event(EventName::BreakerOpened, json!({"tool": ready.capability.name, "until": until.to_rfc3339()}));
     true
 }
@@ -511,7 +508,7 @@ fn replace(
         capability,
         tries: 0,
         replaced: true,
-        probe: false,
+        passage: Passage::Free,
         set_aside: 0,
         booked: 0,
         handle: None,

@@ -1,41 +1,54 @@
-//! The circuit breaker before a model: one that could not be reached five times in a row is left alone for a minute by the whole
-//! fleet (RS-26, RS-47). Jobs wait for it as `retryable`, and it costs them no retry.
+//! The circuit breaker of a model (RS-26, RS-47): while many jobs cannot reach the model, the whole fleet stops calling it. Refused
+//! jobs wait as `retryable`; the store releases them as the breaker closes. A refusal costs no retry.
 //!
-//! It stands before a model of a provider and not before the provider, so that a name that no provider knows shuts out nobody
-//! else.
+//! A model of a provider has a breaker of its own, so that a model name which no provider knows does not stop the others.
 
 use crate::model::ModelError;
 use crate::turn::state::Turn;
 use serde_json::json;
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::ids::fraction;
 use turnstone_domain::{EventName, JobError};
-use turnstone_store::breakers::{BreakerKey, Passage};
+use turnstone_store::breakers::{BreakerKey, DETAIL, Passage};
 
-/// Whether the model may be asked; the error says until when not.
+/// A refused job runs again after this time at the earliest, in milliseconds, when the breaker does not release it before; and
+/// after three times that at the latest.
+const WAIT_MS: f64 = 30_000.0;
+
+/// Asks for permission to call a model.
+///
+/// # Errors
+/// [`FailureKind::CircuitOpen`], which names the breaker and a time after it.
 pub async fn pass(turn: &Turn, provider: &str, model: &str) -> Result<Passage, JobError> {
     let deps = &turn.deps;
     let key = BreakerKey::model(provider, model);
-    let passage = deps.breakers.pass(&*deps.clock, &key, &deps.providers.breaker(provider)).await;
+    let rule = deps.providers.breaker(provider);
+    let passage = deps.breakers.pass(&*deps.clock, &key, &rule, &turn.job.id).await;
     let Passage::Refused { until } = passage else { return Ok(passage) };
     let message = format!(
-        "model {model} at provider {provider} has failed too often in a row and is not asked before {}",
+        "model {model} at provider {provider} fails for many jobs: the circuit breaker {} refuses calls until {}; the job runs \
+         when it closes",
+        key.name(),
         until.to_rfc3339()
     );
-    let wait_ms = u64::try_from(until.since(deps.clock.now())).unwrap_or(0);
+    // Many jobs wait for the same breaker. They must not all run again at the same time.
+    let spread = (WAIT_MS * (1.0 + 2.0 * fraction(&turn.lease.token))) as u64;
+    let wait_ms = u64::try_from(until.since(deps.clock.now())).unwrap_or(0).saturating_add(spread);
     Err(JobError::new(FailureKind::CircuitOpen, message)
         .with("provider", provider)
+        .with(DETAIL, key.name())
         .retry_after(Some(wait_ms)))
 }
 
-/// Gives back what was let through to find out, when the model was not asked after all.
+/// Gives back the place of a trial call that was not made.
 pub async fn not_asked(turn: &Turn, provider: &str, model: &str, passage: Passage) {
-    if passage == Passage::Probe {
-        let key = BreakerKey::model(provider, model);
-        turn.deps.breakers.not_made(&*turn.deps.clock, &key).await;
+    if passage == Passage::Trial {
+        let (key, rule) = (BreakerKey::model(provider, model), turn.deps.providers.breaker(provider));
+        turn.deps.breakers.not_made(&*turn.deps.clock, &key, &rule, &turn.job.id).await;
     }
 }
 
-/// Notes how it went. A model that refuses is there.
+/// Counts the outcome of a call. A model that answers with an error has been reached.
 pub async fn asked(
     turn: &mut Turn,
     provider: &str,
@@ -46,16 +59,11 @@ pub async fn asked(
     let deps = &turn.deps;
     let (key, rule) = (BreakerKey::model(provider, model), deps.providers.breaker(provider));
     if !matches!(failure, Some(ModelError::Unavailable(_) | ModelError::Timeout(_))) {
-        return deps.breakers.succeeded(&*deps.clock, &key, &rule, passage == Passage::Probe).await;
+        return deps.breakers.succeeded(&*deps.clock, &key, &rule, &turn.job.id, passage).await;
     }
-    if let Some(until) = deps.breakers.failed(&*deps.clock, &key, &rule).await {
-        tracing::warn!(
-            provider,
-            model,
-            until = until.to_rfc3339(),
-            "a model failed too often in a row: it is left alone for a while"
-        );
-        let data = json!({"provider": provider, "model": model, "until": until.to_rfc3339()});
-        turn.event(EventName::BreakerOpened, data);
+    if let Some(until) = deps.breakers.failed(&*deps.clock, &key, &rule, &turn.job.id).await {
+        let until = until.to_rfc3339();
+        tracing::warn!(provider, model, until, "circuit breaker opened: the model fails for many jobs");
+        turn.event(EventName::BreakerOpened, json!({"provider": provider, "model": model, "until": until}));
     }
 }

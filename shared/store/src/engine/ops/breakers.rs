@@ -1,110 +1,234 @@
-//! Circuit breakers: the writes. Each is decided by its statement, so that processes need not agree beforehand.
+//! Circuit breakers: the writes. A row is locked, its state takes a step, and it is written back. Jobs that a breaker refused
+//! wait for it in `breaker_waits` and are released as it closes.
 
-use super::super::rows::{Fields, Inconsistency, get, time_or_none};
-use super::super::session::{Args, Session};
-use super::super::statement::read;
-use crate::breakers::{BreakerKey, Passage, Trouble};
-use crate::{StoreError, sql};
-use turnstone_domain::Timestamp;
+use super::super::columns::Columns;
+use super::super::rows::{Fields, Inconsistency, JobRow, get, time_or_none};
+use super::super::session::{Arg, Args, Session, limit as row_limit};
+use super::super::statement::{as_json, read};
+use super::super::unit::Unit;
+use crate::breakers::{BreakerKey, BreakerStep, Stepped, Trouble};
+use crate::{Ring, StoreError, sql};
+use serde_json::json;
 use turnstone_domain::agent::errors::Breaker;
+use turnstone_domain::breaker::{BreakerState, Passage};
+use turnstone_domain::state::Trigger;
+use turnstone_domain::{EventName, JobState, Timestamp};
 
-/// How long a call waits before it asks again whether it may find out if all is well.
-const PROBED_MS: i64 = 1000;
+/// The most jobs that one transaction of a step releases; the scheduler releases the others.
+const AT_ONCE: usize = 200;
 
-/// What is asked.
+/// How long after a release the scheduler looks again at a half-open breaker, in milliseconds.
+const LOOK_AGAIN_MS: i64 = 1_000;
+
+/// A request to change a breaker.
 pub(in super::super) enum Request {
-    Pass { key: BreakerKey, rule: Breaker, now: Timestamp },
-    Failed { key: BreakerKey, rule: Breaker, now: Timestamp },
-    Succeeded { key: BreakerKey, rule: Breaker, probe: bool, now: Timestamp },
-    NotMade { key: BreakerKey, now: Timestamp },
-    Reset { key: BreakerKey },
+    Step { key: BreakerKey, rule: Breaker, step: BreakerStep, now: Timestamp },
+    Reset { key: BreakerKey, now: Timestamp },
 }
 
-/// What came of it.
+/// The answer to a [`Request`].
 pub(in super::super) enum Answer {
-    Passage(Passage),
-    /// Until when the breaker is open.
-    Noted(Option<Timestamp>),
-    /// Whether it was not well.
+    Stepped(Stepped),
+    /// Whether there was anything to close.
     Reset(bool),
 }
 
-/// Does what is asked.
-pub(in super::super) async fn apply<S: Session>(
-    session: &mut S,
-    request: &Request,
-) -> Result<Answer, StoreError> {
-    Ok(match request {
-        Request::Pass { key, rule, now } => Answer::Passage(pass(session, key, rule, *now).await?),
-        Request::Failed { key, rule, now } => {
-            let reopen = now.plus_ms(milliseconds(rule.timeout_ms)).0;
-            let threshold = i64::from(rule.failure_threshold.max(1));
-            let values = [key.as_str().into(), now.0.into(), reopen.into(), threshold.into()];
-            let rows = read(session, "note a failure", &sql::BREAKER_FAILED, &values, trouble).await?;
-            Answer::Noted(rows.first().and_then(|row| row.open_until))
-        }
-        Request::Succeeded { key, rule, probe, now } => {
-            succeeded(session, key, rule, *probe, *now).await?;
-            Answer::Noted(None)
-        }
-        Request::NotMade { key, now } => {
-            let values = [key.as_str().into(), now.0.into()];
-            session.execute("give a probe back", &sql::BREAKER_GIVE_BACK, Args::Values(&values)).await?;
-            Answer::Noted(None)
-        }
-        Request::Reset { key } => {
-            let values = [key.as_str().into()];
-            Answer::Reset(
-                session.execute("reset a breaker", &sql::BREAKER_RESET, Args::Values(&values)).await? > 0,
-            )
-        }
-    })
+/// A locked row.
+struct Row {
+    name: String,
+    state: BreakerState,
+    release_at: Option<Timestamp>,
 }
 
-async fn pass<S: Session>(
-    session: &mut S,
-    key: &BreakerKey,
-    rule: &Breaker,
-    now: Timestamp,
-) -> Result<Passage, StoreError> {
-    let values = [key.as_str().into()];
-    let rows = read(session, "read a breaker", &sql::BREAKER_TO_PASS, &values, trouble).await?;
-    let Some(until) = rows.first().and_then(|row| row.open_until) else { return Ok(Passage::Free) };
-    if now < until {
-        return Ok(Passage::Refused { until });
-    }
-    // A probe that was never heard of again, because its process died, is let through anew after the timeout.
-    let forgotten = now.plus_ms(-milliseconds(rule.timeout_ms)).0;
-    let most = i64::from(rule.half_open_requests.max(1));
-    let values = [key.as_str().into(), now.0.into(), most.into(), forgotten.into()];
-    let written = session.execute("pass a breaker", &sql::BREAKER_PROBE, Args::Values(&values)).await?;
-    Ok(if written > 0 { Passage::Probe } else { Passage::Refused { until: now.plus_ms(PROBED_MS) } })
+fn decode(row: &impl Fields) -> Result<Row, Inconsistency> {
+    let state: String = get(row, "state")?;
+    // A state that cannot be read says nothing: the breaker is closed.
+    let state = serde_json::from_str(&state).unwrap_or_default();
+    Ok(Row { name: get(row, "name")?, state, release_at: time_or_none(row, "release_at")? })
 }
 
-async fn succeeded<S: Session>(
-    session: &mut S,
-    key: &BreakerKey,
-    rule: &Breaker,
-    probe: bool,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let most = i64::from(rule.half_open_requests.max(1));
-    if probe {
-        let values = [key.as_str().into(), now.0.into()];
-        session.execute("count a probe", &sql::BREAKER_SUCCEEDED, Args::Values(&values)).await?;
-    }
-    let values = [key.as_str().into(), most.into()];
-    session.execute("close a breaker", &sql::BREAKER_CLOSE, Args::Values(&values)).await.map(|_| ())
-}
-
-fn milliseconds(ms: u64) -> i64 {
-    i64::try_from(ms).unwrap_or(i64::MAX)
-}
-
+/// Reads the list of breakers.
 pub(in super::super) fn trouble(row: &impl Fields) -> Result<Trouble, Inconsistency> {
     Ok(Trouble {
         key: BreakerKey::of(get(row, "name")?),
         failures: get(row, "failures")?,
         open_until: time_or_none(row, "open_until")?,
     })
+}
+
+/// Applies a request.
+pub(in super::super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    request: &Request,
+) -> Result<Answer, StoreError> {
+    match request {
+        Request::Step { key, rule, step, now } => {
+            self::step(session, unit, key, rule, step, *now).await.map(Answer::Stepped)
+        }
+        Request::Reset { key, now } => {
+            let Some(row) = lock(session, key).await? else { return Ok(Answer::Reset(false)) };
+            let was = !row.state.is_clear();
+            let row = Row { state: BreakerState::default(), ..row };
+            release_and_write(session, unit, &row, *now, AT_ONCE).await?;
+            Ok(Answer::Reset(was))
+        }
+    }
+}
+
+async fn lock<S: Session>(session: &mut S, key: &BreakerKey) -> Result<Option<Row>, StoreError> {
+    let values = [key.as_str().into()];
+    Ok(read(session, "lock a breaker", &sql::LOCK_BREAKER, &values, decode).await?.pop())
+}
+
+async fn step<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    key: &BreakerKey,
+    rule: &Breaker,
+    step: &BreakerStep,
+    now: Timestamp,
+) -> Result<Stepped, StoreError> {
+    if matches!(step, BreakerStep::Failed { .. }) {
+        let row = Args::Rows(Columns::of(vec![(key.as_str().to_owned(), now)]), &[]);
+        session.execute("add a breaker", &sql::INSERT_BREAKERS, row).await?;
+    }
+    let mut stepped = Stepped { passage: Passage::Free, opened_until: None };
+    let Some(mut row) = lock(session, key).await? else { return Ok(stepped) };
+    let was_open = row.state.open_until().is_some();
+    match step {
+        BreakerStep::Pass { job } => {
+            stepped.passage = row.state.pass(rule, job, now);
+            if stepped.passage != Passage::Trial {
+                return Ok(stepped);
+            }
+        }
+        BreakerStep::Failed { job, successes } => {
+            let opened = row.state.failed(rule, job, *successes, now);
+            stepped.opened_until = row.state.open_until().filter(|_| opened);
+        }
+        BreakerStep::Succeeded { successes } => row.state.succeeded(rule, *successes, now),
+        BreakerStep::TrialSucceeded { job } => row.state.trial_succeeded(rule, job, now),
+        BreakerStep::TrialNotMade { job } => row.state.trial_not_made(job),
+    }
+    match step {
+        // Its place is for another job.
+        BreakerStep::Failed { .. }
+        | BreakerStep::TrialSucceeded { .. }
+        | BreakerStep::TrialNotMade { .. }
+            if was_open =>
+        {
+            release_and_write(session, unit, &row, now, AT_ONCE).await?;
+        }
+        _ => write(session, &row, look_at(&row.state, now, row.release_at.is_some()), now).await?,
+    }
+    Ok(stepped)
+}
+
+/// When the scheduler looks at the jobs that wait for a breaker.
+fn look_at(state: &BreakerState, now: Timestamp, more_wait: bool) -> Option<Timestamp> {
+    match state.open_until() {
+        Some(until) if now < until => Some(until),
+        Some(_) => Some(now.plus_ms(LOOK_AGAIN_MS)),
+        None => more_wait.then_some(now),
+    }
+}
+
+async fn write<S: Session>(
+    session: &mut S,
+    row: &Row,
+    release_at: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let name = row.name.as_str();
+    if row.state.is_clear() && release_at.is_none() {
+        let values = [name.into()];
+        return session
+            .execute("delete a breaker", &sql::DELETE_BREAKER, Args::Values(&values))
+            .await
+            .map(|_| ());
+    }
+    let state = as_json(&row.state)?;
+    let values = [
+        name.into(),
+        state.as_str().into(),
+        row.state.failures().into(),
+        Arg::Int(row.state.open_until().map(|at| at.0)),
+        Arg::Int(release_at.map(|at| at.0)),
+        now.0.into(),
+    ];
+    session.execute("write a breaker", &sql::UPDATE_BREAKER, Args::Values(&values)).await.map(|_| ())
+}
+
+/// Releases as many waiting jobs as the breaker lets through, and writes it; returns how many.
+async fn release_and_write<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    row: &Row,
+    now: Timestamp,
+    limit: usize,
+) -> Result<usize, StoreError> {
+    let room = row.state.room(now).unwrap_or(limit).min(limit);
+    let (released, more_wait) = match room {
+        0 => (0, true),
+        room => release(session, unit, row, room, now).await?,
+    };
+    write(session, row, look_at(&row.state, now, more_wait), now).await?;
+    Ok(released)
+}
+
+/// `retryable → available` for waiting jobs, those first that have not failed lately; returns how many, and whether others
+/// may wait.
+async fn release<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    row: &Row,
+    room: usize,
+    now: Timestamp,
+) -> Result<(usize, bool), StoreError> {
+    let failing = row.state.failing_jobs();
+    let wanted = room.saturating_add(failing.len());
+    let values = [row.name.as_str().into(), row_limit(wanted).into()];
+    let decode = |row: &S::Row| Ok((JobRow::decode(row)?, get::<i64>(row, "waits_since")?));
+    let waits = read(session, "read waiting jobs", &sql::SELECT_BREAKER_WAITS, &values, decode).await?;
+    let more_wait = waits.len() >= wanted;
+    // A job that was claimed since waits for something else, if it waits.
+    let (mut still, gone): (Vec<_>, Vec<_>) =
+        waits.into_iter().partition(|(job, since)| job.state == JobState::Retryable && job.attempt == *since);
+    still.sort_by_key(|(job, _)| (failing.contains(job.id.0.as_str()), job.seq));
+    let left = still.len() > room;
+    still.truncate(room);
+    let released: Vec<i64> = still.iter().map(|(job, _)| job.seq).collect();
+    let done: Vec<(i64,)> =
+        released.iter().copied().chain(gone.iter().map(|(job, _)| job.seq)).map(|seq| (seq,)).collect();
+    if done.is_empty() {
+        return Ok((0, more_wait || left));
+    }
+    let mut own = Unit::default();
+    own.take_in(session, still.into_iter().map(|(job, _)| job).collect()).await?;
+    for seq in &released {
+        own.change_job(*seq)?.step(Trigger::RetryDue, now)?;
+        own.note(*seq, EventName::JobAvailable, json!({"reason": "breaker"}), now)?;
+        own.rings.push(Ring::Available);
+    }
+    own.flush(session).await?;
+    unit.absorb(own);
+    session.execute("delete waits", &sql::DELETE_BREAKER_WAITS, Args::Rows(Columns::of(done), &[])).await?;
+    Ok((released.len(), more_wait || left))
+}
+
+/// Releases waiting jobs of breakers that are half-open or closed; returns how many.
+pub(in super::super) async fn release_due<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    now: Timestamp,
+    limit: usize,
+) -> Result<usize, StoreError> {
+    let values = [now.0.into(), row_limit(limit).into()];
+    let rows = read(session, "lock due breakers", &sql::LOCK_BREAKERS_DUE, &values, decode).await?;
+    let mut released = 0;
+    for row in rows {
+        released += release_and_write(session, unit, &row, now, limit.saturating_sub(released)).await?;
+    }
+    Ok(released)
 }

@@ -23,6 +23,7 @@ const OF_JOBS: &[&Text] = &[
     &sql::PRUNE_DELEGATIONS,
     &sql::PRUNE_REVIEWS,
     &sql::BUDGET_WAITS_DELETE,
+    &sql::DELETE_BREAKER_WAITS,
     &sql::PRUNE_RESULTS,
     &sql::PRUNE_ERRORS,
     &sql::PRUNE_SAVED_STATES,

@@ -161,6 +161,7 @@ pub(super) fn settle(
             if error.kind == FailureKind::TokenBudget {
                 unit.wait_for(seq, &BudgetWait::after(error), None);
             }
+            unit.wait_for_breaker(seq, error, now);
             unit.error(seq, error, now)?;
             failed(unit, seq, error, now)?;
             unit.rings.push(Ring::Due);

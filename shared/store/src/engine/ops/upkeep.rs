@@ -4,7 +4,7 @@ use super::super::rows::{self, JobRow};
 use super::super::session::{Arg, Args, Session, limit as row_limit};
 use super::super::statement::read;
 use super::super::unit::Unit;
-use super::{budgets, delegations, remote, reviews, turns};
+use super::{breakers, budgets, delegations, remote, reviews, turns};
 use crate::sql::{self, Text};
 use crate::{Ring, StoreError, WorkerBeat};
 use serde_json::json;
@@ -40,7 +40,8 @@ pub(in super::super) async fn promote_due<S: Session>(
     let mut own = Unit::default();
     let resumed = budgets::resume_due(session, &mut own, now, limit).await?;
     unit.absorb(own);
-    Ok(opened + promoted + resumed)
+    let released = breakers::release_due(session, unit, now, limit).await?;
+    Ok(opened + promoted + resumed + released)
 }
 
 /// Limits that allow something again at `now`: those who wait for them are told, once.

@@ -1,2 +1,2 @@
--- Forgets what is known against $1.
+-- Deletes the breaker $1.
 DELETE FROM breakers WHERE name = $1
