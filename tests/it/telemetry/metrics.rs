@@ -158,5 +158,7 @@ async fn a_worker_is_scraped_by_itself() {
         (answer.status().as_u16(), answer.headers()["content-type"].clone()),
         (200, "text/plain".parse().unwrap())
     );
+    // A signal before this line interrupts the start.
+    worker.says("turnstone worker w runs").await;
     worker.stop().await;
 }
