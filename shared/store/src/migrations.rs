@@ -34,6 +34,7 @@ pub(crate) const SQLITE: &[File] = &[
     (30, "memories", include_str!("../../../migrations/sqlite/0030_memories.sql")),
     (31, "definitions of inputs", include_str!("../../../migrations/sqlite/0031_definitions_of_inputs.sql")),
     (32, "elsewhere", include_str!("../../../migrations/sqlite/0032_elsewhere.sql")),
+    (33, "breakers by share", include_str!("../../../migrations/sqlite/0033_breakers_by_share.sql")),
 ];
 /// For PostgreSQL.
 pub(crate) const POSTGRES: &[File] = &[
@@ -65,6 +66,7 @@ pub(crate) const POSTGRES: &[File] = &[
         include_str!("../../../migrations/postgres/0031_definitions_of_inputs.sql"),
     ),
     (32, "elsewhere", include_str!("../../../migrations/postgres/0032_elsewhere.sql")),
+    (33, "breakers by share", include_str!("../../../migrations/postgres/0033_breakers_by_share.sql")),
 ];
 
 /// The number of the newest migration.
