@@ -26,7 +26,7 @@ fn run(backend: Backend, ops: Vec<Op>) {
 }
 
 proptest! {
-    #![proptest_config(config(24))]
+    #![proptest_config(config(12))]
 
     #[test]
     fn sqlite_does_what_the_model_does(ops in prop::collection::vec(operation(), 1..=STEPS)) {
@@ -35,11 +35,22 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(12))]
+    #![proptest_config(config(6))]
 
     #[test]
     #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
     fn postgres_does_what_the_model_does(ops in prop::collection::vec(operation(), 1..=STEPS)) {
+        run(Backend::Postgres, ops);
+    }
+}
+
+proptest! {
+    #![proptest_config(config(60))]
+
+    #[test]
+    #[ignore = "long: 60 histories on each store"]
+    fn every_store_does_what_the_model_does(ops in prop::collection::vec(operation(), 1..=STEPS)) {
+        run(Backend::Sqlite, ops.clone());
         run(Backend::Postgres, ops);
     }
 }

@@ -113,7 +113,7 @@ async fn nothing_is_half_made_by_a_server_that_is_killed_on_sqlite() {
     let mut record = EngagementRecord::read(&document).unwrap();
     // So large that the log grows long before the commit.
     for event in &mut record.events {
-        event.data["padding"] = "x".repeat(400_000).into();
+        event.data["padding"] = "x".repeat(150_000).into();
     }
     let document = record.write().unwrap();
     let folder = turnstone_tests::scratch::folder();
@@ -128,7 +128,7 @@ async fn nothing_is_half_made_by_a_server_that_is_killed_on_sqlite() {
     let rows = async |table: &str| place.number(&format!("SELECT count(*) FROM {table}")).await;
     for step in 0..4 {
         let (mut server, url) = start().await;
-        let enough = size(&log) + step * 3_000_000;
+        let enough = size(&log) + step * 1_100_000;
         let sent = tokio::spawn(import(url, document.clone()));
         until("the log grows, or it is answered", async || size(&log) > enough || sent.is_finished()).await;
         server.signal("KILL");

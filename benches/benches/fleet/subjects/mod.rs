@@ -2,6 +2,7 @@
 
 pub mod faults;
 pub mod long;
+pub mod outage;
 pub mod pressure;
 pub mod readers;
 pub mod scale_out;
