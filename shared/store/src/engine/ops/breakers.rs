@@ -120,7 +120,7 @@ async fn step<S: Session>(
         {
             release_and_write(session, unit, &row, now, AT_ONCE).await?;
         }
-        _ => write(session, &row, look_at(&row.state, now, row.release_at.is_some()), now).await?,
+        _ => write(session, unit, &row, look_at(&row.state, now, row.release_at.is_some()), now).await?,
     }
     Ok(stepped)
 }
@@ -136,6 +136,7 @@ fn look_at(state: &BreakerState, now: Timestamp, more_wait: bool) -> Option<Time
 
 async fn write<S: Session>(
     session: &mut S,
+    unit: &mut Unit,
     row: &Row,
     release_at: Option<Timestamp>,
     now: Timestamp,
@@ -147,6 +148,9 @@ async fn write<S: Session>(
             .execute("delete a breaker", &sql::DELETE_BREAKER, Args::Values(&values))
             .await
             .map(|_| ());
+    }
+    if release_at.is_some() {
+        unit.rings.push(Ring::Due);
     }
     let state = as_json(&row.state)?;
     let values = [
@@ -173,7 +177,7 @@ async fn release_and_write<S: Session>(
         0 => (0, true),
         room => release(session, unit, row, room, now).await?,
     };
-    write(session, row, look_at(&row.state, now, more_wait), now).await?;
+    write(session, unit, row, look_at(&row.state, now, more_wait), now).await?;
     Ok(released)
 }
 
