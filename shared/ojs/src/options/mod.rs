@@ -47,6 +47,7 @@ pub(crate) struct JobOptions {
 impl JobOptions {
     pub(crate) fn read(members: &RawObject, now: Timestamp) -> Result<Self, OjsError> {
         let sent = Section { path: "options", members };
+        sent.spelled(&[&ALSO_AT_THE_TOP[..], &["visibility_timeout", "metadata", "pending"]].concat())?;
         let time =
             |name: &str| sent.given(name, |value| read::text(value).and_then(|text| when::read(text, now)));
         let (delay_until, scheduled_at) = (time("delay_until")?, time("scheduled_at")?);
@@ -123,6 +124,23 @@ mod tests {
         assert_eq!((options.queue.as_str(), options.priority, options.run_at), ("default", 0, NOW));
         assert_eq!(options.retry, RetryPolicy::default());
         assert_eq!((options.expires_at, options.timeout_ms), (None, None));
+    }
+
+    #[test]
+    fn a_misspelt_member_is_refused_and_another_unknown_one_is_kept() {
+        for (options, told) in [
+            (json!({"prioritiy": 3}), "options.prioritiy is unknown; did you mean `priority`?"),
+            (
+                json!({"unique": {"keys": ["type"], "on_conflit": "ignore"}}),
+                "options.unique.on_conflit is unknown; did you mean `on_conflict`?",
+            ),
+        ] {
+            let refused = read(options.clone()).unwrap_err();
+            assert!(refused.message.contains(told), "{options}: {refused:?}");
+        }
+        for kept in [json!({"x_priorit": 1}), json!({"ext_tags": []}), json!({"shard": 4})] {
+            assert!(read(kept.clone()).is_ok(), "{kept}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `options.retry` (OJS retry §3).
 
-use super::section::object;
+use super::section::{misspelling, object};
 use crate::{OjsError, read};
 use serde_json::{Map, Value, json};
 use turnstone_domain::RawJson;
@@ -18,9 +18,6 @@ const FIELDS: [&str; 9] = [
     "on_exhaustion",
 ];
 
-/// A name that differs in so many letters from a known one is a slip of it.
-const SLIP: usize = 2;
-
 /// Reads a policy field by field, so that an error names its field (OJS retry §3.1). Unknown fields are tolerated, unless
 /// they are a slip of a known one: that would leave the default in force without a word.
 pub(super) fn retry(policy: &RawJson) -> Result<RetryPolicy, OjsError> {
@@ -30,8 +27,8 @@ pub(super) fn retry(policy: &RawJson) -> Result<RetryPolicy, OjsError> {
         OjsError::validation(&field, format!("{field}: {}", read::shortened(&why, 300)))
     };
     let sent = object(policy).map_err(whole)?;
-    for name in sent.names().filter(|name| !FIELDS.contains(name)) {
-        if let Some(meant) = FIELDS.into_iter().find(|known| strsim::osa_distance(name, known) <= SLIP) {
+    for name in sent.names() {
+        if let Some(meant) = misspelling(name, &FIELDS) {
             return Err(wrong(name, format!("is no field of a retry policy; did you mean `{meant}`?")));
         }
     }

@@ -8,6 +8,9 @@ use turnstone_domain::{RawJson, RawObject};
 /// Nothing that a job asks for lasts longer than this: ten years.
 const LONGEST_MS: i64 = 10 * 365 * 86_400_000;
 
+/// The most letters by which a misspelling differs from the name that was meant.
+const SLIP: usize = 2;
+
 /// The object at `path`, which is empty for a whole body. A member that is `null` counts as not given.
 #[derive(Clone, Copy)]
 pub(crate) struct Section<'a> {
@@ -35,9 +38,27 @@ impl Section<'_> {
         read::value(raw).and_then(|value| reader(&value)).map(Some).map_err(|why| self.wrong(name, why))
     }
 
+    /// Refuses a member that is probably a misspelling of a known one. Other unknown members are kept, as OJS core asks, and
+    /// extensions are never refused.
+    pub(crate) fn spelled(self, known: &[&str]) -> Result<(), OjsError> {
+        match self.members.names().find_map(|name| Some((name, misspelling(name, known)?))) {
+            Some((name, meant)) => Err(self.wrong(name, format!("is unknown; did you mean `{meant}`?"))),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn object(self, name: &str) -> Result<Option<RawObject>, OjsError> {
         self.members.given(name).map(|raw| object(raw).map_err(|why| self.wrong(name, why))).transpose()
     }
+}
+
+/// The known name that an unknown one probably misspells.
+pub(super) fn misspelling<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    let is_extension = ["x_", "x-", "ext_"].iter().any(|prefix| name.starts_with(prefix));
+    if is_extension || known.contains(&name) {
+        return None;
+    }
+    known.iter().copied().find(|known| strsim::osa_distance(name, known) <= SLIP)
 }
 
 /// The members of an object.

@@ -29,6 +29,7 @@ pub(crate) struct UniquePolicy {
 impl UniquePolicy {
     pub(super) fn read(members: &RawObject) -> Result<Self, OjsError> {
         let sent = Section { path: "options.unique", members };
+        sent.spelled(&["keys", "key", "args_keys", "meta_keys", "period", "states", "on_conflict"])?;
         let keys = match sent.given("keys", keys)? {
             Some(keys) => keys,
             None => sent.given("key", keys)?.unwrap_or_default(),
