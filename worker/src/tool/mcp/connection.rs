@@ -61,6 +61,8 @@ pub(super) enum RequestError {
     Lost(String),
     /// The request may have left, and what came back is no answer; the connection can be used.
     Unclear(String),
+    /// The server turned the request away without looking at it.
+    TurnedAway(String),
     /// The server refused the request, or listed what cannot be used.
     Refused(String),
 }
@@ -68,7 +70,11 @@ pub(super) enum RequestError {
 impl RequestError {
     /// The sentence that says why.
     pub(super) fn why(&self) -> &str {
-        let (Self::Unreached(why) | Self::Lost(why) | Self::Unclear(why) | Self::Refused(why)) = self;
+        let (Self::Unreached(why)
+        | Self::Lost(why)
+        | Self::Unclear(why)
+        | Self::TurnedAway(why)
+        | Self::Refused(why)) = self;
         why
     }
 }
@@ -231,7 +237,7 @@ impl Connection {
                 RequestError::Unreached(not_sent(&*inner.error, self.url.as_deref()))
             }
             ServiceError::TransportSend(inner) if is_turned_away(&*inner.error) => {
-                RequestError::Refused(not_sent(&*inner.error, self.url.as_deref()))
+                RequestError::TurnedAway(not_sent(&*inner.error, self.url.as_deref()))
             }
             ServiceError::TransportSend(inner) => {
                 RequestError::Unclear(not_sent(&*inner.error, self.url.as_deref()))
