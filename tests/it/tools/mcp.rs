@@ -2,6 +2,7 @@
 
 use super::{events, parrot, resolved, with_servers};
 use crate::crash;
+use crate::model::languages::providers;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_tests::{Fleet, Reply, model_server};
@@ -150,6 +151,39 @@ async fn read_only_tools_run_beside_each_other() {
     let told: Vec<&Value> = told.map(|message| &message["content"]).collect();
     assert_eq!(told, [&json!("first"), &json!("second")], "{messages:#}");
     fleet.end().await;
+}
+
+/// Issue 16: a model that takes pictures sees the picture of a tool behind the outcomes; another one reads its name alone.
+#[tokio::test]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
+async fn a_picture_of_a_tool_is_shown_to_a_model_that_takes_pictures() {
+    for takes in [true, false] {
+        let mut fleet = Fleet::builder().workers(0).model(calls("parrot_image", json!({}))).start().await;
+        let servers = json!({"parrot": parrot("well", &json!({}))});
+        let config = json!({"kind": "openai", "base_url": fleet.models.url, "pictures": takes});
+        fleet.add_worker_with(4, |deps| {
+            let mut deps = with_servers(deps, &servers);
+            deps.providers = providers(config);
+            deps
+        });
+        let id = fleet.push(&job(&["parrot.image"])).await;
+        let done = fleet.settled(&id).await;
+        assert_eq!(done["state"], "completed", "{done:#}");
+        let messages = fleet.models.calls()[1].request["messages"].clone();
+        let last = messages.as_array().unwrap().last().unwrap();
+        if takes {
+            assert_eq!(last["role"], "user", "{messages:#}");
+            assert_eq!(last["content"][1]["image_url"]["url"], "data:image/png;base64,AAAA", "{messages:#}");
+        } else {
+            assert_eq!(last["role"], "tool", "{messages:#}");
+            assert!(!messages.to_string().contains("AAAA"), "{messages:#}");
+        }
+        assert!(messages.to_string().contains("image-1.png"), "{messages:#}");
+        let engagement = fleet.engagement_of(&id).await;
+        let kept = fleet.get(&format!("/engagements/{engagement}/messages")).await.to_string();
+        assert!(kept.contains("image-1.png") && !kept.contains("AAAA"), "the record names it: {kept}");
+        fleet.end().await;
+    }
 }
 
 /// A call whose answer cannot be used was made: it is not made again.
