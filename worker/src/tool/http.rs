@@ -203,10 +203,9 @@ fn lost(tool: &str, error: &reqwest::Error) -> ToolError {
     if error.is_connect() || error.is_builder() { ToolError::Unreached(text) } else { ToolError::Lost(text) }
 }
 
-/// `Retry-After` in seconds, as milliseconds; a date is not read.
+/// See [`outbound::wait_ms`].
 fn retry_after_ms(response: &Response) -> Option<u64> {
-    let header = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
-    header.trim().parse::<u64>().ok()?.checked_mul(1000)
+    outbound::wait_ms(response.headers().get(RETRY_AFTER)?.to_str().ok()?)
 }
 
 fn is_required(schema: &Value, name: &str) -> bool {

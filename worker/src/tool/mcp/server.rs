@@ -147,6 +147,7 @@ impl McpServer {
             }
             Err(RequestError::Refused(why)) => Err(ToolError::Failed(sentence(why))),
             Err(RequestError::TurnedAway(why)) => Err(unreached(why)),
+            Err(RequestError::Busy(why, wait_ms)) => Err(ToolError::Busy(sentence(why), wait_ms)),
             Err(RequestError::Unclear(why)) => Err(ToolError::Lost(sentence(why))),
             Err(RequestError::Unreached(why)) => {
                 self.lost(&connection, &why).await;
