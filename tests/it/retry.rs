@@ -1,9 +1,10 @@
 //! Failures follow the OJS retry policy; time moves by hand.
 
+use crate::program::run;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_domain::JobState;
-use turnstone_tests::{Fleet, Reply};
+use turnstone_tests::{Backend, Fleet, Reply};
 
 fn job(retry: &Value) -> Value {
     json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m", "options": {"retry": retry}})
@@ -32,6 +33,52 @@ async fn failures_follow_the_retry_policy() {
     assert_eq!(done["attempt"], 3);
     assert_eq!(done["errors"].as_array().unwrap().len(), 3);
     fleet.end().await;
+}
+
+/// Issue 16: three attempts are three attempts, although three is the default and the provider is away.
+#[tokio::test]
+async fn a_stated_policy_counts_also_when_it_equals_the_default() {
+    for backend in Backend::ALL {
+        let fleet = Fleet::builder().on(backend).model(|_| Reply::Status(503)).start().await;
+        let id = fleet.push(&job(&json!({"max_attempts": 3}))).await;
+        for failures in 1..=2 {
+            fleet.models.seen(failures).await;
+            let waiting = fleet.wait_for(&id, &[JobState::Retryable]).await;
+            assert_eq!(waiting["errors"].as_array().unwrap().len(), failures, "{waiting:#}");
+            assert_eq!(waiting["retry"]["stated"], Value::Null, "the mark is internal: {waiting:#}");
+            fleet.clock.advance_ms(5_000);
+            fleet.tick().await;
+        }
+        let done = fleet.wait_for(&id, &[JobState::Discarded]).await;
+        assert_eq!((fleet.models.count(), &done["attempt"]), (3, &json!(3)), "{done:#}");
+        assert_eq!(failures_told(&fleet, &id).await, "3 of 3");
+        fleet.end().await;
+    }
+}
+
+/// Issue 16: a job that states no policy shows its failures in an outage beside those that count against `max_attempts`.
+#[tokio::test]
+async fn failures_in_an_outage_are_told_apart() {
+    let fleet = Fleet::builder().model(|_| Reply::Status(503)).start().await;
+    let id = fleet.push(&job(&json!({}))).await;
+    for failures in 1..=4 {
+        fleet.models.seen(failures).await;
+        fleet.wait_for(&id, &[JobState::Retryable]).await;
+        if failures < 4 {
+            fleet.clock.advance_ms(20_000);
+            fleet.tick().await;
+        }
+    }
+    assert_eq!(failures_told(&fleet, &id).await, "0 of 3, and 4 of 25 in an outage");
+    fleet.end().await;
+}
+
+/// The line `failures` of `turnstone job get`.
+async fn failures_told(fleet: &Fleet, id: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run(folder.path(), &["job", "get", id, "--url", &fleet.url], &[]).await;
+    let line = ran.stdout.lines().find_map(|line| line.strip_prefix("failures"));
+    line.unwrap_or_else(|| panic!("{ran:?}")).trim().to_owned()
 }
 
 #[tokio::test]

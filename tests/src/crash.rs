@@ -15,8 +15,8 @@ use turnstone_domain::message::{Message, Role};
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::{ToolCall, ToolCallMove};
 use turnstone_domain::{
-    AgentDefinition, CallId, EngagementId, EventName, JobId, Lease, NewEvent, Phase, Settlement, Timestamp,
-    TurnWrite,
+    AgentDefinition, ArtifactId, CallId, EngagementId, EventName, JobId, Lease, NewEvent, Phase, Settlement,
+    Timestamp, TurnWrite,
 };
 use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 
@@ -305,6 +305,10 @@ impl Ledger for CrashLedger {
 
     async fn artifacts_of(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
         self.inner.artifacts_of(engagement).await
+    }
+
+    async fn artifact_bytes(&self, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
+        self.inner.artifact_bytes(id).await
     }
 
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {

@@ -5,7 +5,9 @@ use crate::wait;
 use axum::Json;
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -27,11 +29,14 @@ pub struct Called {
     pub headers: HashMap<String, String>,
 }
 
+/// The status of a failure, and its `Retry-After`.
+type Failure = (StatusCode, Option<&'static str>);
+
 struct Shared {
     log: Mutex<Vec<Called>>,
     headers: Mutex<Vec<HeaderMap>>,
-    /// How often each tool still fails.
-    failing: Mutex<HashMap<String, usize>>,
+    /// How often each tool still fails, and how.
+    failing: Mutex<HashMap<String, (usize, Failure)>>,
     gate: Mutex<Option<Gate>>,
     under_way: AtomicUsize,
     most: AtomicUsize,
@@ -84,8 +89,13 @@ impl ToolServer {
 
     /// The next calls of a tool, so many of them, are answered with 500.
     pub fn fail(&self, tool: &str, times: usize) {
+        self.fail_with(tool, times, (StatusCode::INTERNAL_SERVER_ERROR, None));
+    }
+
+    /// The next calls of a tool, so many of them, are answered with this status and this `Retry-After`.
+    pub fn fail_with(&self, tool: &str, times: usize, failure: Failure) {
         let mut failing = self.shared.failing.lock().unwrap_or_else(PoisonError::into_inner);
-        failing.insert(tool.to_owned(), times);
+        failing.insert(tool.to_owned(), (times, failure));
     }
 
     /// Keeps every answer back until the gate is open.
@@ -114,7 +124,7 @@ async fn call(
     Path(tool): Path<String>,
     headers: HeaderMap,
     Json(input): Json<Value>,
-) -> Result<Json<Value>, axum::http::StatusCode> {
+) -> Response {
     shared.headers.lock().unwrap_or_else(PoisonError::into_inner).push(headers.clone());
     let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok()).unwrap_or_default().to_owned();
     {
@@ -130,19 +140,19 @@ async fn call(
     if let Some(gate) = gate {
         gate.passed().await;
     }
-    let fails = {
+    let failure = {
         let mut failing = shared.failing.lock().unwrap_or_else(PoisonError::into_inner);
-        failing.get_mut(&tool).is_some_and(|left| {
-            let fails = *left > 0;
-            *left = left.saturating_sub(1);
-            fails
+        failing.get_mut(&tool).filter(|(left, _)| *left > 0).map(|(left, failure)| {
+            *left -= 1;
+            *failure
         })
     };
     shared.under_way.fetch_sub(1, Ordering::SeqCst);
-    match tool.as_str() {
-        _ if fails => Err(axum::http::StatusCode::INTERNAL_SERVER_ERROR),
-        "hang" => std::future::pending().await,
-        "broken" => Err(axum::http::StatusCode::INTERNAL_SERVER_ERROR),
-        _ => Ok(Json(json!({"tool": tool, "echo": input}))),
+    match (failure, tool.as_str()) {
+        (Some((status, None)), _) => status.into_response(),
+        (Some((status, Some(wait))), _) => (status, [(RETRY_AFTER, wait)]).into_response(),
+        (None, "hang") => std::future::pending().await,
+        (None, "broken") => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        (None, _) => Json(json!({"tool": tool, "echo": input})).into_response(),
     }
 }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 /// The most that a `Retry-After` of the other side can delay the next attempt: one hour.
 pub const MAX_RETRY_AFTER_MS: u64 = 3_600_000;
 
-/// How often a job with the default policy is tried while nobody could say that its work was at fault: the provider of its
-/// model was away, or busy. With the default delays that is more than an hour.
+/// The most attempts during an outage of a model's provider, for a job that states no policy. With the default delays they take
+/// more than an hour.
 pub const OUTAGE_ATTEMPTS: u32 = 25;
 
 /// How the delay grows with the number of failures.
@@ -60,6 +60,10 @@ pub struct RetryPolicy {
     /// How the delay grows.
     #[serde(alias = "backoff_type")]
     pub backoff_strategy: Backoff,
+    /// Whether the job stated how often or when it is tried, be it the default. Only a policy that is not stated leaves room for
+    /// [`OUTAGE_ATTEMPTS`]. No client sends or reads this member.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stated: bool,
 }
 
 impl Default for RetryPolicy {
@@ -73,6 +77,7 @@ impl Default for RetryPolicy {
             non_retryable_errors: Vec::new(),
             on_exhaustion: OnExhaustion::Discard,
             backoff_strategy: Backoff::Exponential,
+            stated: false,
         }
     }
 }
@@ -140,8 +145,7 @@ impl RetryPolicy {
             Some(HandlerWord::Retry) => false,
             Some(HandlerWord::Discard | HandlerWord::DeadLetter | HandlerWord::Fail) => true,
         };
-        let most =
-            if error.is_of_an_outage() && self.is_default() { OUTAGE_ATTEMPTS } else { self.max_attempts };
+        let most = if error.is_of_an_outage() && !self.stated { OUTAGE_ATTEMPTS } else { self.max_attempts };
         let used_up = failures >= most && error.costs_a_retry();
         if hopeless || !error.retryable || used_up {
             return Decision::Exhausted;
@@ -153,22 +157,22 @@ impl RetryPolicy {
     }
 
     /// The number of a failure (this one included) among those that are counted with it, as [`RetryPolicy::decide`] takes it.
-    /// What an outage ends is counted apart from the failures of the work, unless the policy says how often either may be.
+    /// Failures in an outage are counted apart from the failures of the work, unless the job stated its policy.
     #[must_use]
     pub fn number(&self, failures: i64, outages: u32, error: &JobError) -> u32 {
         let failures = u32::try_from(failures).unwrap_or(u32::MAX);
-        let before = match (self.is_default(), error.is_of_an_outage()) {
-            (false, _) => failures.saturating_add(outages),
-            (true, true) => outages,
-            (true, false) => failures,
+        let before = match (self.stated, error.is_of_an_outage()) {
+            (true, _) => failures.saturating_add(outages),
+            (false, true) => outages,
+            (false, false) => failures,
         };
         before.saturating_add(1)
     }
 
-    /// Whether nobody has said how often and when: only what is never retried, and what follows the last attempt.
-    fn is_default(&self) -> bool {
-        let (non_retryable_errors, on_exhaustion) = (self.non_retryable_errors.clone(), self.on_exhaustion);
-        *self == Self { non_retryable_errors, on_exhaustion, ..Self::default() }
+    /// The policy as clients see it.
+    #[must_use]
+    pub fn shown(&self) -> Self {
+        Self { stated: false, ..self.clone() }
     }
 
     fn never_retries(&self, error: &JobError) -> bool {
@@ -226,7 +230,8 @@ mod tests {
         }
     }
 
-    /// RS-26, issue 5: an outage delays jobs and loses none. Whoever says how often a job is tried is believed.
+    /// RS-26, issues 5 and 16: an outage delays jobs and loses none. A policy that the job states counts, also when it equals the
+    /// default.
     #[test]
     fn an_outage_is_outlasted_unless_the_policy_says_how_often() {
         let away = JobError::new(FailureKind::ModelUnavailable, "x").of_an_outage();
@@ -238,8 +243,11 @@ mod tests {
         let waited: i64 = (1..OUTAGE_ATTEMPTS).map(|n| default.delay_ms(n, 0.0)).sum();
         assert!(waited > 30 * 60_000, "also with the shortest delays: {waited} ms");
         assert_eq!(tried(&default, &JobError::new(FailureKind::ModelUnavailable, "no such provider")), 3);
-        for max_attempts in [1, 2, 5] {
-            assert_eq!(tried(&RetryPolicy { max_attempts, ..default.clone() }, &away), max_attempts);
+        for max_attempts in [1, 2, 3, 5] {
+            let stated = RetryPolicy { max_attempts, stated: true, ..default.clone() };
+            assert_eq!(tried(&stated, &away), max_attempts);
+            let stored: RetryPolicy = serde_json::from_value(serde_json::to_value(&stated).unwrap()).unwrap();
+            assert_eq!(stored, stated, "the store keeps what was stated");
         }
     }
 
@@ -296,7 +304,7 @@ mod tests {
         };
         assert!(!ends(&own, 0, 10, &late) && !ends(&own, 1, 24, &late) && ends(&own, 2, 0, &late));
         assert!(!ends(&own, 2, 23, &away) && ends(&own, 0, 24, &away));
-        let said = RetryPolicy { max_attempts: 5, ..policy() };
+        let said = RetryPolicy { max_attempts: 5, stated: true, ..policy() };
         assert!(!ends(&said, 1, 2, &late) && ends(&said, 2, 2, &late) && ends(&said, 2, 2, &away));
     }
 

@@ -99,7 +99,7 @@ fn put_options(job: &Job, out: &mut RawObject) {
         out.insert("options", options.to_raw());
     }
     if options.contains("retry") || options.contains("retry_policy") {
-        out.insert("retry", json!(job.retry));
+        out.insert("retry", json!(job.retry.shown()));
     }
     for name in ["tags", "unique", "rate_limit"] {
         if let Some(value) = options.given(name) {

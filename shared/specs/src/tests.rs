@@ -410,7 +410,7 @@ fn what_ossa_says_of_errors_is_read() {
     assert_eq!(errors.model_retry.as_ref().unwrap().retries, Some(4));
     assert_eq!(errors.breaker, Breaker { failure_threshold: 2, timeout_ms: 1500, ..Breaker::default() });
     let find = agent.capability("find").unwrap();
-    assert_eq!((find.parallel, find.errors.handler.as_ref().unwrap().strategy), (true, Strategy::Skip));
+    assert_eq!((find.parallel, find.errors.handler.as_ref().unwrap().strategy), (Some(true), Strategy::Skip));
     assert_eq!(
         (agent.chain.continue_on_tool_use, agent.chain.confirm_between_turns, agent.chain.max_tokens),
         (false, true, Some(500))

@@ -17,8 +17,8 @@ use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{
-    AgentDefinition, CallId, Checkpoint, EngagementId, JobError, JobId, Lease, NewJob, RawJson, Settlement,
-    Timestamp, TurnWrite,
+    AgentDefinition, ArtifactId, CallId, Checkpoint, EngagementId, JobError, JobId, Lease, NewJob, RawJson,
+    Settlement, Timestamp, TurnWrite,
 };
 
 /// Who serves a job: plain jobs wait for any OJS worker, agent jobs for ours.
@@ -231,6 +231,9 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// The artifacts that an engagement keeps, in order.
     async fn artifacts_of(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError>;
+
+    /// What is in an artifact; `None` when it is not kept.
+    async fn artifact_bytes(&self, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// The registered agents of these names, as they are now; names that nobody has are left out.
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError>;

@@ -2,8 +2,11 @@
 
 use super::{attempts, desk, push, run};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Gate};
+use turnstone_worker::tool::Toolbox;
 
 const BOTH: &str = "  tools:\n    - {type: http, name: search, parallel: true}\n    - {type: http, name: web_search, config: {parallel: true}}\n";
 
@@ -61,6 +64,42 @@ async fn unmarked_tools_never_overlap() {
         (order, fleet.tools.most_at_once()),
         (vec!["search".into(), "book".into(), "search".into()], 1)
     );
+    fleet.end().await;
+}
+
+/// A fleet whose tool `search` is declared `read_only`, and which calls it twice.
+async fn reading_twice(spec: &str) -> Fleet {
+    let mut fleet = desk(Fleet::builder().workers(0), spec, &["search", "search"]).await;
+    let config = json!({"description": "searches", "url": format!("{}/search", fleet.tools.url),
+                        "read_only": true, "allow_private": true});
+    let config = BTreeMap::from([("search".to_owned(), serde_json::from_value(config).unwrap())]);
+    fleet.add_worker_with(1, |mut deps| {
+        deps.toolbox = Toolbox::from_config(&config, Arc::clone(&deps.clock)).unwrap();
+        deps
+    });
+    fleet
+}
+
+/// RS-24, issue 16: tools that the configuration declares read-only overlap without a word of the manifest.
+#[tokio::test]
+async fn read_only_tools_overlap_unless_the_manifest_forbids_it() {
+    let fleet = reading_twice("  tools: [{type: http, name: search}]").await;
+    let gate = Gate::default();
+    fleet.tools.hold(&gate);
+    let id = push(&fleet).await;
+    fleet.tools.seen(2).await;
+    gate.open();
+    assert_eq!(fleet.settled(&id).await["state"], "completed");
+    fleet.end().await;
+
+    let fleet = reading_twice("  tools: [{type: http, name: search, parallel: false}]").await;
+    let gate = Gate::default();
+    fleet.tools.hold(&gate);
+    let id = push(&fleet).await;
+    fleet.tools.seen(1).await;
+    gate.open();
+    assert_eq!(fleet.settled(&id).await["state"], "completed");
+    assert_eq!((fleet.tools.calls().len(), fleet.tools.most_at_once()), (2, 1));
     fleet.end().await;
 }
 

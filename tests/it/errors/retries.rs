@@ -1,10 +1,13 @@
 //! Failed calls are tried again within the turn (RS-20, RS-21, RS-25, RS-27, RS-45).
 
 use super::{attempts, desk, push, register, run, tool};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply};
+use turnstone_worker::tool::Toolbox;
 
 /// RS-25, RS-27, facts §6.2 case 2: three failures and then a success are one call with three retries.
 #[tokio::test]
@@ -54,6 +57,68 @@ async fn a_fourth_failure_is_told_to_the_model() {
     fleet.end().await;
 }
 
+/// RS-25, issue 16: a tool that is not idempotent is called once when it answers an error, whatever the agent says of all tools.
+/// The model learns of the error at once.
+#[tokio::test]
+async fn an_answered_error_of_a_tool_that_is_not_idempotent_reaches_the_model_at_once() {
+    let spec = "  reliability: {retry: {initial_delay_ms: 1}}\n  tools: [{type: http, name: book}]";
+    for status in [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::SERVICE_UNAVAILABLE] {
+        let fleet = desk(Fleet::builder(), spec, &["book"]).await;
+        fleet.tools.fail_with("book", 9, (status, None));
+        let (id, done) = run(&fleet).await;
+        assert_eq!(done["state"], "completed", "{done:#}");
+        assert_eq!(fleet.tools.calls_of("book"), 1, "{status}");
+        let call = attempts(&fleet, &id).await[0].clone();
+        assert_eq!((&call["retries"], &call["sends"]), (&json!(0), &json!(1)), "{call:#}");
+        let told = fleet.models.calls()[1].request["messages"].to_string();
+        assert!(told.contains(status.as_str()) && !told.contains("unknown"), "{told}");
+        fleet.end().await;
+    }
+}
+
+/// RS-25, issue 16: a call that had no effect is repeated, also of a tool that is not idempotent: the tool turned it away.
+#[tokio::test]
+async fn a_call_that_was_turned_away_is_repeated() {
+    let spec = "  reliability: {retry: {initial_delay_ms: 1}}\n  tools: [{type: http, name: book}]";
+    for failure in [(StatusCode::TOO_MANY_REQUESTS, None), (StatusCode::SERVICE_UNAVAILABLE, Some("0"))] {
+        let fleet = desk(Fleet::builder(), spec, &["book"]).await;
+        fleet.tools.fail_with("book", 2, failure);
+        let (id, done) = run(&fleet).await;
+        assert_eq!(done["state"], "completed", "{done:#}");
+        let call = attempts(&fleet, &id).await[0].clone();
+        assert_eq!(
+            (&call["retries"], &call["outcome"]["status"]),
+            (&json!(2), &json!("success")),
+            "{call:#}"
+        );
+        fleet.end().await;
+    }
+}
+
+/// RS-25, issue 16: a refused connection is no call, so that it is tried again also of a tool that is not idempotent.
+#[tokio::test]
+async fn a_refused_connection_is_tried_again() {
+    let spec = "  reliability: {retry: {initial_delay_ms: 1}}\n  tools: [{type: http, name: book}]";
+    let mut fleet = desk(Fleet::builder().workers(0), spec, &["book"]).await;
+    // A bound socket that does not listen: no other process takes the port, and a connection is refused.
+    let closed = tokio::net::TcpSocket::new_v4().unwrap();
+    closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let config = json!({"description": "books", "url": format!("http://{}/", closed.local_addr().unwrap()),
+                        "allow_private": true});
+    let config = BTreeMap::from([("book".to_owned(), serde_json::from_value(config).unwrap())]);
+    fleet.add_worker_with(1, |mut deps| {
+        deps.toolbox = Toolbox::from_config(&config, Arc::clone(&deps.clock)).unwrap();
+        deps
+    });
+    let (id, done) = run(&fleet).await;
+    assert_eq!(done["state"], "completed", "{done:#}");
+    let call = attempts(&fleet, &id).await[0].clone();
+    assert_eq!(call["retries"], 3, "{call:#}");
+    let told = fleet.models.calls()[1].request["messages"].to_string();
+    assert!(told.contains("cannot connect") && !told.contains("unknown"), "{told}");
+    fleet.end().await;
+}
+
 /// RS-25: what the manifest says counts: `max_attempts` is every invocation, the first included.
 #[tokio::test]
 async fn the_manifest_says_how_often() {
@@ -83,6 +148,8 @@ async fn a_timeout_is_tried_twice_more_unless_it_may_have_had_its_effect() {
     let attempts = attempts(&fleet, &id).await;
     assert_eq!((&attempts[0]["retries"], &attempts[1]["retries"]), (&json!(2), &json!(0)));
     assert_eq!(attempts[1]["outcome"]["status"], "timeout", "{:#}", attempts[1]);
+    let told = fleet.models.calls()[1].request["messages"].to_string();
+    assert_eq!(told.matches("the outcome of this call is unknown").count(), 1, "of `book` alone: {told}");
     fleet.end().await;
 }
 

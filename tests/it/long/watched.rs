@@ -9,7 +9,7 @@ use turnstone_domain::memory::Exchange;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
-    AgentDefinition, CallId, EngagementId, JobId, Lease, Settlement, Timestamp, TurnWrite,
+    AgentDefinition, ArtifactId, CallId, EngagementId, JobId, Lease, Settlement, Timestamp, TurnWrite,
 };
 use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 
@@ -134,6 +134,10 @@ impl Ledger for Watched {
 
     async fn artifacts_of(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
         self.inner.artifacts_of(engagement).await
+    }
+
+    async fn artifact_bytes(&self, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
+        self.inner.artifact_bytes(id).await
     }
 
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {

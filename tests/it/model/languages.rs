@@ -72,7 +72,7 @@ impl Provider {
 }
 
 /// The providers of one section.
-pub(super) fn providers(config: Value) -> Providers {
+pub(crate) fn providers(config: Value) -> Providers {
     let config: ProviderConfig = serde_json::from_value(config).unwrap();
     let configs = BTreeMap::from([("test".to_owned(), config)]);
     let defaults = ModelDefaults { provider: Some("test".to_owned()), model: None };

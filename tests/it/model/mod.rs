@@ -3,7 +3,7 @@
 mod choice;
 mod flood;
 mod hostile;
-mod languages;
+pub mod languages;
 mod live;
 mod live_fleet;
 mod places;

@@ -2,6 +2,7 @@
 
 use super::{events, parrot, resolved, with_servers};
 use crate::crash;
+use crate::model::languages::providers;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_tests::{Fleet, Reply, model_server};
@@ -88,6 +89,101 @@ async fn a_server_that_dies_in_a_call_fails_the_call_and_not_the_job() {
     let log = std::fs::read_to_string(log).unwrap();
     assert_eq!(log.lines().filter(|line| *line == "tools/call die").count(), 1, "{log}");
     fleet.end().await;
+}
+
+/// Issue 16: an error that a server answers reaches the model at once. The call is repeated only when the server announces
+/// that this is harmless.
+#[tokio::test]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
+async fn an_error_of_a_server_is_repeated_only_when_it_is_announced_as_harmless() {
+    for (hints, calls_made) in [
+        (json!({}), 1),
+        (json!({"idempotentHint": false, "readOnlyHint": false}), 1),
+        (json!({"idempotentHint": true}), 4),
+        (json!({"readOnlyHint": true}), 4),
+    ] {
+        let dir = turnstone_tests::scratch::folder();
+        let log = dir.path().join("calls");
+        let hints = json!({"fail": hints}).to_string();
+        let config = parrot("well", &json!({"env": {"CALLS": log.to_str().unwrap(), "HINTS": hints}}));
+        let mut fleet = Fleet::builder().workers(0).model(calls("fail", json!({}))).start().await;
+        fleet.add_worker_with(4, |deps| with_servers(deps, &json!({"parrot": config})));
+        let manifest = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: scout}\nspec:\n  role: You scout.\n  \
+                        reliability: {retry: {initial_delay_ms: 1}}\n  \
+                        tools: [{type: mcp, server: parrot, name: fail}]\n";
+        let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
+        assert!(status.is_success(), "{body:#}");
+        let id = fleet.push(&json!({"type": "agent.run", "args": ["go"], "meta": {"agent": "scout"}})).await;
+        assert_eq!(fleet.settled(&id).await["state"], "completed");
+        let last = fleet.models.calls()[1].request["messages"].to_string();
+        assert!(last.contains("there is no such ticket"), "{last}");
+        let log = std::fs::read_to_string(log).unwrap();
+        assert_eq!(
+            log.lines().filter(|line| *line == "tools/call fail").count(),
+            calls_made,
+            "{hints}: {log}"
+        );
+        fleet.end().await;
+    }
+}
+
+/// RS-24, issue 16: tools that a server announces as read-only run beside each other, and the model learns of the results in the
+/// order in which it asked.
+#[tokio::test]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
+async fn read_only_tools_run_beside_each_other() {
+    let script = |request: &Value| match model_server::outcomes(request) {
+        0 => {
+            let echo = |text: &str| ("parrot_echo".to_owned(), json!({"text": text}));
+            Reply::Calls(vec![echo("first"), echo("second")], (1, 1))
+        }
+        _ => Reply::text("done"),
+    };
+    // Neither call has an answer before both were made, and the second is answered first.
+    let hints = json!({"echo": {"readOnlyHint": true}}).to_string();
+    let config = parrot("well", &json!({"env": {"HINTS": hints, "MEET": "2"}}));
+    let mut fleet = Fleet::builder().workers(0).model(script).start().await;
+    fleet.add_worker_with(4, |deps| with_servers(deps, &json!({"parrot": config})));
+    let id = fleet.push(&job(&["parrot.echo"])).await;
+    assert_eq!(fleet.settled(&id).await["state"], "completed");
+    let messages = fleet.models.calls()[1].request["messages"].clone();
+    let told = messages.as_array().unwrap().iter().filter(|message| message["role"] == "tool");
+    let told: Vec<&Value> = told.map(|message| &message["content"]).collect();
+    assert_eq!(told, [&json!("first"), &json!("second")], "{messages:#}");
+    fleet.end().await;
+}
+
+/// Issue 16: a model that takes pictures sees the picture of a tool behind the outcomes; another one reads its name alone.
+#[tokio::test]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
+async fn a_picture_of_a_tool_is_shown_to_a_model_that_takes_pictures() {
+    for takes in [true, false] {
+        let mut fleet = Fleet::builder().workers(0).model(calls("parrot_image", json!({}))).start().await;
+        let servers = json!({"parrot": parrot("well", &json!({}))});
+        let config = json!({"kind": "openai", "base_url": fleet.models.url, "pictures": takes});
+        fleet.add_worker_with(4, |deps| {
+            let mut deps = with_servers(deps, &servers);
+            deps.providers = providers(config);
+            deps
+        });
+        let id = fleet.push(&job(&["parrot.image"])).await;
+        let done = fleet.settled(&id).await;
+        assert_eq!(done["state"], "completed", "{done:#}");
+        let messages = fleet.models.calls()[1].request["messages"].clone();
+        let last = messages.as_array().unwrap().last().unwrap();
+        if takes {
+            assert_eq!(last["role"], "user", "{messages:#}");
+            assert_eq!(last["content"][1]["image_url"]["url"], "data:image/png;base64,AAAA", "{messages:#}");
+        } else {
+            assert_eq!(last["role"], "tool", "{messages:#}");
+            assert!(!messages.to_string().contains("AAAA"), "{messages:#}");
+        }
+        assert!(messages.to_string().contains("image-1.png"), "{messages:#}");
+        let engagement = fleet.engagement_of(&id).await;
+        let kept = fleet.get(&format!("/engagements/{engagement}/messages")).await.to_string();
+        assert!(kept.contains("image-1.png") && !kept.contains("AAAA"), "the record names it: {kept}");
+        fleet.end().await;
+    }
 }
 
 /// A call whose answer cannot be used was made: it is not made again.

@@ -29,6 +29,11 @@ SUM = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required":
 OUTPUTS = {"add": SUM, "liar": SUM}
 TOOLS["liar"] = ("Promises a sum.", ANY)
 PAGE = 5
+# The annotations of tools by their names, as JSON.
+HINTS = json.loads(os.environ.get("HINTS", "{}"))
+# So many calls of echo are answered together, the last one first: one alone has no answer.
+MEET = int(os.environ.get("MEET", "1"))
+met = []
 cancelled = []
 
 
@@ -84,6 +89,7 @@ def listed(cursor):
     page = [
         {"name": name, "description": TOOLS[name][0], "inputSchema": TOOLS[name][1]}
         | ({"outputSchema": OUTPUTS[name]} if name in OUTPUTS else {})
+        | ({"annotations": HINTS[name]} if name in HINTS else {})
         for name in names[start : start + PAGE]
     ]
     more = {"nextCursor": str(start + PAGE)} if start + PAGE < len(names) else {}
@@ -118,5 +124,11 @@ for line in sys.stdin:
         result = listed(params.get("cursor"))
     elif method == "tools/call":
         result = call(params["name"], params.get("arguments") or {}, params)
-    if result is not None:
+    if method == "tools/call" and params["name"] == "echo" and MEET > 1:
+        met.append({"id": message["id"], "result": result})
+        if len(met) == MEET:
+            for answer in reversed(met):
+                send(answer)
+            met.clear()
+    elif result is not None:
         send({"id": message["id"], "result": result})

@@ -164,4 +164,9 @@ pub trait Model: Send + Sync + 'static {
     /// # Errors
     /// [`ModelError`]; its sentences are free of secrets.
     async fn answer(&self, request: &ModelRequest) -> Result<ModelAnswer, ModelError>;
+
+    /// Whether its models take the pictures of tools.
+    fn takes_pictures(&self) -> bool {
+        false
+    }
 }

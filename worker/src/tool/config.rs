@@ -39,10 +39,15 @@ pub struct ToolConfig {
     /// The longest a call may take, in milliseconds; 30000 unless said otherwise.
     #[serde(default = "default_timeout_ms")]
     pub timeout_ms: u64,
-    /// Whether the tool may be called twice with the same `Idempotency-Key` without a second effect. After a crash
-    /// such a call is repeated, any other is put before a reviewer. `true` for GET, else `false`, unless said.
+    /// Whether the tool may be called twice with the same `Idempotency-Key` without a second effect. Such a call is repeated
+    /// after an error and after a crash; any other is put before a reviewer after a crash. Default: `true` for GET and with
+    /// `read_only`, else `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
+    /// Whether the tool changes nothing. Calls of such tools run beside each other. Default: `true` for GET unless `idempotent` is
+    /// `false`, else `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
     /// Turns the address guard off for this tool, so that it may reach loopback and private networks.
     #[serde(default)]
     pub allow_private: bool,
@@ -146,6 +151,7 @@ impl ToolConfig {
             headers: BTreeMap::new(),
             timeout_ms: default_timeout_ms(),
             idempotent: None,
+            read_only: None,
             allow_private: false,
             cost_per_call: None,
             breaker: None,
@@ -156,7 +162,13 @@ impl ToolConfig {
     /// Whether the tool counts as idempotent.
     #[must_use]
     pub fn is_idempotent(&self) -> bool {
-        self.idempotent.unwrap_or(self.method == Method::Get)
+        self.idempotent.unwrap_or(self.method == Method::Get || self.read_only == Some(true))
+    }
+
+    /// Whether the tool counts as one that changes nothing.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.read_only.unwrap_or(self.method == Method::Get && self.idempotent != Some(false))
     }
 }
 
@@ -174,8 +186,11 @@ mod tests {
         );
         assert!(!config.is_idempotent() && !config.allow_private);
         let get = ToolConfig { method: Method::Get, ..config.clone() };
-        assert!(get.is_idempotent());
-        assert!(!ToolConfig { idempotent: Some(false), ..get }.is_idempotent());
+        assert!(get.is_idempotent() && get.is_read_only() && !config.is_read_only());
+        let reads = ToolConfig { read_only: Some(true), ..config };
+        assert!(reads.is_idempotent() && reads.is_read_only());
+        let writes = ToolConfig { idempotent: Some(false), ..get };
+        assert!(!writes.is_idempotent() && !writes.is_read_only());
     }
 
     #[test]

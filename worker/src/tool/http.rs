@@ -8,6 +8,7 @@ use crate::tool::outbound::{self, BodyError, excerpt, trace_headers};
 use crate::tool::url_template::UrlTemplate;
 use crate::tool::{Answer, Invocation, Tool, ToolError, Transport};
 use async_trait::async_trait;
+use reqwest::header::RETRY_AFTER;
 use reqwest::{Client, Request, Response};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -57,6 +58,11 @@ impl HttpTool {
         if config.timeout_ms == 0 || config.max_response_bytes == 0 {
             return Err("timeout_ms and max_response_bytes must be above 0".to_owned());
         }
+        if config.read_only == Some(true) && config.idempotent == Some(false) {
+            return Err(
+                "read_only: a tool that only reads is idempotent; remove `idempotent = false`".to_owned()
+            );
+        }
         let spec = ToolSpec {
             name: name.to_owned(),
             description: config.description.clone(),
@@ -105,7 +111,7 @@ impl HttpTool {
         let response = self.client.execute(request).await.map_err(|error| lost(&self.spec.name, &error))?;
         let status = response.status();
         span::say(&Span::current(), names::HTTP_STATUS, i64::from(status.as_u16()));
-        let wait_ms = retry_after_ms(&response);
+        let (defers, wait_ms) = (response.headers().contains_key(RETRY_AFTER), retry_after_ms(&response));
         if !status.is_success() {
             let told = match outbound::read_start(response, 4 * EXCERPT).await {
                 Ok((body, _)) => excerpt(&String::from_utf8_lossy(&body), EXCERPT),
@@ -116,7 +122,8 @@ impl HttpTool {
             let told = if told.is_empty() { told } else { format!(": {told}") };
             let text = format!("tool {}:{STATUS}{code}{hint}{told}", self.spec.name);
             return Err(match code {
-                429 | 503 => ToolError::Busy(text, wait_ms),
+                429 => ToolError::Busy(text, wait_ms),
+                503 if defers => ToolError::Busy(text, wait_ms),
                 // A gateway does not know what became of the request behind it.
                 408 | 502 | 504 | 520..=524 => ToolError::Lost(text),
                 // It will say the same of the same request.
@@ -168,6 +175,10 @@ impl Tool for HttpTool {
         true
     }
 
+    fn is_read_only(&self) -> bool {
+        self.config.is_read_only()
+    }
+
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
         self.answer(invocation).await.map(|answer| answer.output)
     }
@@ -188,13 +199,12 @@ impl Tool for HttpTool {
 /// A request that got no answer. Only when no connection could be made it is known that nothing arrived.
 fn lost(tool: &str, error: &reqwest::Error) -> ToolError {
     let text = format!("tool {tool}: {}", outbound::describe(error));
-    if error.is_connect() || error.is_builder() { ToolError::Failed(text) } else { ToolError::Lost(text) }
+    if error.is_connect() || error.is_builder() { ToolError::Unreached(text) } else { ToolError::Lost(text) }
 }
 
-/// `Retry-After` in seconds, as milliseconds; a date is not read.
+/// See [`outbound::wait_ms`].
 fn retry_after_ms(response: &Response) -> Option<u64> {
-    let header = response.headers().get(reqwest::header::RETRY_AFTER)?.to_str().ok()?;
-    header.trim().parse::<u64>().ok()?.checked_mul(1000)
+    outbound::wait_ms(response.headers().get(RETRY_AFTER)?.to_str().ok()?)
 }
 
 fn is_required(schema: &Value, name: &str) -> bool {

@@ -198,7 +198,7 @@ async fn failures_tell_the_status_and_no_secret() {
     let error = call(&tool("POST", &format!("{base}/status/503"), headers.clone()).unwrap(), json!({}))
         .await
         .unwrap_err();
-    let ToolError::Busy(text, None) = &error else { panic!("{error:?}") };
+    let ToolError::Failed(text) = &error else { panic!("{error:?}") };
     assert!(
         text.contains("503") && text.contains("no luck with ***") && text.chars().count() < 400,
         "{text}"
@@ -234,7 +234,7 @@ async fn a_slow_tool_times_out_and_an_absent_one_fails() {
     let error = call(&tool("GET", &format!("http://127.0.0.1:{port}/"), json!({})).unwrap(), json!({}))
         .await
         .unwrap_err();
-    assert!(matches!(&error, ToolError::Failed(text) if text.contains("cannot connect")), "{error:?}");
+    assert!(matches!(&error, ToolError::Unreached(text) if text.contains("cannot connect")), "{error:?}");
 }
 
 #[tokio::test]
@@ -248,6 +248,6 @@ async fn the_guard_stands_unless_it_is_turned_off() {
     let guarded =
         HttpTool::new("t", serde_json::from_value(config).unwrap(), outbound::guarded_client().unwrap())
             .unwrap();
-    assert!(matches!(call(&guarded, json!({})).await, Err(ToolError::Failed(_))));
+    assert!(matches!(call(&guarded, json!({})).await, Err(ToolError::Unreached(_))));
     server.abort();
 }

@@ -64,13 +64,16 @@ impl From<Value> for Answer {
 /// Why a tool call failed. The sentences are for the model and the timeline, and free of secrets.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ToolError {
-    /// The tool answered that it failed, or could not be reached: what became of the request is known.
+    /// The tool answered that it failed. The request may have had an effect.
     #[error("{0}")]
     Failed(String),
+    /// The tool could not be reached: the request had no effect.
+    #[error("{0}")]
+    Unreached(String),
     /// The tool answered that it failed, and that the same request fails every time.
     #[error("{0}")]
     Final(String),
-    /// The tool answered that it wants to be left alone, and for how many milliseconds when it said so.
+    /// The tool turned the request away undone, and said after how many milliseconds it takes another one, or nothing of that.
     #[error("{0}")]
     Busy(String, Option<u64>),
     /// The request may have reached the tool, and its answer was lost: nobody knows what became of it.
@@ -133,6 +136,17 @@ pub trait Tool: Send + Sync + 'static {
 
     /// Whether the credentials of users and static identities can go with a call.
     fn takes_credentials(&self) -> bool {
+        false
+    }
+
+    /// Whether its calls change nothing. Such calls run beside each other, unless the agent's document forbids it.
+    fn is_read_only(&self) -> bool {
+        false
+    }
+
+    /// Whether it announces itself that a repeated call has no second effect. Its [`spec`](Self::spec) has what the
+    /// configuration declares.
+    fn announces_idempotence(&self) -> bool {
         false
     }
 

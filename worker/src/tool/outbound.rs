@@ -189,6 +189,11 @@ pub fn media_type(response: &Response) -> String {
     header.and_then(|value| value.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase()
 }
 
+/// `Retry-After` in seconds, as milliseconds; a date is not read.
+pub fn wait_ms(retry_after: &str) -> Option<u64> {
+    retry_after.trim().parse::<u64>().ok()?.checked_mul(1000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

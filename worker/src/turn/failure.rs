@@ -38,6 +38,7 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
 
 /// What the job's retry policy says.
 fn by_policy(turn: &mut Turn, error: JobError) -> Settlement {
+    let error = if turn.job.retry.stated { error.of_the_work() } else { error };
     let number = turn.job.retry.number(turn.job.failures, turn.position.outages, &error);
     let decision = turn.job.retry.decide(number, &error, fraction(&turn.lease.token));
     if error.is_of_an_outage() {

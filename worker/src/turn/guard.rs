@@ -205,7 +205,10 @@ async fn held(
             return Ok(Err(match error {
                 ToolError::Final(_) | ToolError::Refused(_) => No::Denied(why),
                 ToolError::Busy(_, wait_ms) => No::Away(why, wait_ms),
-                ToolError::Failed(_) | ToolError::Lost(_) | ToolError::Timeout(_) => No::Away(why, None),
+                ToolError::Failed(_)
+                | ToolError::Unreached(_)
+                | ToolError::Lost(_)
+                | ToolError::Timeout(_) => No::Away(why, None),
                 ToolError::Begun(_) | ToolError::Asks(_) => {
                     No::Denied(format!("`{name}` is an agent of another server, which no guardrail can ask"))
                 }
@@ -274,7 +277,7 @@ async fn called(
         pay::guardrail(turn, name).await?;
         let invocation = Invocation { call_id, input, timeout: tool.timeout(), identity: &identity };
         match tool.call(invocation).await {
-            Err(ToolError::Failed(_) | ToolError::Busy(..)) if tries < TRIES => {
+            Err(ToolError::Failed(_) | ToolError::Unreached(_) | ToolError::Busy(..)) if tries < TRIES => {
                 tries += 1;
                 tokio::time::sleep(PAUSE).await;
             }

@@ -12,7 +12,8 @@ use turnstone_domain::memory::Exchange;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
-    AgentDefinition, CallId, EngagementId, EventName, JobId, Lease, Settlement, Timestamp, TurnWrite,
+    AgentDefinition, ArtifactId, CallId, EngagementId, EventName, JobId, Lease, Settlement, Timestamp,
+    TurnWrite,
 };
 use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 
@@ -167,6 +168,10 @@ impl Ledger for Counted {
         self.inner.artifacts_of(engagement).await
     }
 
+    async fn artifact_bytes(&self, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
+        self.inner.artifact_bytes(id).await
+    }
+
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
         self.inner.agents(names).await
     }
@@ -307,6 +312,10 @@ impl Ledger for Naive {
 
     async fn artifacts_of(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
         self.inner.artifacts_of(engagement).await
+    }
+
+    async fn artifact_bytes(&self, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
+        self.inner.artifact_bytes(id).await
     }
 
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {

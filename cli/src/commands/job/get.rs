@@ -7,6 +7,9 @@ use crate::output::{Format, table, text};
 use clap::Args;
 use serde_json::{Map, Value};
 use std::process::ExitCode;
+use turnstone_domain::JobError;
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::retry::OUTAGE_ATTEMPTS;
 
 /// `turnstone job get`.
 #[derive(Clone, Debug, Args)]
@@ -43,8 +46,7 @@ fn told(job: &Value, waits_for: Option<String>) -> Value {
     let mut shown = Map::new();
     for (name, value) in fields {
         if name == "max_attempts" {
-            let failures = job["errors"].as_array().map_or(0, Vec::len);
-            shown.insert("failures".to_owned(), format!("{failures} of {value}").into());
+            shown.insert("failures".to_owned(), failures(job, value).into());
             continue;
         }
         shown.insert(name.clone(), value.clone());
@@ -53,6 +55,25 @@ fn told(job: &Value, waits_for: Option<String>) -> Value {
         }
     }
     Value::Object(shown)
+}
+
+/// The failures that count against the most attempts. Those in an outage of the model's provider are counted apart, unless the
+/// job stated a policy; an attempt that was held back is no failure.
+fn failures(job: &Value, most: &Value) -> String {
+    let errors = job["errors"].as_array().into_iter().flatten().map(error);
+    let (outages, own): (Vec<_>, Vec<_>) =
+        errors.filter(JobError::costs_a_retry).partition(JobError::is_of_an_outage);
+    match outages.len() {
+        0 => format!("{} of {most}", own.len()),
+        outages => format!("{} of {most}, and {outages} of {OUTAGE_ATTEMPTS} in an outage", own.len()),
+    }
+}
+
+/// An error record of a job, as far as it says what it counts as.
+fn error(record: &Value) -> JobError {
+    let kind = record["code"].as_str().and_then(FailureKind::of_code).unwrap_or(FailureKind::Tool);
+    let details = record["details"].as_object().cloned().unwrap_or_default();
+    JobError { details: Box::new(details), ..JobError::new(kind, "") }
 }
 
 /// One field per line; objects and lists as indented JSON below their name.
@@ -92,6 +113,22 @@ mod tests {
         for line in ["waits for  review r by boss", "failures   0 of 3", "attempt    3"] {
             assert!(shown.contains(line), "{shown}");
         }
+    }
+
+    #[test]
+    fn failures_in_an_outage_are_counted_apart_and_refusals_not_at_all() {
+        let error = |code: &str, details: Value| json!({ "code": code, "details": details });
+        let away = error("AGENT_MODEL_UNAVAILABLE", json!({ "outage": true }));
+        let counted = error("AGENT_MODEL_UNAVAILABLE", json!({}));
+        let refused = error("OSSA_CIRCUIT_OPEN", json!({}));
+        let held = error("RATE_LIMITED", json!({ "hold": true }));
+        let job = |errors: Vec<Value>| json!({ "errors": errors });
+        let most = json!(3);
+        assert_eq!(
+            failures(&job([vec![away; 16], vec![counted.clone(), refused.clone()]].concat()), &most),
+            "1 of 3, and 16 of 25 in an outage"
+        );
+        assert_eq!(failures(&job(vec![counted.clone(), refused, held, counted]), &most), "2 of 3");
     }
 
     #[test]

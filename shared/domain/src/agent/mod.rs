@@ -170,9 +170,9 @@ pub struct Capability {
     pub output_restriction: Restriction,
     /// The longest a call may take, in milliseconds; `None` leaves it to the tool.
     pub timeout_ms: Option<u64>,
-    /// Whether its calls may run beside others of the same turn (OSSA §1.5).
-    #[serde(default)]
-    pub parallel: bool,
+    /// Whether its calls may run beside others of the same turn (OSSA §1.5); `None` allows it to tools that change nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<bool>,
     /// What is done about its errors.
     #[serde(default)]
     pub errors: CapabilityErrors,
@@ -198,7 +198,7 @@ impl Capability {
             input_restriction: Restriction::default(),
             output_restriction: Restriction::default(),
             timeout_ms: None,
-            parallel: false,
+            parallel: None,
             errors: CapabilityErrors::default(),
             origin: None,
             target: Target::Named,

@@ -163,6 +163,13 @@ impl JobError {
         self.with(OUTAGE, true)
     }
 
+    /// Counts the error among the failures of the job's own work, as a job that states its retry policy asks.
+    #[must_use]
+    pub fn of_the_work(mut self) -> Self {
+        self.details.remove(OUTAGE);
+        self
+    }
+
     /// Whether [`JobError::of_an_outage`] was said of it.
     #[must_use]
     pub fn is_of_an_outage(&self) -> bool {

@@ -168,6 +168,20 @@ mod tests {
         assert_eq!(read(both).unwrap().retry.backoff_strategy, Backoff::Polynomial);
     }
 
+    /// Issue 16: what a job states counts, also when it equals the default.
+    #[test]
+    fn a_policy_that_says_how_often_or_when_is_stated() {
+        for (retry, stated) in [
+            (json!({"max_attempts": 3}), true),
+            (json!({"jitter": true}), true),
+            (json!({"backoff_type": "exponential"}), true),
+            (json!({}), false),
+            (json!({"on_exhaustion": "dead_letter", "non_retryable_errors": ["X"], "stated": true}), false),
+        ] {
+            assert_eq!(read(json!({"retry": retry})).unwrap().retry.stated, stated, "{retry}");
+        }
+    }
+
     #[test]
     fn wrong_policies_are_422_and_name_the_field() {
         for (retry, field) in [

@@ -18,6 +18,17 @@ const FIELDS: [&str; 9] = [
     "on_exhaustion",
 ];
 
+/// The fields that say how often or when a job is tried.
+const STATING: [&str; 7] = [
+    "max_attempts",
+    "initial_interval",
+    "backoff_coefficient",
+    "max_interval",
+    "backoff_strategy",
+    "backoff_type",
+    "jitter",
+];
+
 /// Reads a policy field by field, so that an error names its field (OJS retry §3.1). Unknown fields are tolerated, unless
 /// they are a slip of a known one: that would leave the default in force without a word.
 pub(super) fn retry(policy: &RawJson) -> Result<RetryPolicy, OjsError> {
@@ -43,8 +54,9 @@ pub(super) fn retry(policy: &RawJson) -> Result<RetryPolicy, OjsError> {
             .map_err(|e| wrong(name, e.to_string()))?;
         fields.insert(name.to_owned(), value);
     }
+    let stated = STATING.iter().any(|name| fields.contains_key(*name));
     let policy: RetryPolicy =
         serde_json::from_value(Value::Object(fields)).map_err(|e| wrong("", e.to_string()))?;
     policy.check().map_err(|why| OjsError::validation("options.retry", format!("options.retry: {why}")))?;
-    Ok(policy)
+    Ok(RetryPolicy { stated, ..policy })
 }

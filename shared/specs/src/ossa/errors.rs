@@ -45,10 +45,10 @@ pub(super) fn of_capability(tool: &Node, own: &Node) -> CapabilityErrors {
     }
 }
 
-/// Whether calls of a tool may run beside others.
-pub(super) fn is_parallel(tool: &Node) -> bool {
+/// Whether calls of a tool may run beside others, if the document says so.
+pub(super) fn parallel(tool: &Node) -> Option<bool> {
     let flag = |path: &[&str]| tool.at_path(path).and_then(Node::flag);
-    flag(&["parallel"]).or_else(|| flag(&["config", "parallel"])).unwrap_or(false)
+    flag(&["parallel"]).or_else(|| flag(&["config", "parallel"]))
 }
 
 /// Reads `turn_chain`, and the tokens that the document itself allows.

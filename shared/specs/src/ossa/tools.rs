@@ -37,12 +37,12 @@ pub(super) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
         if let (Reached::Mcp { server }, true) = (&reached, reach::means_all(tool)) {
             let timeout_ms = tool.get("timeout_ms").and_then(Node::integer);
             let like = capability(&format!("{server}.*"), (tool, tool), timeout_ms, problems);
-            let like = Capability { origin, parallel: errors::is_parallel(tool), ..like };
+            let like = Capability { origin, parallel: errors::parallel(tool), ..like };
             tools.toolsets.push(Toolset { server: server.clone(), like });
             continue;
         }
         for (at, mut capability) in offered(tool, problems) {
-            capability.parallel = errors::is_parallel(tool);
+            capability.parallel = errors::parallel(tool);
             capability.origin.clone_from(&origin);
             check_name(at, &capability.name, &reached, names, problems);
             if seen.insert(capability.name.clone()) {

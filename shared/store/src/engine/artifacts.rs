@@ -36,6 +36,16 @@ pub(super) async fn of_engagement<R: Reader>(
     all(readers, "list artifacts", &sql::ARTIFACTS_OF_ENGAGEMENT, &values, decode).await
 }
 
+/// See [`Artifacts::artifact_content`].
+pub(super) async fn content<R: Reader>(readers: &R, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
+    let values = [id.as_str().into()];
+    one(readers, "read what is in an artifact", &sql::ARTIFACT_CONTENT, &values, |row| {
+        let text = get::<&str>(row, "content")?;
+        BASE64_STANDARD.decode(text).map_err(|error| wrong("content", error))
+    })
+    .await
+}
+
 #[async_trait]
 impl<R: Reader> Artifacts for Engine<R> {
     async fn artifacts(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
@@ -48,11 +58,6 @@ impl<R: Reader> Artifacts for Engine<R> {
     }
 
     async fn artifact_content(&self, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
-        let values = [id.as_str().into()];
-        one(&self.readers, "read what is in an artifact", &sql::ARTIFACT_CONTENT, &values, |row| {
-            let text = get::<&str>(row, "content")?;
-            BASE64_STANDARD.decode(text).map_err(|error| wrong("content", error))
-        })
-        .await
+        content(&self.readers, id).await
     }
 }

@@ -25,7 +25,8 @@ use turnstone_domain::memory::Exchange;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
-    AgentDefinition, CallId, EngagementId, JobId, Lease, NewJob, ReviewId, Settlement, Timestamp, TurnWrite,
+    AgentDefinition, ArtifactId, CallId, EngagementId, JobId, Lease, NewJob, ReviewId, Settlement, Timestamp,
+    TurnWrite,
 };
 
 impl<R: Reader> Engine<R> {
@@ -219,6 +220,10 @@ impl<R: Reader> Ledger for Engine<R> {
 
     async fn artifacts_of(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
         artifacts::of_engagement(&self.readers, engagement).await
+    }
+
+    async fn artifact_bytes(&self, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
+        artifacts::content(&self.readers, id).await
     }
 
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {

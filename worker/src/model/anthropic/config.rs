@@ -23,6 +23,9 @@ pub struct AnthropicConfig {
     /// Sent with every call; `anthropic-version` too, if it is not to be 2023-06-01.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, HeaderText>,
+    /// Whether the models take the pictures that tools answer with. Left out: whether `base_url` is the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pictures: Option<bool>,
     /// The most calls that one worker process makes at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
@@ -32,6 +35,13 @@ pub struct AnthropicConfig {
     /// The longest one call may take, in milliseconds, if that is less than the agent allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+}
+
+impl AnthropicConfig {
+    /// Whether the models take the pictures of tools.
+    pub(super) fn takes_pictures(&self) -> bool {
+        self.pictures.unwrap_or_else(|| self.base_url == anthropic())
+    }
 }
 
 fn anthropic() -> String {

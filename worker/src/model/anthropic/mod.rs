@@ -55,4 +55,8 @@ impl Model for AnthropicModel {
         let assembly: Assembly = self.endpoint.ask(&body, request.timeout, &request.listener).await?;
         assembly.finish(demand, &names, &request.model).map_err(|problem| self.endpoint.malformed(&problem))
     }
+
+    fn takes_pictures(&self) -> bool {
+        self.config.takes_pictures()
+    }
 }

@@ -87,7 +87,11 @@ fn messages(messages: &[Message], names: &WireNames) -> Value {
 fn blocks(message: &Message, names: &WireNames) -> Vec<Value> {
     if message.role == Role::Tool {
         let call_id = message.call_id.as_ref().map_or("", |id| id.as_str());
-        return vec![json!({"type": "tool_result", "tool_use_id": call_id, "content": message.content})];
+        let content = match message.parts.is_empty() {
+            true => message.content.as_str().into(),
+            false => message.parts.iter().map(part).collect::<Value>(),
+        };
+        return vec![json!({"type": "tool_result", "tool_use_id": call_id, "content": content})];
     }
     if message.role == Role::User && !message.parts.is_empty() {
         return message.parts.iter().map(part).collect();

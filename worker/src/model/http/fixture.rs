@@ -145,6 +145,20 @@ pub(in crate::model) fn pictures() -> ModelRequest {
     ModelRequest { messages: vec![Message::of_parts(Role::User, parts)], ..request() }
 }
 
+/// A call of a tool and its outcome with a picture.
+pub(in crate::model) fn picture_of_a_tool() -> ModelRequest {
+    let parts = json!([
+        {"type": "text", "text": "seen"},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}},
+    ]);
+    let call =
+        RequestedCall { call_id: "c1".into(), name: "get.tide".into(), arguments: json!({"harbour": "A"}) };
+    let asked = Message { tool_calls: vec![call], ..Message::text(Role::Assistant, "") };
+    let parts = serde_json::from_value(parts).unwrap();
+    let told = Message { parts, ..Message::tool("c1".into(), "seen") };
+    ModelRequest { messages: vec![Message::text(Role::User, "Look."), asked, told], ..request() }
+}
+
 /// What every provider makes of its recorded answers, which say the same in its own words: a text with cached and
 /// reasoning tokens, two calls of which one is cut and repeats the id, an answer that was cut, and one that was withheld.
 pub(in crate::model) fn told(answer: &ModelAnswer) -> Value {

@@ -70,7 +70,30 @@ fn response_format(output: &OutputContract, offered: ResponseFormat) -> Option<V
 
 fn messages(request: &ModelRequest, names: &WireNames) -> Value {
     let system = (!request.system.is_empty()).then(|| json!({"role": "system", "content": request.system}));
-    system.into_iter().chain(request.messages.iter().map(|message| one(message, names))).collect()
+    let mut messages: Vec<Value> = system.into_iter().collect();
+    let mut pictures = Vec::new();
+    for message in &request.messages {
+        if message.role != Role::Tool {
+            messages.extend(shown(&mut pictures));
+        }
+        messages.push(one(message, names));
+        if message.role == Role::Tool {
+            pictures.extend(message.parts.iter().filter(|part| part.is_image()).map(part));
+        }
+    }
+    messages.extend(shown(&mut pictures));
+    Value::Array(messages)
+}
+
+/// The pictures of tools as a message of the user behind the outcomes, which hold text alone here.
+fn shown(pictures: &mut Vec<Value>) -> Option<Value> {
+    if pictures.is_empty() {
+        return None;
+    }
+    let mut content =
+        vec![json!({"type": "text", "text": "The pictures of the tool results above, in order:"})];
+    content.append(pictures);
+    Some(json!({"role": "user", "content": content}))
 }
 
 fn one(message: &Message, names: &WireNames) -> Value {

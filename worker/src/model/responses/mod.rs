@@ -52,4 +52,8 @@ impl Model for ResponsesModel {
         let assembly: Assembly = self.endpoint.ask(&body, request.timeout, &request.listener).await?;
         assembly.finish(&names, &request.model).map_err(|problem| self.endpoint.malformed(&problem))
     }
+
+    fn takes_pictures(&self) -> bool {
+        self.config.takes_pictures()
+    }
 }

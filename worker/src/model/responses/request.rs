@@ -74,7 +74,11 @@ fn items(message: &Message, names: &WireNames) -> Vec<Value> {
         Role::User => vec![said("user", message)],
         Role::Tool => {
             let call_id = message.call_id.as_ref().map_or("", |id| id.as_str());
-            vec![json!({"type": "function_call_output", "call_id": call_id, "output": message.content})]
+            let output = match message.parts.is_empty() {
+                true => message.content.as_str().into(),
+                false => message.parts.iter().map(part).collect::<Value>(),
+            };
+            vec![json!({"type": "function_call_output", "call_id": call_id, "output": output})]
         }
         Role::Assistant => {
             let text = (!message.content.is_empty() || message.tool_calls.is_empty())

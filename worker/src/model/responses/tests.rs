@@ -1,7 +1,9 @@
 //! The provider against a real server that replays what was recorded.
 
 use super::*;
-use crate::model::http::fixture::{Server, broken, events, listener, pictures, replay, request, tides, told};
+use crate::model::http::fixture::{
+    Server, broken, events, listener, picture_of_a_tool, pictures, replay, request, tides, told,
+};
 use crate::tool::outbound;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -110,6 +112,16 @@ async fn only_a_stream_that_came_to_its_end_is_an_answer() {
     let request = ModelRequest { timeout: Duration::from_secs(20), ..request() };
     let error = hasty.answer(&request).await.unwrap_err();
     assert!(matches!(&error, ModelError::Timeout(text) if text.contains("50 ms")), "{error:?}");
+}
+
+/// Issue 16: a picture of a tool is part of its outcome.
+#[tokio::test]
+async fn a_picture_of_a_tool_stands_in_its_outcome() {
+    let server = replay(200, include_str!("samples/text.sse")).await;
+    provider(&server).answer(&picture_of_a_tool()).await.unwrap();
+    let output = json!([{"type": "input_text", "text": "seen"},
+                        {"type": "input_image", "image_url": "data:image/png;base64,aGk="}]);
+    assert_eq!(server.seen(0).2["input"][2]["output"], output);
 }
 
 /// RS-09: pictures and files reach the model as what they are.

@@ -6,7 +6,7 @@
 
 use super::abroad;
 use super::artifacts;
-use super::call::{self, Call, Made, News};
+use super::call::{self, Call, Fate, Made, News};
 use super::identity::Elsewhere;
 use super::pay;
 use super::remedy::{Remedy, Standing, remedy};
@@ -87,14 +87,15 @@ struct Ready {
     goes_on: bool,
 }
 
-/// Whether these calls may run beside each other: all of them are `parallel`, and nothing stands before or behind any of
-/// them that depends on order.
+/// Whether these calls may run beside each other: the document allows it for all of them, or says nothing of tools that change
+/// nothing; and nothing stands before or behind any of them that depends on order.
 pub fn may_be_parallel(turn: &Turn, asked: &[(usize, RequestedCall)]) -> bool {
     turn.short_circuit.is_none()
         && turn.agent.approvals.is_default()
         && asked.iter().all(|(_, call)| {
-            resol::capability(turn, &call.name)
-                .is_some_and(|capability| capability.parallel && !capability.is_restricted())
+            resol::callable(turn, &call.name).is_some_and(|(tool, capability)| {
+                capability.parallel.unwrap_or_else(|| tool.is_read_only()) && !capability.is_restricted()
+            })
         })
 }
 
@@ -216,9 +217,12 @@ fn prepare(
         Some(sent) if restriction::may_resend(turn, &call, sent.sends - known)? => {}
         Some(_) => return Ok(unknown(turn, call)),
         None => {
-            if let Checked::Denied(refusal) =
-                restriction::before(turn, &call, &capability, call::is_idempotent(&tool, &capability))?
-            {
+            if let Checked::Denied(refusal) = restriction::before(
+                turn,
+                &call,
+                &capability,
+                call::is_declared_idempotent(&tool, &capability),
+            )? {
                 return Ok(refused(turn, call, refusal));
             }
         }
@@ -256,10 +260,13 @@ fn refused(turn: &mut Turn, mut call: Call, refusal: ToolOutcome) -> Flight {
     Flight { call, step: Step::Over(Box::new(over)) }
 }
 
+/// What the model learns of a call that may or may not have had its effect, and that nobody may repeat.
+const UNKNOWN: &str =
+    "the outcome of this call is unknown: it may or may not have had its effect; do not repeat it";
+
 /// A call that was sent before a crash, and that nobody may repeat: the model learns that its outcome is unknown.
 fn unknown(turn: &mut Turn, call: Call) -> Flight {
-    let text = "the outcome of this call is unknown: it may or may not have had its effect; do not repeat it";
-    let outcome = ToolOutcome::failed(FailureKind::Tool.code(), text);
+    let outcome = ToolOutcome::failed(FailureKind::Tool.code(), UNKNOWN);
     let over = Over::made(turn, &call, &Capability::named(call.asked.name.clone()), outcome, None, 0);
     Flight { call, step: Step::Over(Box::new(over)) }
 }
@@ -396,15 +403,16 @@ async fn judge(
             Some(News::Asks(asked)) => made.outcome = abroad::unasked(&asked),
             None => {}
         }
-        ready.doubtful |= !made.known;
+        ready.doubtful |= made.fate == Fate::Unknown;
+        let repeatable = may_repeat(ready, made.fate);
+        if let (Fate::Unknown, false, ToolOutcome::Error { message, .. }) =
+            (made.fate, repeatable, &mut made.outcome)
+        {
+            *message = format!("{message}; {UNKNOWN}");
+        }
         let is_open = count(turn, ready, &made).await;
-        let standing = Standing {
-            tries: if is_open { u32::MAX - 1 } else { ready.tries },
-            repeatable: made.known
-                || ready.handle.is_some()
-                || call::is_idempotent(&ready.tool, &ready.capability),
-            replaced: ready.replaced,
-        };
+        let tries = if is_open { u32::MAX - 1 } else { ready.tries };
+        let standing = Standing { tries, repeatable, replaced: ready.replaced };
         match remedy(&turn.agent.errors, &ready.capability.errors, made.outcome.clone(), standing) {
             Remedy::Again(wait_ms) => {
                 ready.tries += 1;
@@ -436,6 +444,17 @@ async fn judge(
         }
     }
     stop.map_or(Ok(wait), Err)
+}
+
+/// Whether one more request can do no harm that the agent's document does not take upon itself. A known error of a tool that is not
+/// idempotent is repeated only where the manifest has a `retry_policy` for it; an unknown outcome never is.
+fn may_repeat(ready: &Ready, fate: Fate) -> bool {
+    let idempotent = ready.handle.is_some() || call::is_idempotent(&ready.tool, &ready.capability);
+    match fate {
+        Fate::Undone => true,
+        Fate::Answered => idempotent || ready.capability.errors.retry.is_some(),
+        Fate::Unknown => idempotent,
+    }
 }
 
 /// Whether nothing of a call that came back for good may still be done elsewhere: it has its answer, or it never began there.
@@ -493,8 +512,8 @@ fn replace(
         flight.step = Step::Over(Box::new(over));
         return Ok(());
     };
-    let idempotent = call::is_idempotent(&tool, &capability);
-    let checked = restriction::before(turn, &other, &capability, idempotent);
+    let declared = call::is_declared_idempotent(&tool, &capability);
+    let checked = restriction::before(turn, &other, &capability, declared);
     if let Ok(Checked::Denied(outcome)) = checked {
         let over = Over { outcome, handled: None, duration_ms: 0, ending: Ending::Refused };
         over.note(turn, &other, false);

@@ -41,8 +41,8 @@ pub struct Call {
 pub struct Made {
     /// The outcome.
     pub outcome: ToolOutcome,
-    /// Whether it is known what became of the request: the tool said so, or it never got there.
-    pub known: bool,
+    /// What is known of the request.
+    pub fate: Fate,
     /// Whether it counts as a failure of the tool, and not of who called it.
     pub counts: bool,
     /// How long the try took, in milliseconds.
@@ -53,6 +53,17 @@ pub struct Made {
     pub news: Option<News>,
     /// The files that it made.
     pub artifacts: Vec<NewArtifact>,
+}
+
+/// What is known of a request after a try.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It had no effect: it did not arrive, or the tool turned it away.
+    Undone,
+    /// The tool answered it.
+    Answered,
+    /// No answer came: it may or may not have had its effect.
+    Unknown,
 }
 
 /// What an agent on another server says before there is an outcome.
@@ -83,7 +94,7 @@ pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Res
             return Ok(refused_again(turn, &call, &ToolOutcome::failed(FailureKind::Tool.code(), text)));
         }
     } else if let Checked::Denied(refusal) =
-        restriction::before(turn, &call, &capability, is_idempotent(&tool, &capability))?
+        restriction::before(turn, &call, &capability, is_declared_idempotent(&tool, &capability))?
     {
         return Ok(refused_again(turn, &call, &refusal));
     }
@@ -128,9 +139,14 @@ pub fn refused_again(turn: &mut Turn, call: &Call, refusal: &ToolOutcome) -> Str
     refusal.for_model()
 }
 
-/// Whether a call may be made twice with the same key: the registry says so of the tool, or the agent's document of its
-/// capability (OSSA `idempotency`).
+/// Whether a call may be made twice with the same key: it is declared so, or its MCP server announces it.
 pub fn is_idempotent(tool: &Arc<dyn Tool>, capability: &Capability) -> bool {
+    is_declared_idempotent(tool, capability) || tool.announces_idempotence()
+}
+
+/// Whether the configuration declares a tool idempotent, or the agent's document its capability (OSSA `idempotency`). What a
+/// server announces takes no reviewer away.
+pub fn is_declared_idempotent(tool: &Arc<dyn Tool>, capability: &Capability) -> bool {
     tool.spec().idempotent || capability.errors.idempotent
 }
 
@@ -250,7 +266,8 @@ pub async fn make(
         Ok(identity) => identity,
         Err(outcome) => {
             let (duration_ms, tokens, artifacts) = (0, 0, Vec::new());
-            return Made { outcome, known: true, counts: false, duration_ms, tokens, news: None, artifacts };
+            let (fate, counts, news) = (Fate::Undone, false, None);
+            return Made { outcome, fate, counts, duration_ms, tokens, news, artifacts };
         }
     };
     let span = trace::call(turn, &call.asked, &**tool, capability);
@@ -268,32 +285,35 @@ pub async fn make(
     let failed = |text| ToolOutcome::failed(FailureKind::Tool.code(), text);
     let mut news = None;
     let mut artifacts = Vec::new();
-    let (outcome, known, counts) = match answer {
+    let (outcome, fate, counts) = match answer {
         Ok(answer) => {
             artifacts = answer.artifacts;
-            (ToolOutcome::Success { output: answer.output }, true, false)
+            (ToolOutcome::Success { output: answer.output }, Fate::Answered, false)
         }
-        Err(ToolError::Failed(text)) => (failed(text), true, true),
-        Err(ToolError::Final(text)) => (failed(text).again_is_useless(), true, false),
-        Err(ToolError::Busy(text, wait_ms)) => (failed(text).retry_after(wait_ms), true, true),
-        Err(ToolError::Lost(text)) => (failed(text), false, true),
+        Err(ToolError::Failed(text)) => (failed(text), Fate::Answered, true),
+        Err(ToolError::Unreached(text)) => (failed(text), Fate::Undone, true),
+        Err(ToolError::Final(text)) => (failed(text).again_is_useless(), Fate::Answered, false),
+        Err(ToolError::Busy(text, wait_ms)) => (failed(text).retry_after(wait_ms), Fate::Undone, true),
+        Err(ToolError::Lost(text)) => (failed(text), Fate::Unknown, true),
         Err(ToolError::Timeout(text)) => {
-            (ToolOutcome::failed(FailureKind::ToolTimeout.code(), text), false, true)
+            (ToolOutcome::failed(FailureKind::ToolTimeout.code(), text), Fate::Unknown, true)
         }
-        Err(ToolError::Refused(text)) => (ToolOutcome::refused(FailureKind::Tool.code(), text), true, false),
+        Err(ToolError::Refused(text)) => {
+            (ToolOutcome::refused(FailureKind::Tool.code(), text), Fate::Undone, false)
+        }
         Err(ToolError::Begun(handle)) => {
             news = Some(News::Begun(*handle));
-            (ToolOutcome::Success { output: Value::Null }, true, false)
+            (ToolOutcome::Success { output: Value::Null }, Fate::Answered, false)
         }
         Err(ToolError::Asks(asked)) => {
             news = Some(News::Asks(*asked));
-            (ToolOutcome::Success { output: Value::Null }, true, false)
+            (ToolOutcome::Success { output: Value::Null }, Fate::Answered, false)
         }
     };
     let outcome = mapped(outcome, capability);
     trace::returned(turn, &span, &call.asked.name, capability, &outcome);
     let tokens = identity.errand.as_ref().map_or(0, |errand| errand.tokens_used.load(Ordering::Relaxed));
-    Made { outcome, known, counts, duration_ms, tokens, news, artifacts }
+    Made { outcome, fate, counts, duration_ms, tokens, news, artifacts }
 }
 
 /// An error of a tool under the code that the agent's document has for it (OSSA `error_mapping`).

@@ -23,7 +23,7 @@ pub enum Remedy {
 pub struct Standing {
     /// Tries of this tool that failed before.
     pub tries: u32,
-    /// Whether one more request can do no harm: the failure is known, or the tool is idempotent.
+    /// Whether the call may be made once more: it is idempotent, it had no effect, or the manifest has a `retry_policy` for it.
     pub repeatable: bool,
     /// Whether another capability is called already.
     pub replaced: bool,

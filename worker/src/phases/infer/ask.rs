@@ -3,6 +3,7 @@
 use super::afford::{self, Afforded};
 use super::circuit;
 use super::patience::LONGEST_HOLD;
+use super::pictures;
 use crate::model::limits::{Call, Pass, Refusal};
 use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest};
 use crate::turn::state::Turn;
@@ -218,7 +219,8 @@ async fn call_model(
 ) -> Result<ModelAnswer, ModelError> {
     let (span, began) = (trace::chat(turn, provider, request), Instant::now());
     let counted = &turn.trace.counted;
-    let answered = model.answer(request).instrument(span.clone()).await;
+    let request = pictures::for_model(request, model);
+    let answered = model.answer(&request).instrument(span.clone()).await;
     counted.asked(provider, began.elapsed(), answered.as_ref().err().map(ModelError::kind));
     match &answered {
         Ok(answer) => {

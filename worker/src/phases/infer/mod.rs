@@ -7,6 +7,7 @@ mod afford;
 mod ask;
 mod circuit;
 mod patience;
+mod pictures;
 mod prompt;
 mod summary;
 
@@ -69,7 +70,8 @@ pub struct InferBody {
 /// while the call waits for a rate limit.
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     summary::make(turn, draining).await?;
-    let request = request(turn)?;
+    let mut request = request(turn)?;
+    pictures::attach(turn, &mut request).await?;
     let (bound, wanted) = (bound(&request), request.max_tokens);
     let Answered { provider, mut answer, pass, afforded } =
         patience::ask(turn, request, bound, draining).await?;

@@ -14,11 +14,11 @@ const MOST_PARTS: usize = 64;
 /// Bytes of everything in an input that is text.
 const MOST_TEXT_BYTES: usize = 4 * 1024 * 1024;
 /// Characters of a picture in base64.
-const MOST_IMAGE_CHARS: usize = 8 * 1024 * 1024;
+pub const MOST_IMAGE_CHARS: usize = 8 * 1024 * 1024;
 /// Characters of the URL of a picture.
 const MOST_URL_CHARS: usize = 8 * 1024;
 /// Pictures that models take.
-const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+pub const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// A string, or something of one of the shapes that mean something.
 enum Item {

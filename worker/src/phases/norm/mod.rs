@@ -2,6 +2,8 @@
 
 mod input;
 
+pub use input::{IMAGE_TYPES, MOST_IMAGE_CHARS};
+
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use crate::turn::{guard, memory};

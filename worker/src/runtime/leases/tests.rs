@@ -17,7 +17,8 @@ use turnstone_domain::memory::Exchange;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
-    AgentDefinition, CallId, EngagementId, JobId, Lease, Settlement, SystemClock, Timestamp, TurnWrite,
+    AgentDefinition, ArtifactId, CallId, EngagementId, JobId, Lease, Settlement, SystemClock, Timestamp,
+    TurnWrite,
 };
 use turnstone_store::{
     Claim, ClaimRequest, Doorbell, Ledger, LedgerError, Recall, Ring, Standing, StoreError, WorkerBeat,
@@ -80,6 +81,10 @@ impl Ledger for Revocations {
     }
 
     async fn artifacts_of(&self, _: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
+        Err(StoreError::Closed)
+    }
+
+    async fn artifact_bytes(&self, _: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
         Err(StoreError::Closed)
     }
 

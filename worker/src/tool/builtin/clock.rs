@@ -35,6 +35,10 @@ impl Tool for ClockTool {
         &self.spec
     }
 
+    fn is_read_only(&self) -> bool {
+        true
+    }
+
     fn timeout(&self) -> Duration {
         Duration::from_secs(1)
     }

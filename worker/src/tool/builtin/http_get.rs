@@ -77,6 +77,10 @@ impl Tool for HttpGetTool {
         &self.spec
     }
 
+    fn is_read_only(&self) -> bool {
+        true
+    }
+
     fn timeout(&self) -> Duration {
         Duration::from_secs(20)
     }

@@ -2,7 +2,7 @@
 
 use super::config::McpConfig;
 use super::server::McpServer;
-use super::tool::{McpTool, OutputSchema};
+use super::tool::{Hints, McpTool, OutputSchema};
 use crate::tool::toolbox::is_tool_name;
 use rmcp::model::Tool as Listed;
 use serde_json::{Value, json};
@@ -108,6 +108,10 @@ fn made(server: &Arc<McpServer>, config: &McpConfig, listed: Listed) -> Result<M
     let description = listed.description.map(|text| text.to_string()).or(listed.title).unwrap_or_default();
     let idempotent = config.idempotent.contains(&remote);
     let spec = ToolSpec { name, description, input_schema, idempotent };
+    let hint = |told: Option<bool>| told == Some(true);
+    let annotations = listed.annotations.unwrap_or_default();
+    let hints =
+        Hints { read_only: hint(annotations.read_only_hint), idempotent: hint(annotations.idempotent_hint) };
     let weak: Weak<McpServer> = Arc::downgrade(server);
-    Ok(McpTool::new(spec, output_schema.map(OutputSchema), remote, weak, config))
+    Ok(McpTool::new(spec, (output_schema.map(OutputSchema), hints), remote, weak, config))
 }

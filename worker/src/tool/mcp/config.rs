@@ -49,8 +49,8 @@ pub struct McpConfig {
     /// The tools that agents may see; without it, all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// The tools that may be called twice with the same key without a second effect. What the server says about itself
-    /// in its annotations is not believed.
+    /// The tools that may be called twice with the same key without a second effect, beside those that the server announces with
+    /// `idempotentHint` or `readOnlyHint`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub idempotent: Vec<String>,
     /// Whether a change of its tools is refused.

@@ -13,7 +13,7 @@ use rmcp::service::{ClientInitializeError, NotificationContext, RoleClient, Runn
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::common::client_side_sse::FixedInterval;
 use rmcp::transport::streamable_http_client::{
-    StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
+    HttpStatusError, StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
 };
 use rmcp::{ClientHandler, ServiceError, ServiceExt as _};
 use serde_json::{Map, Value};
@@ -61,6 +61,10 @@ pub(super) enum RequestError {
     Lost(String),
     /// The request may have left, and what came back is no answer; the connection can be used.
     Unclear(String),
+    /// The server turned the request away without looking at it.
+    TurnedAway(String),
+    /// The same, because it is busy, and for how many milliseconds when it said so.
+    Busy(String, Option<u64>),
     /// The server refused the request, or listed what cannot be used.
     Refused(String),
 }
@@ -68,7 +72,12 @@ pub(super) enum RequestError {
 impl RequestError {
     /// The sentence that says why.
     pub(super) fn why(&self) -> &str {
-        let (Self::Unreached(why) | Self::Lost(why) | Self::Unclear(why) | Self::Refused(why)) = self;
+        let (Self::Unreached(why)
+        | Self::Lost(why)
+        | Self::Unclear(why)
+        | Self::TurnedAway(why)
+        | Self::Busy(why, _)
+        | Self::Refused(why)) = self;
         why
     }
 }
@@ -231,7 +240,11 @@ impl Connection {
                 RequestError::Unreached(not_sent(&*inner.error, self.url.as_deref()))
             }
             ServiceError::TransportSend(inner) if is_turned_away(&*inner.error) => {
-                RequestError::Refused(not_sent(&*inner.error, self.url.as_deref()))
+                RequestError::TurnedAway(not_sent(&*inner.error, self.url.as_deref()))
+            }
+            ServiceError::TransportSend(inner) if let Some(busy) = busy(&*inner.error) => {
+                let wait_ms = busy.retry_after.as_deref().and_then(outbound::wait_ms);
+                RequestError::Busy(not_sent(&*inner.error, self.url.as_deref()), wait_ms)
             }
             ServiceError::TransportSend(inner) => {
                 RequestError::Unclear(not_sent(&*inner.error, self.url.as_deref()))
@@ -253,6 +266,16 @@ fn is_turned_away(error: &(dyn std::error::Error + 'static)) -> bool {
         error.downcast_ref::<Error>(),
         Some(Error::AuthRequired(_) | Error::InsufficientScope(_) | Error::SessionExpired)
     )
+}
+
+/// The status with which the server said that it takes no request now: 429, or 503 with `Retry-After`.
+fn busy<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e HttpStatusError> {
+    let Some(StreamableHttpError::HttpStatus(status)) =
+        error.downcast_ref::<StreamableHttpError<reqwest::Error>>()
+    else {
+        return None;
+    };
+    (status.status == 429 || (status.status == 503 && status.retry_after.is_some())).then_some(status)
 }
 
 /// Why no handshake came about.

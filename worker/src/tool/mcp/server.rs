@@ -126,8 +126,8 @@ impl McpServer {
     /// Calls a tool. Dropping the future cancels the call.
     ///
     /// # Errors
-    /// With a sentence for the model: [`ToolError::Failed`] when the server refused the call or could not be reached,
-    /// [`ToolError::Lost`] when the call may have left and no answer came.
+    /// With a sentence for the model: [`ToolError::Failed`] when the server answered an error, [`ToolError::Unreached`] when the
+    /// call did not arrive, [`ToolError::Lost`] when the call may have left and no answer came.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -135,20 +135,23 @@ impl McpServer {
         whose: (&CallId, Option<&User>),
     ) -> Result<CallToolResponse, ToolError> {
         let sentence = |problem: String| format!("tool {}.{tool}: {problem}", self.name);
-        let failed = |problem: String| ToolError::Failed(sentence(problem));
-        let _place = self.calls.acquire().await.map_err(|_| failed("the worker is stopping".to_owned()))?;
+        let unreached = |problem: String| ToolError::Unreached(sentence(problem));
+        let _place =
+            self.calls.acquire().await.map_err(|_| unreached("the worker is stopping".to_owned()))?;
         let connection =
-            self.connected().await.map_err(|why| failed(format!("its server is not available: {why}")))?;
+            self.connected().await.map_err(|why| unreached(format!("its server is not available: {why}")))?;
         match connection.call(tool, arguments, whose).await {
             Ok(response) => {
                 self.state.lock().await.failures = 0;
                 Ok(response)
             }
-            Err(RequestError::Refused(why)) => Err(failed(why)),
+            Err(RequestError::Refused(why)) => Err(ToolError::Failed(sentence(why))),
+            Err(RequestError::TurnedAway(why)) => Err(unreached(why)),
+            Err(RequestError::Busy(why, wait_ms)) => Err(ToolError::Busy(sentence(why), wait_ms)),
             Err(RequestError::Unclear(why)) => Err(ToolError::Lost(sentence(why))),
             Err(RequestError::Unreached(why)) => {
                 self.lost(&connection, &why).await;
-                Err(failed(format!("its server is not available: {why}")))
+                Err(unreached(format!("its server is not available: {why}")))
             }
             Err(RequestError::Lost(why)) => {
                 self.lost(&connection, &why).await;

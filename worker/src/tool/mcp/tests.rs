@@ -86,7 +86,7 @@ async fn spoken(
         }),
         "tools/list" => {
             listings.fetch_add(1, Ordering::SeqCst);
-            let names = ["key", "flood", "latin", "hang", "garbage"];
+            let names = ["key", "flood", "latin", "hang", "garbage", "crowded", "busy", "down"];
             json!({"tools": names.map(|name| json!({"name": name, "inputSchema": {"type": "object"}}))})
         }
         _ => match params["name"].as_str().unwrap_or_default() {
@@ -103,6 +103,11 @@ async fn spoken(
             "latin" => {
                 return ([(header::CONTENT_TYPE, "application/json")], vec![0xff, 0xfe]).into_response();
             }
+            "crowded" => return StatusCode::TOO_MANY_REQUESTS.into_response(),
+            "busy" => {
+                return (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "2")]).into_response();
+            }
+            "down" => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
             "garbage" => return ([(header::CONTENT_TYPE, "application/json")], "{]").into_response(),
             _ => std::future::pending().await,
         },
@@ -151,6 +156,19 @@ async fn a_hostile_server_behind_a_url_costs_neither_memory_nor_the_turn() {
             at(&format!("{}/{path}?key=hidden-4711", http.url), json!({})).catalogue().await.unwrap_err();
         assert!(why.contains(word) && !why.contains("hidden-4711"), "{path}: {why}");
     }
+}
+
+/// Issue 16: a call that a server turned away had no effect; of any other without an answer nobody knows.
+#[tokio::test]
+async fn a_call_that_a_server_turned_away_had_no_effect() {
+    let http = http().await;
+    let server = at(&format!("{}/mcp", http.url), json!({}));
+    let outcome = call(&server, "crowded", json!({})).await;
+    assert!(matches!(outcome, Err(ToolError::Busy(_, None))), "{outcome:?}");
+    let outcome = call(&server, "busy", json!({})).await;
+    assert!(matches!(outcome, Err(ToolError::Busy(_, Some(2000)))), "{outcome:?}");
+    let outcome = call(&server, "down", json!({})).await;
+    assert!(matches!(outcome, Err(ToolError::Lost(_))), "{outcome:?}");
 }
 
 #[tokio::test]

@@ -26,6 +26,16 @@ pub struct McpTool {
     max_response_bytes: usize,
     digest: String,
     output_schema: Option<OutputSchema>,
+    hints: Hints,
+}
+
+/// What a server announces of the effects of a tool.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hints {
+    /// `readOnlyHint`.
+    pub(super) read_only: bool,
+    /// `idempotentHint`.
+    pub(super) idempotent: bool,
 }
 
 /// What the server promises of its structured content.
@@ -40,7 +50,7 @@ impl fmt::Debug for OutputSchema {
 impl McpTool {
     pub(super) fn new(
         spec: ToolSpec,
-        output_schema: Option<OutputSchema>,
+        (output_schema, hints): (Option<OutputSchema>, Hints),
         remote: String,
         server: Weak<McpServer>,
         config: &McpConfig,
@@ -57,6 +67,7 @@ impl McpTool {
             max_response_bytes,
             digest,
             output_schema,
+            hints,
         }
     }
 
@@ -99,6 +110,14 @@ impl Tool for McpTool {
 
     fn transport(&self) -> Transport {
         Transport::Mcp
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.hints.read_only
+    }
+
+    fn announces_idempotence(&self) -> bool {
+        self.hints.idempotent || self.hints.read_only
     }
 
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {

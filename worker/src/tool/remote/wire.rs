@@ -4,7 +4,7 @@ use super::agent::Standing;
 use crate::tool::header::{HeaderText, resolve_headers};
 use crate::tool::outbound::{self, BodyError, excerpt};
 use crate::tool::{ToolError, address_guard};
-use reqwest::header::ACCEPT;
+use reqwest::header::{ACCEPT, RETRY_AFTER};
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -81,16 +81,21 @@ impl Wire {
         let response = request.send().await.map_err(|error| {
             let text = self.says(&outbound::describe(&error));
             if error.is_connect() || error.is_builder() {
-                ToolError::Failed(text)
+                ToolError::Unreached(text)
             } else {
                 ToolError::Lost(text)
             }
         })?;
+        let defers = response.headers().contains_key(RETRY_AFTER);
         match response.status().as_u16() {
             status if yes(status) => Ok(response),
             // A gateway does not know what became of the request behind it.
             408 | 500 | 502 | 504 | 520..=524 => match self.refusal(response).await {
                 ToolError::Failed(text) => Err(ToolError::Lost(text)),
+                other => Err(other),
+            },
+            503 if !defers => match self.refusal(response).await {
+                ToolError::Busy(text, _) => Err(ToolError::Failed(text)),
                 other => Err(other),
             },
             _ => Err(self.refusal(response).await),

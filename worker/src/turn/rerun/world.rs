@@ -15,8 +15,8 @@ use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::session_state::{Scope, StateCommit, StateEntry, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
-    AgentDefinition, CallId, Checkpoint, Clock, EngagementId, Ids, JobId, Lease, Phase, Settlement,
-    Timestamp, TurnWrite,
+    AgentDefinition, ArtifactId, CallId, Checkpoint, Clock, EngagementId, Ids, JobId, Lease, Phase,
+    Settlement, Timestamp, TurnWrite,
 };
 use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
 
@@ -249,6 +249,10 @@ impl Ledger for World {
 
     async fn artifacts_of(&self, _: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
         Ok(Vec::new())
+    }
+
+    async fn artifact_bytes(&self, _: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(None)
     }
 
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {

@@ -1,0 +1,88 @@
+//! Pictures of tools: they go with the outcomes that name them, to models that take pictures.
+//!
+//! The conversation keeps the names of the files alone. The bytes are read for each call to a model, and are no part of the
+//! record, so that a fork and a rerun need none of them.
+
+use super::bound;
+use crate::model::{Model, ModelRequest};
+use crate::phases::norm::{IMAGE_TYPES, MOST_IMAGE_CHARS};
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use std::borrow::Cow;
+use turnstone_domain::message::{ContentPart, ImageKind, ImageSource, Message, Role};
+
+/// The most pictures of tools in one request; the newest are shown.
+const MOST: usize = 8;
+
+/// Adds the newest pictures to the outcomes that name them, as far as the budget leaves the answer its whole length.
+///
+/// # Errors
+/// [`Stop::Store`].
+pub async fn attach(turn: &Turn, request: &mut ModelRequest) -> Result<(), Stop> {
+    let of_tool = |message: &Message| message.role == Role::Tool && message.content.contains("artifact_id");
+    if !request.messages.iter().any(of_tool) || !are_taken(turn) {
+        return Ok(());
+    }
+    let kept = turn.deps.ledger.artifacts_of(&turn.engagement.id).await?;
+    let is_picture = |media_type: &str| IMAGE_TYPES.contains(&media_type);
+    let mut pictures: Vec<_> = kept.iter().filter(|artifact| is_picture(&artifact.media_type)).collect();
+    pictures.reverse();
+    let mut shown = 0;
+    for artifact in pictures {
+        // What was denied or is under review is not named.
+        let names = |message: &&mut Message| {
+            message.role == Role::Tool
+                && message.call_id.as_ref() == Some(&artifact.call_id)
+                && message.content.contains(artifact.id.as_str())
+        };
+        let Some(message) = request.messages.iter_mut().find(names) else { continue };
+        let Some(bytes) = turn.deps.ledger.artifact_bytes(&artifact.id).await? else { continue };
+        let data = BASE64_STANDARD.encode(bytes);
+        if data.len() > MOST_IMAGE_CHARS {
+            continue;
+        }
+        let source = ImageSource { kind: ImageKind::Base64, media_type: artifact.media_type.clone(), data };
+        if message.parts.is_empty() {
+            message.parts.push(ContentPart::Text { text: message.content.clone() });
+        }
+        // The newest comes first here, and the text before all of them.
+        message.parts.insert(1, ContentPart::Image { source });
+        let (call_id, most) = (message.call_id.clone(), request.max_tokens);
+        if turn.budget.left().is_some_and(|left| bound(request).saturating_add(most) > left) {
+            let message = request.messages.iter_mut().find(|message| message.call_id == call_id);
+            let Some(message) = message else { break };
+            message.parts.remove(1);
+            if message.parts.len() == 1 {
+                message.parts.clear();
+            }
+            break;
+        }
+        shown += 1;
+        if shown == MOST {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The request as a model takes it.
+pub fn for_model<'r>(request: &'r ModelRequest, model: &dyn Model) -> Cow<'r, ModelRequest> {
+    let shows = |message: &Message| message.role == Role::Tool && !message.parts.is_empty();
+    if model.takes_pictures() || !request.messages.iter().any(shows) {
+        return Cow::Borrowed(request);
+    }
+    let mut request = request.clone();
+    request.messages.iter_mut().filter(|message| shows(message)).for_each(|message| message.parts.clear());
+    Cow::Owned(request)
+}
+
+/// Whether one of the agent's models takes pictures.
+fn are_taken(turn: &Turn) -> bool {
+    let providers = &turn.deps.providers;
+    let default = providers.default_model_at(turn.agent.model.provider.as_deref());
+    let models = &turn.agent.model.models;
+    let asked = default.iter().filter(|_| models.is_empty()).chain(models);
+    asked.filter_map(|wanted| providers.resolve(wanted)).any(|(_, model)| model.takes_pictures())
+}
