@@ -1,6 +1,7 @@
 //! `turnstone dev` and the commands, as a user has them: the real program, over real HTTP, killed by real signals.
 
 mod agents;
+mod asking;
 mod commands;
 mod demo_job;
 mod hostile;
