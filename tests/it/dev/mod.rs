@@ -5,6 +5,7 @@ mod asking;
 mod commands;
 mod demo_job;
 mod hostile;
+mod mcp_names;
 mod misconfigured;
 mod open_files;
 mod operating;

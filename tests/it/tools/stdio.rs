@@ -4,6 +4,7 @@ use super::parrot;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::CallId;
+use turnstone_domain::agent::AgentFormat;
 use turnstone_domain::engagement::User;
 use turnstone_tests::clock::ManualClock;
 use turnstone_tests::wait::until;
@@ -212,7 +213,7 @@ async fn a_change_of_a_pinned_server_is_refused_and_told() {
     call(&server, "change", json!({})).await.unwrap();
     let catalogue = server.catalogue().await.unwrap();
     assert!(catalogue.get("echo").is_none() && catalogue.get("add").is_some());
-    let why = catalogue.why_not("echo").unwrap();
+    let why = catalogue.named("echo", AgentFormat::Ossa).unwrap_err();
     assert!(why.contains("description changed") && why.contains("turnstone mcp check parrot"), "{why}");
     // The same over a new connection, where it says what it said first.
     server.close().await;
@@ -230,5 +231,5 @@ async fn a_change_of_a_pinned_server_is_refused_and_told() {
     assert_eq!(held.catalogue().await.unwrap().tools().count(), 13);
     let other = script("well", json!({"pin": changed.digest()})).catalogue().await.unwrap();
     assert_eq!(other.tools().count(), 0);
-    assert!(other.why_not("add").unwrap().contains(&digest), "{:?}", other.withheld());
+    assert!(other.named("add", AgentFormat::Ossa).unwrap_err().contains(&digest), "{:?}", other.withheld());
 }

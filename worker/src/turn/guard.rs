@@ -255,8 +255,9 @@ async fn tool(turn: &Turn, name: &str) -> Result<Arc<dyn Tool>, (No, String)> {
         .catalogue()
         .await
         .map_err(|why| (No::Away(format!("the server of its tool `{name}` is not available"), None), why))?;
-    let found = catalogue.get(tool).cloned().ok_or_else(missing)?;
-    Ok(found)
+    let found = catalogue.named(tool, turn.agent.format);
+    let found = found.map_err(|why| (No::Denied(format!("this worker has no tool `{name}`")), why))?;
+    Ok(Arc::clone(found) as Arc<dyn Tool>)
 }
 
 /// What the tool says. Each try is paid for before it is made.
