@@ -3,6 +3,7 @@
 mod agents;
 mod asking;
 mod commands;
+mod delegates;
 mod demo_job;
 mod hostile;
 mod mcp_names;

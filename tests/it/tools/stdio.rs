@@ -207,6 +207,16 @@ async fn processes_die_with_the_worker_and_so_does_what_they_started() {
 }
 
 #[tokio::test]
+async fn a_server_that_failed_is_reported_with_the_end_of_its_output() {
+    let words = "i=0; while [ $i -lt 200 ]; do echo \"frame $i of the traceback\" >&2; i=$((i+1)); done; \
+                 echo 'ModuleNotFoundError: papers' >&2; exit 3";
+    let server = server_at(json!({"command": ["sh", "-c", words]}), &ManualClock::default());
+    let why = server.catalogue().await.unwrap_err();
+    assert!(why.contains("exit status: 3") && why.contains("ModuleNotFoundError: papers"), "{why}");
+    assert!(why.contains("frame 199") && !why.contains("frame 150"), "{why}");
+}
+
+#[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn a_change_of_a_pinned_server_is_refused_and_told() {
     let server = script("well", json!({"pin": true}));
