@@ -44,6 +44,6 @@ pub use api::{Api, ApiOptions, DEFAULT_MAX_BODY_BYTES};
 pub use caller::Peer;
 pub use exposure::{ExposureError, check_exposure};
 pub use patience::DEFAULT_CLIENT_PATIENCE;
-pub use scrape::serve_metrics;
+pub use scrape::{Probed, serve_probes};
 pub use serve::serve;
 pub use tls::Tls;

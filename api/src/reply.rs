@@ -80,6 +80,7 @@ impl From<StoreError> for Failure {
             | StoreError::Unavailable { .. }
             | StoreError::Redis { .. }
             | StoreError::Unfit(_)
+            | StoreError::Misconfigured(_)
             | StoreError::Closed => {
                 tracing::error!(error = %redact(&error.to_string()), "the store failed");
                 Self(OjsError::backend("The store did not answer; nothing was written."))

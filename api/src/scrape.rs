@@ -1,21 +1,48 @@
-//! What Prometheus reads of a process that has no api: a worker counts for itself, so each one is scraped.
+//! What is read of a process that has no api: its probes, and what it counts. A worker counts for itself, so each one is
+//! scraped.
 
 use crate::metrics;
+use crate::probes;
 use axum::Router;
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use turnstone_store::Views;
 
-/// Serves `GET /metrics` and nothing else until `shutdown`. It asks for no key: what it tells is names and numbers.
+/// The process whose probes are served.
+#[derive(Clone)]
+pub struct Probed {
+    /// The store that it needs.
+    pub views: Arc<dyn Views>,
+    /// Cancelled when it begins to drain.
+    pub draining: CancellationToken,
+}
+
+/// Serves `GET /livez`, `/readyz` and `/metrics` and nothing else until `shutdown`. They ask for no key: what they say is
+/// names and numbers.
 ///
 /// # Errors
 /// When the listener itself fails.
-pub async fn serve_metrics(listener: TcpListener, shutdown: CancellationToken) -> std::io::Result<()> {
-    let router = Router::new().route("/metrics", get(read));
+pub async fn serve_probes(
+    listener: TcpListener,
+    probed: Probed,
+    shutdown: CancellationToken,
+) -> std::io::Result<()> {
+    let router = Router::new()
+        .route("/livez", get(probes::livez::livez))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(read))
+        .with_state(probed);
     crate::serve(listener, None, router, crate::DEFAULT_CLIENT_PATIENCE, shutdown).await
+}
+
+async fn readyz(State(probed): State<Probed>) -> Response {
+    probes::readiness(probed.views.as_ref(), &probed.draining).await
 }
 
 async fn read() -> Response {

@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::commands::serve::api::ApiArgs;
+use crate::commands::serve::scheduler::SchedulerArgs;
 use crate::commands::{
     agent, bench, breaker, budget, completions, config, credential, cron, dead_letter, dev, engagement, job,
     mcp, policy, queue, review, webhook, worker, workflow,
@@ -90,7 +91,7 @@ pub enum Command {
     Api(ApiArgs),
     /// Run a scheduler of a fleet; several may run, one leads
     #[command(after_help = "Example: DATABASE_URL=postgres://turnstone@db/turnstone turnstone scheduler")]
-    Scheduler,
+    Scheduler(SchedulerArgs),
     /// Run a worker of a fleet, or look at and direct those that run
     #[command(after_help = "\
 Examples:

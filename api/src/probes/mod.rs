@@ -1,14 +1,17 @@
 //! Probes for whoever restarts or balances: neither needs a key.
 
-mod livez;
+pub(crate) mod livez;
 mod readyz;
 
-use crate::api::{App, Shared};
+pub(crate) use readyz::readiness;
+
+use crate::api::Shared;
 use crate::reply;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
 use std::time::{Duration, Instant};
+use turnstone_store::Views;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -32,17 +35,20 @@ pub(crate) struct Status {
 
 /// 200 with a body about a store that answers, 503 with one about a store that does not. The body is told which, and how
 /// many milliseconds the store took.
-pub(crate) async fn about_the_store<T: Serialize>(app: &App, body: impl FnOnce(bool, u64) -> T) -> Response {
+pub(crate) async fn about_the_store<T: Serialize>(
+    views: &dyn Views,
+    body: impl FnOnce(bool, u64) -> T,
+) -> Response {
     let asked = Instant::now();
-    let answers = store_answers(app).await;
+    let answers = store_answers(views).await;
     let took_ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
     let status = if answers { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     reply::json(status, &body(answers, took_ms))
 }
 
 /// Whether the store answers within the probe's patience.
-async fn store_answers(app: &App) -> bool {
-    match tokio::time::timeout(PATIENCE, app.api.store.views.ping()).await {
+async fn store_answers(views: &dyn Views) -> bool {
+    match tokio::time::timeout(PATIENCE, views.ping()).await {
         Ok(Ok(())) => true,
         Ok(Err(error)) => {
             tracing::warn!(error = %turnstone_telemetry::redact(&error.to_string()), "the store is not well");

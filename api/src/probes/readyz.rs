@@ -1,11 +1,13 @@
 //! `GET /readyz` and `GET /ready`: requests can be served. Not while draining, and not without a store.
 
 use super::Status;
-use crate::api::{App, Shared};
+use crate::api::Shared;
 use crate::reply;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use tokio_util::sync::CancellationToken;
+use turnstone_store::Views;
 
 /// Whether requests can be served.
 #[utoipa::path(
@@ -17,7 +19,7 @@ use axum::response::Response;
     )
 )]
 pub(crate) async fn readyz(State(app): State<Shared>) -> Response {
-    readiness(&app).await
+    readiness(app.api.store.views.as_ref(), &app.api.shutdown).await
 }
 
 /// Whether requests can be served, by the name that OJS gives it.
@@ -30,13 +32,14 @@ pub(crate) async fn readyz(State(app): State<Shared>) -> Response {
     )
 )]
 pub(crate) async fn ready(State(app): State<Shared>) -> Response {
-    readiness(&app).await
+    readiness(app.api.store.views.as_ref(), &app.api.shutdown).await
 }
 
-async fn readiness(app: &App) -> Response {
-    if app.api.shutdown.is_cancelled() {
+/// Whether a process can do its work: it does not drain, and its store answers.
+pub(crate) async fn readiness(views: &dyn Views, draining: &CancellationToken) -> Response {
+    if draining.is_cancelled() {
         return reply::json(StatusCode::SERVICE_UNAVAILABLE, &Status { status: "draining" });
     }
     let status = |answers| Status { status: if answers { "ok" } else { "store_unavailable" } };
-    super::about_the_store(app, |answers, _| status(answers)).await
+    super::about_the_store(views, |answers, _| status(answers)).await
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use std::net::IpAddr;
 use std::time::Duration;
 use turnstone_telemetry::SecretRef;
+use turnstone_worker::tool::outbound::certificate_problem;
 
 /// The environment variable that holds the API key unless a reference says otherwise.
 const KEY_VARIABLE: &str = "TURNSTONE_API_KEY";
@@ -253,6 +254,12 @@ impl Client {
         let mut cause: &dyn std::error::Error = error;
         while let Some(deeper) = cause.source() {
             cause = deeper;
+        }
+        if let Some(why) = certificate_problem(error) {
+            return Failure::failed(format!("the certificate of {} is refused: {why}", self.address())).hint(
+                "have this machine trust its authority (SSL_CERT_FILE names a file of them), or name the host that the \
+                 certificate is for",
+            );
         }
         let what = if error.is_connect() {
             format!("no server answers at {}: {cause}", self.address())

@@ -1,14 +1,17 @@
 //! `turnstone config`: the effective configuration, and whether it can work.
 
 use super::Session;
-use crate::config::{Address, Config, Loaded, ModelsConfig, shown};
+use crate::commands::serve::{fleet_store, listening};
+use crate::config::{Config, EncryptionConfig, Loaded, ModelsConfig, shown};
 use crate::failure::Exit;
 use crate::output::{Format, table, text};
 use clap::Subcommand;
 use std::process::ExitCode;
 use std::sync::Arc;
 use turnstone_domain::{Clock, SystemClock};
-use turnstone_worker::model::{ModelDefaults, Providers};
+use turnstone_store::limits::LocalLimits;
+use turnstone_store::redis;
+use turnstone_worker::model::{ModelDefaults, ModelLimits, Providers};
 use turnstone_worker::tool::Toolbox;
 
 /// `turnstone config`.
@@ -77,7 +80,7 @@ fn check(loaded: &Loaded, session: &Session) -> anyhow::Result<ExitCode> {
         });
         return Ok(ExitCode::SUCCESS);
     }
-    Ok(Exit::Failed.into())
+    Ok(Exit::Usage.into())
 }
 
 /// What is wrong with the values, as far as it can be seen without asking anybody.
@@ -90,11 +93,19 @@ pub fn problems(config: &Config) -> Vec<String> {
             problems.push(format!("`{name}`: {problem}"));
         }
     }
-    if let Some(Err(problem)) = config.store.url.as_ref().map(Address::resolve) {
-        problems.push(format!("`store.url`: {problem}"));
-    }
+    problems.extend(addresses(config));
     if let Err(failure) = config.encryption.keys() {
         problems.push(failure.message);
+    }
+    let refused = [
+        listening::tls(config).err(),
+        listening::peers(config).err(),
+        listening::attest_key(config).err(),
+        config.prices().err(),
+    ];
+    problems.extend(refused.into_iter().flatten().map(|failure| failure.message));
+    if let Err(problem) = config.budgets.rules() {
+        problems.push(problem);
     }
     if let Some(dir) = config.agents.dir.as_ref().filter(|dir| !dir.is_dir()) {
         problems.push(format!("`agents.dir`: {} is not a directory", dir.display()));
@@ -103,13 +114,42 @@ pub fn problems(config: &Config) -> Vec<String> {
     problems
 }
 
-/// Sets the providers, tools and MCP servers up as a worker does, without calling any of them; gives what is wrong.
+/// Looks at the addresses of the stores, without reaching any.
+fn addresses(config: &Config) -> Vec<String> {
+    let mut problems = Vec::new();
+    if config.store.url.is_some() {
+        // What is wrong with the keys is reported for themselves.
+        let bare = Config { encryption: EncryptionConfig::default(), ..config.clone() };
+        match fleet_store::options(&bare).map(|options| options.check_address()) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => problems.push(format!("`store.url`: {error}")),
+            Err(failure) => problems.push(failure.message),
+        }
+    }
+    match fleet_store::redis_url(config).map(|url| url.map(|url| redis::check_address(&url))) {
+        Ok(None | Some(Ok(()))) => {}
+        Ok(Some(Err(error))) => problems.push(format!("`redis.url`: {error}")),
+        Err(failure) => problems.push(failure.message),
+    }
+    problems
+}
+
+/// Sets providers, tools, limits and other servers up as a worker does, without calling any of them; returns what is wrong.
 fn from_worker(config: &Config) -> Vec<String> {
     let ModelsConfig { default_provider, default_model, .. } = config.models.clone();
     let defaults = ModelDefaults { provider: default_provider, model: default_model };
-    let providers = Providers::from_config(&config.providers, defaults, &config.base).err();
+    let providers = Providers::from_config(&config.providers, defaults, &config.base);
+    let limits = providers.as_ref().ok().and_then(|providers| {
+        ModelLimits::from_config(&config.limits, providers, Arc::new(LocalLimits::one_of(1))).err()
+    });
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let tools = Toolbox::from_config(&config.tools, Arc::clone(&clock)).err();
-    let servers = Toolbox::default().with_mcp(&config.mcp, &clock).err();
-    providers.into_iter().chain(tools).chain(servers).collect()
+    let toolbox = |made: Result<Toolbox, String>| made.err();
+    let others = [
+        limits,
+        toolbox(Toolbox::from_config(&config.tools, Arc::clone(&clock))),
+        toolbox(Toolbox::default().with_mcp(&config.mcp, &clock)),
+        toolbox(Toolbox::default().with_policy(config.tool_policy.clone(), &clock)),
+        toolbox(Toolbox::default().with_remote(&config.remote, &clock)),
+    ];
+    providers.err().into_iter().chain(others.into_iter().flatten()).collect()
 }

@@ -8,11 +8,12 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::sync::Arc;
+use turnstone_domain::agent::{AgentFormat, capability_name};
 use turnstone_domain::{Clock, SystemClock};
 use turnstone_worker::tool::Tool as _;
 use turnstone_worker::tool::Toolbox;
-use turnstone_worker::tool::mcp::McpServer;
 use turnstone_worker::tool::mcp::config::Pin;
+use turnstone_worker::tool::mcp::{Catalogue, McpServer, McpTool};
 
 /// How much of a description a table shows, in characters.
 const SHOWN: usize = 60;
@@ -20,7 +21,7 @@ const SHOWN: usize = 60;
 /// `turnstone mcp`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum McpCommand {
-    /// List the MCP servers of the configuration, without starting or reaching any
+    /// List the MCP servers of the configuration and the capability names of their tools, without starting or reaching any
     List,
     /// Start or reach the MCP servers and show what agents get of them; exit code 1 when one cannot be used
     #[command(after_help = "\
@@ -58,8 +59,14 @@ struct Checked {
 #[derive(Debug, Serialize)]
 struct Shown {
     name: String,
+    /// How an OpenAgentSpec document names it; nothing where it cannot, because several tools have this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capability: Option<String>,
     text: String,
 }
+
+/// What is shown of a tool that no OpenAgentSpec document can name.
+const COLLIDES: &str = "collides";
 
 /// Runs the command.
 ///
@@ -85,20 +92,38 @@ fn list(config: &Config, output: &Output) -> anyhow::Result<ExitCode> {
                 Pin::Digest(digest) => digest.chars().take(19).collect(),
             };
             let rows = config.mcp.iter().map(|(name, server)| {
-                let tools = server.tools.as_ref().map_or_else(|| "all".to_owned(), |tools| tools.join(", "));
-                vec![name.clone(), text::line(&server.address()), text::line(&tools), pin(&server.pin)]
+                let (tools, capabilities) = match &server.tools {
+                    None => ("all".to_owned(), format!("{}.*", capability_name(name))),
+                    Some(tools) => (tools.join(", "), capabilities(name, tools).join(", ")),
+                };
+                let cells = [server.address(), tools, capabilities, pin(&server.pin)];
+                std::iter::once(name.clone()).chain(cells.iter().map(|cell| text::line(cell))).collect()
             });
             output.line(&table::ruled(
-                vec!["SERVER", "ADDRESS", "TOOLS", "PINNED"],
+                vec!["SERVER", "ADDRESS", "TOOLS", "CAPABILITIES", "PINNED"],
                 rows.collect(),
                 output.tty,
             ))?;
+            if !config.mcp.is_empty() {
+                output.remark(MAPPING);
+            }
         }
     }
     if config.mcp.is_empty() {
         output.remark("no MCP server is configured; add a section [mcp.<name>] to turnstone.toml");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How a tool is named in an OpenAgentSpec document.
+const MAPPING: &str = "an OpenAgentSpec capability is the tool's name in small letters, with `-` for each `_`; \
+                       `turnstone mcp check` shows it for each tool that a server offers";
+
+/// Returns the capability name of each tool of a server; [`COLLIDES`] stands for those that several tools have.
+fn capabilities(server: &str, tools: &[String]) -> Vec<String> {
+    let names: Vec<String> = tools.iter().map(|tool| capability_name(&format!("{server}.{tool}"))).collect();
+    let is_one = |name: &String| names.iter().filter(|other| *other == name).count() == 1;
+    names.iter().map(|name| if is_one(name) { name.clone() } else { COLLIDES.to_owned() }).collect()
 }
 
 async fn check(config: &Config, args: CheckArgs, output: &Output) -> anyhow::Result<ExitCode> {
@@ -125,7 +150,7 @@ async fn check(config: &Config, args: CheckArgs, output: &Output) -> anyhow::Res
         }
         Format::Table => {
             let rows = checked.iter().flat_map(rows).collect();
-            output.line(&table::ruled(vec!["TOOL", "STATE", "WHAT"], rows, output.tty))?;
+            output.line(&table::ruled(vec!["TOOL", "CAPABILITY", "STATE", "WHAT"], rows, output.tty))?;
             for server in &checked {
                 if let Some(digest) = &server.digest {
                     output
@@ -152,15 +177,11 @@ async fn look(server: &Arc<McpServer>) -> Checked {
         Err(why) => checked.error = Some(why),
         Ok(catalogue) => {
             let full = |tool: &str| format!("{}.{tool}", server.name());
-            let shown = |(_, tool): (&str, &Arc<turnstone_worker::tool::mcp::McpTool>)| Shown {
-                name: tool.spec().name.clone(),
-                text: tool.spec().description.clone(),
-            };
-            checked.tools = catalogue.tools().map(shown).collect();
+            checked.tools = offered(server.name(), &catalogue);
             checked.withheld = catalogue
                 .withheld()
                 .iter()
-                .map(|(tool, why)| Shown { name: full(tool), text: why.clone() })
+                .map(|(tool, why)| Shown { name: full(tool), capability: None, text: why.clone() })
                 .collect();
             checked.digest = Some(catalogue.digest().to_owned());
             checked.version = server.server_info().await.map(|(name, version)| format!("{name} {version}"));
@@ -174,15 +195,33 @@ async fn look(server: &Arc<McpServer>) -> Checked {
     checked
 }
 
+/// Returns the tools that agents may see, with their capability names.
+fn offered(server: &str, catalogue: &Catalogue) -> Vec<Shown> {
+    let shown = |(tool, found): (&str, &Arc<McpTool>)| {
+        let capability = capability_name(&format!("{server}.{tool}"));
+        let is_one = catalogue.named(&capability_name(tool), AgentFormat::OpenAgentSpec).is_ok();
+        let spec = found.spec();
+        Shown {
+            name: spec.name.clone(),
+            capability: is_one.then_some(capability),
+            text: spec.description.clone(),
+        }
+    };
+    catalogue.tools().map(shown).collect()
+}
+
 fn rows(server: &Checked) -> Vec<Vec<String>> {
     let short = |words: &str| text::line(&words.chars().take(SHOWN).collect::<String>());
     if let Some(error) = &server.error {
-        return vec![vec![format!("{}.*", server.server), "unavailable".to_owned(), text::line(error)]];
+        let (all, state) = (format!("{}.*", server.server), "unavailable".to_owned());
+        return vec![vec![all, String::new(), state, text::line(error)]];
     }
-    let offered = server.tools.iter().map(|tool| vec![tool.name.clone(), "ok".to_owned(), short(&tool.text)]);
-    let withheld = server
-        .withheld
-        .iter()
-        .map(|tool| vec![text::line(&tool.name), "withheld".to_owned(), text::line(&tool.text)]);
+    let offered = server.tools.iter().map(|tool| {
+        let capability = tool.capability.clone().unwrap_or_else(|| COLLIDES.to_owned());
+        vec![tool.name.clone(), capability, "ok".to_owned(), short(&tool.text)]
+    });
+    let withheld = server.withheld.iter().map(|tool| {
+        vec![text::line(&tool.name), String::new(), "withheld".to_owned(), text::line(&tool.text)]
+    });
     offered.chain(withheld).collect()
 }

@@ -106,8 +106,8 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
                 start_log(&config.log, &session.output, false, Some("turnstone-api"));
                 Box::pin(serve::api::run(config, args.enable_reset, &session)).await
             }
-            Command::Scheduler => {
-                let config = session.config(Vec::new())?.config;
+            Command::Scheduler(args) => {
+                let config = session.config(args.overrides())?.config;
                 start_log(&config.log, &session.output, false, Some("turnstone-scheduler"));
                 Box::pin(serve::scheduler::run(config, &session)).await
             }

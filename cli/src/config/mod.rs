@@ -8,7 +8,7 @@ mod problem;
 mod sections;
 mod shown;
 
-pub use address::Address;
+pub use encryption::EncryptionConfig;
 pub use layers::{Layers, Loaded};
 pub use problem::suggestion;
 pub use sections::{ClientConfig, Config, LogConfig, ModelsConfig};

@@ -169,7 +169,8 @@ pub struct WorkerConfig {
     pub lease_ms: u64,
     /// How long a stopping worker lets turns reach their next checkpoint, in milliseconds.
     pub drain_grace_ms: u64,
-    /// Where Prometheus reads what this worker counts, when that is wanted: an address and a port of its own.
+    /// Where Prometheus reads what this worker counts, and where `/livez` and `/readyz` answer, when that is wanted: an
+    /// address and a port of its own.
     pub metrics_bind: Option<SocketAddr>,
     /// How long a reviewer of an OpenAgentSpec agent has before silence is a no, in milliseconds; for ever unless it is said.
     pub review_deadline_ms: Option<u64>,
@@ -210,6 +211,8 @@ impl Default for WorkerConfig {
 pub struct SchedulerConfig {
     /// How many days engagements and plain jobs are kept after their end; 0 keeps them for ever.
     pub retention_days: u32,
+    /// Where `/livez`, `/readyz` and `/metrics` answer, when that is wanted: an address and a port of its own.
+    pub metrics_bind: Option<SocketAddr>,
 }
 
 impl SchedulerConfig {
@@ -222,7 +225,7 @@ impl SchedulerConfig {
 
 impl Default for SchedulerConfig {
     fn default() -> Self {
-        Self { retention_days: 30 }
+        Self { retention_days: 30, metrics_bind: None }
     }
 }
 

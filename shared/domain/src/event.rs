@@ -154,15 +154,15 @@ events! {
     /// A call was asked to be made again.
     ToolRetried = "agent.tool_retried", "tool_call_id, error, provider, attempt";
     /// A workflow was made; its first jobs are enqueued.
-    WorkflowStarted = "workflow.started", "workflow_id, type, name, steps";
+    WorkflowStarted = "workflow.started", "workflow_id, type, name, steps, queues (of its jobs)";
     /// A step of a workflow succeeded.
-    WorkflowStepCompleted = "workflow.step_completed", "workflow_id, step";
+    WorkflowStepCompleted = "workflow.step_completed", "workflow_id, step, queues";
     /// Every step of a workflow succeeded.
-    WorkflowCompleted = "workflow.completed", "workflow_id, type, name";
+    WorkflowCompleted = "workflow.completed", "workflow_id, type, name, queues";
     /// A step of a workflow did not succeed.
-    WorkflowFailed = "workflow.failed", "workflow_id, type, name, succeeded, steps";
+    WorkflowFailed = "workflow.failed", "workflow_id, type, name, succeeded, steps, queues";
     /// Somebody ended a workflow.
-    WorkflowCancelled = "workflow.cancelled", "workflow_id, type, name";
+    WorkflowCancelled = "workflow.cancelled", "workflow_id, type, name, queues";
     /// Somebody paused the queue: nothing in it is claimed.
     QueuePaused = "queue.paused", "queue, subject";
     /// Somebody resumed the queue.

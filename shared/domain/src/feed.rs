@@ -79,6 +79,9 @@ pub struct FeedEvent {
 /// The member of an event's data that says that it came with an engagement that was imported: it happened elsewhere.
 pub const IMPORTED: &str = "imported";
 
+/// The member of a workflow's events that lists the queues of its jobs.
+pub const QUEUES: &str = "queues";
+
 /// Members of an event's data that say what it is about, when it is not about a job.
 const SUBJECTS: [&str; 6] = ["subject", "job_id", "workflow_id", "cron", "name", "queue"];
 
@@ -106,6 +109,14 @@ impl FeedEvent {
         self.queue.as_deref().or_else(|| self.said("queue"))
     }
 
+    /// Whether it concerns one of these queues: that of its job, the one that its data names, or one of the queues of a
+    /// workflow's jobs. Every event concerns an empty list.
+    #[must_use]
+    pub fn concerns(&self, queues: &[String]) -> bool {
+        let of_workflow = || self.data.get(QUEUES).and_then(Value::as_array).into_iter().flatten();
+        among(queues, self.queue()) || of_workflow().any(|queue| among(queues, queue.as_str()))
+    }
+
     /// The type of the job, else the one that its data names.
     #[must_use]
     pub fn job_type(&self) -> Option<&str> {
@@ -118,7 +129,7 @@ impl FeedEvent {
 pub struct FeedFilter {
     /// With these names.
     pub names: Vec<EventName>,
-    /// Of jobs in these queues.
+    /// Of jobs in these queues, and of workflows with such jobs.
     pub queues: Vec<String>,
     /// Of jobs of these types.
     pub job_types: Vec<String>,
@@ -139,7 +150,7 @@ impl FeedFilter {
     #[must_use]
     pub fn wants(&self, event: &FeedEvent) -> bool {
         self.names.contains(&event.name)
-            && among(&self.queues, event.queue())
+            && event.concerns(&self.queues)
             && among(&self.job_types, event.job_type())
             && self.subject.as_deref().is_none_or(|subject| event.subject() == Some(subject))
             && self.tenant.as_ref().is_none_or(|tenant| event.tenant.as_ref() == Some(tenant))

@@ -22,7 +22,7 @@ impl fmt::Debug for SigningSecret {
 /// What an event has to be about; an empty list matches all.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct WebhookFilter {
-    /// Jobs in these queues.
+    /// Jobs in these queues, and workflows with such jobs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<String>,
     /// Jobs of these types.
@@ -66,7 +66,7 @@ impl Webhook {
         let concerned = self.active
             && !event.is_imported()
             && event.cursor.tx > self.since
-            && among(&self.filter.queues, event.queue())
+            && event.concerns(&self.filter.queues)
             && among(&self.filter.job_types, event.job_type())
             && self.tenant.as_ref().is_none_or(|tenant| event.tenant.as_ref() == Some(tenant));
         if concerned { form(self.events.iter().map(String::as_str), event) } else { None }

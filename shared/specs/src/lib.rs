@@ -20,6 +20,7 @@ pub use problem::{Problem, Severity};
 use problem::Problems;
 use tree::Node;
 use turnstone_domain::AgentDefinition;
+use turnstone_domain::agent::capability_name;
 
 /// The format of a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,12 +51,14 @@ pub struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// Whether a tool of this name may be there: in the registry, or at an MCP server, which only a worker can ask.
+    /// Whether a tool of this name may be there: in the registry, or at an MCP server, which only a worker can ask. A
+    /// server may be named as the configuration or as a capability names it.
     fn may_have_tool(&self, name: &str) -> bool {
         self.tools.contains(&name)
-            || name
-                .split_once('.')
-                .is_some_and(|(server, tool)| self.servers.contains(&server) && !tool.is_empty())
+            || name.split_once('.').is_some_and(|(server, tool)| {
+                let is_it = |known: &&str| *known == server || capability_name(known) == server;
+                self.servers.iter().any(is_it) && !tool.is_empty()
+            })
     }
 }
 

@@ -146,6 +146,9 @@ pub enum StoreError {
     /// The database is there, but not fit for use; the sentence says what to do.
     #[error("{0}")]
     Unfit(String),
+    /// The configuration names the database, Redis or the keys wrongly; the sentence says what to do.
+    #[error("{0}")]
+    Misconfigured(String),
     /// The store was closed while the call was waiting.
     #[error("the store is closed")]
     Closed,

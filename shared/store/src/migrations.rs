@@ -35,6 +35,7 @@ pub(crate) const SQLITE: &[File] = &[
     (31, "definitions of inputs", include_str!("../../../migrations/sqlite/0031_definitions_of_inputs.sql")),
     (32, "elsewhere", include_str!("../../../migrations/sqlite/0032_elsewhere.sql")),
     (33, "breakers by share", include_str!("../../../migrations/sqlite/0033_breakers_by_share.sql")),
+    (36, "workflow queues", include_str!("../../../migrations/sqlite/0036_workflow_queues.sql")),
 ];
 /// For PostgreSQL.
 pub(crate) const POSTGRES: &[File] = &[
@@ -67,6 +68,7 @@ pub(crate) const POSTGRES: &[File] = &[
     ),
     (32, "elsewhere", include_str!("../../../migrations/postgres/0032_elsewhere.sql")),
     (33, "breakers by share", include_str!("../../../migrations/postgres/0033_breakers_by_share.sql")),
+    (36, "workflow queues", include_str!("../../../migrations/postgres/0036_workflow_queues.sql")),
 ];
 
 /// The number of the newest migration.

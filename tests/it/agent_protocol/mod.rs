@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod asking;
+mod calls;
 mod client;
 mod continuing;
 mod delegates;
@@ -108,6 +109,23 @@ async fn ask(fleet: &Fleet, request: &Value) -> Value {
         })
         .await;
     event.unwrap()
+}
+
+/// No result and no error of a call is told before the call, and no call twice.
+fn every_result_follows_its_call(events: &[Value]) {
+    let mut called = Vec::new();
+    for event in events {
+        let known = called.contains(&&event["call_id"]);
+        match event["type"].as_str() {
+            Some("tool_call") => {
+                assert!(!known, "told twice: {event} in {events:#?}");
+                called.push(&event["call_id"]);
+            }
+            Some("tool_result" | "tool_error") => assert!(known, "{event} has no tool_call: {events:#?}"),
+            _ => {}
+        }
+    }
+    assert!(!called.is_empty(), "no call was told: {events:#?}");
 }
 
 /// All events of a request, once it has ended.

@@ -1,6 +1,6 @@
 //! Humans in the loop: a request waits for its user, in nobody's slot, and goes on with what was answered.
 
-use super::{ask, told};
+use super::{ask, every_result_follows_its_call, told};
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -99,6 +99,7 @@ async fn a_request_waits_for_its_user_and_goes_on() {
         assert_eq!((&last["type"], &last["result"]), (&json!("request_completed"), &json!("booked")));
         assert_eq!(fleet.tools.calls_of("book"), 1, "one effect");
         let all = told(&fleet, "r").await;
+        every_result_follows_its_call(&all);
         let ids: Vec<i64> = all.iter().map(|event| event["id"].as_i64().unwrap()).collect();
         assert_eq!(ids, (1..=i64::try_from(all.len()).unwrap()).collect::<Vec<_>>());
         assert!(send(&fleet, resume(json!({"other": 1}))).await.0.is_client_error(), "it waits no more");

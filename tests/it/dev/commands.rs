@@ -200,7 +200,7 @@ async fn the_configuration_is_shown_and_checked() {
     assert_eq!((checked.code, &said["ok"], &said["problems"]), (Some(0), &json!(true), &json!([])), "{said}");
     std::fs::remove_file(folder.path().join("script.yaml")).unwrap();
     let checked = run_in(folder.path(), &["config", "check", "-o", "json"]).await;
-    assert!(checked.code == Some(1) && checked.stdout.contains("script.yaml"), "{checked:?}");
+    assert!(checked.code == Some(2) && checked.stdout.contains("script.yaml"), "{checked:?}");
     std::fs::write(folder.path().join("turnstone.toml"), "[log]\nfilter = 'a=loudly'\n").unwrap();
     let checked = run_in(folder.path(), &["config", "check"]).await;
     assert!(checked.code == Some(2) && checked.stderr.contains("a=loudly"), "{checked:?}");

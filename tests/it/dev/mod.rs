@@ -1,9 +1,13 @@
 //! `turnstone dev` and the commands, as a user has them: the real program, over real HTTP, killed by real signals.
 
 mod agents;
+mod asking;
 mod commands;
+mod delegates;
 mod demo_job;
 mod hostile;
+mod mcp_names;
+mod misconfigured;
 mod open_files;
 mod operating;
 mod reachable;

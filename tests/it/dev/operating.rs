@@ -171,6 +171,27 @@ async fn workflows_are_started_followed_and_cancelled() {
 }
 
 #[tokio::test]
+async fn groups_and_batches_are_shown_with_a_row_for_each_job_and_callback() {
+    let (dev, folder) = dev().await;
+    let job = |name: &str| json!({"type": name, "args": [], "options": {"queue": "build"}});
+    let group = json!({"type": "group", "jobs": [job("thumb.small"), job("thumb.large")]});
+    let batch = json!({"type": "batch", "jobs": [job("mail.send")],
+                       "callbacks": {"on_complete": job("mail.report")}});
+    for (name, body, parts) in [
+        ("group.json", group, &["1  ", "thumb.small", "2  ", "thumb.large", "enqueued", "available"][..]),
+        ("batch.json", batch, &["1  ", "mail.send", "on_complete", "mail.report", "waiting"]),
+    ] {
+        std::fs::write(folder.path().join(name), body.to_string()).unwrap();
+        let id = dev.says_ok(&["workflow", "start", name]).await;
+        let shown = dev.says_ok(&["workflow", "get", &id]).await;
+        for part in parts {
+            assert!(shown.contains(part), "{part:?} is missing: {shown}");
+        }
+        assert_eq!(shown.lines().count(), 2 + 2, "two rows below the headings: {shown}");
+    }
+}
+
+#[tokio::test]
 async fn webhooks_are_added_rotated_and_deleted_and_show_their_secret_once() {
     let (dev, _folder) = dev().await;
     let added =

@@ -2,6 +2,7 @@
 
 mod draining;
 mod leaders;
+mod probes;
 mod refusals;
 mod reviews;
 mod services;

@@ -1,4 +1,5 @@
-//! A process that cannot work says why in one sentence, changes nothing, and ends with 1; `turnstone doctor` finds it.
+//! A process that cannot work says why in one sentence and changes nothing. It ends with 2 when its configuration is wrong, and
+//! else with 1; `turnstone doctor` finds it.
 
 use super::Site;
 use crate::program::{Ran, run};
@@ -14,12 +15,17 @@ async fn migrated() -> Site {
 
 /// Runs each service, which must be refused with these words, and the doctor, which must find it.
 async fn refused(site: &Site, url: Option<&str>, commands: &[&str], words: &str) {
+    refused_with(1, site, url, commands, words).await;
+}
+
+/// The same with an exit code.
+async fn refused_with(code: i32, site: &Site, url: Option<&str>, commands: &[&str], words: &str) {
     let env: Vec<(&str, &str)> = url.map(|url| ("DATABASE_URL", url)).into_iter().collect();
     for command in commands {
         let arguments: &[&str] =
             if *command == "api" { &["api", "--bind", "127.0.0.1:0"] } else { &[command] };
         let ran = run(site.path(), arguments, &env).await;
-        assert_eq!(ran.code, Some(1), "{command}: {ran:?}");
+        assert_eq!(ran.code, Some(code), "{command}: {ran:?}");
         assert!(ran.stderr.contains(words), "{command} does not say {words:?}: {ran:?}");
         assert_eq!(
             ran.stderr.matches("error: ").count(),
@@ -51,10 +57,11 @@ async fn without_a_postgresql_there_is_no_fleet() {
     let commands = [&SERVICES[..], &["migrate"]].concat();
     for command in &commands {
         let ran = run(site.path(), &[command], &[]).await;
-        assert!(ran.code == Some(1) && ran.stderr.contains(words), "{ran:?}");
+        assert!(ran.code == Some(2) && ran.stderr.contains(words), "{ran:?}");
     }
-    refused(&site, Some("sqlite:turnstone.db"), &commands, words).await;
-    refused(
+    refused_with(2, &site, Some("sqlite:turnstone.db"), &commands, words).await;
+    refused_with(
+        2,
         &site,
         Some("mysql://me:pass-of-mine@db/t"),
         &commands,
@@ -150,6 +157,10 @@ async fn the_doctor_finds_a_database_that_confirms_commits_before_they_are_on_di
 #[tokio::test]
 async fn the_doctor_looks_at_the_embedded_store_too() {
     let folder = turnstone_tests::scratch::folder();
+    let bare = run(folder.path(), &["doctor", "-o", "json"], &[]).await;
+    assert!(bare.code == Some(1) && found(&bare, "no model provider is configured"), "{bare:?}");
+    let provider = "[providers.local]\nkind = 'openai'\nbase_url = 'http://127.0.0.1:1/v1'\n";
+    std::fs::write(folder.path().join("turnstone.toml"), provider).unwrap();
     let well = run(folder.path(), &["doctor", "-o", "json"], &[]).await;
     assert_eq!(well.code, Some(0), "{well:?}");
     assert!(!folder.path().join(".turnstone").exists(), "it made something");

@@ -17,7 +17,7 @@ async fn a_database_is_migrated_once_and_a_queue_of_the_configuration_becomes_kn
     assert_eq!((again.code, again.json()), (Some(0), json!({"applied": []})));
 
     let unknown = site.run(&["worker", "--queues", "default,night-shift"]).await;
-    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
     assert!(
         unknown.stderr.contains("queue `night-shift` is unknown to this fleet; known are ai-agents, default")
     );

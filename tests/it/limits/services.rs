@@ -180,7 +180,7 @@ async fn a_redis_that_throws_away_is_refused() {
         assert_eq!(refused.code, Some(1), "{arguments:?}: {refused:?}");
         assert!(refused.stderr.contains("maxmemory-policy allkeys-lru"), "{arguments:?}: {refused:?}");
         let refused = site.run(arguments, "http://:secret-word@nowhere").await;
-        assert_eq!(refused.code, Some(1), "{arguments:?}: {refused:?}");
+        assert_eq!(refused.code, Some(2), "{arguments:?}: {refused:?}");
         assert!(refused.stderr.contains("redis://host"), "{arguments:?}: {refused:?}");
         assert!(!refused.stderr.contains("secret-word"), "{refused:?}");
     }

@@ -40,6 +40,34 @@ async fn the_agents_are_served_over_https() {
     program.stop().await;
 }
 
+/// A client that does not trust the certificate says that, and not that nobody is there.
+#[tokio::test]
+async fn a_certificate_that_is_not_trusted_is_named() {
+    turnstone_tests::fleet::install_crypto();
+    let folder = turnstone_tests::scratch::folder();
+    Authority::new().equip(folder.path());
+    set_up(folder.path(), "cert.pem", "key.pem");
+    let mut program = Program::start(folder.path(), &["dev"], &[]);
+    let said = program.says("https://127.0.0.1:").await;
+    let url = said.split_whitespace().find(|word| word.starts_with("https://127.0.0.1:")).unwrap().to_owned();
+    let client = turnstone_tests::scratch::folder();
+    let list = ["job", "list", "--url", &url];
+    let refused = run(client.path(), &list, &[]).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    for part in ["the certificate of", "is refused", "UnknownIssuer", "SSL_CERT_FILE"] {
+        assert!(refused.stderr.contains(part), "{part}: {refused:?}");
+    }
+    assert!(!refused.stderr.contains("turnstone dev"), "a server is there: {refused:?}");
+    let authority = folder.path().join("ca.pem");
+    let trusted = run(client.path(), &list, &[("SSL_CERT_FILE", authority.to_str().unwrap())]).await;
+    assert_eq!(trusted.code, Some(0), "{trusted:?}");
+    let settings = format!("[mcp.far]\nurl = '{url}/mcp'\nallow_private = true\n");
+    std::fs::write(client.path().join("turnstone.toml"), settings).unwrap();
+    let checked = run(client.path(), &["mcp", "check"], &[]).await;
+    assert!(checked.stdout.contains("the server's certificate is refused"), "{checked:?}");
+    program.stop().await;
+}
+
 /// OAS-69: SIGHUP has the certificate read again: who connects meets the new one, who is connected stays, and files that cannot be
 /// used change nothing.
 #[tokio::test]

@@ -10,7 +10,7 @@ use turnstone_tests::{Backend, Place};
 async fn refusal(place: &Place, current: Option<u8>, previous: &[u8]) -> String {
     let keys = current.map(|current| keys(current, previous));
     match place.open_sealed(keys.as_ref()).await {
-        Err(StoreError::Unfit(why)) => why,
+        Err(StoreError::Unfit(why) | StoreError::Misconfigured(why)) => why,
         Err(other) => panic!("it is refused for another reason: {other}"),
         Ok(_) => panic!("it was opened"),
     }

@@ -10,7 +10,7 @@ const REF: (&str, &str) = ("TURNSTONE_ENCRYPTION__KEY", "env:THE_KEY");
 
 async fn refused(folder: &Path, arguments: &[&str], env: Env<'_>, words: &str) {
     let ran = run(folder, arguments, env).await;
-    assert_eq!(ran.code, Some(1), "{arguments:?}: {ran:?}");
+    assert_eq!(ran.code, Some(2), "{arguments:?}: {ran:?}");
     assert!(ran.stderr.contains(words) && ran.stdout.is_empty(), "{arguments:?}: {ran:?}");
     assert_eq!(ran.stderr.matches("error: ").count(), 1, "more than one sentence: {ran:?}");
 }
@@ -24,6 +24,14 @@ fn found(doctor: &Ran, words: &str) -> Option<bool> {
         .map(|finding| finding["ok"] == true)
 }
 
+/// A folder whose configuration names a provider: without one, the doctor finds trouble.
+fn folder() -> tempfile::TempDir {
+    let folder = turnstone_tests::scratch::folder();
+    let settings = "[providers.local]\nkind = 'openai'\nbase_url = 'http://127.0.0.1:1/v1'\n";
+    std::fs::write(folder.path().join("turnstone.toml"), settings).expect("a file");
+    folder
+}
+
 async fn database() -> Database {
     turnstone_tests::fleet::install_crypto();
     Postgres::shared().await.database().await
@@ -32,7 +40,7 @@ async fn database() -> Database {
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn every_service_wants_the_key_that_the_database_was_written_with() {
-    let (folder, database, secret) = (turnstone_tests::scratch::folder(), database().await, key(1));
+    let (folder, database, secret) = (folder(), database().await, key(1));
     let with = [("DATABASE_URL", database.url.as_str()), REF, ("THE_KEY", secret.as_str())];
     let without = &with[..1];
     let id = keys(1, &[]).id().to_owned();
@@ -82,7 +90,7 @@ async fn every_service_wants_the_key_that_the_database_was_written_with() {
 
 #[tokio::test]
 async fn dev_wants_it_too_and_the_doctor_sees_it() {
-    let (folder, secret) = (turnstone_tests::scratch::folder(), key(1));
+    let (folder, secret) = (folder(), key(1));
     let with = [REF, ("THE_KEY", secret.as_str())];
     let dev = ["dev", "--bind", "127.0.0.1:0"];
     let mut server = Program::start(folder.path(), &dev, &with);
@@ -113,7 +121,7 @@ async fn the_configuration_is_checked_and_names_the_key() {
         (&[("TURNSTONE_ENCRYPTION__PREVIOUS", "env:THE_KEY"), with[1]][..], "`encryption.key` names none"),
     ] {
         let bad = run(folder.path(), &check, env).await;
-        assert_eq!(bad.code, Some(1), "{bad:?}");
+        assert_eq!(bad.code, Some(2), "{bad:?}");
         assert!(bad.stdout.contains(words) && !bad.stdout.contains("cGFzc3"), "{bad:?}");
     }
 }

@@ -1,5 +1,5 @@
 """An MCP server over stdio for tests, on the standard library alone. The first argument says how it misbehaves:
-well, deaf (never answers initialize), silent (never answers tools/list), garbage (answers with no JSON)."""
+well, deaf (never answers initialize), silent (never answers tools/list), garbage (answers with no JSON); papers has tools with names that capabilities cannot have."""
 
 import json
 import os
@@ -28,6 +28,8 @@ TOOLS = {
 SUM = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
 OUTPUTS = {"add": SUM, "liar": SUM}
 TOOLS["liar"] = ("Promises a sum.", ANY)
+if MODE == "papers":
+    TOOLS = {name: (f"Has the name {name}.", ECHO) for name in ("search_papers", "get_paper", "get-paper")}
 PAGE = 5
 # The annotations of tools by their names, as JSON.
 HINTS = json.loads(os.environ.get("HINTS", "{}"))
@@ -47,6 +49,8 @@ def text(words):
 
 
 def call(name, arguments, params):
+    if name == "search_papers":
+        return text("found " + arguments["text"])
     if name == "echo":
         return text(arguments["text"])
     if name == "add":

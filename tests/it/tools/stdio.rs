@@ -4,6 +4,7 @@ use super::parrot;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::CallId;
+use turnstone_domain::agent::AgentFormat;
 use turnstone_domain::engagement::User;
 use turnstone_tests::clock::ManualClock;
 use turnstone_tests::wait::until;
@@ -206,13 +207,23 @@ async fn processes_die_with_the_worker_and_so_does_what_they_started() {
 }
 
 #[tokio::test]
+async fn a_server_that_failed_is_reported_with_the_end_of_its_output() {
+    let words = "i=0; while [ $i -lt 200 ]; do echo \"frame $i of the traceback\" >&2; i=$((i+1)); done; \
+                 echo 'ModuleNotFoundError: papers' >&2; exit 3";
+    let server = server_at(json!({"command": ["sh", "-c", words]}), &ManualClock::default());
+    let why = server.catalogue().await.unwrap_err();
+    assert!(why.contains("exit status: 3") && why.contains("ModuleNotFoundError: papers"), "{why}");
+    assert!(why.contains("frame 199") && !why.contains("frame 150"), "{why}");
+}
+
+#[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn a_change_of_a_pinned_server_is_refused_and_told() {
     let server = script("well", json!({"pin": true}));
     call(&server, "change", json!({})).await.unwrap();
     let catalogue = server.catalogue().await.unwrap();
     assert!(catalogue.get("echo").is_none() && catalogue.get("add").is_some());
-    let why = catalogue.why_not("echo").unwrap();
+    let why = catalogue.named("echo", AgentFormat::Ossa).unwrap_err();
     assert!(why.contains("description changed") && why.contains("turnstone mcp check parrot"), "{why}");
     // The same over a new connection, where it says what it said first.
     server.close().await;
@@ -230,5 +241,5 @@ async fn a_change_of_a_pinned_server_is_refused_and_told() {
     assert_eq!(held.catalogue().await.unwrap().tools().count(), 13);
     let other = script("well", json!({"pin": changed.digest()})).catalogue().await.unwrap();
     assert_eq!(other.tools().count(), 0);
-    assert!(other.why_not("add").unwrap().contains(&digest), "{:?}", other.withheld());
+    assert!(other.named("add", AgentFormat::Ossa).unwrap_err().contains(&digest), "{:?}", other.withheld());
 }

@@ -69,7 +69,7 @@ impl ProviderConfig {
             Self::OpenAi(config) => config.breaker,
             Self::Responses(config) => config.breaker,
             Self::Anthropic(config) => config.breaker,
-            Self::Scripted(_) => None,
+            Self::Scripted(config) => config.breaker,
         }
     }
 }
@@ -92,6 +92,9 @@ pub enum StructuredOutput {
 pub struct ScriptedConfig {
     /// The script's path, relative to the configuration file.
     pub script: PathBuf,
+    /// The circuit breaker of its models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub breaker: Option<BreakerConfig>,
 }
 
 /// Which provider and model serve an agent that names none.
@@ -247,8 +250,8 @@ fn build(
         ProviderConfig::Anthropic(config) => {
             Ok(Arc::new(AnthropicModel::new(name, config.clone(), client.clone())?))
         }
-        ProviderConfig::Scripted(ScriptedConfig { script }) => {
-            let path = base.join(script);
+        ProviderConfig::Scripted(config) => {
+            let path = base.join(&config.script);
             let text = std::fs::read_to_string(&path)
                 .map_err(|error| format!("script: {} cannot be read: {error}", path.display()))?;
             let model = ScriptedModel::from_yaml(&text)

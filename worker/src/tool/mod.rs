@@ -64,9 +64,13 @@ impl From<Value> for Answer {
 /// Why a tool call failed. The sentences are for the model and the timeline, and free of secrets.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ToolError {
-    /// The tool answered that it failed. The request may have had an effect.
+    /// The service of the tool answered that it failed. The request may have had an effect.
     #[error("{0}")]
     Failed(String),
+    /// The tool answered with an error of its own, such as a file that does not exist. Its service is well, so no circuit
+    /// breaker counts it.
+    #[error("{0}")]
+    Answered(String),
     /// The tool could not be reached: the request had no effect.
     #[error("{0}")]
     Unreached(String),

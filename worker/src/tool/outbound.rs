@@ -6,6 +6,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, ClientBuilder, Response};
 use std::error::Error;
+use std::io;
 use std::time::Duration;
 use turnstone_telemetry::{propagation, redact};
 
@@ -107,9 +108,29 @@ pub fn trace_headers() -> HeaderMap {
 /// What is said of a server that no connection could be made to.
 pub const CANNOT_CONNECT: &str = "cannot connect";
 
+/// Returns why the certificate of a server is refused, when that is why no connection was made.
+#[must_use]
+pub fn certificate_problem(error: &reqwest::Error) -> Option<String> {
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        if let Some(refused @ rustls::Error::InvalidCertificate(_)) = inner.downcast_ref() {
+            return Some(refused.to_string());
+        }
+        // An error of I/O does not count what it carries among its sources.
+        cause = match inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(carried) => Some(carried),
+            None => inner.source(),
+        };
+    }
+    None
+}
+
 /// An error with its causes in one sentence, without the URL (which may hold a secret) and with secrets struck out.
 #[must_use]
 pub fn describe(error: &reqwest::Error) -> String {
+    if let Some(why) = certificate_problem(error) {
+        return excerpt(&format!("{CANNOT_CONNECT}: the server's certificate is refused: {why}"), 300);
+    }
     let mut text = if error.is_timeout() {
         "timed out".to_owned()
     } else if error.is_connect() {
@@ -140,6 +161,16 @@ pub fn excerpt(text: &str, limit: usize) -> String {
     match line.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
+    }
+}
+
+/// The last `limit` characters of a text on one line, with secrets struck out: what a program said before it failed.
+#[must_use]
+pub fn ending(text: &str, limit: usize) -> String {
+    let line = redact(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().rev().nth(limit.saturating_sub(1)) {
+        Some((start @ 1.., _)) => format!("…{}", &line[start..]),
+        _ => line,
     }
 }
 
@@ -202,5 +233,6 @@ mod tests {
     fn an_excerpt_is_one_short_line_and_never_splits_a_character() {
         assert_eq!(excerpt("a\n  b\t c", 10), "a b c");
         assert_eq!(excerpt("äöü", 2), "äö…");
+        assert_eq!((ending("a\n  b", 3), ending("äöü", 2)), ("a b".to_owned(), "…öü".to_owned()));
     }
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
-use turnstone_domain::agent::{Capability, Endpoint, ToolSpec};
+use turnstone_domain::agent::{Capability, Endpoint, ToolSpec, capability_name};
 use turnstone_domain::question;
 use turnstone_domain::{CallId, Clock};
 use turnstone_telemetry::SecretRef;
@@ -85,6 +85,14 @@ impl Toolbox {
                     "a server's name has 1 to 64 characters of a-z, A-Z, 0-9, `_`, `-` and begins with a letter or digit"
                         .to_owned(),
                 ));
+            }
+            if let Some(other) =
+                self.servers.keys().find(|other| capability_name(other) == capability_name(name))
+            {
+                return Err(wrong(format!(
+                    "the name becomes `{}` in capabilities, and so does that of [mcp.{other}]; rename one of them",
+                    capability_name(name)
+                )));
             }
             let client = if config.allow_private { &open } else { &guarded };
             let server =
@@ -221,11 +229,13 @@ impl Toolbox {
         self.servers.values()
     }
 
-    /// The MCP server and the tool of it that a name such as `github.search_issues` means.
+    /// The MCP server and the tool of it that a name such as `github.search_issues` means. The server may be named as a
+    /// capability names it ([`capability_name`]); its catalogue knows the tool.
     #[must_use]
     pub fn of_server<'a>(&self, name: &'a str) -> Option<(&Arc<McpServer>, &'a str)> {
-        let (server, tool) = name.split_once('.')?;
-        Some((self.servers.get(server)?, tool))
+        let (named, tool) = name.split_once('.')?;
+        let by_capability = || self.servers.values().find(|server| capability_name(server.name()) == named);
+        Some((self.servers.get(named).or_else(by_capability)?, tool))
     }
 
     /// The tool behind an address that a manifest names.

@@ -206,6 +206,7 @@ async fn held(
                 ToolError::Final(_) | ToolError::Refused(_) => No::Denied(why),
                 ToolError::Busy(_, wait_ms) => No::Away(why, wait_ms),
                 ToolError::Failed(_)
+                | ToolError::Answered(_)
                 | ToolError::Unreached(_)
                 | ToolError::Lost(_)
                 | ToolError::Timeout(_) => No::Away(why, None),
@@ -258,8 +259,9 @@ async fn tool(turn: &Turn, name: &str) -> Result<Arc<dyn Tool>, (No, String)> {
         .catalogue()
         .await
         .map_err(|why| (No::Away(format!("the server of its tool `{name}` is not available"), None), why))?;
-    let found = catalogue.get(tool).cloned().ok_or_else(missing)?;
-    Ok(found)
+    let found = catalogue.named(tool, turn.agent.format);
+    let found = found.map_err(|why| (No::Denied(format!("this worker has no tool `{name}`")), why))?;
+    Ok(Arc::clone(found) as Arc<dyn Tool>)
 }
 
 /// What the tool says. Each try is paid for before it is made.
@@ -277,7 +279,9 @@ async fn called(
         pay::guardrail(turn, name).await?;
         let invocation = Invocation { call_id, input, timeout: tool.timeout(), identity: &identity };
         match tool.call(invocation).await {
-            Err(ToolError::Failed(_) | ToolError::Unreached(_) | ToolError::Busy(..)) if tries < TRIES => {
+            Err(
+                ToolError::Failed(_) | ToolError::Answered(_) | ToolError::Unreached(_) | ToolError::Busy(..),
+            ) if tries < TRIES => {
                 tries += 1;
                 tokio::time::sleep(PAUSE).await;
             }

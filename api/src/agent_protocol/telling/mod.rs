@@ -285,14 +285,7 @@ impl<'a> Round<'a> {
             let answer = said.into_iter().rev().find(|said| said.message.role == Role::Assistant);
             beside.text = answer.map(|said| said.message.content);
         }
-        if event.name == EventName::ToolCompleted && event.data.get("output_bytes").is_some() {
-            let call = CallId::from(event.data["call_id"].as_str().unwrap_or_default());
-            let call = store.questions.tool_call(id, &call).await?;
-            beside.output = call.and_then(|call| match call.outcome {
-                Some(ToolOutcome::Success { output }) if !call.withheld => Some(output),
-                _ => None,
-            });
-        }
+        self.beside_call(id, event, &mut beside).await?;
         if matches!(event.name, EventName::InputRequested | EventName::ReviewOpened) && *id != self.run {
             let found = store.views.engagement(id).await?;
             beside.guarded = found.is_none_or(|(_, agent, _)| agent.guardrails.for_guarded);
@@ -314,6 +307,34 @@ impl<'a> Round<'a> {
             beside.files = self.held_files(id, &event.job_id).await?;
         }
         Ok(beside)
+    }
+
+    /// What the end of a call does not carry itself.
+    async fn beside_call(
+        &self,
+        id: &EngagementId,
+        event: &Event,
+        beside: &mut Beside,
+    ) -> Result<(), StoreError> {
+        let ends_untold = match event.name {
+            EventName::ToolCompleted => event.data.get("stub_of").is_some(),
+            EventName::ToolFailed => true,
+            _ => return Ok(()),
+        };
+        let is_long = event.data.get("output_bytes").is_some();
+        if !ends_untold && !is_long {
+            return Ok(());
+        }
+        let call = CallId::from(event.data["call_id"].as_str().unwrap_or_default());
+        let Some(call) = self.app.api.store.questions.tool_call(id, &call).await? else { return Ok(()) };
+        if ends_untold && call.sends == 0 {
+            beside.untold = Some(call.input);
+        }
+        beside.output = match call.outcome {
+            Some(ToolOutcome::Success { output }) if is_long && !call.withheld => Some(output),
+            _ => None,
+        };
+        Ok(())
     }
 
     /// The files of a job that has passed an output guardrail just now: nothing was told of them before (OAS-43).

@@ -32,6 +32,9 @@ pub(super) struct Beside {
     pub held_back: bool,
     /// The whole output of the call that ended.
     pub output: Option<Value>,
+    /// The arguments of the call that ended, when no event told that it was made: it was refused, or a recorded call
+    /// replaces it.
+    pub untold: Option<Value>,
     /// Whether what is asked is not for the caller, because it works behind an output guardrail (OAS-43).
     pub guarded: bool,
     /// Whether the caller is one of those whom the review asks together.
@@ -57,16 +60,13 @@ pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> 
             Some("infer") => answered(part, event, beside),
             _ => Vec::new(),
         },
-        EventName::ToolCalled => {
-            let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
-                                "args": arguments(&event.data["input"])});
-            vec![say("tool_call", "assistant", fields)]
-        }
+        EventName::ToolCalled => vec![tool_call(part, event, &event.data["input"])],
         EventName::ToolCompleted => {
             let output = beside.output.as_ref().unwrap_or(&event.data["output"]);
             let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
                                 "text_result": as_text(output)});
-            vec![say("tool_result", "tool", fields)]
+            let call = beside.untold.as_ref().map(|input| tool_call(part, event, input));
+            call.into_iter().chain([say("tool_result", "tool", fields)]).collect()
         }
         // Of what a guardrail holds back, the event does not say what it is.
         EventName::ArtifactGenerated if event.data.get("file").is_some() => {
@@ -79,7 +79,8 @@ pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> 
         EventName::ToolFailed => {
             let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
                                 "code": event.data["code"], "content": as_text(&event.data["message"])});
-            vec![say("tool_error", "tool", fields)]
+            let call = beside.untold.as_ref().map(|input| tool_call(part, event, input));
+            call.into_iter().chain([say("tool_error", "tool", fields)]).collect()
         }
         EventName::InputRequested if !beside.guarded => {
             let fields =
@@ -151,6 +152,13 @@ fn draft(part: &Part, at: Timestamp, kind: &str, role: &str, fields: Value) -> D
         draft.extend(fields);
     }
     draft
+}
+
+/// The call that an event is about.
+fn tool_call(part: &Part, event: &Event, input: &Value) -> Draft {
+    let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
+                        "args": arguments(input)});
+    draft(part, event.at, "tool_call", "assistant", fields)
 }
 
 fn answered(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> {

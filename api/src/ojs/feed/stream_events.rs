@@ -14,7 +14,7 @@ use axum::http::HeaderMap;
     params(
         ("types" = Option<String>, Query, description = "Names, `*` or beginnings such as `job.*`, commas between. \
                                                          Without it all but what happens inside the turns of agents."),
-        ("queues" = Option<String>, Query, description = "Only of jobs in these queues, commas between."),
+        ("queues" = Option<String>, Query, description = "Only of jobs in these queues, and of workflows with such jobs; commas between."),
         ("job_types" = Option<String>, Query, description = "Only of jobs of these types, commas between."),
         ("subject" = Option<String>, Query, description = "Only about this job, or whatever else an event is about."),
         ("after" = Option<String>, Query, description = "Only events after this one."),

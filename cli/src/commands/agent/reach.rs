@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::SystemClock;
 use turnstone_domain::agent::delegation::Target;
-use turnstone_domain::agent::{AgentDefinition, Capability, ModelRef, Reached};
+use turnstone_domain::agent::{AgentDefinition, AgentFormat, Capability, ModelRef, Reached};
 use turnstone_worker::model::ProviderConfig;
 use turnstone_worker::tool::address_guard::check_url;
 use turnstone_worker::tool::mcp::McpServer;
@@ -71,7 +71,7 @@ impl Reach {
 
     /// What of a document cannot be reached, in the order of the document.
     pub async fn missing(&self, agent: &AgentDefinition) -> Vec<Missing> {
-        let trials = futures::stream::iter(self.trials(agent)).map(|trial| self.attempt(trial));
+        let trials = futures::stream::iter(self.trials(agent)).map(|trial| self.attempt(trial, agent.format));
         trials.buffered(AT_ONCE).filter_map(futures::future::ready).collect().await
     }
 
@@ -180,11 +180,13 @@ impl Reach {
         }
     }
 
-    async fn attempt(&self, trial: Trial) -> Option<Missing> {
+    async fn attempt(&self, trial: Trial, format: AgentFormat) -> Option<Missing> {
         let (what, tried) = match trial {
             Trial::Known(missing) => return Some(missing),
             Trial::Host { what, url, private } => (what, in_time(self.host(&url, private)).await),
-            Trial::Server { what, server, tool } => (what, in_time(offered(&server, tool.as_deref())).await),
+            Trial::Server { what, server, tool } => {
+                (what, in_time(offered(&server, tool.as_deref(), format)).await)
+            }
             Trial::Agent(url) => {
                 let read = async { self.equipment.toolbox.remote_agent(&url).await.map(|_| ()) };
                 (format!("agent `{url}`"), in_time(read).await)
@@ -220,14 +222,11 @@ async fn in_time(trial: impl Future<Output = Result<(), String>>) -> Result<(), 
 }
 
 /// Whether a server is there, and offers this tool.
-async fn offered(server: &Arc<McpServer>, tool: Option<&str>) -> Result<(), String> {
+async fn offered(server: &Arc<McpServer>, tool: Option<&str>, format: AgentFormat) -> Result<(), String> {
     let catalogue = server.catalogue().await?;
     match tool {
-        Some(tool) if catalogue.get(tool).is_none() => Err(match catalogue.why_not(tool) {
-            Some(why) => format!("it has `{tool}`, but {why}"),
-            None => format!("it has no tool `{tool}` that agents may see"),
-        }),
-        _ => Ok(()),
+        Some(tool) => catalogue.named(tool, format).map(|_| ()),
+        None => Ok(()),
     }
 }
 

@@ -19,13 +19,22 @@ pub struct CostArgs {
     pub days: u32,
 }
 
-/// What a row cost. Where models were asked and nothing is booked, they have no price: that is not the same as free.
-fn cost(row: &Value) -> String {
-    let is_zero =
-        row["cost"].as_str().is_some_and(|cost| cost.chars().all(|digit| matches!(digit, '0' | '.')));
+/// Returns what a row cost; `unknown` where a model was asked and nothing is booked: the model has no price.
+#[must_use]
+pub fn cost(row: &Value) -> String {
     let asked = ["tokens_in", "tokens_out"].iter().any(|name| row[*name].as_i64().is_some_and(|n| n > 0));
-    if is_zero && asked { "-".to_owned() } else { plain(&row["cost"]) }
+    priced(&row["cost"], asked)
 }
+
+/// Returns an amount; `unknown` for nothing where a model was asked.
+fn priced(cost: &Value, asked: bool) -> String {
+    let is_zero = cost.as_str().is_some_and(|cost| cost.chars().all(|digit| matches!(digit, '0' | '.')));
+    if is_zero && asked { "unknown".to_owned() } else { plain(cost) }
+}
+
+/// What to do about an unknown cost.
+const UNPRICED: &str =
+    "the cost of a model without a price is unknown: give it one in [prices.\"PROVIDER/MODEL\"]";
 
 const DAILY: &[Column] = &[
     column("DAY", |row| plain(&row["day"])),
@@ -57,7 +66,11 @@ pub async fn run(args: &CostArgs, session: &Session) -> anyhow::Result<ExitCode>
     let (client, output) = (session.client()?, &session.output);
     let Some(id) = &args.engagement else {
         let answer = client.get(&["costs"], &[("days", args.days.to_string())]).await?;
-        output.list(&elements(answer, "costs"), "day", DAILY)?;
+        let costs = elements(answer, "costs");
+        output.list(&costs, "day", DAILY)?;
+        if output.format == Format::Table && costs.iter().any(|row| cost(row) == "unknown") {
+            output.remark(UNPRICED);
+        }
         return Ok(ExitCode::SUCCESS);
     };
     let answer = client.get(&["engagements", id, "cost"], &[]).await?;
@@ -69,11 +82,12 @@ pub async fn run(args: &CostArgs, session: &Session) -> anyhow::Result<ExitCode>
                 [elements(answer.clone(), "phases"), elements(answer.clone(), "tools")].concat();
             output.line(&table::of(&rows, PARTS, output.tty))?;
             let (tokens, cost) = (&answer["tokens"]["used"], &answer["cost"]["used"]);
-            output.line(&format!(
-                "\naltogether, delegates included: {} tokens, {}",
-                plain(tokens),
-                plain(cost)
-            ))?;
+            let cost = priced(cost, tokens.as_i64().is_some_and(|tokens| tokens > 0));
+            output
+                .line(&format!("\naltogether, delegates included: {} tokens, cost {cost}", plain(tokens)))?;
+            if cost == "unknown" || rows.iter().any(|row| self::cost(row) == "unknown") {
+                output.remark(UNPRICED);
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -86,7 +100,7 @@ mod tests {
 
     #[test]
     fn what_has_no_price_is_not_free() {
-        assert_eq!(cost(&json!({"cost": "0.00", "tokens_in": 12, "tokens_out": 3})), "-");
+        assert_eq!(cost(&json!({"cost": "0.00", "tokens_in": 12, "tokens_out": 3})), "unknown");
         assert_eq!(cost(&json!({"cost": "0.00", "tokens_in": 0, "tokens_out": 0})), "0.00");
         assert_eq!(cost(&json!({"cost": "0.31", "tokens_in": 12, "tokens_out": 3})), "0.31");
     }

@@ -1,7 +1,7 @@
 //! `turnstone budget`: what may be spent, and what was.
 
 mod change;
-mod cost;
+pub mod cost;
 mod list;
 mod set;
 mod show;

@@ -26,7 +26,7 @@ impl DataDir {
     /// Another process uses it, or it cannot be written.
     pub fn take(path: &Path) -> Result<Self, Failure> {
         let unusable = |what: &str, error: &io::Error| {
-            Failure::failed(format!("the data directory {} {what}: {error}", path.display()))
+            Failure::usage(format!("the data directory {} {what}: {error}", path.display()))
                 .hint("name another one with --data DIR")
         };
         DirBuilder::new()

@@ -11,7 +11,8 @@ use crate::client::Client;
 use crate::commands::Session;
 use crate::commands::serve::agents::{self, KnownTools, Registered};
 use crate::commands::serve::{
-    Equipment, Farewell, Listening, Service, Signals, api, budgets, open_files, scheduler, worker,
+    Equipment, Farewell, Listening, Service, Signals, api, budgets, fleet_store, open_files, scheduler,
+    worker,
 };
 use crate::config::{ClientConfig, Config};
 use crate::failure::Exit;
@@ -119,7 +120,8 @@ async fn start(
     let url = listening.url();
 
     let keys = config.encryption.keys()?;
-    let store = SqliteStore::open_sealed(&dir.database(), keys.as_ref(), Arc::clone(&ids)).await?;
+    let store = SqliteStore::open_sealed(&dir.database(), keys.as_ref(), Arc::clone(&ids)).await;
+    let store = store.map_err(fleet_store::refused)?;
     let limits = equipment.limits(config, Arc::clone(&store.limits))?;
     let Equipment { providers, toolbox, scripted } = equipment;
     // Nobody else can have this directory, so whoever held a lease in it is dead: its jobs go on at once.

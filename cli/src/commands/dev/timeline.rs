@@ -34,6 +34,8 @@ pub struct SeenEvent {
     pub name: String,
     /// The turn it happened in; 0 outside of turns.
     pub turn: i64,
+    /// The engagement; empty for plain jobs.
+    pub engagement: String,
     /// The fields that the name promises.
     pub data: Value,
     /// When it happened.
@@ -49,6 +51,7 @@ impl SeenEvent {
         Self {
             name: event["name"].as_str().unwrap_or("event").to_owned(),
             turn: event["turn"].as_i64().unwrap_or_default(),
+            engagement: event["engagement_id"].as_str().unwrap_or_default().to_owned(),
             data: event["data"].clone(),
             at: at.unwrap_or_default(),
         }
@@ -57,7 +60,13 @@ impl SeenEvent {
 
 impl From<&Event> for SeenEvent {
     fn from(event: &Event) -> Self {
-        Self { name: event.name.to_string(), turn: event.turn, data: event.data.clone(), at: event.at }
+        Self {
+            name: event.name.to_string(),
+            turn: event.turn,
+            engagement: event.engagement_id.as_ref().map(ToString::to_string).unwrap_or_default(),
+            data: event.data.clone(),
+            at: event.at,
+        }
     }
 }
 
@@ -93,6 +102,9 @@ impl Timeline {
             event.at
         });
         lines.push_str(&line(event, &words, event.at.since(started), columns, self.output.color));
+        if let Some(command) = &words.command {
+            lines.push_str(&format!("\n{:TIME$}  answer with: {}", "", text::line(command)));
+        }
         match &self.spinner {
             Some(spinner) => spinner.suspend(|| self.output.line(&lines))?,
             None => self.output.line(&lines)?,

@@ -1,6 +1,8 @@
 //! What each event says on the timeline.
 
 use super::timeline::SeenEvent;
+use crate::commands::job::question::Question;
+use crate::commands::job::waiting::asks_user;
 use serde_json::Value;
 use turnstone_domain::Phase;
 use turnstone_domain::event::EventName;
@@ -35,12 +37,22 @@ pub struct Words {
     pub tone: Tone,
     /// What is going on from now on; `None` when nothing is.
     pub running: Option<String>,
+    /// The command that lets it go on; it is printed in full, however narrow the terminal is.
+    pub command: Option<String>,
 }
 
 impl Words {
     fn new(step: &str, happened: impl Into<String>, tone: Tone, running: &str) -> Self {
         let running = (!running.is_empty()).then(|| running.to_owned());
-        Self { step: step.to_owned(), happened: happened.into(), tokens: None, left: None, tone, running }
+        Self {
+            step: step.to_owned(),
+            happened: happened.into(),
+            tokens: None,
+            left: None,
+            tone,
+            running,
+            command: None,
+        }
     }
 }
 
@@ -53,6 +65,7 @@ pub fn of(event: &SeenEvent) -> Words {
             of_job(name, &data)
         }
         Some(EventName::PhaseCompleted) => of_phase(&data),
+        Some(EventName::InputRequested) => asked(event),
         Some(name) if !is_of_a_turn(&event.name) => around(name, &data),
         Some(name) => of_step(name, &data),
         None => Words::new(&event.name, event.data.to_string(), Tone::Plain, "running"),
@@ -193,10 +206,22 @@ fn parked(data: &Fields<'_>) -> Words {
         let happened = format!("parked until {whose} is raised{again}; no slot is held");
         return Words::new("job", happened, Tone::Warning, &format!("waits for {whose}"));
     }
+    if asks_user(data.0) {
+        let happened = "parked until its user answers; no slot is held";
+        return Words::new("job", happened, Tone::Warning, "waits for an answer of its user");
+    }
     let approve = format!("turnstone review approve {} --by NAME", data.text("review_id"));
     let running = format!("waits for an answer: {approve}");
-    let happened = format!("parked until {} answers: {approve}", data.text("reviewer"));
-    Words::new("job", happened, Tone::Warning, &running)
+    let happened = format!("parked until {} answers; no slot is held", data.text("reviewer"));
+    Words { command: Some(approve), ..Words::new("job", happened, Tone::Warning, &running) }
+}
+
+/// What the user is asked, and the command that answers it.
+fn asked(event: &SeenEvent) -> Words {
+    let question = Question::read(&event.engagement, &event.data);
+    let asked = question.as_ref().map(Question::asked).unwrap_or_default();
+    let words = Words::new("input", format!("asks the user: {asked}"), Tone::Warning, "waits for an answer");
+    Words { command: question.map(|question| question.command()), ..words }
 }
 
 fn of_phase(data: &Fields<'_>) -> Words {
@@ -338,19 +363,6 @@ fn of_reviews(name: EventName, data: &Fields<'_>) -> Words {
     use Tone as T;
     let tool = data.text("name");
     match name {
-        E::InputRequested => {
-            let keys: Vec<String> = data.0["request_keys"].as_object().map_or_else(Vec::new, |keys| {
-                keys.iter()
-                    .map(|(key, asked)| format!("{key}: {}", asked.as_str().unwrap_or_default()))
-                    .collect()
-            });
-            Words::new(
-                "input",
-                format!("asks the user: {}", keys.join("; ")),
-                T::Warning,
-                "waits for an answer",
-            )
-        }
         E::InputReceived => {
             Words::new("input", format!("{} answered", data.text("by")), T::Good, "waits for a worker")
         }
@@ -537,7 +549,7 @@ mod tests {
     use turnstone_domain::Timestamp;
 
     fn words(name: &str, data: Value) -> Words {
-        of(&SeenEvent { name: name.into(), turn: 1, data, at: Timestamp(0) })
+        of(&SeenEvent { name: name.into(), turn: 1, engagement: "e".into(), data, at: Timestamp(0) })
     }
 
     #[test]

@@ -6,8 +6,9 @@ use crate::commands::serve::open_files;
 use crate::config::Config;
 use turnstone_store::Finding;
 
-/// What is to be known where there is no provider: right for an api, a scheduler and plain jobs.
-const NO_PROVIDER: &str = "agent jobs fail here; add [providers.NAME] to the configuration of the workers";
+/// What to do where there is no provider.
+const NO_PROVIDER: &str =
+    "add a section such as [providers.openai] with `kind` and `api_key` to the configuration of the workers";
 
 /// Looks at the values.
 pub fn findings(config: &Config) -> Vec<Finding> {
@@ -23,8 +24,7 @@ pub fn findings(config: &Config) -> Vec<Finding> {
         open_files::short_of(config.worker.slots).map(|short| Finding::bad(short, open_files::ADVICE)),
     );
     if config.providers.is_empty() {
-        findings
-            .push(Finding { advice: NO_PROVIDER.to_owned(), ..Finding::good("no provider is configured") });
+        findings.push(Finding::bad("no model provider is configured: every agent job fails", NO_PROVIDER));
     }
     findings
 }

@@ -1,6 +1,7 @@
 //! `turnstone engagement diff`: where two engagements part, and what each of their turns cost.
 
 use crate::commands::Session;
+use crate::commands::budget::cost::cost;
 use crate::output::table::{self, plain};
 use crate::output::{Format, text};
 use serde_json::Value;
@@ -63,5 +64,5 @@ fn side(side: &Value) -> Vec<String> {
     what.extend(calls.iter().map(plain));
     let tokens = side["tokens_in"].as_i64().unwrap_or(0) + side["tokens_out"].as_i64().unwrap_or(0);
     let what = if side.get("model").is_some() { what.join(" ") } else { String::new() };
-    vec![what, tokens.to_string(), plain(&side["cost"])]
+    vec![what, tokens.to_string(), cost(side)]
 }

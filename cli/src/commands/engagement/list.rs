@@ -1,8 +1,10 @@
 //! `turnstone engagement list`: engagements, newest first.
 
-use crate::client::{Client, elements};
+use crate::client::{Client, elements, unwrapped};
 use crate::commands::Session;
+use crate::commands::job::waiting::{WAITS_FOR, reason, with_reasons};
 use crate::failure::Failure;
+use crate::output::Format;
 use crate::output::table::{Column, column, plain, time};
 use clap::Args;
 use serde_json::Value;
@@ -40,9 +42,34 @@ pub struct ListArgs {
 /// The server cannot be asked.
 pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let filters = filters(args.agent.as_deref(), args.since.as_deref());
-    let found = newest(&session.client()?, &filters, args.limit).await?;
-    session.output.list(&found, "engagement_id", COLUMNS)?;
+    let client = session.client()?;
+    let found = newest(&client, &filters, args.limit).await?;
+    let waiting = match session.output.format {
+        Format::Table => parked(&found, &client).await,
+        Format::Json | Format::Ids => None,
+    };
+    match waiting {
+        Some(found) => {
+            session.output.list(&found, "engagement_id", &[COLUMNS, &[WAITS_FOR]].concat())?;
+        }
+        None => session.output.list(&found, "engagement_id", COLUMNS)?,
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The engagements with what each parked one waits for; `None` when none of them is parked.
+async fn parked(found: &[Value], client: &Client) -> Option<Vec<Value>> {
+    if !found.iter().any(|one| one["job_state"] == "pending") {
+        return None;
+    }
+    with_reasons(found, async |one| {
+        if one["job_state"] != "pending" {
+            return None;
+        }
+        let job = client.get(&["ojs", "v1", "jobs", &plain(&one["job_id"])], &[]).await.ok()?;
+        reason(&unwrapped(job, "job"), None, client).await.ok().flatten()
+    })
+    .await
 }
 
 /// The query of the filters that are given.

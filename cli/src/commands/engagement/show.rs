@@ -1,6 +1,7 @@
 //! `turnstone engagement show`: where an engagement stands, and the tree of those that work for it.
 
 use crate::commands::Session;
+use crate::commands::job::question::Question;
 use crate::output::table::{plain, time};
 use crate::output::{Format, text};
 use serde_json::Value;
@@ -76,6 +77,7 @@ fn standing(engagement: &Value) -> Vec<String> {
         (None, Some(_)) => format!("its user: {}", plain(&awaiting["prompt"])),
         (None, None) => String::new(),
     };
+    let answer = Question::read(&plain(&engagement["engagement_id"]), awaiting).map(|asked| asked.command());
     let error = match engagement["error"]["code"].as_str() {
         Some(code) => format!("{code}: {}", plain(&engagement["error"]["message"])),
         None => String::new(),
@@ -86,7 +88,10 @@ fn standing(engagement: &Value) -> Vec<String> {
     let parts =
         [("user", plain(&engagement["user"]["id"])), ("awaits", whom), ("error", error), ("result", result)];
     let parts = parts.into_iter().filter(|(_, value)| !value.is_empty());
-    parts.map(|(label, value)| format!("{label:<8}{}", text::fit(&text::line(&value), SHOWN))).collect()
+    let mut lines: Vec<String> =
+        parts.map(|(label, value)| format!("{label:<8}{}", text::fit(&text::line(&value), SHOWN))).collect();
+    lines.extend(answer.map(|command| format!("{:<8}{command}", "answer")));
+    lines
 }
 
 /// Those who work for one job, each with those below it.

@@ -1,13 +1,12 @@
 //! `turnstone job list`: jobs, newest first.
 
-use super::waiting::{Fleet, reason};
+use super::waiting::{Fleet, WAITS_FOR, reason, with_reasons};
 use crate::client::Client;
 use crate::commands::Session;
 use crate::output::Format;
 use crate::output::table::{Column, column, plain, time};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use futures::StreamExt as _;
 use serde_json::Value;
 use std::process::ExitCode;
 use turnstone_domain::JobState;
@@ -21,13 +20,6 @@ const COLUMNS: &[Column] = &[
     column("ATTEMPT", |job| plain(&job["attempt"])),
     column("ENQUEUED", |job| time(&job["enqueued_at"])),
 ];
-
-/// Shown when there is anything to show in it.
-const WAITS_FOR: Column = column("WAITS FOR", |job| plain(&job[WAITING]));
-/// Where a job's reason stands while the table is made.
-const WAITING: &str = "waits for";
-/// How many jobs are asked about at once.
-const AT_ONCE: usize = 8;
 
 /// `turnstone job list`.
 #[derive(Clone, Debug, Args)]
@@ -79,17 +71,11 @@ async fn waiting(jobs: &[Value], client: &Client) -> Option<Vec<Value>> {
     }
     // The list is shown even where the rest may not be read, as by keys of one tenant.
     let fleet = Fleet::ask(client).await.ok();
-    let told: Vec<Value> = futures::stream::iter(jobs.to_vec())
-        .map(|mut job| async {
-            if matches!(job["state"].as_str(), Some("pending" | "available"))
-                && let Ok(Some(why)) = reason(&job, fleet.as_ref(), client).await
-            {
-                job[WAITING] = why.into();
-            }
-            job
-        })
-        .buffered(AT_ONCE)
-        .collect()
-        .await;
-    told.iter().any(|job| !job[WAITING].is_null()).then_some(told)
+    with_reasons(jobs, async |job| {
+        if !matches!(job["state"].as_str(), Some("pending" | "available")) {
+            return None;
+        }
+        reason(job, fleet.as_ref(), client).await.ok().flatten()
+    })
+    .await
 }

@@ -5,8 +5,9 @@ pub mod fields;
 mod get;
 mod list;
 mod push;
+pub mod question;
 mod retry;
-mod waiting;
+pub mod waiting;
 pub mod watch;
 
 use super::Session;

@@ -1,9 +1,18 @@
 //! Why a job does not run now: what it is parked for, or what keeps its queue from handing it out.
 
+use super::question::Question;
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::output::table::{plain, time};
+use crate::output::table::{Column, column, plain, time};
+use futures::StreamExt as _;
 use serde_json::Value;
+
+/// Shown when there is anything to show in it; see [`with_reasons`].
+pub const WAITS_FOR: Column = column("WAITS FOR", |item| plain(&item[WAITING]));
+/// Where the reason stands while a table is made.
+const WAITING: &str = "waits for";
+/// How many items are asked about at once.
+const AT_ONCE: usize = 8;
 
 /// Who works, and which queues are held: asked once for any number of jobs.
 #[derive(Clone, Debug)]
@@ -75,6 +84,25 @@ pub async fn reason(job: &Value, fleet: Option<&Fleet>, client: &Client) -> Resu
     })
 }
 
+/// Returns the items with the reason of each for [`WAITS_FOR`]; `None` when none of them has one.
+pub async fn with_reasons(
+    items: &[Value],
+    reason: impl AsyncFn(&Value) -> Option<String>,
+) -> Option<Vec<Value>> {
+    let reason = &reason;
+    let told: Vec<Value> = futures::stream::iter(items.to_vec())
+        .map(|mut item| async move {
+            if let Some(why) = reason(&item).await {
+                item[WAITING] = why.into();
+            }
+            item
+        })
+        .buffered(AT_ONCE)
+        .collect()
+        .await;
+    told.iter().any(|item| !item[WAITING].is_null()).then_some(told)
+}
+
 async fn told(data: &Value, job: &Value, client: &Client) -> Result<String, Failure> {
     if let Some(children) = data["children"].as_i64() {
         return Ok(if children == 1 {
@@ -86,8 +114,28 @@ async fn told(data: &Value, job: &Value, client: &Client) -> Result<String, Fail
     if data["kind"] == "budget" {
         return budget(data, job, client).await;
     }
+    if asks_user(data) {
+        return input(job, client).await;
+    }
     let id = plain(&data["review_id"]);
     Ok(format!("review {id} by {}: turnstone review show {id}", plain(&data["reviewer"])))
+}
+
+/// Whether a job waits for its user. A review of a call's input is of the kind `input` too, and has an id.
+#[must_use]
+pub fn asks_user(waits_for: &Value) -> bool {
+    waits_for["kind"] == "input" && waits_for["review_id"].is_null()
+}
+
+/// The question to the user, read from the engagement: reading it there counts as being shown it.
+async fn input(job: &Value, client: &Client) -> Result<String, Failure> {
+    let id = plain(&job["ext_agent_engagement_id"]);
+    let engagement = client.get(&["engagements", &id], &[]).await?;
+    let user = engagement["user"]["id"].as_str().map(|user| format!(" {user}")).unwrap_or_default();
+    Ok(match Question::read(&id, &engagement["awaiting"]) {
+        Some(question) => format!("its user{user}: {} ({})", question.asked(), question.command()),
+        None => format!("its user{user}: turnstone engagement show {id}"),
+    })
 }
 
 async fn budget(data: &Value, job: &Value, client: &Client) -> Result<String, Failure> {

@@ -1,6 +1,9 @@
-//! `turnstone review list`: what agents ask.
+//! `turnstone review list`: what agents ask reviewers and, below, their users.
 
+use crate::client::Client;
 use crate::commands::Session;
+use crate::commands::job::waiting;
+use crate::output::Format;
 use crate::output::table::{Column, column, plain, time};
 use crate::output::text;
 use clap::{Args, ValueEnum};
@@ -9,6 +12,9 @@ use std::process::ExitCode;
 
 /// The most columns that a question takes in a table.
 const QUESTION: usize = 60;
+
+/// The most parked jobs among which questions to users are looked for.
+const PARKED: usize = 500;
 
 const COLUMNS: &[Column] = &[
     column("ID", |review| plain(&review["id"])),
@@ -84,9 +90,31 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
     };
     let query: Vec<(&str, String)> =
         if state.is_empty() { Vec::new() } else { vec![("state", state.to_owned())] };
-    let (reviews, _) = session.client()?.list(&["reviews"], &query, args.limit).await?;
+    let client = session.client()?;
+    let (reviews, _) = client.list(&["reviews"], &query, args.limit).await?;
     session.output.list(&reviews, "id", COLUMNS)?;
+    if session.output.format == Format::Table && matches!(args.state, Which::Open | Which::All) {
+        for line in questions(&client, args.limit).await {
+            session.output.line(&text::line(&line))?;
+        }
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns a line for each job that waits for its user: `ask_user` opens no review, so such a job has no review id.
+/// The reviews are listed even where the jobs may not be read.
+async fn questions(client: &Client, limit: usize) -> Vec<String> {
+    let pending = [("state", "pending".to_owned())];
+    let Ok((jobs, _)) = client.list(&["ojs", "v1", "admin", "jobs"], &pending, PARKED).await else {
+        return Vec::new();
+    };
+    let mut lines = Vec::new();
+    for job in jobs.iter().filter(|job| waiting::asks_user(&job["waits_for"])).take(limit) {
+        if let Ok(Some(why)) = waiting::reason(job, None, client).await {
+            lines.push(format!("job {} waits for {why}", plain(&job["id"])));
+        }
+    }
+    lines
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ pub fn redis_url(config: &Config) -> Result<Option<String>, Failure> {
 pub fn options(config: &Config) -> Result<PostgresOptions, Failure> {
     let store = &config.store;
     let embedded = || {
-        Failure::failed("the embedded store serves one process; use `turnstone dev`, or give DATABASE_URL")
+        Failure::usage("the embedded store serves one process; use `turnstone dev`, or give DATABASE_URL")
             .hint("DATABASE_URL=postgres://user@host/database, or `url` in [store] of turnstone.toml")
     };
     let url = store.url.as_ref().ok_or_else(embedded)?;
@@ -85,7 +85,7 @@ pub fn options(config: &Config) -> Result<PostgresOptions, Failure> {
             encryption: config.encryption.keys()?,
         }),
         Some("sqlite" | "file") => Err(embedded()),
-        _ => Err(Failure::failed("`store.url` is not the address of a PostgreSQL database")
+        _ => Err(Failure::usage("`store.url` is not the address of a PostgreSQL database")
             .hint("write it like postgres://user:password@host:5432/database; `turnstone config show` says where it comes from")),
     }
 }
@@ -95,6 +95,7 @@ pub fn options(config: &Config) -> Result<PostgresOptions, Failure> {
 pub fn refused(error: StoreError) -> Failure {
     let failure = Failure::failed(error.to_string());
     match error {
+        StoreError::Misconfigured(problem) => Failure::usage(problem),
         // The sentence itself says what to do.
         StoreError::Unfit(_) | StoreError::WorkerNameTaken { .. } => failure,
         _ => failure.hint("`turnstone doctor` looks at everything that may be wrong"),
@@ -116,7 +117,7 @@ mod tests {
     fn a_fleet_needs_postgresql() {
         for url in [None, Some("sqlite:///tmp/t.db")] {
             let failure = refusal(url);
-            assert_eq!(failure.exit, Exit::Failed);
+            assert_eq!(failure.exit, Exit::Usage);
             assert!(failure.message.contains("`turnstone dev`, or give DATABASE_URL"), "{failure}");
         }
         for url in ["mysql://ann:pass-word-of-ann@db/t", "db.internal"] {

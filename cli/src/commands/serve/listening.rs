@@ -64,7 +64,8 @@ impl Listening {
         if tls.is_none() && !bind.ip().to_canonical().is_loopback() {
             tracing::warn!(%bind, "keys and inputs travel in the clear; give [server.tls] a certificate, or put a proxy with TLS before it");
         }
-        let listener = TcpListener::bind(bind).await.map_err(|error| cannot_listen(bind, &error))?;
+        let listener =
+            TcpListener::bind(bind).await.map_err(|error| cannot_listen("server.bind", bind, &error))?;
         let address = listener.local_addr().context("the listener has no address")?;
         let private_webhooks = config.webhooks.allow_private;
         let remote_hosts = config.remote.host_names();
@@ -101,7 +102,10 @@ pub fn keys(config: &Config) -> Result<Vec<Secret>, Failure> {
 }
 
 /// Certificate and key of `[server.tls]`.
-fn tls(config: &Config) -> Result<Option<Tls>, Failure> {
+///
+/// # Errors
+/// They cannot be read, or do not belong together.
+pub fn tls(config: &Config) -> Result<Option<Tls>, Failure> {
     let Some(files) = &config.server.tls else { return Ok(None) };
     Tls::load(&files.cert, &files.key).map(Some).map_err(|problem| {
         Failure::usage(format!("[server.tls]: {problem}"))
@@ -110,7 +114,10 @@ fn tls(config: &Config) -> Result<Option<Tls>, Failure> {
 }
 
 /// The servers of `[remote.peers.<name>]`, and their keys.
-fn peers(config: &Config) -> Result<Vec<Peer>, Failure> {
+///
+/// # Errors
+/// A reference leads nowhere, or two have the same key.
+pub fn peers(config: &Config) -> Result<Vec<Peer>, Failure> {
     let keys = keys(config)?;
     let mut peers: Vec<Peer> = Vec::new();
     for (name, peer) in &config.remote.peers {
@@ -125,7 +132,10 @@ fn peers(config: &Config) -> Result<Vec<Peer>, Failure> {
 }
 
 /// The key of the configuration that receipts are signed with.
-fn attest_key(config: &Config) -> Result<Option<Signer>, Failure> {
+///
+/// # Errors
+/// The reference leads nowhere, or to something that is no key.
+pub fn attest_key(config: &Config) -> Result<Option<Signer>, Failure> {
     let wrong = |problem: String| Failure::usage(format!("`attest.key`: {problem}"));
     let Some(key) = &config.attest.key else { return Ok(None) };
     let secret = key.resolve().map_err(wrong)?;
@@ -142,13 +152,16 @@ fn url_of(mut address: SocketAddr, scheme: &str) -> String {
     format!("{scheme}://{address}")
 }
 
-fn cannot_listen(bind: SocketAddr, error: &io::Error) -> Failure {
-    let failure = Failure::failed(format!("{bind} cannot be listened on: {error}"));
+/// Returns why the address of this key cannot be listened on. A port that another process has is free once that process
+/// ends; every other address is wrong.
+#[must_use]
+pub fn cannot_listen(key: &str, bind: SocketAddr, error: &io::Error) -> Failure {
+    let problem = format!("`{key}`: {bind} cannot be listened on: {error}");
     match error.kind() {
-        ErrorKind::AddrInUse => failure.hint(
-            "another server is there; stop it, or take another port with --bind 127.0.0.1:8081 (0 takes a free one)",
+        ErrorKind::AddrInUse => Failure::failed(problem).hint(
+            "another server is there; stop it, or take another port (0 takes a free one) with --bind or --metrics-bind",
         ),
-        _ => failure.hint("name an address of this machine with --bind ADDR:PORT"),
+        _ => Failure::usage(problem).hint("name an address of this machine: ADDR:PORT"),
     }
 }
 

@@ -7,6 +7,7 @@ pub mod equipment;
 pub mod fleet_store;
 pub mod listening;
 pub mod open_files;
+pub mod probed;
 mod renewal;
 pub mod scheduler;
 mod service;

@@ -1,13 +1,16 @@
 //! `turnstone scheduler`: what time does to a fleet. Any number may run; one leads.
 
 use super::budgets;
+use super::probed;
 use super::started::Started;
 use super::{Farewell, Ground, Part, Service, Signals};
 use crate::commands::Session;
 use crate::config::Config;
 use crate::failure::Exit;
 use anyhow::Context as _;
+use clap::Args;
 use std::future::pending;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +18,22 @@ use turnstone_domain::{Clock, Ids};
 use turnstone_scheduler::{Courier, CourierOptions, Scheduler, SchedulerOptions};
 use turnstone_store::Store;
 use turnstone_worker::host_name;
+
+/// `turnstone scheduler`.
+#[derive(Clone, Debug, Args)]
+pub struct SchedulerArgs {
+    /// Where its probes answer and Prometheus reads its metrics, such as 0.0.0.0:9464 [default: nowhere]
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics_bind: Option<SocketAddr>,
+}
+
+impl SchedulerArgs {
+    /// What the flags say, by configuration key.
+    #[must_use]
+    pub fn overrides(&self) -> Vec<(&'static str, String)> {
+        self.metrics_bind.iter().map(|address| ("scheduler.metrics_bind", address.to_string())).collect()
+    }
+}
 
 /// The scheduler as a part of this process; `options` say who it is, the configuration what it keeps and whom it tells.
 ///
@@ -62,7 +81,10 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     budgets::apply(config, &store, clock.now()).await?;
     // A process id comes again on the same machine, and in every container.
     let name = format!("{}-{}-{}", host_name(), std::process::id(), ids.next());
-    let service = Service::of(vec![part(&store, (clock, ids), config, SchedulerOptions::new(name.clone()))?]);
+    let probes = probed::listen("scheduler.metrics_bind", config.scheduler.metrics_bind).await?;
+    let scheduler = part(&store, (clock, ids), config, SchedulerOptions::new(name.clone()))?;
+    let probes = probes.map(|listener| probed::part(listener, Arc::clone(&store.views), &scheduler));
+    let service = Service::of(std::iter::once(scheduler).chain(probes).collect());
     let line = format!("turnstone scheduler {name} runs; of all that run one leads");
     Started { name: Some(name), ..Started::new("scheduler", line) }.print(&session.output)?;
     Ok(service)

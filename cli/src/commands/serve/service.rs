@@ -43,6 +43,12 @@ impl Part {
         Self { name, running: tokio::spawn(run(stop.clone())), stop }
     }
 
+    /// Returns what is cancelled when the part is told to stop.
+    #[must_use]
+    pub fn stopping(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
     async fn end(self) -> anyhow::Result<()> {
         self.stop.cancel();
         if self.running.is_finished() {

@@ -2,6 +2,7 @@
 
 use super::fleet_store::refused;
 use super::open_files;
+use super::probed;
 use super::started::Started;
 use super::{Equipment, Farewell, Ground, Part, Service, Signals};
 use crate::commands::Session;
@@ -14,7 +15,6 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use turnstone_domain::artifact::ArtifactLimits;
 use turnstone_store::Views;
 use turnstone_worker::{Deps, Worker, WorkerOptions, host_name};
@@ -37,7 +37,7 @@ pub struct RunArgs {
     /// How long a stopping worker lets turns reach their next checkpoint, such as 10s [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
     pub drain_grace: Option<u64>,
-    /// Where Prometheus reads what it counts, such as 0.0.0.0:9464 [default: nowhere]
+    /// Where Prometheus reads what it counts, and where its probes answer, such as 0.0.0.0:9464 [default: nowhere]
     #[arg(long, value_name = "ADDRESS")]
     pub metrics_bind: Option<SocketAddr>,
 }
@@ -128,32 +128,22 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     let options = options(config, name.clone());
     let (breakers, credentials) = (Arc::clone(&store.breakers), Arc::clone(&store.credentials));
     let elsewhere = Arc::clone(&store.elsewhere);
+    let views = Arc::clone(&store.views);
     let store = (Arc::clone(&store.ledger), store.doorbell.clone());
     let deps = Deps::new(store, clock, ids, providers, toolbox, options);
     let deps =
         deps.with_limits(limits).with_breakers(breakers).with_credentials(credentials).with_prices(prices);
     let deps = deps.with_reviews(config.reviews.clone()).with_elsewhere(elsewhere);
     let worker = Worker::new(deps);
-    let scraped = scraped(config).await?;
+    let probes = probed::listen("worker.metrics_bind", config.worker.metrics_bind).await?;
     worker.register().await.map_err(refused)?;
     let slots = config.worker.slots;
     let queues = config.worker.named_queues().map_or("every queue".to_owned(), |queues| queues.join(", "));
     let line = format!("turnstone worker {name} runs with {slots} slots for {queues}");
     Started { name: Some(name), ..Started::new("worker", line) }.print(&session.output)?;
-    Ok(Service::of(std::iter::once(part(worker)).chain(scraped).collect()))
-}
-
-/// Where Prometheus reads what this worker counts, when that is wanted.
-async fn scraped(config: &Config) -> anyhow::Result<Option<Part>> {
-    let Some(address) = config.worker.metrics_bind else { return Ok(None) };
-    let listener = TcpListener::bind(address)
-        .await
-        .with_context(|| format!("worker.metrics_bind: cannot listen on {address}; is the port taken?"))?;
-    let at = listener.local_addr().context("the address of the metrics is not known")?;
-    tracing::info!("metrics are read at http://{at}/metrics");
-    Ok(Some(Part::start("metrics", |stop| async {
-        turnstone_api::serve_metrics(listener, stop).await.map_err(anyhow::Error::new)
-    })))
+    let worker = part(worker);
+    let probes = probes.map(|listener| probed::part(listener, views, &worker));
+    Ok(Service::of(std::iter::once(worker).chain(probes).collect()))
 }
 
 /// A name that no other worker has. In a container the machine's name and the process id are the same at every start,
@@ -177,7 +167,7 @@ async fn known_queues(config: &Config, views: &dyn Views) -> anyhow::Result<()> 
 #[must_use]
 pub fn unknown_queue(name: &str, known: &[String]) -> Failure {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    let failure = Failure::failed(format!(
+    let failure = Failure::usage(format!(
         "queue `{name}` is unknown to this fleet; known are {}; enqueue a job to it first, or put it into worker.queues \
          of the configuration and run `turnstone migrate`",
         known.join(", ")

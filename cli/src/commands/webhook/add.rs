@@ -23,7 +23,7 @@ pub struct AddArgs {
     /// Which events; `*` is every one, `job.*` every one of jobs
     #[arg(long, value_delimiter = ',', required = true, value_name = "NAMES")]
     pub events: Vec<String>,
-    /// Only events of jobs in these queues
+    /// Only events of jobs in these queues, and of workflows with such jobs
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub queues: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! `turnstone workflow get`: a workflow with its steps.
+//! `turnstone workflow get`: a workflow with a row for each of its steps, jobs and callbacks.
 
 use crate::client::unwrapped;
 use crate::commands::Session;
@@ -7,22 +7,30 @@ use crate::output::{Format, text};
 use serde_json::Value;
 use std::process::ExitCode;
 
-const STEPS: &[Column] = &[
-    column("STEP", |step| plain(&step["step"])),
-    column("NAME", |step| plain(&step["name"])),
-    column("ROLE", |step| plain(&step["role"])),
-    column("STATE", |step| plain(&step["state"])),
-    column("TYPE", |step| plain(&step["type"])),
-    column("JOB", |step| plain(&step["job_id"])),
+/// Where a row's place stands while the table is made.
+const PLACE: &str = "place";
+
+const ROWS: &[Column] = &[
+    column("STEP", |row| plain(&row[PLACE])),
+    column("NAME", |row| plain(&row["id"])),
+    column("STATE", |row| plain(&row["state"])),
+    column("JOB STATE", |row| plain(&row["job_state"])),
+    column("TYPE", |row| plain(&row["type"])),
+    column("JOB", |row| plain(&row["job_id"])),
 ];
 
-/// A step with its place, where it has no other name.
-fn numbered((at, step): (usize, &Value)) -> Value {
-    let mut step = step.clone();
-    if step["step"].is_null() {
-        step["step"] = (at + 1).into();
-    }
-    step
+/// Returns a row for each step of a chain or a graph, or each job of a group or a batch, and then for each callback.
+fn rows(workflow: &Value) -> Vec<Value> {
+    let members = ["steps", "jobs"].into_iter().filter_map(|unit| workflow[unit].as_array()).flatten();
+    let members = members.zip(1..).map(|(member, place): (&Value, u64)| (place.into(), member));
+    let callbacks = workflow["callbacks"].as_object().into_iter().flatten();
+    let callbacks = callbacks.map(|(name, callback)| (name.as_str().into(), callback));
+    let placed = |(place, row): (Value, &Value)| {
+        let mut row = row.clone();
+        row[PLACE] = place;
+        row
+    };
+    members.chain(callbacks).map(placed).collect()
 }
 
 /// Prints it.
@@ -42,9 +50,7 @@ pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
                 "{kind} {}: {state} (started {since})",
                 plain(&workflow["name"])
             )))?;
-            let steps = workflow["steps"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let steps: Vec<Value> = steps.iter().enumerate().map(numbered).collect();
-            output.line(&table::of(&steps, STEPS, output.tty))?;
+            output.line(&table::of(&rows(&workflow), ROWS, output.tty))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -25,7 +25,7 @@ pub use prompt::{Example, Prompts};
 pub use safety::Safety;
 pub use session::{Isolation, StateMode, StateOptions};
 pub use spending::Spending;
-pub use tools::{Endpoint, Reached, ToolAuth, ToolOrigin, Toolset};
+pub use tools::{Endpoint, Reached, ToolAuth, ToolOrigin, Toolset, capability_name};
 
 use crate::error::{FailureKind, JobError};
 use delegation::{Delegate, Target};

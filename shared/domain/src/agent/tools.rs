@@ -78,3 +78,30 @@ impl Toolset {
         name.strip_prefix(self.server.as_str()).is_some_and(|rest| rest.len() > 1 && rest.starts_with('.'))
     }
 }
+
+/// Returns the name by which an OpenAgentSpec document may name a tool: capability names follow RFC 1123 (OAS-03 to
+/// OAS-07), and names of MCP tools do not. Capitals become small letters and each `_` a `-`; what then begins or ends a
+/// part between dots as no letter or digit is left out, and so is an empty part.
+#[must_use]
+pub fn capability_name(tool: &str) -> String {
+    let name = tool.to_ascii_lowercase().replace('_', "-");
+    let parts = name.split('.').map(|part| part.trim_matches('-')).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::capability_name;
+
+    #[test]
+    fn capability_names_follow_rfc_1123() {
+        for (tool, name) in [
+            ("papers.search_papers", "papers.search-papers"),
+            ("github.search-issues", "github.search-issues"),
+            ("My_Files.readFile", "my-files.readfile"),
+            ("a.b_.._c-.d", "a.b.c.d"),
+        ] {
+            assert_eq!(capability_name(tool), name, "{tool}");
+        }
+    }
+}

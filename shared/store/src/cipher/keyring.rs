@@ -92,7 +92,7 @@ impl Keyring {
     /// Reads the data keys; `None` when there are none and no key is configured.
     ///
     /// # Errors
-    /// [`StoreError::Unfit`] when the configuration does not have what the database was sealed with.
+    /// [`StoreError::Misconfigured`] when the configuration does not have what the database was sealed with.
     pub(crate) async fn read<R: Reader>(
         reader: &R,
         keys: Option<&EncryptionKeys>,
@@ -202,7 +202,7 @@ fn fits(keys: Option<&EncryptionKeys>, rows: &[DataKey]) -> Result<(), StoreErro
     let Some(keys) = keys else {
         return match rows.last() {
             None => Ok(()),
-            Some(row) => Err(StoreError::Unfit(format!(
+            Some(row) => Err(StoreError::Misconfigured(format!(
                 "the database is encrypted at rest with key {}, and no key is configured: give `key` in [encryption]; \
                  nothing was changed",
                 row.sealed_with()
@@ -211,18 +211,18 @@ fn fits(keys: Option<&EncryptionKeys>, rows: &[DataKey]) -> Result<(), StoreErro
     };
     let Some(row) = rows.iter().find(|row| row.key(keys).is_none()) else { return Ok(()) };
     let (with, ours) = (row.sealed_with(), keys.ids().join(", "));
-    Err(StoreError::Unfit(if keys.find(with).is_none() {
-        format!(
+    Err(if keys.find(with).is_none() {
+        StoreError::Misconfigured(format!(
             "the database is encrypted at rest with key {with}, which is none of the configured ones ({ours}): give it \
              as `key` or in `previous` of [encryption]; nothing was changed"
-        )
+        ))
     } else {
-        format!(
+        StoreError::Unfit(format!(
             "data key {} of the database (table {TABLE}) is damaged, and with it what it sealed: restore that table from \
              a backup; nothing was changed",
             row.seq
-        )
-    }))
+        ))
+    })
 }
 
 /// What there is to say about the encryption of a database with these data keys.

@@ -20,11 +20,11 @@ impl Address {
     /// Reads the address.
     ///
     /// # Errors
-    /// [`StoreError::Unfit`] when it is no address of a PostgreSQL database. The message does not show it: it may
+    /// [`StoreError::Misconfigured`] when it is no address of a PostgreSQL database. The message does not show it: it may
     /// hold a password.
     pub(super) fn of(options: &PostgresOptions) -> Result<Self, StoreError> {
         let unfit = |why: &str| {
-            StoreError::Unfit(format!(
+            StoreError::Misconfigured(format!(
                 "the database address is not usable: {why}. It has the form postgres://user:password@host:5432/database"
             ))
         };

@@ -57,6 +57,14 @@ impl PostgresOptions {
         }
     }
 
+    /// Checks the form of the address; nothing is connected to.
+    ///
+    /// # Errors
+    /// [`StoreError::Misconfigured`] when it is no address of a PostgreSQL database.
+    pub fn check_address(&self) -> Result<(), StoreError> {
+        Address::of(self).map(|_| ())
+    }
+
     fn listens(&self) -> bool {
         self.listen && !self.transaction_pooler
     }

@@ -25,10 +25,10 @@ impl RedisLimits {
     /// Limits kept in the Redis at `url`. It is connected to when it is needed, and again after a failure.
     ///
     /// # Errors
-    /// [`StoreError::Unfit`] when this is no address of a Redis.
+    /// [`StoreError::Misconfigured`] when this is no address of a Redis.
     pub fn new(url: &str) -> Result<Self, StoreError> {
         Ok(Self {
-            client: open(url).map_err(StoreError::Unfit)?,
+            client: open(url).map_err(StoreError::Misconfigured)?,
             connection: Mutex::default(),
             bucket: Script::new(include_str!("bucket.lua")),
             hold: Script::new(include_str!("hold.lua")),

@@ -28,14 +28,22 @@ pub async fn check(url: &str) -> Vec<Finding> {
 /// stay away: everything works without it, and it is found when it is there.
 ///
 /// # Errors
-/// [`StoreError::Unfit`] with what is wrong and what to do: this is no address, or this Redis throws away what it is
-/// given.
+/// [`StoreError::Misconfigured`] when this is no address, [`StoreError::Unfit`] when this Redis throws away what it is
+/// given; both say what to do.
 pub async fn demand(url: &str) -> Result<(), StoreError> {
-    open(url).map_err(StoreError::Unfit)?;
+    check_address(url)?;
     match memory_of(url).await.map(|memory| keeping(&memory)) {
         Ok(Finding { what, ok: false, advice }) => Err(StoreError::Unfit(format!("{what}; {advice}"))),
         Ok(_) | Err(_) => Ok(()),
     }
+}
+
+/// Checks the form of the address; nothing is connected to.
+///
+/// # Errors
+/// [`StoreError::Misconfigured`] when it is no address of a Redis.
+pub fn check_address(url: &str) -> Result<(), StoreError> {
+    open(url).map(|_| ()).map_err(StoreError::Misconfigured)
 }
 
 /// What `INFO memory` says: unlike `CONFIG`, every provider of Redis allows it.

@@ -45,9 +45,9 @@ impl RedisRelay {
     /// be there yet.
     ///
     /// # Errors
-    /// [`StoreError::Unfit`] when `url` is no address of a Redis.
+    /// [`StoreError::Misconfigured`] when `url` is no address of a Redis.
     pub fn start(url: &str, doorbell: &Doorbell, ids: &dyn Ids) -> Result<(), StoreError> {
-        let client = open(url).map_err(StoreError::Unfit)?;
+        let client = open(url).map_err(StoreError::Misconfigured)?;
         let origin = ids.next();
         LiveRelay::start(client.clone(), doorbell.live(), origin.clone());
         let relay = Relay { client, doorbell: doorbell.downgrade(), origin };

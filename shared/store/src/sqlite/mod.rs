@@ -34,7 +34,7 @@ impl SqliteStore {
     /// The same with what is stored encrypted by a key, if there is one.
     ///
     /// # Errors
-    /// As [`SqliteStore::open`]; and [`StoreError::Unfit`] when the file was encrypted with a key that is not there.
+    /// As [`SqliteStore::open`]; and [`StoreError::Misconfigured`] when the file was encrypted with a key that is not there.
     pub async fn open_sealed(
         path: &Path,
         keys: Option<&EncryptionKeys>,

@@ -1,5 +1,5 @@
-//! The last gate before telemetry leaves: secrets are struck out of spans, and a collector that takes spans, metrics or log
-//! records no longer is told of once for each.
+//! The last gate before telemetry leaves: secrets are struck out of spans, and a collector that no longer takes spans, metrics or
+//! log records is logged once.
 
 use crate::redact;
 use opentelemetry::trace::Status;
@@ -12,8 +12,37 @@ use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+/// What the collector does not take now. All exporters of a process share it, so that a collector that is away is logged once
+/// and not once for each of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Refused(Arc<Mutex<BTreeSet<&'static str>>>);
+
+impl Refused {
+    fn note(&self, what: &'static str, sent: &OTelSdkResult) {
+        let turns = {
+            let mut refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match sent {
+                Ok(()) => refused.remove(what) && refused.is_empty(),
+                Err(_) => refused.insert(what) && refused.len() == 1,
+            }
+        };
+        match sent {
+            Ok(()) if turns => tracing::info!("the telemetry collector takes everything again"),
+            Err(error) if turns => {
+                let error = redact(&error.to_string());
+                tracing::warn!(
+                    error,
+                    what,
+                    "the telemetry collector does not take what is sent; it is dropped until the collector does"
+                );
+            }
+            _ => {}
+        }
+    }
+}
 
 /// An exporter behind the gate.
 #[derive(Debug)]
@@ -21,29 +50,16 @@ pub(crate) struct Watched<E> {
     exporter: E,
     /// What it sends, as people call it.
     what: &'static str,
-    away: AtomicBool,
+    refused: Refused,
 }
 
 impl<E> Watched<E> {
-    pub(crate) fn new(exporter: E, what: &'static str) -> Self {
-        Self { exporter, what, away: AtomicBool::new(false) }
+    pub(crate) fn new(exporter: E, what: &'static str, refused: &Refused) -> Self {
+        Self { exporter, what, refused: refused.clone() }
     }
 
     fn told(&self, sent: &OTelSdkResult) {
-        match sent {
-            Ok(()) if self.away.swap(false, Ordering::Relaxed) => {
-                tracing::info!(what = self.what, "the telemetry collector takes them again");
-            }
-            Err(error) if !self.away.swap(true, Ordering::Relaxed) => {
-                let error = redact(&error.to_string());
-                tracing::warn!(
-                    error,
-                    what = self.what,
-                    "the telemetry collector does not take them; they are dropped until it does"
-                );
-            }
-            _ => {}
-        }
+        self.refused.note(self.what, sent);
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) use settings::{Settings, variable};
 
 use crate::metrics;
 use crate::span::SaysCommon;
-pub(crate) use export::Watched;
+pub(crate) use export::{Refused, Watched};
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_otlp::{LogExporter, MetricExporter, Protocol, SpanExporter, WithExportConfig as _};
@@ -88,21 +88,22 @@ pub(crate) fn start(service: &Service) -> Started {
         Ok(())
     });
     let exports_spans = spans.is_some();
+    let refused = Refused::default();
     let builder = SdkTracerProvider::builder().with_resource(resource.clone());
     let spans = match spans {
         Some(exporter) => builder
             .with_span_processor(SaysCommon)
-            .with_batch_exporter(Watched::new(exporter, "spans"))
+            .with_batch_exporter(Watched::new(exporter, "spans", &refused))
             .build(),
         None => builder.with_sampler(Sampler::AlwaysOff).build(),
     };
     let logs = logs.map(|exporter| {
         SdkLoggerProvider::builder()
             .with_resource(resource.clone())
-            .with_batch_exporter(Watched::new(exporter, "log records"))
+            .with_batch_exporter(Watched::new(exporter, "log records", &refused))
             .build()
     });
-    metrics::start(resource, readings.map(|exporter| Watched::new(exporter, "metrics")));
+    metrics::start(resource, readings.map(|exporter| Watched::new(exporter, "metrics", &refused)));
     let tracer = spans.tracer_with_scope(scope());
     crate::propagation::install(&settings.propagators);
     let providers = Providers { spans, logs: logs.clone(), exports_spans };

@@ -74,6 +74,8 @@ impl Settings {
             true
         };
         let (spans, metrics, logs) = (sends("TRACES"), sends("METRICS"), sends("LOGS"));
+        // What is wrong for all three signals is reported once.
+        problems.dedup();
         Self { spans, metrics, logs, propagators, problems }
     }
 }

@@ -14,6 +14,7 @@ use turnstone_tests::{OjsServer, Receiver};
 on_sqlite_first![
     an_event_arrives_signed,
     only_what_is_wanted_is_told,
+    a_queue_is_told_of_the_workflows_with_jobs_in_it,
     nothing_is_told_of_the_time_before_or_while_it_is_off,
     a_tenant_is_told_of_its_own,
     the_old_secret_signs_beside_the_new_one_for_a_while,
@@ -113,6 +114,34 @@ async fn only_what_is_wanted_is_told(server: &OjsServer) {
     assert_eq!(receiver.count(), 6 + 2 + 3 + 3);
     server.fleet.tick().await;
     assert_eq!(receiver.count(), 14, "told once");
+}
+
+async fn a_queue_is_told_of_the_workflows_with_jobs_in_it(server: &OjsServer) {
+    let receiver = Receiver::start().await;
+    let of_queue = |queue: &str| json!({"events": ["workflow.*"], "filter": {"queues": [queue]}});
+    let (mail, night) = (
+        subscribe(server, &receiver.url, &of_queue("mail")).await,
+        subscribe(server, &receiver.url, &of_queue("night")).await,
+    );
+    let step = |queue: &str| json!({"type": "a.b", "args": [], "options": {"queue": queue}});
+    let body = json!({"type": "chain", "steps": [step("other"), step("mail")]});
+    server.post("/ojs/v1/workflows", &body).await.expect(201);
+    for queue in ["other", "mail"] {
+        let fetched =
+            server.post("/ojs/v1/workers/fetch", &json!({"queues": [queue]})).await.expect(200).json();
+        let ack = json!({"job_id": fetched["jobs"][0]["id"], "result": 1});
+        server.post("/ojs/v1/workers/ack", &ack).await.expect(200);
+    }
+    let mut events: Vec<String> =
+        told(server, &mail, 4).await.iter().map(|d| d["event"].as_str().unwrap().to_owned()).collect();
+    events.sort_unstable();
+    let steps = ["workflow.step_completed"; 2];
+    assert_eq!(events, [&["workflow.completed", "workflow.started"][..], &steps].concat());
+    assert_eq!(deliveries(server, &night).await, [json!({}); 0]);
+    let feed = server.get("/ojs/v1/events?types=workflow.completed&queues=mail").await.expect(200).json();
+    assert_eq!(feed["events"][0]["data"]["queues"], json!(["mail", "other"]), "{feed:#}");
+    let feed = server.get("/ojs/v1/events?types=workflow.completed&queues=night").await.expect(200).json();
+    assert_eq!(feed["events"], json!([]));
 }
 
 async fn nothing_is_told_of_the_time_before_or_while_it_is_off(server: &OjsServer) {

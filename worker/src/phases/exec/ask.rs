@@ -50,6 +50,9 @@ pub async fn run(turn: &mut Turn, position: usize, asked: RequestedCall, allowed
         }
     };
     guard::question(turn, position, &question.prompt()).await?;
+    if call.journalled.is_none() {
+        call::called(turn, &call);
+    }
     call::plan(turn, &mut call, true);
     let call_id = call.asked.call_id.clone();
     Err(Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question }))))

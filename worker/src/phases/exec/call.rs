@@ -235,10 +235,15 @@ pub fn leave(turn: &mut Turn, call: &mut Call, idempotent: bool, tells: bool) {
     turn.pending().tool_calls.push(intent);
     call.journalled = Some(ToolCallState::Sent);
     if tells {
-        let data =
-            json!({"call_id": call.asked.call_id, "name": call.asked.name, "input": call.asked.arguments});
-        turn.event(EventName::ToolCalled, data);
+        called(turn, call);
     }
+}
+
+/// Publishes that a call is made, before any event of its outcome.
+pub fn called(turn: &mut Turn, call: &Call) {
+    let asked = &call.asked;
+    let data = json!({"call_id": asked.call_id, "name": asked.name, "input": asked.arguments});
+    turn.event(EventName::ToolCalled, data);
 }
 
 /// A new journal row.
@@ -291,6 +296,7 @@ pub async fn make(
             (ToolOutcome::Success { output: answer.output }, Fate::Answered, false)
         }
         Err(ToolError::Failed(text)) => (failed(text), Fate::Answered, true),
+        Err(ToolError::Answered(text)) => (failed(text), Fate::Answered, false),
         Err(ToolError::Unreached(text)) => (failed(text), Fate::Undone, true),
         Err(ToolError::Final(text)) => (failed(text).again_is_useless(), Fate::Answered, false),
         Err(ToolError::Busy(text, wait_ms)) => (failed(text).retry_after(wait_ms), Fate::Undone, true),

@@ -85,9 +85,10 @@ fn push_history(turn: &Turn, text: &mut String) {
     }
 }
 
-/// Where the delegate comes from, and whose it is.
-pub fn meta(turn: &Turn, call: &Call, span: &Span) -> RawObject {
+/// Who the delegate is, where it comes from, and whose it is.
+pub fn meta(turn: &Turn, call: &Call, agent: &str, span: &Span) -> RawObject {
     let mut meta = RawObject::new();
+    meta.insert("agent", agent);
     for kept in ["tenant", "tenant_id", "user"] {
         if let Some(value) = turn.job.meta.get(kept) {
             meta.insert(kept, value.clone());

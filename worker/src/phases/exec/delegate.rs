@@ -356,6 +356,7 @@ fn begin(turn: &mut Turn, call: &mut Call, agent: &AgentDefinition) -> NewChild 
     call::leave(turn, call, false, true);
     let mode = mode(turn, call);
     let span = trace::handoff(&agent.name, mode.as_str());
+    let meta = context::meta(turn, call, &agent.name, &span);
     let agent = match mode {
         DelegationMode::Handoff => agent.clone().taking_over_from(&turn.agent),
         _ => agent.clone().working_for(&turn.agent),
@@ -368,7 +369,7 @@ fn begin(turn: &mut Turn, call: &mut Call, agent: &AgentDefinition) -> NewChild 
         turn: turn.position.turn,
         mode,
         args: RawJson::of(&json!([context::input(turn, call)])),
-        meta: context::meta(turn, call, &span),
+        meta,
         timeout_ms: turn.deputy(&call.asked.name).and_then(|deputy| deputy.terms.timeout_ms),
         review: None,
     }

@@ -59,6 +59,7 @@ pub fn ask(turn: &mut Turn, call: &Call, review: NewReview) -> Stop {
         return JobError { retryable: false, ..error }.into();
     }
     let span = trace::handoff(&agent.name, DelegationMode::Supervisor.as_str());
+    let meta = context::meta(turn, call, &agent.name, &span);
     let agent = (*agent).clone().working_for(&turn.agent);
     let engagement = EngagementId(turn.deps.ids.next());
     let left_ms = review.deadline_at.map(|deadline| deadline.since(turn.deps.clock.now()).max(1));
@@ -70,7 +71,7 @@ pub fn ask(turn: &mut Turn, call: &Call, review: NewReview) -> Stop {
         turn: turn.position.turn,
         mode: DelegationMode::Supervisor,
         args: RawJson::of(&json!([input(call, review.kind, &review.question)])),
-        meta: context::meta(turn, call, &span),
+        meta,
         timeout_ms: left_ms,
         review: Some(Box::new(NewReview { asked: Some(engagement), ..review })),
     };

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::agent::delegation::Target;
-use turnstone_domain::agent::{AgentDefinition, Capability, Reached, Toolset};
+use turnstone_domain::agent::{AgentDefinition, AgentFormat, Capability, Reached, Toolset};
 use turnstone_domain::digest;
 
 /// The tools of a turn, by the names that the model knows.
@@ -97,12 +97,9 @@ impl Catalogues {
         }
     }
 
-    fn tool(&self, server: &str, tool: &str) -> Result<Arc<McpTool>, String> {
-        let catalogue = self.of(server)?;
-        catalogue.get(tool).cloned().ok_or_else(|| match catalogue.why_not(tool) {
-            Some(why) => format!("the MCP server `{server}` has it, but {why}"),
-            None => format!("the MCP server `{server}` has no tool `{tool}` that agents may see"),
-        })
+    fn tool(&self, server: &str, tool: &str, format: AgentFormat) -> Result<Arc<McpTool>, String> {
+        let found = self.of(server)?.named(tool, format);
+        found.cloned().map_err(|why| format!("the MCP server `{server}` cannot give it: {why}"))
     }
 }
 
@@ -181,7 +178,7 @@ pub fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues) -> Re
     }
     if let Some(place) = place(toolbox, capability) {
         let place = place?;
-        let tool = catalogues.tool(place.key, place.tool)?;
+        let tool = catalogues.tool(place.key, place.tool, turn.agent.format)?;
         let source = of_server(&tool);
         return bound(turn, tool, capability, source);
     }

@@ -40,7 +40,8 @@ impl HttpGetTool {
     }
 
     async fn fetch(&self, url: Url, call_id: &str) -> Result<Value, ToolError> {
-        let failed = |problem: String| ToolError::Failed(format!("tool http_get: {problem}"));
+        // A page that cannot be fetched says nothing about other pages.
+        let failed = |problem: String| ToolError::Answered(format!("tool http_get: {problem}"));
         let sent = self.client.get(url.clone()).header("idempotency-key", call_id).send().await;
         let response = sent.map_err(|error| failed(outbound::describe(&error)))?;
         let status = response.status();

@@ -8,7 +8,7 @@ use rmcp::model::Tool as Listed;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
-use turnstone_domain::agent::ToolSpec;
+use turnstone_domain::agent::{AgentFormat, ToolSpec, capability_name};
 use turnstone_domain::digest;
 use turnstone_domain::schema::Schema;
 
@@ -50,6 +50,34 @@ impl Catalogue {
         self.tools.get(tool)
     }
 
+    /// Returns the tool that an agent of this format means: OpenAgentSpec documents name tools by their capability names
+    /// ([`capability_name`]), all others by the server's own.
+    ///
+    /// # Errors
+    /// A sentence that says what the server offers instead: nothing, nothing that may be used, or several tools with
+    /// this capability name.
+    pub fn named(&self, tool: &str, format: AgentFormat) -> Result<&Arc<McpTool>, String> {
+        if format != AgentFormat::OpenAgentSpec {
+            return self.get(tool).ok_or_else(|| self.missing(tool, |name| name == tool));
+        }
+        let mut alike = self.tools.iter().filter(|(name, _)| capability_name(name) == tool);
+        match (alike.next(), alike.next()) {
+            (Some((_, found)), None) => Ok(found),
+            (Some((one, _)), Some((other, _))) => Err(format!(
+                "it has more than one tool with the capability name `{tool}`, such as `{one}` and `{other}`; leave all \
+                 but one out with `tools` of its section"
+            )),
+            (None, _) => Err(self.missing(tool, |name| capability_name(name) == tool)),
+        }
+    }
+
+    fn missing(&self, tool: &str, is_it: impl Fn(&str) -> bool) -> String {
+        match self.withheld.iter().find(|(name, _)| is_it(name)) {
+            Some((name, why)) => format!("it has `{name}`, but {why}"),
+            None => format!("it has no tool `{tool}` that agents may see"),
+        }
+    }
+
     /// The tools by the server's names for them.
     pub fn tools(&self) -> impl Iterator<Item = (&str, &Arc<McpTool>)> {
         self.tools.iter().map(|(name, tool)| (name.as_str(), tool))
@@ -59,12 +87,6 @@ impl Catalogue {
     #[must_use]
     pub fn withheld(&self) -> &[Withheld] {
         &self.withheld
-    }
-
-    /// Why a tool of this name is not there.
-    #[must_use]
-    pub fn why_not(&self, tool: &str) -> Option<&str> {
-        self.withheld.iter().find(|(name, _)| name == tool).map(|(_, why)| why.as_str())
     }
 
     /// `sha256:` and the digest of names, descriptions and schemas: what a pin holds the server to.

@@ -2,7 +2,7 @@
 
 use super::config::McpConfig;
 use crate::tool::header::{HeaderText, SecretHeader};
-use crate::tool::outbound::excerpt;
+use crate::tool::outbound::ending;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::pin::Pin;
 use std::process::Stdio;
@@ -14,6 +14,7 @@ use std::{fmt, io};
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::Mutex as AsyncMutex;
+use tokio::task::JoinHandle;
 use turnstone_telemetry::redact;
 
 /// What a server inherits of this process: nothing that could be a secret.
@@ -21,6 +22,9 @@ const INHERITED: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ"];
 
 /// How much of the end of its standard error is kept, in bytes, to say why it died.
 const TAIL: usize = 2048;
+
+/// How much of that is told, in characters.
+const LAST_WORDS: usize = 300;
 
 /// How long a server may take to leave after its input was closed.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -33,6 +37,8 @@ pub(super) struct Process {
     child: AsyncMutex<Option<Child>>,
     group: Option<Pid>,
     said: Arc<Mutex<Vec<u8>>>,
+    /// Reads standard error to its end.
+    listening: AsyncMutex<Option<JoinHandle<()>>>,
     flooded: Arc<AtomicBool>,
 }
 
@@ -81,11 +87,12 @@ impl Process {
             return Err(format!("`{program}` was started without its pipes"));
         };
         let said = Arc::new(Mutex::new(Vec::new()));
-        tokio::spawn(listen(stderr, Arc::clone(&said)));
+        let listening = AsyncMutex::new(Some(tokio::spawn(listen(stderr, Arc::clone(&said)))));
         let flooded = Arc::new(AtomicBool::new(false));
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let lines = Lines { stdout, line: 0, limit: longest_line, flooded: Arc::clone(&flooded) };
-        Ok((Self { child: AsyncMutex::new(Some(child)), group, said, flooded }, lines, stdin))
+        let process = Self { child: AsyncMutex::new(Some(child)), group, said, listening, flooded };
+        Ok((process, lines, stdin))
     }
 
     /// Returns why the process takes no more requests, and ends what is left of it.
@@ -98,6 +105,10 @@ impl Process {
             _ => None,
         };
         self.kill();
+        // Its last words are those that were written last, and they may not have been read yet.
+        if let Some(listening) = self.listening.lock().await.take() {
+            let _ = tokio::time::timeout(EXIT, listening).await;
+        }
         let mut text = match (ended, flooded) {
             (_, true) => "it sent a message that is longer than allowed and was stopped".to_owned(),
             (Some(status), _) => format!("it ended ({status})"),
@@ -105,7 +116,7 @@ impl Process {
         };
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if !said.is_empty() {
-            text = format!("{text}; its last words: {}", excerpt(&String::from_utf8_lossy(&said), 300));
+            text = format!("{text}; its last words: {}", ending(&String::from_utf8_lossy(&said), LAST_WORDS));
         }
         text
     }

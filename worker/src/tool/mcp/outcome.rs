@@ -13,7 +13,7 @@ const TOLD: usize = 2000;
 /// The output: structured content where there is some, else the text, else the blocks as JSON (RS-22).
 ///
 /// # Errors
-/// [`ToolError::Failed`] when the server says that the call failed. [`ToolError::Final`] when it answered something that is
+/// [`ToolError::Answered`] when the server says that the call failed. [`ToolError::Final`] when it answered something that is
 /// of no use (more than `limit` bytes, a question, a task, another thing than it promised): the call was made, and another one would be made again.
 pub(super) fn output(
     tool: &str,
@@ -35,7 +35,7 @@ pub(super) fn output(
     if result.is_error == Some(true) {
         let text = excerpt(&texts(&result.content).join("\n"), TOLD);
         let text = if text.is_empty() { "failed without a word".to_owned() } else { text };
-        return Err(ToolError::Failed(sentence(text)));
+        return Err(ToolError::Answered(sentence(text)));
     }
     if let Some(schema) = promised {
         let kept = match &result.structured_content {

@@ -126,7 +126,7 @@ impl McpServer {
     /// Calls a tool. Dropping the future cancels the call.
     ///
     /// # Errors
-    /// With a sentence for the model: [`ToolError::Failed`] when the server answered an error, [`ToolError::Unreached`] when the
+    /// With a sentence for the model: [`ToolError::Answered`] when the server answered an error, [`ToolError::Unreached`] when the
     /// call did not arrive, [`ToolError::Lost`] when the call may have left and no answer came.
     pub(super) async fn call(
         &self,
@@ -145,7 +145,7 @@ impl McpServer {
                 self.state.lock().await.failures = 0;
                 Ok(response)
             }
-            Err(RequestError::Refused(why)) => Err(ToolError::Failed(sentence(why))),
+            Err(RequestError::Refused(why)) => Err(ToolError::Answered(sentence(why))),
             Err(RequestError::TurnedAway(why)) => Err(unreached(why)),
             Err(RequestError::Busy(why, wait_ms)) => Err(ToolError::Busy(sentence(why), wait_ms)),
             Err(RequestError::Unclear(why)) => Err(ToolError::Lost(sentence(why))),

@@ -60,7 +60,7 @@ fn record(board: &mut Board, step: &StepRow, end: &Ended, succeeded: bool) {
     let (id, at_once) = (workflow.id.clone(), workflow.kind.fails_at_once());
     if succeeded {
         let data = json!({"workflow_id": id, "step": step.step});
-        board.note(seq, EventName::WorkflowStepCompleted, &data, end.at);
+        board.note(seq, EventName::WorkflowStepCompleted, data, end.at);
     } else if at_once {
         board.end(seq, WorkflowState::Failed, end.at);
     }

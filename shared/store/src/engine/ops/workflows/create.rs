@@ -10,7 +10,7 @@ use super::rows::{Board, WorkflowRow};
 use crate::sql;
 use crate::{NewStep, NewWorkflow, StoreError, Workflow};
 use serde_json::json;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use turnstone_domain::workflow::{StepRole, StepState, WorkflowState};
 use turnstone_domain::{EventName, JobId};
 
@@ -73,6 +73,12 @@ fn position(at: usize) -> i64 {
     i64::try_from(at).unwrap_or(i64::MAX)
 }
 
+/// Returns the queues of its jobs, callbacks included, each once.
+fn queues(new: &NewWorkflow) -> Vec<String> {
+    let queues: BTreeSet<&str> = new.steps.iter().map(|step| step.waiting.job.queue.as_str()).collect();
+    queues.into_iter().map(str::to_owned).collect()
+}
+
 /// Writes the workflow's row; `None` when another one has its id.
 async fn insert<S: Session>(
     session: &mut S,
@@ -92,6 +98,7 @@ async fn insert<S: Session>(
         created_at: new.created_at,
         ended_at: None,
     };
+    let queues = as_json(&queues(new))?;
     let values = [
         seq.into(),
         new.id.as_str().into(),
@@ -100,6 +107,7 @@ async fn insert<S: Session>(
         new.name.as_deref().into(),
         workflow.members.into(),
         new.created_at.0.into(),
+        queues.as_str().into(),
     ];
     let written = session.execute("write a workflow", &sql::WORKFLOW_INSERT, Args::Values(&values)).await?;
     Ok((written > 0).then_some(workflow))
@@ -118,8 +126,8 @@ async fn write<S: Session>(
     writes.run(session).await?;
     let started =
         json!({"workflow_id": new.id, "type": new.kind, "name": new.name, "steps": workflow.members});
-    let mut board = Board::of(WorkflowRow::new(seq, workflow));
-    board.note(seq, EventName::WorkflowStarted, &started, new.created_at);
+    let mut board = Board::of(WorkflowRow::new(seq, workflow, queues(new)));
+    board.note(seq, EventName::WorkflowStarted, started, new.created_at);
     board.flush(session, unit).await
 }
 

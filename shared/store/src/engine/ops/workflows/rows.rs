@@ -1,12 +1,13 @@
 //! Rows of workflows and their steps, and what is to be written of them.
 
-use super::super::super::rows::{Fields, Inconsistency, get, json, maybe, time, word};
+use super::super::super::rows::{Fields, Inconsistency, get, json, json_or_none, maybe, time, word};
 use super::super::super::session::{Args, Session};
 use super::super::super::statement::{Writes, read_by};
 use super::super::super::unit::Unit;
 use crate::{Ring, StoreError, Workflow, sql};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use turnstone_domain::feed::QUEUES;
 use turnstone_domain::workflow::{StepRole, StepState, WorkflowKind, WorkflowState};
 use turnstone_domain::{EventName, Timestamp};
 
@@ -16,6 +17,8 @@ pub(in super::super::super) struct WorkflowRow {
     pub seq: i64,
     pub workflow: Workflow,
     events: i64,
+    /// The queues of its jobs; empty for one that is older than this column.
+    queues: Vec<String>,
 }
 
 impl WorkflowRow {
@@ -35,12 +38,13 @@ impl WorkflowRow {
                 ended_at: maybe::<i64>(row, "ended_at")?.map(Timestamp),
             },
             events: get(row, "events")?,
+            queues: json_or_none(row, "queues")?.unwrap_or_default(),
         })
     }
 
     /// One that is just being made.
-    pub(super) fn new(seq: i64, workflow: Workflow) -> Self {
-        Self { seq, workflow, events: 0 }
+    pub(super) fn new(seq: i64, workflow: Workflow, queues: Vec<String>) -> Self {
+        Self { seq, workflow, events: 0, queues }
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -139,13 +143,16 @@ impl Board {
                 EventName::WorkflowFailed
             }
         };
-        self.note(seq, name, &data, at);
+        self.note(seq, name, data, at);
     }
 
-    /// Appends an event to the workflow's stream.
-    pub(super) fn note(&mut self, seq: i64, name: EventName, data: &Value, at: Timestamp) {
+    /// Appends an event to the workflow's stream, with the queues of its jobs.
+    pub(super) fn note(&mut self, seq: i64, name: EventName, mut data: Value, at: Timestamp) {
         let Some(row) = self.rows.get_mut(&seq) else { return };
         row.events += 1;
+        if !row.queues.is_empty() {
+            data[QUEUES] = row.queues.as_slice().into();
+        }
         self.events.push((seq, row.events, seq, name.as_str(), 0, data.to_string(), at));
     }
 

@@ -1,0 +1,85 @@
+//! The question that a job waits with, and the command that answers it.
+
+use crate::output::table::plain;
+use crate::output::text;
+use serde_json::{Map, Value};
+
+/// A question of an agent to its user, as `awaiting` of an engagement and the event `input.requested` have it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Question {
+    engagement: String,
+    call_id: String,
+    keys: Vec<(String, String)>,
+}
+
+impl Question {
+    /// Reads the question of an engagement; `None` when there is none.
+    #[must_use]
+    pub fn read(engagement: &str, data: &Value) -> Option<Self> {
+        let call_id = data["call_id"].as_str()?.to_owned();
+        let keys: &Map<String, Value> = data["request_keys"].as_object()?;
+        let keys = keys.iter().map(|(key, asked)| (text::line(key), text::line(&plain(asked)))).collect();
+        Some(Self { engagement: engagement.to_owned(), call_id, keys })
+    }
+
+    /// Returns what is asked, on one line. The key of the only question is left out.
+    #[must_use]
+    pub fn asked(&self) -> String {
+        match self.keys.as_slice() {
+            [(_, asked)] if !asked.is_empty() => asked.clone(),
+            keys => keys.iter().map(|(key, asked)| format!("{key}: {asked}")).collect::<Vec<_>>().join("; "),
+        }
+    }
+
+    /// Returns the command that answers it, ready for a POSIX shell once each `VALUE` is replaced.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let call = quoted(&text::line(&self.call_id));
+        let mut command =
+            format!("turnstone engagement answer {} --call {call}", text::line(&self.engagement));
+        if self.keys.iter().any(|(key, _)| key.starts_with('-')) {
+            command.push_str(" --");
+        }
+        for (key, _) in &self.keys {
+            command.push(' ');
+            command.push_str(&quoted(&format!("{key}=VALUE")));
+        }
+        command
+    }
+}
+
+/// Returns the word as a shell reads it: the model chose it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:=/@+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn question(keys: Value) -> Question {
+        Question::read("e", &json!({"call_id": "c", "request_keys": keys})).unwrap()
+    }
+
+    #[test]
+    fn a_question_names_its_keys_and_its_command() {
+        let one = question(json!({"answer": "Where to?"}));
+        assert_eq!(one.asked(), "Where to?");
+        assert_eq!(one.command(), "turnstone engagement answer e --call c answer=VALUE");
+        let two = question(json!({"city": "Where to?", "day": "When?"}));
+        assert_eq!(two.asked(), "city: Where to?; day: When?");
+        assert_eq!(two.command(), "turnstone engagement answer e --call c city=VALUE day=VALUE");
+        assert_eq!(Question::read("e", &json!({"review_id": "r"})), None);
+    }
+
+    #[test]
+    fn a_key_runs_nothing_in_the_shell() {
+        let keys = question(json!({"-x; rm 'a'": "?", "$(id)": "?"})).command();
+        assert!(keys.ends_with(r"--call c -- '-x; rm '\''a'\''=VALUE' '$(id)=VALUE'"), "{keys}");
+    }
+}

@@ -1,0 +1,40 @@
+//! Calls whose results are told without a tool having been asked: the call is told all the same.
+
+use super::{ask, every_result_follows_its_call, told};
+use reqwest::Method;
+use serde_json::{Value, json};
+use turnstone_tests::{Fleet, Reply, model_server};
+
+const LEAD: &str = r#"
+kind: "openagentspec:v1/agent"
+name: lead
+description: An agent that books.
+intent: You are lead.
+owner: tests
+capabilities:
+  book: {user_identity: false, input_restriction: {assertion: "false"}}
+"#;
+
+/// Calls a tool that there is not, and one that a restriction refuses.
+fn script(request: &Value) -> Reply {
+    match model_server::outcomes(request) {
+        0 => Reply::call("no-such-tool", json!({"a": 1})),
+        1 => Reply::call("book", json!({"price": 1})),
+        _ => Reply::text("done"),
+    }
+}
+
+#[tokio::test]
+async fn a_refused_call_is_told_before_its_error() {
+    let fleet = Fleet::builder().model(script).start().await;
+    let (status, body) = fleet.send(Method::POST, "/agents", LEAD).await;
+    assert!(status.is_success(), "{body:#}");
+    ask(&fleet, &json!({"input": "go", "request_id": "r"})).await;
+    let events = told(&fleet, "r").await;
+    every_result_follows_its_call(&events);
+    let kinds: Vec<&str> = events.iter().filter_map(|event| event["type"].as_str()).collect();
+    assert_eq!(kinds.iter().filter(|kind| **kind == "tool_error").count(), 2, "{events:#?}");
+    let first = events.iter().find(|event| event["type"] == "tool_call").unwrap();
+    assert_eq!((&first["function_name"], &first["args"]), (&json!("no-such-tool"), &json!({"a": 1})));
+    fleet.end().await;
+}

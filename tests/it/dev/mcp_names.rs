@@ -1,0 +1,87 @@
+//! MCP tools whose names no OpenAgentSpec capability can have: each has a capability name that follows RFC 1123.
+
+use super::{Dev, run_in};
+use serde_json::{Value, json};
+use std::path::Path;
+
+const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/it/tools/mcp_server.py");
+const SCRIPT: &str = "
+rules:
+  - when: {tools_include: [papers.search-papers], tool_results: 0}
+    answer: {tool_calls: [{name: papers.search-papers, arguments: {text: owls}}]}
+  - answer: {text: done}
+";
+
+fn agent(name: &str, capability: &str) -> String {
+    format!(
+        "kind: \"openagentspec:v1/agent\"\nname: {name}\ndescription: An agent that reads.\nintent: You read.\n\
+         owner: tests\ncapabilities:\n  {capability}:\n    user_identity: false\n"
+    )
+}
+
+fn set_up(folder: &Path, more: &str) {
+    let settings = format!(
+        "[providers.script]\nkind = 'scripted'\nscript = 'script.yaml'\n[models]\ndefault_provider = 'script'\n\
+         default_model = 'm'\n[agents]\ndir = 'agents'\n[mcp.papers]\ncommand = ['python3', '{SERVER}', 'papers']\n\
+         connect_timeout_ms = 60000\n{more}"
+    );
+    std::fs::create_dir_all(folder.join("agents")).unwrap();
+    for (file, text) in [
+        ("turnstone.toml", settings.as_str()),
+        ("script.yaml", SCRIPT),
+        ("agents/reader.yaml", &agent("reader", "papers.search-papers")),
+        ("agents/torn.yaml", &agent("torn", "papers.get-paper")),
+    ] {
+        std::fs::write(folder.join(file), text).unwrap();
+    }
+}
+
+/// The events of a job of this agent until it ends.
+async fn done_by(dev: &Dev, agent: &str) -> Vec<Value> {
+    let pushed =
+        dev.run(&["job", "push", "--type", "agent.read", "--agent", agent, "--args", "[\"go\"]"]).await;
+    assert_eq!(pushed.code, Some(0), "{pushed:?}");
+    dev.events(pushed.stdout.trim(), |name, _| name == "job.completed").await
+}
+
+/// OAS-04: a name has no underscore; the tool of an MCP server has one.
+#[tokio::test]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
+async fn a_capability_names_an_mcp_tool_with_an_underscore_and_a_collision_is_refused() {
+    let folder = turnstone_tests::scratch::folder();
+    set_up(folder.path(), "");
+    let dev = Dev::start(folder.path(), &[]).await;
+    let events = done_by(&dev, "reader").await;
+    let called = events.iter().find(|event| event["name"] == "tool.completed").expect("a call");
+    assert_eq!(called["data"]["name"], "papers.search-papers", "{called:#}");
+    assert!(called["data"].to_string().contains("found owls"), "{called:#}");
+
+    let events = done_by(&dev, "torn").await;
+    let refused = events.iter().find(|event| event["name"] == "tool.unavailable").expect("a refusal");
+    let why = refused["data"]["message"].as_str().unwrap();
+    for part in ["`get_paper`", "`get-paper`", "`tools`"] {
+        assert!(why.contains(part), "{part}: {why}");
+    }
+    let checked = dev.run(&["mcp", "check", "-o", "json"]).await.json();
+    let capability = |name: &str| {
+        let tools = checked[0]["tools"].as_array().unwrap();
+        tools.iter().find(|tool| tool["name"] == name).unwrap()["capability"].clone()
+    };
+    assert_eq!(capability("papers.search_papers"), json!("papers.search-papers"), "{checked:#}");
+    assert_eq!(capability("papers.get_paper"), Value::Null, "{checked:#}");
+}
+
+#[tokio::test]
+async fn the_list_shows_capability_names_and_servers_that_share_one_are_refused() {
+    let folder = turnstone_tests::scratch::folder();
+    set_up(folder.path(), "tools = ['search_papers', 'Get.Paper_']\n");
+    let listed = run_in(folder.path(), &["mcp", "list"]).await;
+    assert!(listed.stdout.contains("papers.search-papers, papers.get.paper"), "{listed:?}");
+    set_up(folder.path(), "[mcp.Papers]\ncommand = ['python3']\n");
+    let refused = run_in(folder.path(), &["config", "check"]).await;
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused.stdout.contains("[mcp.Papers]") && refused.stdout.contains("[mcp.papers]"),
+        "{refused:?}"
+    );
+}
