@@ -26,6 +26,8 @@ fn limited(folder: &Path, limits: &str, arguments: &str) -> Command {
 #[tokio::test]
 async fn the_doctor_finds_a_limit_that_is_too_low_for_the_slots() {
     let folder = turnstone_tests::scratch::folder();
+    let provider = "[providers.local]\nkind = 'openai'\nbase_url = 'http://127.0.0.1:1/v1'\n";
+    std::fs::write(folder.path().join("turnstone.toml"), provider).unwrap();
     for (files, code) in [(260, 1), (300, 0)] {
         let ran = limited(folder.path(), &format!("ulimit -n {files}"), "doctor").output().await.unwrap();
         let said = String::from_utf8_lossy(&ran.stdout);

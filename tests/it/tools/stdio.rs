@@ -50,7 +50,7 @@ fn loss(outcome: Result<Value, ToolError>) -> String {
 
 fn failure(outcome: Result<Value, ToolError>) -> String {
     match outcome {
-        Err(ToolError::Failed(text)) => text,
+        Err(ToolError::Answered(text)) => text,
         other => panic!("{other:?}"),
     }
 }

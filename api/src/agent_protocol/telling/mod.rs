@@ -11,7 +11,7 @@ use crate::api::App;
 use crate::names::names;
 use marks::{Mark, Marks};
 use render::{Beside, Draft, Part};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use turnstone_domain::artifact::Artifact;
 use turnstone_domain::engagement::Engagement;
@@ -328,7 +328,10 @@ impl<'a> Round<'a> {
         let call = CallId::from(event.data["call_id"].as_str().unwrap_or_default());
         let Some(call) = self.app.api.store.questions.tool_call(id, &call).await? else { return Ok(()) };
         if ends_untold && call.sends == 0 {
-            beside.untold = Some(call.input);
+            // The arguments of a guarded agent's delegate are its words, which no guardrail has passed (OAS-43).
+            let found = self.app.api.store.views.engagement(id).await?;
+            let guarded = found.is_none_or(|(_, agent, _)| agent.guardrails.for_guarded);
+            beside.untold = Some(if guarded { json!({}) } else { call.input });
         }
         beside.output = match call.outcome {
             Some(ToolOutcome::Success { output }) if is_long && !call.withheld => Some(output),

@@ -10,6 +10,7 @@ WITH
     of_budgets AS (DELETE FROM budgets),
     of_reservations AS (DELETE FROM reservations),
     of_budget_waits AS (DELETE FROM budget_waits),
+    of_breaker_waits AS (DELETE FROM breaker_waits),
     of_checkpoints AS (DELETE FROM checkpoints),
     of_messages AS (DELETE FROM messages),
     of_tool_calls AS (DELETE FROM tool_calls),

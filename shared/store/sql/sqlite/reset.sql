@@ -8,6 +8,7 @@ DELETE FROM engagements;
 DELETE FROM budgets;
 DELETE FROM reservations;
 DELETE FROM budget_waits;
+DELETE FROM breaker_waits;
 DELETE FROM checkpoints;
 DELETE FROM messages;
 DELETE FROM tool_calls;
