@@ -5,9 +5,10 @@ use crate::figures::Figure;
 use crate::stage::Stage;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 use turnstone_benches::agent_job;
-use turnstone_domain::AgentDefinition;
+use turnstone_domain::clock::SystemClock;
+use turnstone_domain::{AgentDefinition, Clock};
 use turnstone_tests::{ModelServer, Reply};
 
 /// Jobs for which the model always fails.
@@ -81,13 +82,12 @@ async fn away(stage: &Stage, count: usize, rate: f64, pace: Pace) -> Vec<Figure>
     tokio::time::sleep(pace.seconds(60)).await;
     let calls = models.count();
     well.store(true, Ordering::SeqCst);
-    let back = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a clock").as_millis();
+    let back = SystemClock.now().0;
     let ended = "SELECT count(*) FROM jobs WHERE state IN ('completed', 'discarded')";
     stage.at_least(ended, i64::try_from(count).unwrap_or(i64::MAX)).await;
     let place = stage.place();
     let lost = place.number("SELECT count(*) FROM jobs WHERE state = 'discarded'").await;
     let last = place.number("SELECT max(ended_at) FROM jobs").await;
-    let back = i64::try_from(back).unwrap_or(i64::MAX);
     let mut full = (last - back).max(0);
     let (mut at, least) = (back, (rate * FULL) as i64);
     while at < last {

@@ -137,7 +137,7 @@ async fn a_queue_is_told_of_the_workflows_with_jobs_in_it(server: &OjsServer) {
     events.sort_unstable();
     let steps = ["workflow.step_completed"; 2];
     assert_eq!(events, [&["workflow.completed", "workflow.started"][..], &steps].concat());
-    assert_eq!(deliveries(server, &night).await, [json!({}); 0]);
+    assert!(deliveries(server, &night).await.is_empty());
     let feed = server.get("/ojs/v1/events?types=workflow.completed&queues=mail").await.expect(200).json();
     assert_eq!(feed["events"][0]["data"]["queues"], json!(["mail", "other"]), "{feed:#}");
     let feed = server.get("/ojs/v1/events?types=workflow.completed&queues=night").await.expect(200).json();
