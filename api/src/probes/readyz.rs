@@ -35,7 +35,7 @@ pub(crate) async fn ready(State(app): State<Shared>) -> Response {
     readiness(app.api.store.views.as_ref(), &app.api.shutdown).await
 }
 
-/// Whether a process can do its work: it does not drain, and its store answers.
+/// Returns whether a process is ready: it does not drain, and its store answers.
 pub(crate) async fn readiness(views: &dyn Views, draining: &CancellationToken) -> Response {
     if draining.is_cancelled() {
         return reply::json(StatusCode::SERVICE_UNAVAILABLE, &Status { status: "draining" });

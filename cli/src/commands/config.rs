@@ -118,7 +118,7 @@ pub fn problems(config: &Config) -> Vec<String> {
 fn addresses(config: &Config) -> Vec<String> {
     let mut problems = Vec::new();
     if config.store.url.is_some() {
-        // What is wrong with the keys is reported for themselves.
+        // Problems with encryption keys are reported separately.
         let bare = Config { encryption: EncryptionConfig::default(), ..config.clone() };
         match fleet_store::options(&bare).map(|options| options.check_address()) {
             Ok(Ok(())) => {}

@@ -18,6 +18,7 @@ on_every_store![
     concurrent_failures_all_count,
     a_refused_job_is_released_as_the_breaker_closes,
     a_reset_releases_every_waiting_job,
+    a_late_success_does_not_put_off_the_release,
     a_job_that_is_refused_while_the_breaker_closes_is_released,
 ];
 
@@ -164,6 +165,15 @@ async fn a_reset_releases_every_waiting_job(at: &Opened) {
     assert!(at.store.breakers.reset(&key(), NOW).await.unwrap());
     assert_eq!(available(at, &waiting).await, 3);
     assert!(!at.store.breakers.reset(&key(), NOW).await.unwrap());
+}
+
+/// Calls that began before the breaker opened may succeed while it is half-open.
+async fn a_late_success_does_not_put_off_the_release(at: &Opened) {
+    fail(at, 5, NOW).await;
+    let waiting = refused(at, 1).await;
+    step(at, BreakerStep::Succeeded { successes: 1 }, AFTER).await;
+    promote(at, AFTER).await;
+    assert_eq!(available(at, &waiting).await, 1);
 }
 
 /// The settlement of a refused job may be written after the breaker closed.

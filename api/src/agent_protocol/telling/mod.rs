@@ -309,7 +309,7 @@ impl<'a> Round<'a> {
         Ok(beside)
     }
 
-    /// What the end of a call does not carry itself.
+    /// Reads the arguments and the output of a call whose event does not carry them.
     async fn beside_call(
         &self,
         id: &EngagementId,

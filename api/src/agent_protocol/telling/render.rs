@@ -32,8 +32,8 @@ pub(super) struct Beside {
     pub held_back: bool,
     /// The whole output of the call that ended.
     pub output: Option<Value>,
-    /// The arguments of the call that ended, when no event told that it was made: it was refused, or a recorded call
-    /// replaces it.
+    /// The arguments of the call that ended, when no `tool.called` event was published for it: the call was refused, or a
+    /// recorded call replaces it.
     pub untold: Option<Value>,
     /// Whether what is asked is not for the caller, because it works behind an output guardrail (OAS-43).
     pub guarded: bool,

@@ -32,7 +32,7 @@ fn priced(cost: &Value, asked: bool) -> String {
     if is_zero && asked { "unknown".to_owned() } else { plain(cost) }
 }
 
-/// What to do about an unknown cost.
+/// The advice for an unknown cost.
 const UNPRICED: &str =
     "the cost of a model without a price is unknown: give it one in [prices.\"PROVIDER/MODEL\"]";
 

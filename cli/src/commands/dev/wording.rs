@@ -216,7 +216,7 @@ fn parked(data: &Fields<'_>) -> Words {
     Words { command: Some(approve), ..Words::new("job", happened, Tone::Warning, &running) }
 }
 
-/// What the user is asked, and the command that answers it.
+/// Describes a question to the user, with the command that answers it.
 fn asked(event: &SeenEvent) -> Words {
     let question = Question::read(&event.engagement, &event.data);
     let asked = question.as_ref().map(Question::asked).unwrap_or_default();

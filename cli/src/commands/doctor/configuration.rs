@@ -6,7 +6,7 @@ use crate::commands::serve::open_files;
 use crate::config::Config;
 use turnstone_store::Finding;
 
-/// What to do where there is no provider.
+/// The advice for a configuration without a provider.
 const NO_PROVIDER: &str =
     "add a section such as [providers.openai] with `kind` and `api_key` to the configuration of the workers";
 

@@ -90,7 +90,7 @@ pub async fn with_reasons(
     reason: impl AsyncFn(&Value) -> Option<String>,
 ) -> Option<Vec<Value>> {
     let reason = &reason;
-    let told: Vec<Value> = futures::stream::iter(items.to_vec())
+    let explained: Vec<Value> = futures::stream::iter(items.to_vec())
         .map(|mut item| async move {
             if let Some(why) = reason(&item).await {
                 item[WAITING] = why.into();
@@ -100,7 +100,7 @@ pub async fn with_reasons(
         .buffered(AT_ONCE)
         .collect()
         .await;
-    told.iter().any(|item| !item[WAITING].is_null()).then_some(told)
+    explained.iter().any(|item| !item[WAITING].is_null()).then_some(explained)
 }
 
 async fn told(data: &Value, job: &Value, client: &Client) -> Result<String, Failure> {
@@ -121,7 +121,7 @@ async fn told(data: &Value, job: &Value, client: &Client) -> Result<String, Fail
     Ok(format!("review {id} by {}: turnstone review show {id}", plain(&data["reviewer"])))
 }
 
-/// Whether a job waits for its user. A review of a call's input is of the kind `input` too, and has an id.
+/// Returns whether a job waits for an answer of its user. A review of a call's input is of the kind `input` too, and has an id.
 #[must_use]
 pub fn asks_user(waits_for: &Value) -> bool {
     waits_for["kind"] == "input" && waits_for["review_id"].is_null()

@@ -18,16 +18,8 @@ const FIELDS: [&str; 9] = [
     "on_exhaustion",
 ];
 
-/// The fields that say how often or when a job is tried.
-const STATING: [&str; 7] = [
-    "max_attempts",
-    "initial_interval",
-    "backoff_coefficient",
-    "max_interval",
-    "backoff_strategy",
-    "backoff_type",
-    "jitter",
-];
+/// The fields that say neither how often nor when a job is tried. A policy with these alone is not stated.
+const NOT_STATING: [&str; 2] = ["non_retryable_errors", "on_exhaustion"];
 
 /// Reads a policy field by field, so that an error names its field (OJS retry §3.1). Unknown fields are tolerated, unless
 /// they are a slip of a known one: that would leave the default in force without a word.
@@ -54,7 +46,7 @@ pub(super) fn retry(policy: &RawJson) -> Result<RetryPolicy, OjsError> {
             .map_err(|e| wrong(name, e.to_string()))?;
         fields.insert(name.to_owned(), value);
     }
-    let stated = STATING.iter().any(|name| fields.contains_key(*name));
+    let stated = fields.keys().any(|name| !NOT_STATING.contains(&name.as_str()));
     let policy: RetryPolicy =
         serde_json::from_value(Value::Object(fields)).map_err(|e| wrong("", e.to_string()))?;
     policy.check().map_err(|why| OjsError::validation("options.retry", format!("options.retry: {why}")))?;

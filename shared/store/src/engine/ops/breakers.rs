@@ -97,6 +97,8 @@ async fn step<S: Session>(
     let Some(mut row) = lock(session, key).await? else { return Ok(stepped) };
     let was_open = row.state.open_until().is_some();
     match step {
+        // Its call began before the breaker opened. To write the row would put off the release of waiting jobs.
+        BreakerStep::Succeeded { .. } if was_open => return Ok(stepped),
         BreakerStep::Pass { job } => {
             stepped.passage = row.state.pass(rule, job, now);
             if stepped.passage != Passage::Trial {
