@@ -38,7 +38,7 @@ pub(crate) async fn guard(State(app): State<Shared>, mut request: Request, next:
 }
 
 /// The digest of the key that a request carries.
-fn presented(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn presented(headers: &HeaderMap) -> Option<String> {
     let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok())?;
     let (scheme, key) = header.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| digest::of_text(key.trim()))

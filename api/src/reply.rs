@@ -133,13 +133,26 @@ pub(crate) fn streamed(events: impl IntoResponse) -> Response {
 
 /// A JSON body with any status.
 pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
-    match serde_json::to_string(body) {
-        Ok(text) => (status, [(CONTENT_TYPE, JSON)], text).into_response(),
-        Err(error) => {
-            tracing::error!(%error, "an answer could not be written");
-            Failure(OjsError::internal("The answer could not be written.")).into_response()
-        }
+    match text(body) {
+        Ok(text) => json_text(status, text),
+        Err(failure) => failure.into_response(),
     }
+}
+
+/// A body that is JSON already, with any status.
+pub(crate) fn json_text(status: StatusCode, text: String) -> Response {
+    (status, [(CONTENT_TYPE, JSON)], text).into_response()
+}
+
+/// A value as JSON text.
+///
+/// # Errors
+/// 500 when the value has no JSON form.
+pub(crate) fn text(body: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(body).map_err(|error| {
+        tracing::error!(%error, "an answer could not be written");
+        Failure(OjsError::internal("The answer could not be written."))
+    })
 }
 
 /// A part of a data list (OJS HTTP binding §3.5).

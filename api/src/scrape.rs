@@ -3,6 +3,7 @@
 
 use crate::metrics;
 use crate::probes;
+use crate::serve::ServeLimits;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -10,9 +11,19 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use turnstone_store::Views;
+
+/// The limits of the connections of whoever scrapes and probes: few, and each soon done.
+const PROBE_LIMITS: ServeLimits = ServeLimits {
+    connections: 64,
+    header: Duration::from_secs(10),
+    body: Duration::from_secs(10),
+    idle: Duration::from_secs(75),
+    write: Duration::from_secs(30),
+};
 
 /// The process whose probes are served.
 #[derive(Clone)]
@@ -38,7 +49,7 @@ pub async fn serve_probes(
         .route("/readyz", get(readyz))
         .route("/metrics", get(read))
         .with_state(probed);
-    crate::serve(listener, None, router, crate::DEFAULT_CLIENT_PATIENCE, shutdown).await
+    crate::serve(listener, None, router, PROBE_LIMITS, shutdown).await
 }
 
 async fn readyz(State(probed): State<Probed>) -> Response {

@@ -1,20 +1,64 @@
 //! Listening and draining.
 
-use crate::patience::Patient;
+use crate::connection::{Activity, Held, TimedBody, Watched};
 use crate::tls::Tls;
 use axum::Router;
-use axum::serve::ListenerExt;
-use futures::FutureExt;
-use std::future::IntoFuture;
+use axum::body::Body;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::Service as _;
 
 /// Connections that have not ended this long after the drain began are closed.
 const DRAIN: Duration = Duration::from_secs(10);
+/// The pause after the listener failed, for example because too many files are open.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+/// The answer to a connection above the limit.
+const FULL: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+
+/// The limits of the connections of one listener.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ServeLimits {
+    /// The most connections that are open at once; further ones receive 503 and are closed.
+    pub connections: usize,
+    /// How long a TLS handshake may take, and how long the head of a request, from its first byte or from the begin of the
+    /// connection.
+    pub header: Duration,
+    /// How long a body may send nothing. A body also has to arrive at 1 KiB/s on average after that time.
+    pub body: Duration,
+    /// How long a connection may wait for its next request.
+    pub idle: Duration,
+    /// How long a client may take nothing of what waits for it.
+    pub write: Duration,
+}
+
+impl Default for ServeLimits {
+    fn default() -> Self {
+        Self {
+            connections: 4_096,
+            header: Duration::from_secs(10),
+            body: Duration::from_secs(30),
+            idle: Duration::from_secs(75),
+            write: Duration::from_secs(30),
+        }
+    }
+}
 
 /// Serves, over TLS if there is any, until `shutdown`, then finishes the requests in flight. Use the token of [`crate::Api`], so that event
-/// streams end as well. A client that takes nothing of what waits for it for as long as `patience` is let go.
+/// streams end as well. Clients that exceed the `limits` are disconnected.
 ///
 /// # Errors
 /// When the listener itself fails.
@@ -22,30 +66,112 @@ pub async fn serve(
     listener: TcpListener,
     tls: Option<Tls>,
     router: Router,
-    patience: Duration,
+    limits: ServeLimits,
     shutdown: CancellationToken,
 ) -> std::io::Result<()> {
-    let over = shutdown.clone().cancelled_owned();
-    let serving = match tls {
-        Some(tls) => {
-            let listener = Patient { listener: tls.listen(listener)?, patience };
-            axum::serve(listener, router).with_graceful_shutdown(over).into_future().boxed()
+    let (places, open) = (Arc::new(Semaphore::new(limits.connections)), TaskTracker::new());
+    // Ends the connections with this function, however it ends.
+    let over = CancellationToken::new();
+    let _closes = over.clone().drop_guard();
+    let mut is_full = false;
+    while let Some(stream) = shutdown.run_until_cancelled(accepted(&listener)).await {
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            refuse(&stream, tls.is_some(), std::mem::replace(&mut is_full, true));
+            continue;
+        };
+        is_full = false;
+        let (over, answered) =
+            (over.clone(), one(stream, tls.clone(), router.clone(), limits, shutdown.clone()));
+        open.spawn(async move {
+            let _place = place;
+            over.run_until_cancelled(answered).await;
+        });
+    }
+    // A client that connects now is refused by the system instead of waiting.
+    drop(listener);
+    open.close();
+    if tokio::time::timeout(DRAIN, open.wait()).await.is_err() {
+        tracing::warn!(seconds = DRAIN.as_secs(), "some connections did not end in time and were closed");
+    }
+    Ok(())
+}
+
+/// The next connection. A listener that fails is asked again after a pause.
+async fn accepted(listener: &TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(error) => tracing::warn!(%error, "a connection could not be accepted"),
         }
-        None => {
-            let listener = listener.tap_io(|stream| {
-                if let Err(error) = stream.set_nodelay(true) {
-                    tracing::debug!(%error, "a connection keeps its delay");
-                }
-            });
-            let listener = Patient { listener, patience };
-            axum::serve(listener, router).with_graceful_shutdown(over).into_future().boxed()
+        tokio::time::sleep(ACCEPT_PAUSE).await;
+    }
+}
+
+/// Answers 503 where that needs no handshake. The system takes these few bytes at once, or the client goes without.
+fn refuse(stream: &TcpStream, is_tls: bool, was_logged: bool) {
+    if !was_logged {
+        tracing::warn!("all connections are taken; further ones are refused with 503");
+    }
+    if !is_tls {
+        let _ = stream.try_write(FULL);
+    }
+}
+
+async fn one(
+    stream: TcpStream,
+    tls: Option<Tls>,
+    router: Router,
+    limits: ServeLimits,
+    shutdown: CancellationToken,
+) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection keeps its delay");
+    }
+    match tls {
+        None => requests(stream, router, limits, shutdown).await,
+        Some(tls) => {
+            if let Some(stream) = greeted(&tls, stream, limits.header).await {
+                requests(stream, router, limits, shutdown).await;
+            }
+        }
+    }
+}
+
+/// Shakes hands with a client; `None` when it does not speak TLS in time.
+async fn greeted(tls: &Tls, stream: TcpStream, limit: Duration) -> Option<TlsStream<TcpStream>> {
+    match tokio::time::timeout(limit, tls.accept(stream)).await {
+        Ok(Ok(stream)) => return Some(stream),
+        Ok(Err(error)) => tracing::debug!(%error, "a client did not speak TLS"),
+        Err(_) => tracing::debug!("a client did not finish its TLS handshake in time"),
+    }
+    None
+}
+
+/// Answers the requests of a connection until it ends.
+async fn requests<I>(stream: I, router: Router, limits: ServeLimits, shutdown: CancellationToken)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let activity = Arc::new(Activity::default());
+    let stream = Watched::new(stream, Arc::clone(&activity), &limits);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let held = activity.begin();
+        let request = request.map(|body| Body::new(TimedBody::new(body, limits.body)));
+        let answering = router.clone().call(request);
+        async move {
+            let response = answering.await?;
+            Ok::<_, Infallible>(response.map(|body| Held::new(body, held)))
+        }
+    });
+    let mut connection = pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
         }
     };
-    tokio::select! {
-        ended = serving => ended,
-        () = async { shutdown.cancelled().await; tokio::time::sleep(DRAIN).await } => {
-            tracing::warn!(seconds = DRAIN.as_secs(), "some connections did not end in time and were closed");
-            Ok(())
-        }
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
     }
 }

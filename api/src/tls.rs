@@ -1,25 +1,14 @@
 //! TLS of the api itself (rustls): certificate and key from files.
 
-use axum::serve::Listener;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-
-/// A client that has not greeted by then is let go.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Clients that may be greeting at once.
-const GREETING: usize = 512;
-/// The pause after the listener failed, for example because there are too many open files.
-const BREATH: Duration = Duration::from_millis(200);
 
 /// What the api proves itself with. Clones share it: what one of them reads anew, all present.
 #[derive(Clone)]
@@ -59,12 +48,9 @@ impl Tls {
         self.acceptor.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A listener whose connections have greeted: a slow client keeps nobody else waiting.
-    pub(crate) fn listen(self, listener: TcpListener) -> io::Result<TlsListener> {
-        let address = listener.local_addr()?;
-        let (ready, connections) = mpsc::channel(GREETING);
-        tokio::spawn(greet(listener, self, ready));
-        Ok(TlsListener { connections, address })
+    /// Shakes hands with a client.
+    pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        self.acceptor().accept(stream).await
     }
 }
 
@@ -89,59 +75,4 @@ fn read(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
         config.map_err(|error| wrong(key, format!("does not fit {}: {error}", certificate.display())))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
-}
-
-async fn greet(listener: TcpListener, tls: Tls, ready: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>) {
-    let places = Arc::new(Semaphore::new(GREETING));
-    loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let accepted = tokio::select! {
-            () = ready.closed() => return,
-            accepted = listener.accept() => accepted,
-        };
-        let (stream, address) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(BREATH).await;
-                continue;
-            }
-        };
-        let (acceptor, ready) = (tls.acceptor(), ready.clone());
-        tokio::spawn(async move {
-            let _place = place;
-            if let Err(error) = stream.set_nodelay(true) {
-                tracing::debug!(%error, "a connection keeps its delay");
-            }
-            match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
-                // Nobody takes it any more when the server ends.
-                Ok(Ok(stream)) => drop(ready.send((stream, address)).await),
-                Ok(Err(error)) => tracing::debug!(%error, "a client did not speak TLS"),
-                Err(_) => tracing::debug!("a client did not greet in time"),
-            }
-        });
-    }
-}
-
-/// Connections over TLS.
-pub(crate) struct TlsListener {
-    connections: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
-    address: SocketAddr,
-}
-
-impl Listener for TlsListener {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        match self.connections.recv().await {
-            Some(connection) => connection,
-            // The task that greets ends only after this.
-            None => std::future::pending().await,
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.address)
-    }
 }

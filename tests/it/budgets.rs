@@ -190,7 +190,7 @@ async fn a_parked_job_is_given_up_when_nobody_raises_its_budget() {
         fleet.clock.advance_ms(3 * DAY);
         // A raise that is not enough begins no new time.
         raise(&fleet, "model/test/m", json!({"cost": "0.001"})).await;
-        let twice = "SELECT count(*) FROM events WHERE name = 'job.parked'";
+        let twice = &turnstone_tests::journal::told("job.parked");
         fleet.until("it parks again", async || fleet.number(twice).await == 2).await;
         fleet.clock.advance_ms(4 * DAY);
         fleet.tick().await;

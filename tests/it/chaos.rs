@@ -60,7 +60,7 @@ async fn survive(backend: Backend, jobs: usize, rounds: usize) {
         *keys.entry(call.key).or_default() += 1;
     }
     assert_eq!(keys.len(), jobs * 2, "on {backend:?}");
-    let checkpoints = fleet.number("SELECT count(*) FROM checkpoints").await;
+    let checkpoints = fleet.number(turnstone_tests::journal::CHECKPOINTS).await;
     assert_eq!(checkpoints, i64::try_from(jobs * 3 * 7).unwrap(), "on {backend:?}");
     fleet.place.check().await;
 }

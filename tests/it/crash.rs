@@ -105,7 +105,7 @@ async fn crash_at(backend: Backend, point: &str, tool: &'static str) -> (Fleet, 
 /// What must hold wherever the worker died.
 async fn assert_paid_once(fleet: &Fleet, id: &str, point: &str) {
     let done = fleet.job(id).await;
-    let checkpointed = fleet.number("SELECT count(*) FROM checkpoints WHERE phase = 3").await;
+    let checkpointed = fleet.number(&turnstone_tests::journal::phases(3)).await;
     let calls = fleet.models.calls();
     // Only a call whose answer never became durable may be seen twice: the crash before INFER's commit.
     let lost = usize::from(point.ends_with("infer:before"));

@@ -25,18 +25,16 @@ capabilities:
 "#;
 
 /// What everything that belongs to a job or an engagement is kept in.
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 9] = [
     "jobs",
     "job_envelopes",
     "job_results",
     "job_errors",
     "engagements",
     "budgets",
-    "checkpoints",
-    "messages",
+    "journal",
     "tool_calls",
     "reviews",
-    "events",
 ];
 
 async fn count(fleet: &Fleet, table: &str) -> i64 {
@@ -133,14 +131,15 @@ async fn what_ended_is_counted_once_and_deleted_when_its_retention_is_over() {
     for table in TABLES {
         let kept = match table {
             "jobs" | "job_envelopes" => 2,
-            "events" => continue,
+            "journal" => continue,
             _ => 0,
         };
         assert_eq!(count(&fleet, table).await, kept, "{table}");
     }
     assert_eq!(fleet.event_names(&living).await, ["job.enqueued", "job.scheduled"]);
     assert_eq!(fleet.event_names(&fresh).await, ["job.enqueued", "job.cancelled"]);
-    let of_the_living = "events WHERE name NOT IN ('job.enqueued', 'job.scheduled', 'job.cancelled')";
+    let of_the_living =
+        "journal WHERE names NOT IN ('job.enqueued,job.scheduled', 'job.enqueued', 'job.cancelled')";
     assert_eq!(count(&fleet, of_the_living).await, 0, "events of what was deleted are left");
     fleet.clock.advance_ms(DAY_MS);
     fleet.tick().await;

@@ -307,7 +307,7 @@ async fn what_an_agent_wants_forgotten_is_forgotten_in_its_time() {
         let job = json!({"type": "agent.keep", "args": ["go"], "meta": {"agent": "keeper"}});
         let id = fleet.push(&job).await;
         fleet.wait_for(&id, &[JobState::Completed]).await;
-        let (messages, keys) = ("SELECT count(*) FROM messages", "SELECT count(*) FROM state_keys");
+        let (messages, keys) = (turnstone_tests::journal::MESSAGES, "SELECT count(*) FROM state_keys");
         fleet.clock.advance_ms(86_400_000);
         fleet.tick().await;
         assert!(

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use turnstone_api::{Api, ApiOptions};
+use turnstone_api::{Api, ApiOptions, ServeLimits};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::review::ReviewRules;
 use turnstone_domain::{Clock, JobState};
@@ -81,7 +81,7 @@ pub struct FleetBuilder {
     real_time: bool,
     private_webhooks: bool,
     reviews: ReviewRules,
-    patience: Duration,
+    serve_limits: ServeLimits,
     drain_grace: Duration,
 }
 
@@ -92,9 +92,9 @@ impl FleetBuilder {
         self
     }
 
-    /// How long its api keeps a client that takes nothing of what waits for it.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    /// Sets the limits of the connections of its api.
+    pub fn serve_limits(mut self, serve_limits: ServeLimits) -> Self {
+        self.serve_limits = serve_limits;
         self
     }
 
@@ -195,7 +195,7 @@ impl FleetBuilder {
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let serving = turnstone_api::serve(listener, None, api.router(), self.patience, shutdown.clone());
+        let serving = turnstone_api::serve(listener, None, api.router(), self.serve_limits, shutdown.clone());
         let serving = tokio::spawn(serving);
         let mut fleet = Fleet {
             place,
@@ -209,7 +209,13 @@ impl FleetBuilder {
             models,
             tools,
             shutdown,
-            http: Client::builder().no_proxy().timeout(wait::PATIENCE).build().expect("a client"),
+            // Without roots of trust: to parse them takes longer than to start the rest.
+            http: Client::builder()
+                .no_proxy()
+                .tls_certs_only([])
+                .timeout(wait::PATIENCE)
+                .build()
+                .expect("a client"),
             workers: Vec::new(),
             _serving: AbortOnDropHandle::new(serving),
             _ground: ground,
@@ -267,7 +273,7 @@ impl Fleet {
             real_time: false,
             private_webhooks: true,
             reviews: ReviewRules::default(),
-            patience: turnstone_api::DEFAULT_CLIENT_PATIENCE,
+            serve_limits: ServeLimits::default(),
             drain_grace: worker::DRAIN_GRACE,
         }
     }

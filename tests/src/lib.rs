@@ -10,6 +10,7 @@ pub mod clock;
 pub mod crash;
 pub mod fleet;
 pub mod insist;
+pub mod journal;
 pub mod model_server;
 pub mod ojs_server;
 pub mod otlp;

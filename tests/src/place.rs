@@ -1,5 +1,6 @@
 //! Where a test's database is, and a look into it from outside of the product.
 
+use crate::journal;
 use crate::scratch;
 use crate::servers::Database;
 use crate::wait;
@@ -31,23 +32,17 @@ const INVARIANTS: [(&str, &str); 9] = [
     ),
     (
         "budgets differ from what their checkpoints say",
-        "SELECT count(*) FROM budgets b WHERE b.scope = 'engagement' AND b.settled <> (SELECT coalesce(sum(c.tokens_in + c.tokens_out), 0) FROM checkpoints c JOIN jobs j ON j.seq = c.job_seq JOIN engagements e ON e.seq = j.engagement_seq WHERE e.budget_seq = b.seq)",
+        "SELECT count(*) FROM budgets b WHERE b.scope = 'engagement' AND b.settled <> (SELECT coalesce(sum(c.tokens_in + c.tokens_out), 0) FROM journal c JOIN jobs j ON j.seq = c.job_seq JOIN engagements e ON e.seq = j.engagement_seq WHERE e.budget_seq = b.seq)",
     ),
-    (
-        "phases were committed twice",
-        "SELECT count(*) FROM (SELECT job_seq FROM checkpoints GROUP BY job_seq, turn, phase HAVING count(*) > 1) AS twice",
-    ),
+    ("phases were committed twice", journal::PHASES_TWICE),
     (
         "turns of completed jobs have not seven phases",
-        "SELECT count(*) FROM (SELECT c.job_seq FROM checkpoints c JOIN jobs j ON j.seq = c.job_seq WHERE j.state = 'completed' AND NOT EXISTS (SELECT 1 FROM events e WHERE e.job_seq = j.seq AND e.name = 'error.replaced') GROUP BY c.job_seq, c.turn HAVING count(*) <> 7) AS odd",
+        "SELECT count(*) FROM (SELECT c.job_seq FROM journal c JOIN jobs j ON j.seq = c.job_seq WHERE c.phases > 0 AND j.state = 'completed' AND NOT EXISTS (SELECT 1 FROM journal e WHERE e.job_seq = j.seq AND e.names LIKE '%error.replaced%') GROUP BY c.job_seq, c.turn HAVING sum(c.phases) <> 7) AS odd",
     ),
-    (
-        "streams of events have gaps",
-        "SELECT count(*) FROM (SELECT stream FROM events GROUP BY stream HAVING max(seq) <> count(*)) AS odd",
-    ),
+    ("streams of events have gaps", journal::GAPS),
     (
         "conversations have gaps",
-        "SELECT count(*) FROM (SELECT m.engagement_seq FROM messages m GROUP BY m.engagement_seq HAVING max(m.seq) <> count(*) + coalesce((SELECT max(i.message_until) FROM inheritances i WHERE i.engagement_seq = m.engagement_seq), 0)) AS odd",
+        "SELECT count(*) FROM (SELECT m.stream FROM journal m WHERE m.messages > 0 GROUP BY m.stream HAVING max(m.last_message) <> sum(m.messages) + coalesce((SELECT max(i.message_until) FROM inheritances i WHERE i.engagement_seq = m.stream), 0)) AS odd",
     ),
 ];
 

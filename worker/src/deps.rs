@@ -7,6 +7,7 @@ use crate::tool::Toolbox;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
 use turnstone_domain::policy::Expression;
 use turnstone_domain::review::ReviewRules;
 use turnstone_domain::schema::Schema;
@@ -50,10 +51,40 @@ pub struct Deps {
     compiled: Compiled,
 }
 
-#[derive(Default)]
+/// The most that compiled schemas weigh together, about 100 MB, before they are thrown away and compiled again.
+const HEAVIEST: u64 = 5_000_000;
+/// How many schemas are compiled at once.
+const AT_ONCE: usize = 2;
+
+type CompiledSchema = Result<Arc<Schema>, String>;
+
 struct Compiled {
-    schemas: Mutex<HashMap<String, Result<Arc<Schema>, String>>>,
+    schemas: Mutex<HashMap<String, CompiledSchema>>,
+    /// The places where schemas are compiled.
+    places: Arc<Semaphore>,
     expressions: Mutex<HashMap<String, Expression>>,
+}
+
+impl Default for Compiled {
+    fn default() -> Self {
+        let places = Arc::new(Semaphore::new(AT_ONCE));
+        Self { schemas: Mutex::default(), places, expressions: Mutex::default() }
+    }
+}
+
+impl Compiled {
+    fn known(&self, key: &str) -> Option<CompiledSchema> {
+        self.schemas.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    fn keep(&self, key: String, compiled: &CompiledSchema) {
+        let mut known = self.schemas.lock().unwrap_or_else(PoisonError::into_inner);
+        let weight: u64 = known.values().flatten().map(|schema| schema.weight()).sum();
+        if known.len() >= KEPT || weight > HEAVIEST {
+            known.clear();
+        }
+        known.insert(key, compiled.clone());
+    }
 }
 
 impl Deps {
@@ -123,22 +154,38 @@ impl Deps {
         Self { prices, ..self }
     }
 
-    /// A compiled schema.
+    /// Compiles a schema where that may block, for [`Deps::schema`] to find.
+    ///
+    /// # Errors
+    /// A sentence that says why it is not a JSON Schema.
+    pub async fn prepare(&self, schema: &Value) -> Result<(), String> {
+        let key = schema.to_string();
+        if let Some(known) = self.compiled.known(&key) {
+            return known.map(drop);
+        }
+        let failed = || "the schema could not be compiled to its end".to_owned();
+        let place = Arc::clone(&self.compiled.places).acquire_owned().await.map_err(|_| failed())?;
+        let schema = schema.clone();
+        let compiling = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            Schema::compile(&schema).map(Arc::new)
+        });
+        let compiled = compiling.await.unwrap_or_else(|_| Err(failed()));
+        self.compiled.keep(key, &compiled);
+        compiled.map(drop)
+    }
+
+    /// Returns a compiled schema, which RESOL has prepared. One that was thrown away since is compiled here.
     ///
     /// # Errors
     /// A sentence that says why it is not a JSON Schema.
     pub fn schema(&self, schema: &Value) -> Result<Arc<Schema>, String> {
         let key = schema.to_string();
-        let mut known = self.compiled.schemas.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.get(&key) {
-            return known.clone();
-        }
-        if known.len() >= KEPT {
-            known.clear();
-        }
-        let compiled = Schema::compile(schema).map(Arc::new);
-        known.insert(key, compiled.clone());
-        compiled
+        self.compiled.known(&key).unwrap_or_else(|| {
+            let compiled = Schema::compile(schema).map(Arc::new);
+            self.compiled.keep(key, &compiled);
+            compiled
+        })
     }
 
     /// A compiled expression of an agent.

@@ -16,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use turnstone_domain::JobId;
+use turnstone_domain::agent::Operation;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::question::Said;
 use turnstone_ojs::OjsError;
@@ -96,7 +97,7 @@ pub(crate) async fn process(
     let record = app.api.store.views.agent(&agent).await?;
     let wait = params.flag("wait")?.unwrap_or(false);
     let operations = record.as_ref().map_or(&[][..], |record| &record.definition.operations);
-    let asked = Asked::read(&body?.0, params.text("run_id"), operations);
+    let asked = read(&app, body?, &params, operations).await;
     // What runs of an agent that is registered no more goes on as it began, and can be ended and answered.
     let goes_on = asked.as_ref().is_ok_and(|asked| matches!(asked.wish, Wish::Cancel | Wish::Resume(_)));
     if record.is_none() && !goes_on {
@@ -163,7 +164,7 @@ pub(crate) async fn stream_request(
 ) -> Answer {
     check_json(&headers)?;
     let record = find::agent(&app, &agent).await?;
-    let asked = Asked::read(&body?.0, params.text("run_id"), &record.definition.operations)?;
+    let asked = read(&app, body?, &params, &record.definition.operations).await?;
     let (Wish::Chat(_) | Wish::Operation(..)) = &asked.wish else {
         let message = format!("A {} cannot be streamed; send it to process.", asked.wish.name());
         return Err(OjsError::validation("type", message).into());
@@ -235,4 +236,19 @@ fn name_it(response: &mut Response, agent: &str, begun: &Begun) {
     for (name, value) in named {
         response.headers_mut().extend(HeaderValue::from_str(value).ok().map(|value| (name, value)));
     }
+}
+
+/// Reads a request, where it may block when its input is checked against a schema.
+async fn read(
+    app: &App,
+    JsonBytes(bytes): JsonBytes,
+    params: &Params,
+    operations: &[Operation],
+) -> Result<Asked, Failure> {
+    let run = params.text("run_id");
+    if operations.iter().all(|operation| operation.input_schema.is_none()) {
+        return Asked::read(&bytes, run, operations);
+    }
+    let (run, operations) = (run.map(str::to_owned), operations.to_vec());
+    app.blocking.run(move || Asked::read(&bytes, run.as_deref(), &operations)).await?
 }

@@ -19,7 +19,7 @@ use turnstone_store::NewAgent;
 
 /// Registers or replaces an agent. Engagements that run keep the definition they began with.
 #[utoipa::path(
-    post, path = "/agents", tag = "agents",
+    post, path = "/agents", operation_id = "register_agent", tag = "agents",
     params(("allow_unresolved" = Option<bool>, Query, description = "Take references to what is not there yet; calls of it fail until it is.")),
     request_body(description = "A YAML or JSON document: an OpenAgentSpec agent or an OSSA manifest.", content(
         (String = "application/yaml"),
@@ -78,7 +78,7 @@ async fn read(
     let keyless = app.api.options.keyless_tools.clone();
     let remote = app.api.options.remote_hosts.clone();
     let reviewers = app.api.options.reviewers.clone();
-    let reading = tokio::task::spawn_blocking(move || {
+    let reading = app.blocking.run(move || {
         let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
         let keyless: Vec<&str> = keyless.iter().map(String::as_str).collect();
         let agents: Vec<&str> = agents.iter().map(String::as_str).collect();
@@ -97,12 +97,9 @@ async fn read(
         };
         (turnstone_specs::read(&source, Some(&names)), source)
     });
-    match reading.await {
-        Ok((Ok((definition, warnings)), source)) => Ok((definition, warnings, source)),
-        Ok((Err(problems), _)) => Err(refusal(&problems).into()),
-        Err(_) => {
-            Err(OjsError::internal("The document could not be read to its end; nothing was stored.").into())
-        }
+    match reading.await? {
+        (Ok((definition, warnings)), source) => Ok((definition, warnings, source)),
+        (Err(problems), _) => Err(refusal(&problems).into()),
     }
 }
 

@@ -16,6 +16,7 @@ use axum::extract::State;
     ),
     request_body(description = "A YAML or JSON document: an OpenAgentSpec agent or an OSSA manifest.", content(
         (String = "application/yaml"),
+        (Value = "application/json"),
     )),
     responses(
         (status = 200, description = "The agent was known and is replaced, or is the same.", body = super::RegisteredAgent, content_type = "application/json"),

@@ -10,7 +10,7 @@ use turnstone_domain::artifact::Artifact;
 
 /// The files that were made in an engagement, in order. A fork has those of the past that it shares.
 #[utoipa::path(
-    get, path = "/engagements/{id}/artifacts", tag = "engagements",
+    get, path = "/engagements/{id}/artifacts", operation_id = "list_artifacts", tag = "engagements",
     params(("id" = String, Path, description = "The engagement.")),
     responses((status = 200, description = "The artifacts.", body = rows::Artifacts, content_type = "application/json")),
 )]

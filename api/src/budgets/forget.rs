@@ -20,7 +20,7 @@ struct Forgotten {
 
 /// Forgets a shared budget. What was spent stays in the ledger, and counts again when the budget is made again.
 #[utoipa::path(
-    delete, path = "/budgets/{name}", tag = "budgets",
+    delete, path = "/budgets/{name}", operation_id = "delete_budget", tag = "budgets",
     params(("name" = String, Path, description = "The budget.", example = "tenant/acme")),
     responses((status = 200, description = "It is forgotten.", body = Forgotten, content_type = "application/json")),
 )]

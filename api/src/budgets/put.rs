@@ -37,7 +37,7 @@ struct PutBudget {
 
 /// Makes a shared budget, or changes what it limits; jobs that wait for it go on.
 #[utoipa::path(
-    put, path = "/budgets/{name}", tag = "budgets",
+    put, path = "/budgets/{name}", operation_id = "put_budget", tag = "budgets",
     params(("name" = String, Path, description = "The budget.", example = "tenant/acme")),
     request_body(content = PutBudget, content_type = "application/json"),
     responses((status = 200, description = "It is set.", body = rows::Shared, content_type = "application/json")),

@@ -21,7 +21,7 @@ struct ForgottenCredentials {
 
 /// Forgets the credentials of an owner for a tool, or one header of them.
 #[utoipa::path(
-    delete, path = "/credentials/{owner}/{tool}", tag = "credentials",
+    delete, path = "/credentials/{owner}/{tool}", operation_id = "delete_credential", tag = "credentials",
     params(
         ("owner" = String, Path, description = "user:ID, member:TENANT:ID or static:NAME.", example = "static:desk"),
         ("tool" = String, Path, description = "The tool, or `*`."),

@@ -17,7 +17,7 @@ struct CredentialList {
 
 /// Lists the credentials, without what is secret.
 #[utoipa::path(
-    get, path = "/credentials", tag = "credentials",
+    get, path = "/credentials", operation_id = "list_credentials", tag = "credentials",
     responses((status = 200, description = "The credentials.", body = CredentialList, content_type = "application/json")),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant) -> Answer {

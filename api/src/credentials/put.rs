@@ -115,7 +115,7 @@ fn remarks(api: &Api, tool: &str) -> Vec<String> {
 
 /// Keeps a credential in place of the one for the same owner, tool and header.
 #[utoipa::path(
-    put, path = "/credentials/{owner}/{tool}", tag = "credentials",
+    put, path = "/credentials/{owner}/{tool}", operation_id = "put_credential", tag = "credentials",
     params(
         ("owner" = String, Path, description = "user:ID, member:TENANT:ID or static:NAME.", example = "static:desk"),
         ("tool" = String, Path, description = "The tool, or `*` for every tool."),

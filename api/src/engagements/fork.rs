@@ -87,7 +87,7 @@ pub(super) fn origin(origin: &Origin) -> Value {
 /// Forks an engagement: a new one goes on from a turn of this one, with its own id, job and budget. What lies before the point
 /// is shared and paid for. This one stays as it is.
 #[utoipa::path(
-    post, path = "/engagements/{id}/fork", tag = "engagements",
+    post, path = "/engagements/{id}/fork", operation_id = "fork_engagement", tag = "engagements",
     params(("id" = String, Path, description = "The engagement.")),
     request_body(content = Asked, content_type = "application/json"),
     responses((status = 201, description = "The new engagement.", body = Forked, content_type = "application/json")),

@@ -2,11 +2,13 @@
 
 use super::find;
 use crate::api::App;
+use crate::ojs::jobs::accept;
 use crate::reply::Failure;
 use crate::request::Tenant;
+use turnstone_domain::schema::Allowance;
 use turnstone_domain::terms::Continues;
 use turnstone_domain::{EngagementId, Job, JobId, JobState, NewJob, RawObject};
-use turnstone_ojs::{EnqueueRequest, OjsError, rules};
+use turnstone_ojs::{OjsError, rules};
 
 /// What the options of the first input say about that one alone.
 const OF_ONE_INPUT: [&str; 5] = ["delay_until", "scheduled_at", "expires_at", "unique", "pending"];
@@ -53,8 +55,8 @@ pub(crate) async fn say(app: &App, id: &str, tenant: &Tenant, said: Further) -> 
     let continues = said.continues;
     let job = said.job.clone();
     let now = app.api.clock.now();
-    let request =
-        EnqueueRequest::from_fields(fields(&latest, &engagement.agent, said), latest.tenant.as_deref(), now)?;
+    let (fields, mut allowance) = (fields(&latest, &engagement.agent, said), Allowance::default());
+    let request = accept::read(app, &mut allowance, fields, latest.tenant.as_deref(), now).await?;
     let mut new: NewJob = request.into_new_job(Some(agent.clone()), app.api.ids.as_ref())?;
     rules::check(&new)?;
     app.schemas.check(app, &new).await?;

@@ -23,11 +23,20 @@ pub(super) struct Imported {
     messages: usize,
 }
 
+/// The document for clients that are generated without NDJSON.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct BinaryDocument(Vec<u8>);
+
 /// Takes in an engagement that was exported, whole or not at all. It keeps its ids, and what it cost was paid elsewhere: shared
 /// budgets of this server do not count it.
 #[utoipa::path(
     post, path = "/engagements/import", tag = "engagements",
-    request_body(content = String, content_type = "application/x-ndjson"),
+    request_body(description = "The document of an export, of any media type.", content(
+        (String = "application/x-ndjson"),
+        (BinaryDocument = "application/octet-stream"),
+    )),
     responses((status = 201, description = "It is here.", body = Imported, content_type = "application/json")),
 )]
 pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, Document(body): Document) -> Answer {

@@ -10,7 +10,7 @@ use turnstone_store::{EngagementFilter, ListedEngagement};
 
 /// Lists engagements, newest first. A list that is read on with `next_cursor` shows each of them once, whatever begins meanwhile.
 #[utoipa::path(
-    get, path = "/engagements", tag = "engagements",
+    get, path = "/engagements", operation_id = "list_engagements", tag = "engagements",
     params(
         ("agent" = Option<String>, Query, description = "Of this agent."),
         ("since" = Option<String>, Query, description = "Begun then or later; a time with a zone.", example = "2026-01-31T12:00:00Z"),

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// The workers of the fleet, by name, with those that fell silent without leaving.
 #[utoipa::path(
-    get, path = "/workers", tag = "fleet",
+    get, path = "/workers", operation_id = "list_workers", tag = "fleet",
     responses((status = 200, description = "The workers.", body = [rows::Worker], content_type = "application/json")),
 )]
 pub(crate) async fn list(State(app): State<Shared>) -> Answer {

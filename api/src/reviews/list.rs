@@ -12,7 +12,7 @@ use turnstone_store::{Page, ReviewFilter};
 
 /// Lists reviews, oldest first.
 #[utoipa::path(
-    get, path = "/reviews", tag = "reviews",
+    get, path = "/reviews", operation_id = "list_reviews", tag = "reviews",
     params(
         ("state" = Option<String>, Query, description = "open, approved, rejected, expired, or all, as when it is left out."),
         ("reviewer" = Option<String>, Query, description = "Asked of this user or agent."),

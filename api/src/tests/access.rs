@@ -105,6 +105,26 @@ async fn a_key_opens_everything_but_the_probes() {
 }
 
 #[tokio::test]
+async fn an_idempotency_key_belongs_to_its_api_key() {
+    let files = [tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap()];
+    let keys = files.iter().zip(["key-one", "key-two"]).map(|(file, key)| {
+        std::fs::write(file.path(), key).unwrap();
+        SecretRef::File(file.path().into()).resolve().unwrap()
+    });
+    let server = Server::with(ApiOptions { api_keys: keys.collect(), ..ApiOptions::default() }).await;
+    let push = async |key: &str, body: &'static str| {
+        let request = Request::post("/ojs/v1/jobs").header("Authorization", format!("Bearer {key}"));
+        server.request(request.header("Idempotency-Key", "k").body(Body::from(body)).unwrap()).await
+    };
+    let (first, other) = (r#"{"type":"a","args":[]}"#, r#"{"type":"b","args":[]}"#);
+    let (one, two) = (push("key-one", first).await, push("key-two", other).await);
+    assert_eq!((one.status.as_u16(), two.status.as_u16()), (201, 201), "{}", two.text);
+    assert_eq!(push("key-one", first).await.text, one.text);
+    assert_eq!((push("key-two", first).await.status.as_u16(), server.stored_jobs().await), (409, 2));
+    assert_eq!(push("key-three", first).await.status, 401);
+}
+
+#[tokio::test]
 async fn a_web_page_of_another_site_cannot_enqueue() {
     let server = Server::start().await;
     let request = Request::post("/ojs/v1/jobs")
@@ -141,7 +161,7 @@ async fn a_client_that_sends_too_much_reads_the_answer() {
         listener,
         None,
         server.router.clone(),
-        crate::DEFAULT_CLIENT_PATIENCE,
+        crate::ServeLimits::default(),
         server.shutdown.clone(),
     ));
     let body = "x".repeat(2 * 1024 * 1024);

@@ -2,6 +2,7 @@
 
 use super::server::Server;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 #[tokio::test]
 async fn every_endpoint_that_is_served_is_described() {
@@ -47,6 +48,31 @@ async fn every_reference_leads_somewhere_and_every_operation_has_a_success() {
             assert!(responses.contains_key("default"), "{method} {path}");
         }
     }
+}
+
+#[tokio::test]
+async fn every_operation_can_be_generated_as_a_function_of_a_client() {
+    let server = Server::start().await;
+    let document = server.get("/openapi.json").await.json();
+    let mut names = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let name = operation["operationId"].as_str().unwrap_or_default();
+            assert!(!name.is_empty(), "{method} {path} has no operationId");
+            assert!(names.insert(name), "{method} {path}: the operationId `{name}` is taken");
+            let declared: BTreeSet<&str> = operation["parameters"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter(|parameter| parameter["in"] == "path" && parameter["required"] == true)
+                .map(|parameter| parameter["name"].as_str().unwrap())
+                .collect();
+            let named: BTreeSet<&str> =
+                path.split('{').skip(1).map(|rest| rest.split_once('}').unwrap().0).collect();
+            assert_eq!(declared, named, "{method} {path}");
+        }
+    }
+    assert!(names.len() > 190, "{}", names.len());
 }
 
 fn collect<'a>(value: &'a Value, found: &mut Vec<&'a str>) {

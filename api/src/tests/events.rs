@@ -85,7 +85,7 @@ async fn an_open_stream_does_not_hold_up_the_drain() {
         listener,
         None,
         server.router.clone(),
-        crate::DEFAULT_CLIENT_PATIENCE,
+        crate::ServeLimits::default(),
         server.shutdown.clone(),
     ));
     let mut client = TcpStream::connect(address).await.unwrap();

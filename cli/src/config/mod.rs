@@ -83,10 +83,15 @@ impl Config {
         if let Err(problem) = self.reviews.check() {
             return wrong("reviews", problem);
         }
-        let models = &self.models;
-        for (key, value) in
-            [("models.timeout_ms", models.timeout_ms), ("models.max_tokens", models.max_tokens.into())]
-        {
+        let (models, server) = (&self.models, &self.server);
+        for (key, value) in [
+            ("models.timeout_ms", models.timeout_ms),
+            ("models.max_tokens", models.max_tokens.into()),
+            ("server.max_connections", server.max_connections.into()),
+            ("server.header_timeout_ms", server.header_timeout_ms),
+            ("server.body_timeout_ms", server.body_timeout_ms),
+            ("server.idle_timeout_ms", server.idle_timeout_ms),
+        ] {
             if value == 0 {
                 return wrong(key, "is 0; it must be at least 1".to_owned());
             }

@@ -93,6 +93,14 @@ pub struct ServerConfig {
     pub api_keys: Vec<SecretRef>,
     /// What it proves itself with over TLS; without it, it speaks plain HTTP.
     pub tls: Option<TlsFiles>,
+    /// The most clients that are connected at once; fewer where the limit of open files is lower.
+    pub max_connections: u32,
+    /// How long a client may take for the head of a request.
+    pub header_timeout_ms: u64,
+    /// How long the body of a request may stop.
+    pub body_timeout_ms: u64,
+    /// How long a connection may wait for its next request.
+    pub idle_timeout_ms: u64,
 }
 
 /// `[server.tls]`: certificate and key in PEM; in the file relative to the file.
@@ -112,6 +120,10 @@ impl Default for ServerConfig {
             bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             api_keys: Vec::new(),
             tls: None,
+            max_connections: 4_096,
+            header_timeout_ms: 10_000,
+            body_timeout_ms: 30_000,
+            idle_timeout_ms: 75_000,
         }
     }
 }

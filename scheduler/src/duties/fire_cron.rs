@@ -78,11 +78,16 @@ impl FireCron {
         scheduled_at: Timestamp,
         now: Timestamp,
     ) -> Result<Result<NewJob, String>, StoreError> {
-        let request = cron::template_of(entry)
-            .and_then(|fields| EnqueueRequest::from_fields(fields, entry.tenant.as_deref(), now));
-        let request = match request {
-            Ok(request) => request,
-            Err(wrong) => return Ok(Err(wrong.message)),
+        let known = entry.clone();
+        // The schemas of a template take a while to be compiled.
+        let reading = tokio::task::spawn_blocking(move || {
+            cron::template_of(&known)
+                .and_then(|fields| EnqueueRequest::from_fields(fields, known.tenant.as_deref(), now))
+        });
+        let request = match reading.await {
+            Ok(Ok(request)) => request,
+            Ok(Err(wrong)) => return Ok(Err(wrong.message)),
+            Err(_) => return Ok(Err("its template could not be read to its end".to_owned())),
         };
         let agent = match request.agent_name() {
             Some(name) => self.views.agent(name).await?.map(|record| record.definition),

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use turnstone_domain::agent::{AgentFields, MAX_DELEGATION_DEPTH};
 use turnstone_domain::budget::Amount;
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::schema::Allowance;
 use turnstone_domain::{JobError, JobId, RawJson, RawObject};
 
 /// No budget or answer has more tokens than this; beyond it sums could overflow.
@@ -36,6 +37,9 @@ pub const SETTABLE: [&str; 14] = [
     "ext_agent_output_format",
 ];
 
+/// The fields that hold schemas.
+const WITH_SCHEMAS: [&str; 2] = ["ext_agent_tools", "ext_agent_output_schema"];
+
 /// The fields that only the server writes. What a client sends in them is ignored.
 pub const SYSTEM_MANAGED: [&str; 5] = [
     "ext_agent_tokens_used",
@@ -56,6 +60,28 @@ pub fn given_in(top: &RawObject) -> Result<Map<String, Value>, OjsError> {
         Err(why) => Err(OjsError::agent_parameter(&name, why)),
     };
     SETTABLE.iter().filter_map(given).map(parsed).collect()
+}
+
+/// Returns true when a job brings schemas, which take a while to be checked.
+#[must_use]
+pub fn brings_schemas(top: &RawObject) -> bool {
+    WITH_SCHEMAS.iter().any(|name| top.given(name).is_some())
+}
+
+/// Takes the cost of the schemas that a job brings from the allowance of its request.
+///
+/// # Errors
+/// 400 `AGENT_INVALID_PARAMETER` when the schemas of the request cost too much together.
+pub fn take_schemas(top: &RawObject, allowance: &mut Allowance) -> Result<(), OjsError> {
+    for name in WITH_SCHEMAS {
+        if let Some(value) = top.given(name) {
+            let value = read::value(value).map_err(|why| OjsError::agent_parameter(name, why))?;
+            allowance.take(&value).map_err(|why| {
+                OjsError::agent_parameter(name, format!("cannot be used: {}", read::shortened(&why, 300)))
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads and checks every field that a client may set.

@@ -52,7 +52,7 @@ fn named(name: &str) -> Result<&str, String> {
 /// A JSON Schema that is an object and compiles.
 pub(crate) fn schema(value: &Value) -> Result<Value, String> {
     read::object(value)?;
-    Schema::compile(value).map_err(|why| format!("cannot be used: {}", read::shortened(&why, 300)))?;
+    Schema::verify(value).map_err(|why| format!("cannot be used: {}", read::shortened(&why, 300)))?;
     Ok(value.clone())
 }
 

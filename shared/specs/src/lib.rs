@@ -21,6 +21,7 @@ use problem::Problems;
 use tree::Node;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::capability_name;
+use turnstone_domain::schema::Allowance;
 
 /// The format of a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,6 +74,10 @@ pub fn read(
 ) -> Result<(AgentDefinition, Vec<Problem>), Vec<Problem>> {
     let mut problems = Problems::default();
     let agent = tree::parse(source, &mut problems).and_then(|root| {
+        if let Err(why) = Allowance::default().take(&root.to_json()) {
+            problems.error(root.at, "patterns", why);
+            return None;
+        }
         Some(match format_of(&root, &mut problems)? {
             Format::OpenAgentSpec => openagentspec::read(&root, names, &mut problems),
             Format::Ossa => ossa::read(&root, names, &mut problems),

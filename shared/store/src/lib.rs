@@ -3,6 +3,7 @@
 //! | trait | caller |
 //! |---|---|
 //! | [`Intake`] | api: what enters |
+//! | [`IdempotentPushes`] | pushes that are applied once per idempotency key |
 //! | [`Ledger`] | worker: claims, checkpoints, settlements |
 //! | [`Upkeep`] | scheduler: what time does |
 //! | [`Views`] | everybody: reads |
@@ -41,6 +42,7 @@ mod error;
 mod feed;
 mod fleet;
 mod forks;
+mod idempotency;
 mod intake;
 mod ledger;
 pub mod limits;
@@ -77,6 +79,7 @@ pub use error::{LedgerError, NotContinued, StoreError};
 pub use feed::{Feed, FeedPage};
 pub use fleet::{Directive, WorkerBeat, WorkerKind, WorkerState};
 pub use forks::{ForkRefusal, Forks, NewFork};
+pub use idempotency::{AnswerOfPush, IdempotentPush, IdempotentPushes, RecordedPush};
 pub use intake::{
     AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent,
     NewAnswer, Pressure, Pushed,
@@ -118,6 +121,8 @@ use std::sync::Arc;
 pub struct Store {
     /// What enters.
     pub intake: Arc<dyn Intake>,
+    /// Pushes that are applied once per idempotency key.
+    pub idempotency: Arc<dyn IdempotentPushes>,
     /// Claims, checkpoints, settlements.
     pub ledger: Arc<dyn Ledger>,
     /// What time does.

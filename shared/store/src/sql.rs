@@ -25,10 +25,31 @@ macro_rules! each {
     };
 }
 
+/// Statements that PostgreSQL alone is asked.
+macro_rules! postgres_alone {
+    ($($name:ident = $file:literal),+ $(,)?) => {
+        $(pub(crate) static $name: Text = Text {
+            sqlite: "",
+            postgres: include_str!(concat!("../sql/postgres_alone/", $file, ".sql")),
+        };)+
+    };
+}
+
+postgres_alone! {
+    CLAIM_JOBS = "claim_jobs",
+    RELEASE_CLAIM = "release_claim",
+}
+
 common! {
     DELETE_BREAKER = "delete_breaker",
+    DELETE_IDEMPOTENCY_KEY = "delete_idempotency_key",
+    DELETE_IDEMPOTENCY_KEYS = "delete_idempotency_keys",
+    INSERT_IDEMPOTENCY_KEY = "insert_idempotency_key",
     SELECT_BREAKERS = "select_breakers",
+    SELECT_IDEMPOTENCY_KEY = "select_idempotency_key",
     UPDATE_BREAKER = "update_breaker",
+    UPDATE_IDEMPOTENCY_ANSWER = "update_idempotency_answer",
+    UPDATE_IDEMPOTENCY_KEY = "update_idempotency_key",
     AGENT_DELETE = "agent_delete",
     AGENT_UPSERT = "agent_upsert",
     AGENTS_LISTED = "agents_listed",
@@ -51,9 +72,9 @@ common! {
     BUDGET_RULES_LISTED = "budget_rules_listed",
     BUDGET_WAITS_OPEN = "budget_waits_open",
     CHECKPOINTS_LISTED = "checkpoints_listed",
+    CHECKPOINTS_OF_JOBS = "checkpoints_of_jobs",
     CHECKPOINTS_OF_PHASE = "checkpoints_of_phase",
     CHECKPOINTS_OF_TURNS = "checkpoints_of_turns",
-    COST_OF_PHASES = "cost_of_phases",
     COST_OF_TOOLS = "cost_of_tools",
     COSTS_DAILY = "costs_daily",
     CREDENTIAL_PUT = "credential_put",
@@ -266,8 +287,10 @@ common! {
 
 each! {
     DELETE_BREAKER_WAITS = "delete_breaker_waits",
+    DELETE_JOURNAL = "delete_journal",
     INSERT_BREAKER_WAITS = "insert_breaker_waits",
     INSERT_BREAKERS = "insert_breakers",
+    INSERT_JOURNAL = "insert_journal",
     LOCK_BREAKER = "lock_breaker",
     LOCK_BREAKERS_DUE = "lock_breakers_due",
     SELECT_BREAKER_WAITS = "select_breaker_waits",
@@ -304,7 +327,6 @@ each! {
     BUDGETS_SHARED = "budgets_shared",
     BUDGETS_TO_CHANGE = "budgets_to_change",
     BUDGETS_WRITE = "budgets_write",
-    CHECKPOINTS_INSERT = "checkpoints_insert",
     CHECKPOINTS_OF_TURN = "checkpoints_of_turn",
     COSTS_BY_JOB = "costs_by_job",
     DEFINITIONS_INSERT = "definitions_insert",
@@ -331,7 +353,6 @@ each! {
     ENVELOPES_INSERT = "envelopes_insert",
     ERRORS_BY_JOB = "errors_by_job",
     ERRORS_INSERT = "errors_insert",
-    EVENTS_INSERT = "events_insert",
     FEED_END = "feed_end",
     FEED_OF_JOB = "feed_of_job",
     FEED_READ = "feed_read",
@@ -363,7 +384,6 @@ each! {
     LEASES_EXTEND = "leases_extend",
     LEASES_HELD = "leases_held",
     MEMORIES_INSERT = "memories_insert",
-    MESSAGES_INSERT = "messages_insert",
     PARKED_BY_JOB = "parked_by_job",
     POOL_JOIN = "pool_join",
     POOLS_CLAIM_WRITE = "pools_claim_write",
@@ -372,17 +392,14 @@ each! {
     PRUNE_ARTIFACTS = "prune_artifacts",
     PRUNE_BRANCHES = "prune_branches",
     PRUNE_BUDGETS = "prune_budgets",
-    PRUNE_CHECKPOINTS = "prune_checkpoints",
     PRUNE_DEFINITIONS = "prune_definitions",
     PRUNE_DELEGATIONS = "prune_delegations",
     PRUNE_ENGAGEMENTS = "prune_engagements",
     PRUNE_ENVELOPES = "prune_envelopes",
     PRUNE_ERRORS = "prune_errors",
-    PRUNE_EVENTS = "prune_events",
     PRUNE_HISTORY = "prune_history",
     PRUNE_JOBS = "prune_jobs",
     PRUNE_MEMORIES = "prune_memories",
-    PRUNE_MESSAGES = "prune_messages",
     PRUNE_PROGRESS = "prune_progress",
     PRUNE_RATE_KEYS = "prune_rate_keys",
     PRUNE_RESULTS = "prune_results",

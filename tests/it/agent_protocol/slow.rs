@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
+use turnstone_api::ServeLimits;
 use turnstone_domain::EngagementId;
 use turnstone_store::News;
 use turnstone_tests::{Backend, Fleet, Reply, sse, wait};
@@ -81,8 +82,8 @@ async fn long_run(fleet: &Fleet, events: i64) -> (String, i64) {
 /// the system keeps for a connection; those who read get everything, and it gets the rest when it comes back after its last event.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_does_not_read_is_let_go_and_holds_nobody_up() {
-    let patience = Duration::from_secs(1);
-    let fleet = Fleet::builder().model(|_| Reply::text("done")).patience(patience).start().await;
+    let limits = ServeLimits { write: Duration::from_secs(1), ..ServeLimits::default() };
+    let fleet = Fleet::builder().model(|_| Reply::text("done")).serve_limits(limits).start().await;
     let (run, last) = long_run(&fleet, EVENTS).await;
 
     let mut idlers = Vec::new();

@@ -90,7 +90,7 @@ async fn a_fenced_row_of_a_shared_commit_fails_only_its_own_caller(at: &Opened) 
     let ends = claims.iter().map(|claim| at.store.ledger.settle(&claim.lease, nothing(), complete(), NOW));
     let outcomes = futures::future::join_all(ends).await;
     assert_eq!((0..60).filter(|at| outcomes[*at].is_err()).collect::<Vec<_>>(), [stale, cancelled]);
-    assert_eq!(at.query("SELECT count(*) FROM checkpoints").await, 58 * 7);
+    assert_eq!(at.query(turnstone_tests::journal::CHECKPOINTS).await, 58 * 7);
     assert_eq!(at.state(&claims[stale].job).await, JobState::Active);
     assert_eq!(at.state(&claims[cancelled].job).await, JobState::Cancelled);
     assert_eq!(at.query("SELECT count(*) FROM jobs WHERE state = 'completed'").await, 58);

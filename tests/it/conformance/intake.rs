@@ -30,7 +30,7 @@ async fn a_push_is_whole_or_not_at_all_and_an_id_is_taken_once(at: &Opened) {
     let twice = at.store.intake.push(vec![second.clone(), second.clone()]).await.unwrap_err();
     assert!(matches!(twice, StoreError::DuplicateJob(id) if id == second.id));
     assert_eq!(at.query("SELECT count(*) FROM engagements").await, 0);
-    assert_eq!(at.query("SELECT count(*) FROM events").await, 1);
+    assert_eq!(at.query(turnstone_tests::journal::EVENTS).await, 1);
     at.push(second).await;
 }
 
@@ -100,8 +100,10 @@ async fn an_agent_that_cannot_be_read_does_not_block_the_others(at: &Opened) {
     let next = at.push(agent(None)).await;
     let claims = at.claim(JobKind::Agent, 1).await;
     assert_eq!(claims.iter().map(|claim| &claim.job).collect::<Vec<_>>(), [&next], "one free slot");
+    // A claim in one statement takes before it reads: then the job was given back, once.
     let left = at.job(&unreadable.id).await;
-    assert_eq!((left.state, left.attempt), (JobState::Available, 0));
+    assert_eq!((left.state, left.failures), (JobState::Available, 0));
+    assert!(left.attempt <= 1, "{}", left.attempt);
 }
 
 async fn every_state_that_has_not_ended_can_be_cancelled(at: &Opened) {

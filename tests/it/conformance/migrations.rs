@@ -1,4 +1,4 @@
-//! Both trees of migrations make the same tables, on an empty database and on one with jobs in every state.
+//! Both folders of migrations make the same tables; what was written at the baseline works; other schemas are refused.
 
 use super::backend::{Backend, Opened, Place};
 use super::jobs::{LAPSED, LEASE, NOW, agent, complete, done, plain};
@@ -7,20 +7,23 @@ use sqlx::postgres::PgConnection;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, SqlSafeStr};
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{JobState, Lease, Phase};
-use turnstone_store::{Decision, Duty, JobKind};
+use turnstone_store::{Decision, Duty, JobKind, PostgresOptions, PostgresStore, SqliteStore};
 
-/// `table column required` of every table; how wide a number is differs, whether there is one does not.
+/// `table place column required` of every table; how wide a number is differs, whether there is one does not.
 async fn columns(place: &Place) -> BTreeSet<String> {
     let sql = match place {
         Place::Sqlite(_) => {
-            "SELECT t.name || ' ' || c.name || CASE WHEN c.type = 'TEXT' THEN ' text' ELSE ' number' END \
+            "SELECT t.name || ' ' || (c.cid + 1) || ' ' || c.name || CASE WHEN c.type = 'TEXT' THEN ' text' ELSE ' number' END \
              || CASE WHEN c.\"notnull\" = 1 OR c.pk > 0 THEN ' required' ELSE '' END \
              FROM sqlite_master AS t JOIN pragma_table_info(t.name) AS c \
              WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' AND t.name NOT LIKE '_sqlx_%'"
         }
         Place::Postgres(_) => {
-            "SELECT c.table_name || ' ' || c.column_name \
+            "SELECT c.table_name \
+             || ' ' || row_number() OVER (PARTITION BY c.table_name ORDER BY c.ordinal_position) || ' ' || c.column_name \
              || CASE WHEN c.data_type = 'text' THEN ' text' ELSE ' number' END \
              || CASE WHEN c.is_nullable = 'NO' THEN ' required' ELSE '' END \
              FROM information_schema.columns AS c \
@@ -54,10 +57,10 @@ async fn both_trees_make_the_same_tables() {
     let (here, there) = (columns(&sqlite).await, columns(&postgres).await);
     assert!(here.len() > 100, "{here:?}");
     let different: Vec<_> = here.symmetric_difference(&there).collect();
-    assert!(different.is_empty(), "a column stands in only one of the databases: {different:#?}");
+    assert!(different.is_empty(), "a column, or its place, is in only one of the databases: {different:#?}");
     let (here, there) = (indexes(&sqlite).await, indexes(&postgres).await);
     let different: Vec<_> = here.symmetric_difference(&there).collect();
-    assert!(different.is_empty(), "an index stands in only one of the databases: {different:#?}");
+    assert!(different.is_empty(), "an index is in only one of the databases: {different:#?}");
 }
 
 #[tokio::test]
@@ -72,17 +75,14 @@ async fn opening_twice_migrates_once() {
     }
 }
 
-const FIRST: [(&str, &str); 2] = [
-    ("sqlite", include_str!("../../../migrations/sqlite/0001_main_job.sql")),
-    ("postgres", include_str!("../../../migrations/postgres/0001_main_job.sql")),
-];
-
-/// Rows as the first release wrote them: an agent job in each state, the active one with a checkpoint.
-fn rows_of_the_first_release() -> String {
+/// Rows with the columns that the baseline requires: an agent job in each state, the active one with a checkpoint. Later
+/// migrations have to cope with them.
+fn rows_of_the_baseline() -> String {
     let definition = serde_json::to_string(&agent(None).engagement.unwrap().agent).unwrap();
     let retry = serde_json::to_string(&plain(0).retry).unwrap();
     let mut sql = format!(
-        "INSERT INTO agent_definitions VALUES ('d', '{definition}'); INSERT INTO queues VALUES ('q');"
+        "INSERT INTO agent_definitions (digest, definition) VALUES ('d', '{definition}'); \
+         INSERT INTO queues (name) VALUES ('q');"
     );
     for (state, seq) in JobState::ALL.into_iter().zip(1..) {
         let (now, lapses) = (NOW.0, LAPSED.0);
@@ -95,14 +95,19 @@ fn rows_of_the_first_release() -> String {
              timeout_ms, engagement_seq, stream, position, worker_id, lease_token, lease_expires_at) \
              VALUES ({seq}, '{state}', 't', 'agent', 'q', '{state}', 0, 1, {now}, {run_at}, {ended}, 1000, {seq}, {seq}, \
              '{{\"turn\":1,\"tool_turns\":0,\"reasks\":0}}', {lease});\
-             INSERT INTO job_envelopes VALUES ({seq}, '{retry}', '[1]', '{{}}', '{{}}', '{{}}');\
+             INSERT INTO job_envelopes (job_seq, retry, args, meta, options, extra) \
+             VALUES ({seq}, '{retry}', '[1]', '{{}}', '{{}}', '{{}}');\
              INSERT INTO budgets (seq, token_limit) VALUES ({seq}, 100);\
              INSERT INTO engagements (seq, id, agent_name, digest, user_id, started_at, budget_seq, events) \
              VALUES ({seq}, 'e{seq}', 'a', 'd', 'u', {now}, {seq}, 1);\
-             INSERT INTO events VALUES ({seq}, 1, {seq}, 'job.enqueued', 0, '{{}}', {now});"
+             INSERT INTO journal (stream, last_event, events, job_seq, names, turn, body, at) \
+             VALUES ({seq}, 1, 1, {seq}, 'job.enqueued', 0, '[{{\"event\":{{\"data\":{{}}}}}}]', {now});"
         ));
     }
-    sql.push_str("INSERT INTO checkpoints VALUES (4, 1, 0, 1, '{}', 0, 0, 0, 0);");
+    sql.push_str(
+        "INSERT INTO journal (stream, last_event, job_seq, turn, phase, phases, body, at) VALUES (4, 1, 4, 1, 0, 1, \
+         '[{\"phase\":{\"phase\":0,\"version\":1,\"body\":{},\"duration_ms\":0}}]', 0);",
+    );
     sql.push_str(
         "INSERT INTO reviews (id, engagement_seq, job_seq, turn, call_id, kind, reviewer, question, arguments_hash, \
          state, created_at) VALUES ('r', 3, 3, 1, 'c', 'input', 'ann', '{}', 'h', 'open', 0);",
@@ -110,14 +115,20 @@ fn rows_of_the_first_release() -> String {
     sql
 }
 
-/// Applies the first migration as its release did, and fills the tables.
-async fn fill_at_the_first_migration(place: &Place) {
-    let (name, text) = match place {
-        Place::Sqlite(_) => FIRST[0],
-        Place::Postgres(_) => FIRST[1],
-    };
-    let migration = Migration::new(1, "main job".into(), MigrationType::Simple, text.into_sql_str(), false);
-    let migrator = Migrator::with_migrations(vec![migration]);
+/// Returns the baseline of a database.
+fn baseline(place: &Place) -> &'static str {
+    match place {
+        Place::Sqlite(_) => include_str!("../../../migrations/sqlite/0001_baseline.sql"),
+        Place::Postgres(_) => include_str!("../../../migrations/postgres/0001_baseline.sql"),
+    }
+}
+
+/// Applies migrations to an empty database: the first text is number 1.
+async fn apply(place: &Place, texts: &[&'static str]) {
+    let migrations = (1..).zip(texts).map(|(number, text)| {
+        Migration::new(number, "of a test".into(), MigrationType::Simple, (*text).into_sql_str(), false)
+    });
+    let migrator = Migrator::with_migrations(migrations.collect());
     match place {
         Place::Sqlite(dir) => {
             let options =
@@ -128,23 +139,74 @@ async fn fill_at_the_first_migration(place: &Place) {
             migrator.run(&mut PgConnection::connect(&site.url).await.unwrap()).await.unwrap();
         }
     }
-    place.query(&rows_of_the_first_release()).await;
-    if name == "postgres" {
-        place.query("SELECT setval('jobs_seq', 8)").await;
+}
+
+/// Asserts that a database is refused with these words by everything that opens it, and that its tables stay as they are.
+async fn assert_refused(place: &Place, words: &[&str]) {
+    let before = columns(place).await;
+    let ids = || Arc::new(SystemIds);
+    let refusals = match place {
+        Place::Sqlite(dir) => vec![SqliteStore::open(&dir.path().join("t.db"), ids()).await.err()],
+        Place::Postgres(site) => {
+            let options = PostgresOptions::new(&site.url);
+            vec![
+                PostgresStore::migrate(&options, &[]).await.err(),
+                PostgresStore::open(&options, ids()).await.err(),
+            ]
+        }
+    };
+    for refusal in refusals {
+        let refusal = refusal.expect("a refusal").to_string();
+        assert!(words.iter().all(|words| refusal.contains(words)), "{refusal}");
+    }
+    assert_eq!(columns(place).await, before);
+}
+
+const LATER: &str = "CREATE TABLE later (n BIGINT PRIMARY KEY)";
+
+#[tokio::test]
+async fn database_of_an_unreleased_version_is_refused() {
+    for &backend in Backend::PLAIN {
+        for texts in
+            [&["CREATE TABLE queues (name TEXT PRIMARY KEY)"][..], &["CREATE TABLE jobs (n BIGINT)", LATER]]
+        {
+            let place = Place::empty(backend).await;
+            apply(&place, texts).await;
+            assert_refused(&place, &["an unreleased version", "empty database", "engagement export"]).await;
+        }
     }
 }
 
 #[tokio::test]
-async fn a_database_filled_at_the_first_migration_works_on() {
+async fn database_of_a_newer_version_is_refused() {
     for &backend in Backend::PLAIN {
         let place = Place::empty(backend).await;
-        fill_at_the_first_migration(&place).await;
+        apply(&place, &[baseline(&place)]).await;
+        place
+            .query(
+                "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+                 VALUES (9999, 'later', true, '', 0)",
+            )
+            .await;
+        assert_refused(&place, &["a newer Turnstone made it"]).await;
+    }
+}
+
+#[tokio::test]
+async fn rows_of_the_baseline_work_with_the_newest_schema() {
+    for &backend in Backend::PLAIN {
+        let place = Place::empty(backend).await;
+        apply(&place, &[baseline(&place)]).await;
+        place.query(&rows_of_the_baseline()).await;
+        if backend == Backend::Postgres {
+            place.query("SELECT setval('jobs_seq', 8)").await;
+        }
         let at = Opened { store: place.migrate_and_open().await, place };
         for state in JobState::ALL {
             let job = at.job(&state.as_str().into()).await;
             assert_eq!((job.state, job.attempt), (state, 1));
         }
-        assert_eq!(at.perform(Duty::TimeOutJobs, LAPSED).await, 0, "nobody knows when that attempt began");
+        assert_eq!(at.perform(Duty::TimeOutJobs, LAPSED).await, 0, "it is not known when that attempt began");
         let held = Lease { job: "active".into(), token: "t".into(), expires_at: LAPSED };
         at.store.ledger.checkpoint(&held, done(Phase::Norm), NOW, LEASE).await.unwrap();
         assert_eq!(at.perform(Duty::ReapExpired, LAPSED).await, 1);

@@ -18,6 +18,7 @@ mod history;
 mod inputs;
 mod intake;
 pub(crate) mod jobs;
+mod journal;
 mod leases;
 mod limits;
 mod lists;

@@ -146,7 +146,7 @@ async fn many_resets_beside_many_pushes_and_claims_refuse_nobody_else(at: &Opene
     tokio::join!(pushing, claiming, resetting);
     at.store.operate.reset().await.unwrap();
     assert_eq!(
-        at.query("SELECT count(*) FROM jobs").await + at.query("SELECT count(*) FROM events").await,
+        at.query("SELECT count(*) FROM jobs").await + at.query("SELECT count(*) FROM journal").await,
         0
     );
 }

@@ -47,10 +47,10 @@ async fn pausing_is_told_once_in_a_stream_of_its_own(at: &Opened) {
     for (paused, changes) in [(true, true), (true, false), (false, true), (false, false)] {
         assert_eq!(at.store.queues.pause("new", paused, NOW).await.unwrap(), changes);
     }
-    let told = "SELECT count(*) FROM events WHERE name IN ('queue.paused', 'queue.resumed') AND seq = 1 \
-                AND (data = '{\"queue\":\"new\",\"subject\":\"new\"}' OR data LIKE 'sealed:1:%')";
+    let told = "SELECT count(*) FROM journal WHERE names IN ('queue.paused', 'queue.resumed') AND last_event = 1 \
+                AND (body = '[{\"event\":{\"data\":{\"queue\":\"new\",\"subject\":\"new\"}}}]' OR body LIKE 'sealed:1:%')";
     assert_eq!(at.query(told).await, 2);
-    assert_eq!(at.query("SELECT count(DISTINCT stream) FROM events").await, 2);
+    assert_eq!(at.query("SELECT count(DISTINCT stream) FROM journal").await, 2);
 }
 
 async fn a_job_takes_its_number_after_an_event_that_belongs_to_no_job(at: &Opened) {
@@ -59,7 +59,7 @@ async fn a_job_takes_its_number_after_an_event_that_belongs_to_no_job(at: &Opene
     let job = at.push(plain(0)).await;
     at.store.queues.pause("q", false, NOW).await.unwrap();
     assert_eq!(at.events(&job).await.len(), 1);
-    assert_eq!(at.query("SELECT count(DISTINCT stream) FROM events").await, 4);
+    assert_eq!(at.query("SELECT count(DISTINCT stream) FROM journal").await, 4);
 }
 
 async fn a_full_queue_refuses_a_push_whole_and_others_do_not_mind(at: &Opened) {

@@ -14,9 +14,9 @@ pub const PRICES: &str = r#"{"models": {"test/m": {"input_per_million": 1000, "o
 pub const TOOL: i64 = 250_000;
 
 /// The cost of the INFER phases, in millionths of the currency.
-const OF_MODELS: &str = "SELECT CAST(coalesce(sum(cost), 0) AS BIGINT) FROM checkpoints WHERE phase = 3";
+const OF_MODELS: &str = "SELECT CAST(coalesce(sum(cost), 0) AS BIGINT) FROM journal WHERE model IS NOT NULL";
 /// The same by the tokens that were answered.
-const BY_TOKENS: &str = "SELECT CAST(coalesce(sum(tokens_in * 1000 + tokens_out * 2000), 0) AS BIGINT) FROM checkpoints WHERE phase = 3";
+const BY_TOKENS: &str = "SELECT CAST(coalesce(sum(tokens_in * 1000 + tokens_out * 2000), 0) AS BIGINT) FROM journal WHERE model IS NOT NULL";
 const OF_TOOLS: &str = "SELECT CAST(coalesce(sum(cost), 0) AS BIGINT) FROM tool_calls";
 const OWN_MONEY: &str =
     "SELECT CAST(coalesce(sum(money_settled), 0) AS BIGINT) FROM budgets WHERE scope = 'engagement'";

@@ -23,7 +23,7 @@ const LEASE_MS: u64 = 3_000;
 const PATIENCE: Duration = Duration::from_secs(300);
 const ENDED: &str = "SELECT count(*) FROM jobs WHERE state IN ('completed', 'discarded', 'cancelled') AND seq = (SELECT min(seq) FROM jobs)";
 /// Calls that a budget refused.
-const REFUSED: &str = "SELECT count(*) FROM events WHERE name = 'budget.exceeded'";
+const REFUSED: &str = "SELECT count(*) FROM journal WHERE names LIKE '%budget.exceeded%'";
 /// Prompt and completion tokens of a scout's answer: below the smallest reservation, or as many as an answer may have.
 const CHEAP: (i64, i64) = (10, 5);
 const DEAR: (i64, i64) = (100, 400);
@@ -141,9 +141,8 @@ async fn assert_within(fleet: &Fleet, limit: i64) {
     let spent =
         fleet.number("SELECT CAST(coalesce(max(settled + reserved), 0) AS BIGINT) FROM budgets").await;
     assert!(spent <= limit, "{spent} of {limit}");
-    let booked = fleet
-        .number("SELECT CAST(coalesce(sum(tokens_in + tokens_out), 0) AS BIGINT) FROM checkpoints")
-        .await;
+    let booked =
+        fleet.number("SELECT CAST(coalesce(sum(tokens_in + tokens_out), 0) AS BIGINT) FROM journal").await;
     assert!(booked <= limit, "checkpoints say {booked} of {limit}");
 }
 

@@ -55,6 +55,7 @@ async fn a_question_to_the_user_is_shown_with_the_command_that_answers_it() {
         assert!(shown.stdout.contains("Where to?") && shown.stdout.contains("When?"), "{view:?}: {shown:?}");
         assert!(shown.stdout.contains(&command), "{view:?} does not show {command}: {shown:?}");
         assert!(!shown.stdout.contains("review  by"), "a review without an id: {shown:?}");
+        assert!(!shown.stderr.contains("there are none"), "{view:?}: {shown:?}");
     }
     let answer = command.replacen("VALUE", "Oslo", 1).replacen("VALUE", "Monday", 1);
     let words: Vec<&str> = answer.split(' ').skip(1).collect();

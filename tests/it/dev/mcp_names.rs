@@ -71,6 +71,25 @@ async fn a_capability_names_an_mcp_tool_with_an_underscore_and_a_collision_is_re
     assert_eq!(capability("papers.get_paper"), Value::Null, "{checked:#}");
 }
 
+/// The agent of docs/TOOLS.md.
+fn example() -> String {
+    let page = include_str!("../../../docs/TOOLS.md");
+    let examples = page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    examples.filter(|text| text.contains("name: librarian\n")).collect()
+}
+
+#[tokio::test]
+#[cfg_attr(no_python, ignore = "needs Python 3")]
+async fn the_example_of_the_page_calls_its_tool() {
+    let folder = turnstone_tests::scratch::folder();
+    set_up(folder.path(), "tools = ['search_papers', 'get_paper']\n");
+    std::fs::write(folder.path().join("agents/librarian.yaml"), example()).unwrap();
+    let dev = Dev::start(folder.path(), &[]).await;
+    let events = done_by(&dev, "librarian").await;
+    let called = events.iter().find(|event| event["name"] == "tool.completed").expect("a call");
+    assert!(called["data"].to_string().contains("found owls"), "{called:#}");
+}
+
 #[tokio::test]
 async fn the_list_shows_capability_names_and_servers_that_share_one_are_refused() {
     let folder = turnstone_tests::scratch::folder();

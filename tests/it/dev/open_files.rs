@@ -47,7 +47,7 @@ async fn a_worker_raises_what_it_may_and_says_what_it_may_not() {
     assert!(first.unwrap().is_some_and(|line| line.starts_with("turnstone listens on")));
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", raised.id().unwrap())).unwrap();
     let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
-    assert_eq!(files.split_whitespace().nth(3), Some("328"), "{files}");
+    assert_eq!(files.split_whitespace().nth(3), Some("4424"), "{files}");
     raised.kill().await.unwrap();
 
     let mut short = limited(folder.path(), "ulimit -n 260", &format!("{dev} 100")).spawn().unwrap();

@@ -37,7 +37,7 @@ async fn max_turns_is_exact_and_escalates_to_the_dead_letters() {
         let dead = fleet.get("/ojs/v1/dead-letter").await;
         assert!(dead.to_string().contains(&id), "{dead:#}");
         assert!(fleet.event_names(&id).await.contains(&"error.escalated".to_owned()));
-        let ids = fleet.number("SELECT count(*) FROM checkpoints WHERE phase = 0").await;
+        let ids = fleet.number(&turnstone_tests::journal::phases(0)).await;
         assert_eq!(ids, 3);
         fleet.end().await;
     }

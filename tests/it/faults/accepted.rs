@@ -27,7 +27,7 @@ const AGAIN: Duration = Duration::from_millis(20);
 const COMPLETED: &str = "SELECT count(*) FROM jobs WHERE state = 'completed'";
 /// Jobs that did not end once.
 const NOT_ONCE: &str = "SELECT count(*) FROM jobs j WHERE 1 <> \
-     (SELECT count(*) FROM events e WHERE e.stream = j.stream AND e.name = 'job.completed')";
+     (SELECT count(*) FROM journal v WHERE v.stream = j.stream AND v.names LIKE '%job.completed%')";
 
 /// A request for one job or for a batch, by the ids of the jobs.
 type Ids = Vec<String>;

@@ -23,7 +23,7 @@ async fn is_there_once(site: &Site, api: &Api, id: &str) {
     assert_eq!(push(&client(), &api.url, &job(id)).await, Some(409));
     assert_eq!(site.number(&format!("SELECT count(*) FROM jobs WHERE id = '{id}'")).await, 1);
     assert_eq!(site.number("SELECT count(*) FROM jobs").await, 1);
-    assert_eq!(site.number("SELECT count(*) FROM events").await, 1);
+    assert_eq!(site.number(turnstone_tests::journal::EVENTS).await, 1);
 }
 
 fn committed(site: &Site) -> impl Future<Output = i64> {

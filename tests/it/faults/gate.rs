@@ -15,19 +15,25 @@ const WAITING: &str =
 impl Gate {
     /// Makes every transaction that enqueues a job wait in its commit.
     pub async fn in_commits(site: &Site) -> Self {
-        Self::shut(site, "CONSTRAINT TRIGGER gate AFTER INSERT ON jobs DEFERRABLE INITIALLY DEFERRED").await
+        Self::shut(site, "CONSTRAINT TRIGGER gate AFTER INSERT ON jobs DEFERRABLE INITIALLY DEFERRED", "")
+            .await
     }
 
     /// Makes every transaction that writes a checkpoint wait in its middle.
     pub async fn at_checkpoints(site: &Site) -> Self {
-        Self::shut(site, "TRIGGER gate AFTER INSERT ON checkpoints").await
+        Self::shut(site, "TRIGGER gate AFTER INSERT ON journal", "WHEN (NEW.phases > 0)").await
     }
 
-    async fn shut(site: &Site, trigger: &str) -> Self {
+    /// Makes every transaction that claims or settles a job wait in its middle.
+    pub async fn at_leases(site: &Site) -> Self {
+        Self::shut(site, "TRIGGER gate AFTER UPDATE OF lease_token ON jobs", "").await
+    }
+
+    async fn shut(site: &Site, trigger: &str, condition: &str) -> Self {
         let made = format!(
             "CREATE FUNCTION pass() RETURNS trigger LANGUAGE plpgsql AS \
              'BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN NULL; END';\n\
-             CREATE {trigger} FOR EACH ROW EXECUTE FUNCTION pass();"
+             CREATE {trigger} FOR EACH ROW {condition} EXECUTE FUNCTION pass();"
         );
         site.postgres.psql(&site.database, &made).await;
         Self::again(site).await

@@ -3,34 +3,29 @@
 use super::load::Load;
 use super::site::{Fleet, Site};
 use std::collections::BTreeSet;
+use turnstone_tests::journal;
 
 /// What must be zero at the end.
 const NOTHING: [(&str, &str); 8] = [
     ("leases are held", "SELECT count(*) FROM jobs WHERE lease_token IS NOT NULL"),
     ("jobs have reservations", "SELECT count(*) FROM jobs WHERE reserved <> 0"),
     ("budgets have reservations", "SELECT count(*) FROM budgets WHERE reserved <> 0"),
-    (
-        "checkpoints were committed twice",
-        "SELECT count(*) - count(DISTINCT (job_seq, turn, phase)) FROM checkpoints",
-    ),
+    ("checkpoints were committed twice", journal::PHASES_TWICE),
     (
         "jobs have more or less than the seven checkpoints of one turn",
-        "SELECT count(*) FROM jobs j WHERE (SELECT count(*) FROM checkpoints c WHERE c.job_seq = j.seq) <> 7",
+        "SELECT count(*) FROM jobs j WHERE (SELECT sum(v.phases) FROM journal v WHERE v.stream = j.stream) <> 7",
     ),
     (
         "jobs were completed more or less than once",
         "SELECT count(*) FROM jobs j WHERE \
-         (SELECT count(*) FROM events e WHERE e.stream = j.stream AND e.name = 'job.completed') <> 1",
+         (SELECT count(*) FROM journal v WHERE v.stream = j.stream AND v.names LIKE '%job.completed%') <> 1",
     ),
     (
         "budgets differ from what their checkpoints say",
         "SELECT count(*) FROM budgets b JOIN jobs j ON j.engagement_seq = b.seq WHERE b.settled <> \
-         (SELECT sum(c.tokens_in + c.tokens_out) FROM checkpoints c WHERE c.job_seq = j.seq)",
+         (SELECT sum(v.tokens_in + v.tokens_out) FROM journal v WHERE v.stream = j.stream)",
     ),
-    (
-        "streams of events have gaps",
-        "SELECT count(*) FROM (SELECT stream FROM events GROUP BY stream HAVING max(seq) <> count(*)) AS gaps",
-    ),
+    ("streams of events have gaps", journal::GAPS),
 ];
 
 impl Site {

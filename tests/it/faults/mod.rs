@@ -9,5 +9,6 @@ pub(crate) mod gate;
 mod invariants;
 mod load;
 mod network;
+mod repeated;
 mod restarts;
 pub(crate) mod site;

@@ -61,14 +61,17 @@ async fn a_worker_that_falls_silent_in_a_transaction_keeps_nothing_locked() {
     let (api, scheduler) = (site.api(&site.database.url).await, site.scheduler().await);
     let proxy = TcpProxy::start(site.postgres.addr()).await;
     let far = site.worker("far", &site.database.url_at(proxy.addr())).await;
-    let gate = Gate::at_checkpoints(&site).await;
+    // A queue with a limit: its jobs are claimed step by step, in a transaction that has a middle.
+    site.postgres.psql(&site.database, "UPDATE queues SET concurrency = 1000").await;
+    let gate = Gate::at_leases(&site).await;
     let id = SystemIds.next();
     assert_eq!(push(&client(), &api.url, &job(&id)).await, Some(201));
     gate.reached(&site).await;
     proxy.stall().await;
     gate.open().await;
     // The far worker's transaction is open in the database, with the job's row locked, and nobody will end it.
-    let idle = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'";
+    let idle = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' \
+                AND (SELECT count(*) FROM (SELECT 1 FROM jobs FOR UPDATE SKIP LOCKED) AS free) = 0";
     site.until("the transaction waits for its worker", idle, |idle| idle > 0).await;
     let near = site.worker("near", &site.database.url).await;
     all_until_now(&site).await;

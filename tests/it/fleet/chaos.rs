@@ -217,13 +217,13 @@ async fn survive(jobs: usize, rounds: usize) {
     for worker in awake {
         worker.leave().await;
     }
-    let events = fleet.number("SELECT count(*) FROM events").await;
+    let events = fleet.number(turnstone_tests::journal::EVENTS).await;
     for worker in asleep {
         worker.signal("CONT");
         worker.leave().await;
     }
     assert_eq!(
-        fleet.number("SELECT count(*) FROM events").await,
+        fleet.number(turnstone_tests::journal::EVENTS).await,
         events,
         "a worker that overslept wrote something"
     );
@@ -247,7 +247,7 @@ struct Fate {
 
 async fn fates(fleet: &Fleet) -> Vec<Fate> {
     let sql = "SELECT e.args, j.state, j.attempt, j.failures, j.tokens_used, \
-               (SELECT count(*) FROM checkpoints c WHERE c.job_seq = j.seq AND c.phase = 3) \
+               (SELECT count(*) FROM journal v WHERE v.job_seq = j.seq AND v.phase <= 3 AND v.phase + v.phases > 3) \
                FROM jobs j JOIN job_envelopes e ON e.job_seq = j.seq ORDER BY j.seq";
     let rows: Vec<(String, String, i64, i64, i64, i64)> = fleet.place.rows(sql).await;
     let fate = |(args, state, attempts, failures, booked, answers): (String, String, i64, i64, i64, i64)| {

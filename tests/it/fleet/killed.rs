@@ -64,7 +64,7 @@ async fn the_turns_of_a_killed_worker_go_on_elsewhere() {
         assert_eq!(times(1), 1 + usize::from(orphans.contains(id)), "{id}");
     }
     assert_eq!(site.fleet.tools.calls().len(), JOBS, "a call that is not idempotent was repeated");
-    let checkpoints = site.fleet.number("SELECT count(*) FROM checkpoints").await;
+    let checkpoints = site.fleet.number(turnstone_tests::journal::CHECKPOINTS).await;
     assert_eq!(checkpoints, i64::try_from(JOBS * 2 * 7).unwrap());
     for worker in workers {
         worker.stop().await;

@@ -74,18 +74,17 @@ impl Site {
     /// The worker that claimed a job last.
     async fn last_worker(&self, job: &str) -> String {
         let sql = format!(
-            "SELECT e.data FROM events e JOIN jobs j ON j.seq = e.job_seq WHERE j.id = '{job}' AND e.name = 'job.started' \
-             ORDER BY e.seq DESC LIMIT 1"
+            "SELECT v.body FROM journal v JOIN jobs j ON j.seq = v.job_seq WHERE j.id = '{job}' AND v.names = 'job.started' \
+             ORDER BY v.last_event DESC LIMIT 1"
         );
         let started: Vec<(String,)> = self.fleet.place.rows(&sql).await;
-        let data: Value = serde_json::from_str(&started[0].0).expect("JSON");
-        data["worker_id"].as_str().expect("a name").to_owned()
+        let body: Value = serde_json::from_str(&started[0].0).expect("JSON");
+        body[0]["event"]["data"]["worker_id"].as_str().expect("a name").to_owned()
     }
 
     /// How many rows say what has happened: whoever writes for a job changes one of these.
     async fn written(&self) -> i64 {
-        let tables =
-            ["checkpoints", "events", "messages", "tool_calls", "job_results", "job_errors", "reviews"];
+        let tables = ["journal", "tool_calls", "job_results", "job_errors", "reviews"];
         let counts: Vec<String> =
             tables.iter().map(|table| format!("(SELECT count(*) FROM {table})")).collect();
         self.fleet.number(&format!("SELECT {}", counts.join(" + "))).await

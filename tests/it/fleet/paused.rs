@@ -28,7 +28,8 @@ async fn asleep_at_the_model() -> (Site, Program, String, Gate) {
 }
 
 /// Another worker takes the job to its end, then the sleeper wakes up.
-async fn the_other_ends_it(site: Site, mut sleeper: Program, id: &str) {
+/// The call that is made is the one that `whose` model call asked for.
+async fn the_other_ends_it(site: Site, mut sleeper: Program, id: &str, whose: &str) {
     let time = site.keep_time();
     let other = site.worker("other", &["--lease", "14s"], &[]).await;
     let done = site.fleet.wait_for(id, &[JobState::Completed, JobState::Discarded, JobState::Pending]).await;
@@ -49,7 +50,7 @@ async fn the_other_ends_it(site: Site, mut sleeper: Program, id: &str) {
     assert_eq!(site.fleet.job(id).await, done);
     let calls = site.fleet.tools.calls();
     assert_eq!(calls.len(), 1, "{calls:#?}");
-    assert_eq!(calls[0].input["for"], "the other");
+    assert_eq!(calls[0].input["for"], whose);
     site.fleet.end().await;
 }
 
@@ -60,22 +61,23 @@ async fn a_paused_worker_whose_job_another_one_ended_writes_nothing() {
     sleeper.signal("STOP");
     // The answer is there when it wakes up, and was paid for.
     gate.open();
-    the_other_ends_it(site, sleeper, &id).await;
+    the_other_ends_it(site, sleeper, &id, "the other").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn a_worker_that_stops_within_a_transaction_does_not_keep_its_jobs_from_others() {
+async fn a_worker_that_stops_in_a_write_loses_no_answer_and_keeps_no_job_from_others() {
     let (site, sleeper, id, gate) = asleep_at_the_model().await;
     let Place::Url(url) = &site.fleet.place else { panic!("this is about PostgreSQL") };
     let mut conn = PgConnection::connect(url).await.unwrap();
     conn.execute("BEGIN").await.unwrap();
     conn.execute("SELECT * FROM budgets FOR UPDATE").await.unwrap();
-    // The sleeper's statement has to wait; when it goes on, there is nobody left to commit it.
+    // The sleeper's write has to wait. It is one statement, which commits itself while its worker sleeps: the answer that
+    // was paid for is kept, and no row stays locked.
     gate.open();
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     site.fleet.until("the sleeper writes", async || site.fleet.number(waiting).await > 0).await;
     sleeper.signal("STOP");
     conn.close().await.unwrap();
-    the_other_ends_it(site, sleeper, &id).await;
+    the_other_ends_it(site, sleeper, &id, "the sleeper").await;
 }

@@ -110,6 +110,16 @@ async fn a_database_of_a_newer_version_is_refused() {
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+async fn a_database_of_an_unreleased_version_is_refused() {
+    let site = migrated().await;
+    let other = "UPDATE _sqlx_migrations SET checksum = '\\x00' WHERE version = 1";
+    Postgres::shared().await.psql(&site.database, other).await;
+    let commands = [&SERVICES[..], &["migrate"]].concat();
+    refused(&site, Some(&site.database.url), &commands, "Start with an empty database").await;
+}
+
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_database_that_takes_no_writes_is_refused() {
     let site = migrated().await;
     let read_only = format!("ALTER DATABASE {} SET default_transaction_read_only = on", site.database.name);

@@ -41,7 +41,7 @@ async fn inputs_keep_their_order_when_workers_are_killed() {
             let done = fleet.wait_for(job, &[JobState::Completed, JobState::Discarded]).await;
             assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!(answer)), "{done:#}");
         }
-        let order = "SELECT j.id, c.turn FROM checkpoints AS c JOIN jobs AS j ON j.seq = c.job_seq WHERE c.phase = 6 ORDER BY c.turn";
+        let order = "SELECT j.id, v.turn FROM journal AS v JOIN jobs AS j ON j.seq = v.job_seq WHERE v.phase + v.phases = 7 ORDER BY v.turn";
         let turns: Vec<(String, i64)> = fleet.place.rows(order).await;
         let expected: Vec<(String, i64)> = jobs.iter().cloned().zip(1..).collect();
         assert_eq!(turns, expected, "each input has a turn of its own, in order, on {backend:?}");

@@ -58,10 +58,8 @@ async fn stored(fleet: &Fleet) -> BTreeMap<i64, (i64, i64)> {
         format!("SELECT turn, CAST(length({text}) AS BIGINT) AS bytes FROM {table}")
     };
     let all = [
-        of("checkpoints", "body"),
-        of("messages", "message"),
+        of("journal", "coalesce(body, '') || coalesce(said, '')"),
         of("tool_calls", "input || coalesce(outcome, '')"),
-        of("events", "data"),
     ]
     .join(" UNION ALL ");
     let sql = format!(

@@ -10,6 +10,7 @@ mod damaged;
 mod encryption;
 mod envelope;
 mod events;
+mod idempotency;
 mod operate;
 mod queries;
 mod queues;

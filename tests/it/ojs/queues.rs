@@ -19,6 +19,8 @@ on_every_store![
     a_pool_is_echoed_and_its_shares_are_counted,
     a_policy_and_settings_stand_side_by_side,
     what_no_queue_can_be_called_is_refused,
+    an_unknown_queue_is_not_paused_by_an_operator,
+    an_empty_configuration_changes_nothing,
 ];
 
 fn job(queue: &str) -> Value {
@@ -48,6 +50,31 @@ async fn a_paused_queue_takes_jobs_and_gives_none(server: &OjsServer) {
         assert_eq!(resumed["queue"]["paused"], false);
         assert_eq!(fetched(server, &["mail.out"], 5).await, 1);
     }
+}
+
+async fn an_unknown_queue_is_not_paused_by_an_operator(server: &OjsServer) {
+    for verb in ["pause", "resume"] {
+        let path = format!("/ojs/v1/admin/queues/nosuch/{verb}");
+        let refused = server.post(&path, &json!({})).await.expect(404);
+        assert_eq!(refused.code(), "not_found");
+        assert!(refused.text.contains("`nosuch`") && refused.text.contains("first job"), "{}", refused.text);
+    }
+    assert_eq!(server.fleet.number("SELECT count(*) FROM queues WHERE created_at > 0").await, 0);
+    // The published cases pause a queue before its first job.
+    server.post("/ojs/v1/queues/early/pause", &json!({})).await.expect(200);
+    server.post("/ojs/v1/admin/queues/early/resume", &json!({})).await.expect(200);
+}
+
+async fn an_empty_configuration_changes_nothing(server: &OjsServer) {
+    let path = "/ojs/v1/admin/queues/bounded/config";
+    let config = json!({"backpressure": {"max_depth": 7}, "concurrency": 3});
+    server.put(path, &config).await.expect(200);
+    for body in ["", "{}", r#"{"concurency": 4}"#] {
+        let refused = server.send(Method::PUT, path, &[], body).await.expect(400);
+        assert!(refused.text.contains("concurrency") || body.is_empty(), "{}", refused.text);
+    }
+    let shown = server.get("/ojs/v1/admin/queues/bounded").await.expect(200).json();
+    assert_eq!(shown["config"], config);
 }
 
 async fn statistics_come_in_both_forms_and_for_queues_that_nobody_used(server: &OjsServer) {
@@ -126,7 +153,7 @@ async fn a_full_queue_answers_429_and_says_how_full_it_is(server: &OjsServer) {
     assert_eq!((&stats["stats"]["depth"], &stats["stats"]["max_depth"]), (&json!(2), &json!(2)));
     assert_eq!(fetched(server, &["full"], 1).await, 1);
     server.push(&job("full")).await;
-    bound(server, "full", json!({})).await;
+    bound(server, "full", json!({"backpressure": null})).await;
     server.push(&job("full")).await;
 }
 

@@ -13,7 +13,7 @@ use turnstone_tests::clock::ManualClock;
 use turnstone_tests::servers::Database;
 use turnstone_tests::{Place, wait};
 
-const TABLES: [&str; 6] = ["checkpoints", "events", "job_envelopes", "job_errors", "job_results", "messages"];
+const TABLES: [&str; 4] = ["job_envelopes", "job_errors", "job_results", "journal"];
 const LATER: Timestamp = Timestamp(NOW.0 + 1_000_000);
 
 /// A store over a database of its own.
@@ -131,7 +131,7 @@ async fn the_partitions_of_the_next_million_are_made_ahead_of_time() {
         SchedulerOptions { holder: "test".into(), retention: None, ..SchedulerOptions::new("test") },
     );
     scheduler.tick().await.unwrap();
-    assert!(site.millions("events").await.ends_with(&[2, 3]), "it is made where everything is kept, too");
+    assert!(site.millions("journal").await.ends_with(&[2, 3]), "it is made where everything is kept, too");
     site.lived(Some(NOW)).await;
     for table in TABLES {
         assert!(site.rows(table).await.iter().all(|(name, _)| !name.ends_with("_rest")), "{table}");
@@ -244,12 +244,12 @@ async fn what_somebody_reads_is_left_for_the_next_time_and_stops_nobody() {
     site.next_job_is(1_500_000).await;
     let mut reader = PgConnection::connect(&site.database.url).await.unwrap();
     let mut held = reader.begin().await.unwrap();
-    let read: i64 = sqlx::query_scalar("SELECT count(*) FROM events").fetch_one(&mut *held).await.unwrap();
+    let read: i64 = sqlx::query_scalar("SELECT count(*) FROM journal").fetch_one(&mut *held).await.unwrap();
     assert!(read > 0);
 
     let pruned = wait::output("pruning does not wait for the reader", site.prune(LATER)).await;
     assert_eq!(pruned, 0);
-    assert!(site.millions("events").await.contains(&0));
+    assert!(site.millions("journal").await.contains(&0));
     wait::output("new jobs do not wait for the reader", site.lived(Some(NOW))).await;
     held.rollback().await.unwrap();
     site.prune(LATER).await;

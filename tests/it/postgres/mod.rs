@@ -2,8 +2,10 @@
 //! pooler in between.
 
 mod bells;
+mod costs;
 mod families;
 mod history;
+mod idempotency;
 mod inputs;
 mod plans;
 mod pooler;

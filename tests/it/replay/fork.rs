@@ -3,6 +3,7 @@
 use super::{calls, fork_ran, forked, job, on_every_store, ran, said, trip};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
+use turnstone_tests::journal::MESSAGES;
 use turnstone_tests::model_server::Gate;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
@@ -16,10 +17,6 @@ on_every_store!(
     a_fork_that_goes_on_keeps_its_past,
 );
 
-async fn rows(fleet: &Fleet, table: &str) -> i64 {
-    fleet.number(&format!("SELECT count(*) FROM {table}")).await
-}
-
 #[expect(clippy::cognitive_complexity, reason = "one story, told in order")]
 async fn every_phase_can_be_gone_on_from(backend: Backend) {
     let fleet = Fleet::builder().on(backend).model(trip).start().await;
@@ -32,7 +29,7 @@ async fn every_phase_can_be_gone_on_from(backend: Backend) {
     for (phase, asked) in
         [("init", 3), ("norm", 3), ("resol", 3), ("infer", 3), ("exec", 2), ("persist", 2), ("emit", 2)]
     {
-        let (models, messages) = (fleet.models.calls().len(), rows(&fleet, "messages").await);
+        let (models, messages) = (fleet.models.calls().len(), fleet.number(MESSAGES).await);
         let (fork, done) = fork_ran(&fleet, &engagement, json!({"at_turn": 2, "phase": phase})).await;
         assert_eq!(
             (&done["state"], &done["result"]),
@@ -43,7 +40,7 @@ async fn every_phase_can_be_gone_on_from(backend: Backend) {
         assert_eq!(fleet.models.calls().len() - models, asked, "{phase}");
         assert_eq!(fleet.tools.calls().len(), 3, "{phase}: a tool was called");
         // Three messages of turn 1 stay where they are; the fork has rows of its own for turns 2 to 4 only.
-        assert_eq!(rows(&fleet, "messages").await - messages, 5, "{phase}: the past was copied");
+        assert_eq!(fleet.number(MESSAGES).await - messages, 5, "{phase}: the past was copied");
         let journal = calls(&fleet, &fork).await;
         let stubbed = journal.iter().filter(|call| call["stub_of"].is_string()).count();
         assert_eq!((journal.len(), stubbed), (3, 2), "{phase}: {journal:#?}");
@@ -160,7 +157,7 @@ async fn a_million_bytes_are_shared(backend: Backend) {
     let mut job = job(&"y".repeat(1_000_000));
     job["ext_agent_token_budget"] = json!(100_000_000);
     let engagement = ran(&fleet, &job).await;
-    let bytes = "SELECT CAST(sum(length(message)) AS BIGINT) FROM messages";
+    let bytes = "SELECT CAST(sum(length(said)) AS BIGINT) FROM journal";
     let before = fleet.number(bytes).await;
     let (fork, job) = forked(&fleet, &engagement, json!({"at_turn": 2})).await;
     let done = fleet.wait_for(&job, &[JobState::Completed]).await;
@@ -209,7 +206,7 @@ async fn a_fork_that_goes_on_keeps_its_past(backend: Backend) {
     assert_eq!(said(&fleet, &fork).await, past, "the past went with the first input");
     assert_eq!(delete(json!({"state": "completed"})).await, json!([next]));
     for table in ["inheritances", "forks"] {
-        assert_eq!(rows(&fleet, table).await, 0, "{table}");
+        assert_eq!(fleet.number(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
     }
     assert_eq!(
         delete(json!({"state": "completed"})).await.as_array().map(Vec::len),

@@ -109,9 +109,7 @@ async fn what_a_fork_reads_is_kept_as_long_as_the_fork(backend: Backend) {
         fleet.clock.advance_ms(40 * 24 * 3_600_000);
         fleet.tick().await;
     }
-    for table in
-        ["jobs", "engagements", "messages", "checkpoints", "tool_calls", "forks", "inheritances", "stubs"]
-    {
+    for table in ["jobs", "engagements", "journal", "tool_calls", "forks", "inheritances", "stubs"] {
         assert_eq!(fleet.number(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
     }
     fleet.end().await;
@@ -136,7 +134,7 @@ async fn what_a_fork_reads_is_not_purged(backend: Backend) {
     assert_eq!(purge("").await, (1, 1));
     assert_eq!(said(&fleet, &engagement).await, past);
     assert_eq!(purge("").await, (1, 0));
-    for table in ["jobs", "engagements", "messages", "inheritances"] {
+    for table in ["jobs", "engagements", "journal", "inheritances"] {
         assert_eq!(fleet.number(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
     }
     fleet.end().await;
@@ -164,7 +162,7 @@ async fn a_conversation_is_kept_as_long_as_a_fork_reads_it(backend: Backend) {
     fleet
         .until("both are forgotten", async || {
             fleet.tick().await;
-            fleet.number("SELECT count(*) FROM messages").await == 0
+            fleet.number(turnstone_tests::journal::MESSAGES).await == 0
         })
         .await;
     fleet.end().await;

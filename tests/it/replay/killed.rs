@@ -10,11 +10,10 @@ use serde_json::{Value, json};
 use std::path::Path;
 use turnstone_domain::record::EngagementRecord;
 use turnstone_tests::wait::until;
-use turnstone_tests::{Fleet, Place};
+use turnstone_tests::{Fleet, Place, journal};
 
 /// Tables that an import and a fork write.
-const TABLES: [&str; 8] =
-    ["jobs", "engagements", "messages", "checkpoints", "tool_calls", "events", "forks", "inheritances"];
+const TABLES: [&str; 6] = ["jobs", "engagements", "journal", "tool_calls", "forks", "inheritances"];
 
 /// Transactions that are not over.
 const BUSY: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() \
@@ -95,7 +94,7 @@ async fn nothing_is_half_made_by_a_server_that_is_killed_on_postgres() {
     let (status, answer) = fork(api.url.clone(), engagement.clone()).await.unwrap();
     assert_eq!(status, 201, "{answer:#}");
     let now = rows(&site).await;
-    assert_eq!((now[0], now[1], now[6], now[7]), (2, 2, 1, 1), "{TABLES:?}: {now:?}");
+    assert_eq!((now[0], now[1], now[4], now[5]), (2, 2, 1, 1), "{TABLES:?}: {now:?}");
     assert_eq!(runs_again(&export(&api.url, &engagement).await).await, (4, 28));
     api.program.stop().await;
 }
@@ -135,8 +134,9 @@ async fn nothing_is_half_made_by_a_server_that_is_killed_on_sqlite() {
         server.ended().await;
         drop(server);
         let answered = sent.await.unwrap();
-        let found = [rows("jobs").await, rows("engagements").await, rows("messages").await];
-        let found = (found, rows("checkpoints").await, rows("tool_calls").await, rows("events").await > 0);
+        let found = [rows("jobs").await, rows("engagements").await, place.number(journal::MESSAGES).await];
+        let (done, told) = (place.number(journal::CHECKPOINTS).await, place.number(journal::EVENTS).await);
+        let found = (found, done, rows("tool_calls").await, told > 0);
         let is_here = rows("jobs").await == 1;
         let expected = if is_here { ([1, 1, 8], 28, 3, true) } else { ([0, 0, 0], 0, 0, false) };
         assert_eq!(found, expected, "step {step}");

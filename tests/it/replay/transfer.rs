@@ -92,7 +92,7 @@ async fn damaged_documents_leave_nothing() {
             "{status}: {answer:#}"
         );
     }
-    for table in ["jobs", "engagements", "messages", "checkpoints", "tool_calls", "events"] {
+    for table in ["jobs", "engagements", "journal", "tool_calls"] {
         assert_eq!(empty.number(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
     }
     assert_eq!(imported(&empty, &document).await.0, 201);

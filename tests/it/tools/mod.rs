@@ -16,7 +16,7 @@ use turnstone_worker::tool::McpConfig;
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/it/tools/mcp_server.py");
 
 /// An MCP server over stdio that behaves as `mode` says.
-fn parrot(mode: &str, more: &Value) -> Value {
+pub fn parrot(mode: &str, more: &Value) -> Value {
     need_python();
     let mut config = json!({"command": ["python3", SCRIPT, mode], "connect_timeout_ms": 60_000});
     config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -24,7 +24,7 @@ fn parrot(mode: &str, more: &Value) -> Value {
 }
 
 /// Gives a worker these MCP servers.
-fn with_servers(mut deps: Deps, servers: &Value) -> Deps {
+pub fn with_servers(mut deps: Deps, servers: &Value) -> Deps {
     let configs: BTreeMap<String, McpConfig> = serde_json::from_value(servers.clone()).unwrap();
     let clock = Arc::clone(&deps.clock);
     deps.toolbox = deps.toolbox.with_mcp(&configs, &clock).unwrap();

@@ -58,6 +58,7 @@ pub enum Transaction {
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     let scope = turn.state_scope();
     if let Some(scope) = &scope {
+        turn.secure().await?;
         turn.recall_state(scope).await?;
     }
     let changes = turn.buffer.as_ref().map(|buffer| buffer.changes().to_vec()).unwrap_or_default();

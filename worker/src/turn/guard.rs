@@ -179,7 +179,7 @@ fn on_record(turn: &Turn, side: Side, position: usize, text_sha256: &str) -> Res
 /// Whether the guardrail holds; `asked` is told what its tool was asked and answered.
 ///
 /// # Errors
-/// [`Stop::Fail`] when a budget has not enough left for its tool.
+/// [`Stop::Fail`] when a budget has not enough left for its tool; as [`Turn::secure`].
 async fn held(
     turn: &mut Turn,
     guardrail: &Guardrail,
@@ -188,6 +188,8 @@ async fn held(
     asked: &mut Asked,
 ) -> Result<Result<(), No>, Stop> {
     let name = &guardrail.tool_name;
+    // What it looks at was paid for: it is durable before its tool is asked, however long that takes.
+    turn.secure().await?;
     asked.input = side.arguments(&Value::Null, text);
     let tool = match tool(turn, name).await {
         Ok(tool) => tool,

@@ -104,7 +104,10 @@ async fn run_turns(mut turn: Turn, timeout: Option<Duration>, signals: &Signals)
         end = driven => end.unwrap_or_else(|_| Err(Stop::Fail(panicked()))),
         error = expired(timeout, &deadline) => Err(Stop::Fail(error)),
     };
-    signals.settling.cancel();
+    // A turn that makes way keeps its slot until that is written: a job behind it that is no more urgent must not take it.
+    if !matches!(end, Ok(Settlement::GiveWay)) {
+        signals.settling.cancel();
+    }
     conclude(&mut turn, end).await
 }
 
@@ -137,6 +140,7 @@ fn tell_discarded(turn: &Turn, code: &str) {
 async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
     escalation::not_refused(turn)?;
     loop {
+        turn.secure().await?;
         let (span, began) = (trace::turn(turn), Instant::now());
         verdict::may_begin(turn)?;
         one_turn(turn, signals).instrument(span).await?;

@@ -452,6 +452,18 @@ impl Turn {
         self.deadline.check().map_err(Stop::from)
     }
 
+    /// A barrier, if something that was paid for is not durable yet. It stands before everything that may take long or
+    /// calls somebody, so that between a model's answer and its commit lies processor time alone (ADR 0002).
+    ///
+    /// # Errors
+    /// As [`Turn::barrier`].
+    pub async fn secure(&mut self) -> Result<(), Stop> {
+        match self.pending.budget {
+            Some(BudgetMove::Settle { .. }) => Box::pin(self.barrier()).await,
+            _ => Ok(()),
+        }
+    }
+
     /// A barrier whose refusal the caller may know an answer to.
     ///
     /// # Errors

@@ -44,7 +44,7 @@ pub(super) struct Forked {
 
 /// Forks an agent: a new job goes on from a turn of this one, with everything before it. This one stays as it is.
 #[utoipa::path(
-    post, path = "/ojs/v1/agents/{id}/fork", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    post, path = "/ojs/v1/agents/{id}/fork", operation_id = "fork_agent_job", tag = "agents", params(("id" = String, Path, description = "The job.")),
     request_body(content = Option<Asked>, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The branch.", body = Forked, content_type = "application/openjobspec+json")),
 )]

@@ -33,7 +33,7 @@ pub(super) struct Standing {
 
 /// Pauses an agent. A job that a worker is busy with stops after its current phase and frees the slot.
 #[utoipa::path(
-    post, path = "/ojs/v1/agents/{id}/pause", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    post, path = "/ojs/v1/agents/{id}/pause", operation_id = "pause_agent_job", tag = "agents", params(("id" = String, Path, description = "The job.")),
     request_body(content = Option<Pause>, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "It is paused.", body = Standing, content_type = "application/openjobspec+json")),
 )]

@@ -22,7 +22,7 @@ pub(super) struct Resume {
 
 /// Lets a paused agent go on where it stopped.
 #[utoipa::path(
-    post, path = "/ojs/v1/agents/{id}/resume", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    post, path = "/ojs/v1/agents/{id}/resume", operation_id = "resume_agent_job", tag = "agents", params(("id" = String, Path, description = "The job.")),
     request_body(content = Option<Resume>, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "It goes on.", body = Standing, content_type = "application/openjobspec+json")),
 )]

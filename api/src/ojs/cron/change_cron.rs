@@ -24,7 +24,8 @@ pub(crate) async fn change_cron(
 ) -> Answer {
     let now = app.api.clock.now();
     let entry = find(&app, &name, &tenant).await?;
-    let change = cron::read_change(body::read_object(&bytes)?, &entry, now)?;
+    let (sent, known) = (body::read_object(&bytes)?, entry.clone());
+    let change = app.blocking.run(move || cron::read_change(sent, &known, now)).await??;
     let owner = Tenant(Some(entry.tenant.unwrap_or_default()));
     if !app.api.store.crons.change(&name, owner.name(), change, now).await? {
         return Err(OjsError::not_found("cron entry", &name).into());

@@ -29,7 +29,9 @@ pub(crate) async fn put_cron(
     JsonBytes(bytes): JsonBytes,
 ) -> Answer {
     let now = app.api.clock.now();
-    let entry = cron::read_entry(body::read_object(&bytes)?, tenant.name(), now)?;
+    let sent = body::read_object(&bytes)?;
+    let owner = tenant.0.clone();
+    let entry = app.blocking.run(move || cron::read_entry(sent, owner.as_deref(), now)).await??;
     let own = Tenant(Some(tenant.0.unwrap_or_default()));
     let known = app.api.store.crons.cron(&entry.name, own.name()).await?;
     let entry = continued(entry, known);

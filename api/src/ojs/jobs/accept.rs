@@ -4,11 +4,18 @@
 use crate::api::App;
 use crate::reply::Failure;
 use std::collections::HashMap;
+use turnstone_domain::schema::Allowance;
 use turnstone_domain::{AgentDefinition, NewJob, RawObject, Timestamp};
-use turnstone_ojs::{EnqueueRequest, rules};
+use turnstone_ojs::{EnqueueRequest, agent_fields, rules};
 
-/// Agents that were looked up, by name; `None` when there is none of that name.
-pub(super) type Registered = HashMap<String, Option<AgentDefinition>>;
+/// The state of reading one request.
+#[derive(Default)]
+pub(super) struct Known {
+    /// Agents that were looked up, by name; `None` when there is none of that name.
+    agents: HashMap<String, Option<AgentDefinition>>,
+    /// The cost that is left for the schemas of the request.
+    allowance: Allowance,
+}
 
 /// Checks the members of an enqueue request and makes the job. `tenant` is the one of the header. Nothing is stored.
 pub(crate) async fn accept(
@@ -17,18 +24,41 @@ pub(crate) async fn accept(
     tenant: Option<&str>,
     now: Timestamp,
 ) -> Result<NewJob, Failure> {
-    accept_knowing(app, &mut Registered::new(), fields, tenant, now).await
+    accept_knowing(app, &mut Known::default(), fields, tenant, now).await
+}
+
+/// Reads the members of a job, where it may block when they bring schemas.
+pub(crate) async fn read(
+    app: &App,
+    allowance: &mut Allowance,
+    fields: RawObject,
+    tenant: Option<&str>,
+    now: Timestamp,
+) -> Result<EnqueueRequest, Failure> {
+    if !agent_fields::brings_schemas(&fields) {
+        return Ok(EnqueueRequest::from_fields(fields, tenant, now)?);
+    }
+    let (mut taken, tenant) = (std::mem::take(allowance), tenant.map(str::to_owned));
+    let reading = move || {
+        let request = agent_fields::take_schemas(&fields, &mut taken)
+            .and_then(|()| EnqueueRequest::from_fields(fields, tenant.as_deref(), now));
+        (request, taken)
+    };
+    let request;
+    (request, *allowance) = app.blocking.run(reading).await?;
+    Ok(request?)
 }
 
 /// The same, for one of many: agents are looked up once.
 pub(super) async fn accept_knowing(
     app: &App,
-    known: &mut Registered,
+    known: &mut Known,
     fields: RawObject,
     tenant: Option<&str>,
     now: Timestamp,
 ) -> Result<NewJob, Failure> {
-    let request = EnqueueRequest::from_fields(fields, tenant, now)?;
+    let request = read(app, &mut known.allowance, fields, tenant, now).await?;
+    let known = &mut known.agents;
     let registered = match request.agent_name() {
         Some(name) => match known.get(name) {
             Some(found) => found.clone(),

@@ -1,6 +1,6 @@
 //! The same way in for many jobs at once: each agent is looked up once, and an error says which member it is about.
 
-use super::accept::{Registered, accept_knowing};
+use super::accept::{Known, accept_knowing};
 use crate::api::App;
 use crate::reply::Failure;
 use turnstone_domain::{NewJob, RawObject, Timestamp};
@@ -12,12 +12,12 @@ pub(crate) struct Members<'a> {
     app: &'a App,
     tenant: Option<&'a str>,
     now: Timestamp,
-    registered: Registered,
+    known: Known,
 }
 
 impl<'a> Members<'a> {
     pub(crate) fn new(app: &'a App, tenant: Option<&'a str>, now: Timestamp) -> Self {
-        Self { app, tenant, now, registered: Registered::new() }
+        Self { app, tenant, now, known: Known::default() }
     }
 
     /// Checks the next member; `place` says where it stands in the body, and `index` is its number.
@@ -27,7 +27,7 @@ impl<'a> Members<'a> {
         place: &str,
         index: usize,
     ) -> Result<NewJob, Failure> {
-        let job = accept_knowing(self.app, &mut self.registered, fields, self.tenant, self.now).await;
+        let job = accept_knowing(self.app, &mut self.known, fields, self.tenant, self.now).await;
         job.map_err(|Failure(error)| Failure(of_member(error, place, index)))
     }
 }

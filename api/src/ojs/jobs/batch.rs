@@ -1,17 +1,19 @@
 //! `POST /ojs/v1/jobs/batch`: many jobs, all or none (OJS core §7, OJS bulk operations §3).
 
 use super::accept_all::{Members, refused};
-use super::enqueue::{as_it_stands, stored};
-use crate::api::Shared;
+use super::enqueue::{as_it_stands, stands_as_sent, stored};
+use super::idempotency::{IdempotencyKey, KeyedRequest};
+use crate::api::{App, Shared};
 use crate::docs;
-use crate::reply::{self, Answer};
+use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, RequestId, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
-use turnstone_domain::RawJson;
 use turnstone_domain::terms::{OnConflict, Unique};
-use turnstone_ojs::{Fields, OjsError, job_to_json};
+use turnstone_domain::{NewJob, RawJson};
+use turnstone_ojs::{Fields, OjsError, accepted, job_to_json};
+use turnstone_store::{Pushed, RecordedPush};
 use utoipa::ToSchema;
 
 /// A batch has at most this many jobs.
@@ -40,6 +42,8 @@ pub(crate) struct BatchReply {
     params(
         ("X-OJS-Tenant" = Option<String>, Header, description = "Whose jobs they are."),
         ("X-Request-Id" = Option<String>, Header, description = "Kept in each job's meta.request_id."),
+        ("Idempotency-Key" = Option<String>, Header, max_length = 255,
+         description = "For 24 hours the same body under the same key is the same batch and gets the same answer; another body is 409."),
     ),
     request_body(content = Batch, content_type = "application/openjobspec+json"),
     responses((status = 201, description = "All jobs are accepted.", body = BatchReply,
@@ -49,8 +53,15 @@ pub(crate) async fn batch(
     State(app): State<Shared>,
     tenant: Tenant,
     request: RequestId,
+    key: IdempotencyKey,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
+    let key = key.of(&app, "POST /ojs/v1/jobs/batch", &body);
+    if let Some(key) = &key
+        && let Some(recorded) = key.recorded(&app).await?
+    {
+        return repeated(&app, key, recorded).await;
+    }
     let sent = Fields::read(&body)?.objects("jobs")?;
     let sent = sent.ok_or_else(|| OjsError::invalid_request("jobs", "is missing"))?;
     if !(1..=MAX_JOBS).contains(&sent.len()) {
@@ -63,19 +74,74 @@ pub(crate) async fn batch(
         request.keep(&mut fields);
         jobs.push(members.accept(fields, &place(at), at).await?);
     }
-    let places = || jobs.iter().enumerate().map(|(at, job)| (job, place(at)));
-    let pushed = app.api.store.intake.push(jobs.clone()).await;
-    let pushed = pushed.map_err(|error| refused(error, places()))?;
-    let mut reply = BatchReply { jobs: Vec::with_capacity(jobs.len()), count: jobs.len() };
-    // A member may have been replaced by one that stands behind it.
-    let replaced = jobs.iter().any(|job| job.terms.unique.as_ref().is_some_and(replaces));
+    let refused = |error| refused(error, jobs.iter().enumerate().map(|(at, job)| (job, place(at))));
+    let body = match &key {
+        None => {
+            let pushed = app.api.store.intake.push(jobs.clone()).await.map_err(refused)?;
+            stored_all(&app, jobs, &pushed).await?
+        }
+        Some(key) => {
+            let sent = jobs.clone();
+            let at_once = move |pushed: &[Pushed]| all_as_sent(&sent, pushed);
+            let recorded = key.push(&app, jobs.clone(), at_once).await.map_err(refused)?;
+            let recorded = key.check(recorded)?;
+            match recorded.answer {
+                Some(body) => body,
+                None if recorded.repeated => return repeated(&app, key, recorded).await,
+                None => key.record(&app, stored_all(&app, jobs, &recorded.pushed).await?).await?,
+            }
+        }
+    };
+    Ok(reply::json_text(StatusCode::CREATED, body))
+}
+
+/// The answer to a request that was applied before. One that was never given is made of the jobs as they stand.
+async fn repeated(app: &App, key: &KeyedRequest, recorded: RecordedPush) -> Answer {
+    let body = match recorded.answer {
+        Some(body) => body,
+        None => {
+            let mut jobs = Vec::with_capacity(recorded.pushed.len());
+            for pushed in &recorded.pushed {
+                jobs.push(job_to_json(&as_it_stands(app, pushed).await?).to_raw());
+            }
+            key.record(app, text(jobs)?).await?
+        }
+    };
+    Ok(reply::json_text(StatusCode::CREATED, body))
+}
+
+/// The body with the jobs as they were sent; `None` where the store has to be asked for one.
+fn all_as_sent(jobs: &[NewJob], pushed: &[Pushed]) -> Option<String> {
+    let replaced = may_be_replaced(jobs);
+    let shown = |(job, pushed): (&NewJob, &Pushed)| {
+        let known = stands_as_sent(job, pushed) && !(replaced && job.terms.unique.is_some());
+        known.then(|| job_to_json(&accepted(job.clone(), pushed.state)).to_raw())
+    };
+    let jobs = jobs.iter().zip(pushed).map(shown).collect::<Option<Vec<_>>>()?;
+    text(jobs).ok()
+}
+
+/// The body with the jobs as they stand.
+async fn stored_all(app: &App, jobs: Vec<NewJob>, pushed: &[Pushed]) -> Result<String, Failure> {
+    let replaced = may_be_replaced(&jobs);
+    let mut shown = Vec::with_capacity(jobs.len());
     for (job, pushed) in jobs.into_iter().zip(pushed) {
         let asks_again = replaced && job.terms.unique.is_some();
         let job =
-            if asks_again { as_it_stands(&app, &pushed).await? } else { stored(&app, job, &pushed).await? };
-        reply.jobs.push(job_to_json(&job).to_raw());
+            if asks_again { as_it_stands(app, pushed).await? } else { stored(app, job, pushed).await? };
+        shown.push(job_to_json(&job).to_raw());
     }
-    Ok(reply::json(StatusCode::CREATED, &reply))
+    text(shown)
+}
+
+fn text(jobs: Vec<RawJson>) -> Result<String, Failure> {
+    let count = jobs.len();
+    reply::text(&BatchReply { jobs, count })
+}
+
+/// Returns whether a later member of the batch may have replaced an earlier one.
+fn may_be_replaced(jobs: &[NewJob]) -> bool {
+    jobs.iter().any(|job| job.terms.unique.as_ref().is_some_and(replaces))
 }
 
 fn replaces(unique: &Unique) -> bool {

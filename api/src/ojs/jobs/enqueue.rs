@@ -2,6 +2,7 @@
 
 use super::super::queues::pressure;
 use super::accept::accept;
+use super::idempotency::{IdempotencyKey, KeyedRequest};
 use crate::api::{App, Shared};
 use crate::docs;
 use crate::reply::{self, Answer, Failure};
@@ -9,11 +10,12 @@ use crate::request::{JsonBytes, RequestId, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, LOCATION};
+use axum::response::Response;
 use serde_json::Value;
 use turnstone_domain::terms::OnConflict;
 use turnstone_domain::{Job, NewJob};
 use turnstone_ojs::{OjsError, accepted, agent_fields, body, job_reply};
-use turnstone_store::Pushed;
+use turnstone_store::{Pushed, RecordedPush};
 
 /// Accepts a job. It is durable when 201 is answered.
 #[utoipa::path(
@@ -21,6 +23,8 @@ use turnstone_store::Pushed;
     params(
         ("X-OJS-Tenant" = Option<String>, Header, description = "Whose job it is."),
         ("X-Request-Id" = Option<String>, Header, description = "Kept in the job's meta.request_id."),
+        ("Idempotency-Key" = Option<String>, Header, max_length = 255,
+         description = "For 24 hours the same body under the same key is the same job and gets the same answer; another body is 409."),
     ),
     request_body(content = docs::Enqueue, content_type = "application/openjobspec+json"),
     responses(
@@ -34,8 +38,15 @@ pub(crate) async fn enqueue(
     State(app): State<Shared>,
     tenant: Tenant,
     request: RequestId,
+    key: IdempotencyKey,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
+    let key = key.of(&app, "POST /ojs/v1/jobs", &body);
+    if let Some(key) = &key
+        && let Some(recorded) = key.recorded(&app).await?
+    {
+        return repeated(&app, key, recorded).await;
+    }
     let mut fields = body::read_object(&body)?;
     request.keep(&mut fields);
     let job = accept(&app, fields, tenant.name(), app.api.clock.now()).await?;
@@ -43,34 +54,83 @@ pub(crate) async fn enqueue(
     let remarks = job.envelope.extra.names().filter_map(agent_fields::remark);
     let misfit = misfit.map(|misfit| format!("args do not fit their schema: {misfit}"));
     let warnings: Vec<String> = misfit.into_iter().chain(remarks).collect();
-    let pushed = app.api.store.intake.push(vec![job.clone()]).await?.pop();
-    let pushed = pushed.ok_or_else(|| OjsError::internal("The store did not say what became of the job."))?;
     let (queue, terms) = (job.queue.clone(), job.terms.clone());
-    let location = HeaderValue::from_str(&format!("/ojs/v1/jobs/{}", pushed.id));
-    let mut reply = job_reply(&stored(&app, job, &pushed).await?);
-    let status = match pushed.deduplicated {
-        true => {
-            reply.insert("deduplicated", true);
-            StatusCode::OK
+    let (pushed, body) = match &key {
+        None => {
+            let pushed = one(app.api.store.intake.push(vec![job.clone()]).await?)?;
+            let body = text(&stored(&app, job, &pushed).await?, &pushed, &warnings)?;
+            (pushed, body)
         }
-        false => StatusCode::CREATED,
+        Some(key) => {
+            let (sent, warned) = (job.clone(), warnings.clone());
+            let at_once = move |pushed: &[Pushed]| {
+                let pushed = pushed.first().filter(|pushed| stands_as_sent(&sent, pushed))?;
+                text(&accepted(sent.clone(), pushed.state), pushed, &warned).ok()
+            };
+            let recorded = key.check(key.push(&app, vec![job.clone()], at_once).await?)?;
+            if recorded.repeated {
+                return repeated(&app, key, recorded).await;
+            }
+            let pushed = one(recorded.pushed)?;
+            let body = match recorded.answer {
+                Some(body) => body,
+                None => {
+                    key.record(&app, text(&stored(&app, job, &pushed).await?, &pushed, &warnings)?).await?
+                }
+            };
+            (pushed, body)
+        }
     };
-    if !warnings.is_empty() {
-        reply.insert("warnings", Value::from(warnings));
-    }
-    let mut response = reply::json(status, &reply);
-    if let Ok(location) = location {
-        response.headers_mut().insert(LOCATION, location);
-    }
+    let mut response = answer(&pushed, body);
     pressure::tell(&app, response.headers_mut(), (&queue, &terms), &pushed).await?;
     Ok(response)
 }
 
-/// The job as it stands now. The store is asked again only where it may differ from what was sent.
-pub(super) async fn stored(app: &App, job: NewJob, pushed: &Pushed) -> Result<Job, Failure> {
+/// The answer to a request that was applied before. One that was never given is made of the job as it stands.
+async fn repeated(app: &App, key: &KeyedRequest, recorded: RecordedPush) -> Answer {
+    let pushed = one(recorded.pushed)?;
+    let body = match recorded.answer {
+        Some(body) => body,
+        None => key.record(app, text(&as_it_stands(app, &pushed).await?, &pushed, &[])?).await?,
+    };
+    Ok(answer(&pushed, body))
+}
+
+fn one(pushed: Vec<Pushed>) -> Result<Pushed, Failure> {
+    let pushed = pushed.into_iter().next();
+    Ok(pushed.ok_or_else(|| OjsError::internal("The store did not say what became of the job."))?)
+}
+
+fn text(job: &Job, pushed: &Pushed, warnings: &[String]) -> Result<String, Failure> {
+    let mut reply = job_reply(job);
+    if pushed.deduplicated {
+        reply.insert("deduplicated", true);
+    }
+    if !warnings.is_empty() {
+        reply.insert("warnings", Value::from(warnings));
+    }
+    reply::text(&reply)
+}
+
+fn answer(pushed: &Pushed, body: String) -> Response {
+    let status = if pushed.deduplicated { StatusCode::OK } else { StatusCode::CREATED };
+    let mut response = reply::json_text(status, body);
+    if let Ok(location) = HeaderValue::from_str(&format!("/ojs/v1/jobs/{}", pushed.id)) {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    response
+}
+
+/// Returns whether the accepted job is the one that was sent, so that the store need not be asked for it.
+pub(super) fn stands_as_sent(job: &NewJob, pushed: &Pushed) -> bool {
     let keeps_schedule = OnConflict::ReplaceExceptSchedule;
     let moved = job.terms.unique.as_ref().is_some_and(|unique| unique.on_conflict == keeps_schedule);
-    if !pushed.deduplicated && !moved {
+    !pushed.deduplicated && !moved
+}
+
+/// The job as it stands now. The store is asked again only where it may differ from what was sent.
+pub(super) async fn stored(app: &App, job: NewJob, pushed: &Pushed) -> Result<Job, Failure> {
+    if stands_as_sent(&job, pushed) {
         return Ok(accepted(job, pushed.state));
     }
     as_it_stands(app, pushed).await

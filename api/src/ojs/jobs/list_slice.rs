@@ -10,7 +10,7 @@ use turnstone_store::JobFilter;
 
 /// Lists jobs, newest first.
 #[utoipa::path(
-    get, path = "/ojs/v1/jobs", tag = "jobs",
+    get, path = "/ojs/v1/jobs", operation_id = "list_jobs_slice", tag = "jobs",
     params(
         ("state" = Option<String>, Query, description = "One of the eight states."),
         ("queue" = Option<String>, Query, description = "In this queue."),

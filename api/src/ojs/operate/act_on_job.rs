@@ -13,7 +13,7 @@ use turnstone_store::ActionOutcome;
 
 /// Cancels a job. An active one loses its lease, and its worker is told.
 #[utoipa::path(
-    post, path = "/ojs/v1/admin/jobs/{id}/cancel", tag = "admin",
+    post, path = "/ojs/v1/admin/jobs/{id}/cancel", operation_id = "admin_cancel_job", tag = "admin",
     params(("id" = String, Path, description = "The job.")),
     responses(
         (status = 200, description = "It is cancelled.", body = docs::CancelledJob, content_type = "application/openjobspec+json"),
@@ -34,7 +34,7 @@ pub(crate) async fn cancel(
 /// Lets a discarded job run again from its first attempt, or a retryable one before its time. An agent job goes on where
 /// it stopped.
 #[utoipa::path(
-    post, path = "/ojs/v1/admin/jobs/{id}/retry", tag = "admin",
+    post, path = "/ojs/v1/admin/jobs/{id}/retry", operation_id = "admin_retry_job", tag = "admin",
     params(("id" = String, Path, description = "The job.")),
     request_body(content = Option<docs::RetryRequest>, content_type = "application/openjobspec+json"),
     responses(

@@ -11,7 +11,7 @@ use turnstone_store::JobAction;
 
 /// Lets discarded jobs run again from their first attempt, and retryable ones before their time.
 #[utoipa::path(
-    post, path = "/ojs/v1/admin/jobs/bulk/retry", tag = "admin",
+    post, path = "/ojs/v1/admin/jobs/bulk/retry", operation_id = "admin_retry_jobs", tag = "admin",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
@@ -27,7 +27,7 @@ pub(crate) async fn retry(
 
 /// Cancels jobs that have not ended.
 #[utoipa::path(
-    post, path = "/ojs/v1/admin/jobs/bulk/cancel", tag = "admin",
+    post, path = "/ojs/v1/admin/jobs/bulk/cancel", operation_id = "admin_cancel_jobs", tag = "admin",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
@@ -44,7 +44,7 @@ pub(crate) async fn cancel(
 /// Deletes jobs that have ended, with their history. Jobs that wait are cancelled before when their state is named; those
 /// that are active stay.
 #[utoipa::path(
-    post, path = "/ojs/v1/admin/jobs/bulk/delete", tag = "admin",
+    post, path = "/ojs/v1/admin/jobs/bulk/delete", operation_id = "admin_delete_jobs", tag = "admin",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),

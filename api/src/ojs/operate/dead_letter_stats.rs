@@ -24,7 +24,7 @@ pub(crate) struct DeadLetterStats {
 
 /// Counts dead letters.
 #[utoipa::path(
-    get, path = "/ojs/v1/admin/dead-letter/stats", tag = "admin",
+    get, path = "/ojs/v1/admin/dead-letter/stats", operation_id = "admin_dead_letter_stats", tag = "admin",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     responses((status = 200, description = "The counts.", body = DeadLetterStats, content_type = "application/openjobspec+json")),
 )]

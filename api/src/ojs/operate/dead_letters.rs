@@ -11,7 +11,7 @@ use turnstone_store::JobFilter;
 
 /// Lists dead letters, newest first.
 #[utoipa::path(
-    get, path = "/ojs/v1/dead-letter", tag = "dead letters",
+    get, path = "/ojs/v1/dead-letter", operation_id = "list_dead_letters", tag = "dead letters",
     params(
         ("queue" = Option<String>, Query, description = "In this queue."),
         ("type" = Option<String>, Query, description = "Of this type."),

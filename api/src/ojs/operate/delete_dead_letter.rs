@@ -24,7 +24,7 @@ pub(crate) struct DeletedDeadLetter {
 
 /// Deletes a dead letter and everything that belongs to it.
 #[utoipa::path(
-    delete, path = "/ojs/v1/dead-letter/{id}", tag = "dead letters",
+    delete, path = "/ojs/v1/dead-letter/{id}", operation_id = "delete_dead_letter", tag = "dead letters",
     params(("id" = String, Path, description = "The job.")),
     responses((status = 200, description = "It is gone.", body = DeletedDeadLetter, content_type = "application/openjobspec+json")),
 )]

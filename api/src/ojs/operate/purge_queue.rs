@@ -25,7 +25,7 @@ pub(crate) struct PurgedQueue {
 
 /// Deletes jobs of a queue, with their history. Those that wait are cancelled before; those that are active stay.
 #[utoipa::path(
-    delete, path = "/ojs/v1/admin/queues/{name}/jobs", tag = "admin",
+    delete, path = "/ojs/v1/admin/queues/{name}/jobs", operation_id = "admin_purge_queue", tag = "admin",
     params(
         ("name" = String, Path, description = "The queue."),
         ("confirm" = bool, Query, description = "Has to be true."),

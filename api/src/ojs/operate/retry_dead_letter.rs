@@ -13,7 +13,7 @@ use turnstone_store::ActionOutcome;
 
 /// Lets a dead letter run again, from its first attempt and without its errors.
 #[utoipa::path(
-    post, path = "/ojs/v1/dead-letter/{id}/retry", tag = "dead letters",
+    post, path = "/ojs/v1/dead-letter/{id}/retry", operation_id = "retry_dead_letter", tag = "dead letters",
     params(("id" = String, Path, description = "The job.")),
     request_body(content = Option<docs::RetryRequest>, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "It is available.", body = docs::JobReply, content_type = "application/openjobspec+json")),

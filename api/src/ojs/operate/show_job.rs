@@ -10,7 +10,7 @@ use turnstone_ojs::{OjsError, job_to_json};
 
 /// One job, without a wrapper.
 #[utoipa::path(
-    get, path = "/ojs/v1/admin/jobs/{id}", tag = "admin",
+    get, path = "/ojs/v1/admin/jobs/{id}", operation_id = "admin_show_job", tag = "admin",
     params(("id" = String, Path, description = "The job.")),
     responses((status = 200, description = "The job.", body = docs::Job, content_type = "application/openjobspec+json")),
 )]

@@ -89,7 +89,7 @@ pub(super) struct ForgottenTenant {
 
 /// Shows a tenant: its limits and its jobs. One that nobody knows has neither.
 #[utoipa::path(
-    get, path = "/ojs/v1/admin/tenants/{id}", tag = "admin",
+    get, path = "/ojs/v1/admin/tenants/{id}", operation_id = "admin_show_tenant", tag = "admin",
     params(
         ("id" = String, Path, description = "The tenant."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "The same tenant, if it is sent."),
@@ -103,7 +103,7 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
 
 /// Sets a tenant up: its limits stand in place of those it had.
 #[utoipa::path(
-    put, path = "/ojs/v1/admin/tenants/{id}", tag = "admin",
+    put, path = "/ojs/v1/admin/tenants/{id}", operation_id = "admin_put_tenant", tag = "admin",
     params(("id" = String, Path, description = "The tenant.")),
     request_body(content = TenantRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The tenant.", body = TenantDetail, content_type = "application/openjobspec+json")),
@@ -138,7 +138,7 @@ pub(crate) async fn put_limits(
 
 /// Takes the limits of a tenant away. Its jobs stay.
 #[utoipa::path(
-    delete, path = "/ojs/v1/admin/tenants/{id}", tag = "admin",
+    delete, path = "/ojs/v1/admin/tenants/{id}", operation_id = "admin_delete_tenant", tag = "admin",
     params(("id" = String, Path, description = "The tenant.")),
     responses((status = 200, description = "It has no limits.", body = ForgottenTenant,
                content_type = "application/openjobspec+json")),

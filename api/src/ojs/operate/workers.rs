@@ -67,7 +67,7 @@ pub(crate) struct WorkerPlace {
 
 /// Lists workers by name, with those that fell silent without leaving.
 #[utoipa::path(
-    get, path = "/ojs/v1/admin/workers", tag = "admin",
+    get, path = "/ojs/v1/admin/workers", operation_id = "admin_list_workers", tag = "admin",
     params(
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),

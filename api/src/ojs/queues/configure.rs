@@ -56,7 +56,7 @@ pub(crate) async fn configure(
     JsonBytes(body): JsonBytes,
 ) -> Answer {
     queue_name(&name)?;
-    let change = settings::replaced(&Fields::read_if_any(&body)?)?;
+    let change = settings::replaced(&Fields::read(&body)?)?;
     let queues = &app.api.store.queues;
     queues.configure(&name, change, app.api.clock.now()).await?;
     let counted = queues.counts(std::slice::from_ref(&name), None).await?;

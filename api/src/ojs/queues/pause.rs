@@ -4,11 +4,13 @@
 use super::counts::Brief;
 use super::settings::queue_name;
 use crate::api::{App, Shared};
-use crate::reply::{self, Answer};
+use crate::docs;
+use crate::reply::{self, Answer, Failure};
 use crate::request::Segment;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
+use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
 
 /// A queue that was paused or resumed.
@@ -22,9 +24,9 @@ pub(super) struct PausedQueue {
     status: &'static str,
 }
 
-/// Pauses a queue: workers pass it over until it is resumed.
+/// Pauses a queue: workers pass it over until it is resumed. A queue without jobs can be paused before its first one.
 #[utoipa::path(
-    post, path = "/ojs/v1/queues/{name}/pause", tag = "queues",
+    post, path = "/ojs/v1/queues/{name}/pause", operation_id = "pause_queue", tag = "queues",
     params(("name" = String, Path, description = "The queue.", example = "default")),
     responses((status = 200, description = "It is paused.", body = PausedQueue, content_type = "application/openjobspec+json")),
 )]
@@ -34,7 +36,7 @@ pub(crate) async fn pause(State(app): State<Shared>, Segment(name): Segment) -> 
 
 /// Resumes a queue: its jobs are claimed in the order in which they would have been.
 #[utoipa::path(
-    post, path = "/ojs/v1/queues/{name}/resume", tag = "queues",
+    post, path = "/ojs/v1/queues/{name}/resume", operation_id = "resume_queue", tag = "queues",
     params(("name" = String, Path, description = "The queue.", example = "default")),
     responses((status = 200, description = "It is not paused.", body = PausedQueue, content_type = "application/openjobspec+json")),
 )]
@@ -42,23 +44,33 @@ pub(crate) async fn resume(State(app): State<Shared>, Segment(name): Segment) ->
     set(&app, name, false).await
 }
 
-/// The same as `/queues/{name}/pause`.
+/// Pauses a queue that is known, so that a misspelt name is noticed.
 #[utoipa::path(
     post, path = "/ojs/v1/admin/queues/{name}/pause", tag = "queues",
     params(("name" = String, Path, description = "The queue.", example = "default")),
-    responses((status = 200, description = "It is paused.", body = PausedQueue, content_type = "application/openjobspec+json")),
+    responses(
+        (status = 200, description = "It is paused.", body = PausedQueue, content_type = "application/openjobspec+json"),
+        (status = 404, description = "No queue has this name.", body = docs::ErrorReply,
+         content_type = "application/openjobspec+json"),
+    ),
 )]
 pub(crate) async fn pause_as_admin(State(app): State<Shared>, Segment(name): Segment) -> Answer {
+    known(&app, &name).await?;
     set(&app, name, true).await
 }
 
-/// The same as `/queues/{name}/resume`.
+/// Resumes a queue that is known.
 #[utoipa::path(
     post, path = "/ojs/v1/admin/queues/{name}/resume", tag = "queues",
     params(("name" = String, Path, description = "The queue.", example = "default")),
-    responses((status = 200, description = "It is not paused.", body = PausedQueue, content_type = "application/openjobspec+json")),
+    responses(
+        (status = 200, description = "It is not paused.", body = PausedQueue, content_type = "application/openjobspec+json"),
+        (status = 404, description = "No queue has this name.", body = docs::ErrorReply,
+         content_type = "application/openjobspec+json"),
+    ),
 )]
 pub(crate) async fn resume_as_admin(State(app): State<Shared>, Segment(name): Segment) -> Answer {
+    known(&app, &name).await?;
     set(&app, name, false).await
 }
 
@@ -69,4 +81,17 @@ async fn set(app: &App, name: String, paused: bool) -> Answer {
     let queue = Brief::of(name.clone(), known.as_ref());
     let status = super::counts::status(paused);
     Ok(reply::json(StatusCode::OK, &PausedQueue { queue, name, paused, status }))
+}
+
+/// Refuses an unknown queue: a misspelt name would pause nothing.
+///
+/// # Errors
+/// 400 for a name that no queue can have, 404 for an unknown queue.
+async fn known(app: &App, name: &str) -> Result<(), Failure> {
+    queue_name(name)?;
+    if app.api.store.queues.queue(name).await?.is_some() {
+        return Ok(());
+    }
+    let hint = "GET /ojs/v1/queues lists the queues; a queue comes to be with its first job, or with PUT /ojs/v1/queues/{name}.";
+    Err(OjsError { hint, ..OjsError::not_found("queue", name) }.into())
 }

@@ -22,7 +22,14 @@ pub(super) fn queue_name(name: &str) -> Result<(), OjsError> {
 }
 
 /// Settings in place of all that there were.
+///
+/// # Errors
+/// 400 when no setting is named, which would take all of them away; `null` takes one away.
 pub(super) fn replaced(sent: &Fields) -> Result<ConfigChange, OjsError> {
+    if !OPERATED.iter().any(|name| sent.raw(name).is_some()) {
+        let why = format!("must name at least one of {}; null takes a setting away", OPERATED.join(", "));
+        return Err(OjsError::invalid_request("the body", why));
+    }
     let mut members = Map::new();
     for name in OPERATED {
         members.insert(name.to_owned(), member(sent, name)?.unwrap_or_default());
@@ -175,7 +182,10 @@ mod tests {
 
     #[test]
     fn what_is_not_named_is_not_limited() {
-        assert_eq!(read(json!({})).unwrap(), QueueLimits::default());
+        assert_eq!(read(json!({"concurrency": null})).unwrap(), QueueLimits::default());
+        for empty in [json!({}), json!({"other": 1})] {
+            assert_eq!(read(empty).unwrap_err().status, 400);
+        }
         let change = replaced(&Fields::read(br#"{"concurrency": 3, "other": 1}"#).unwrap()).unwrap();
         assert_eq!(change.members["backpressure"], Value::Null, "it is taken away");
         assert!(!change.members.contains_key("other"));

@@ -58,7 +58,7 @@ pub(super) struct ListedVersion {
 
 /// Lists all schemas by job type, the newest version first.
 #[utoipa::path(
-    get, path = "/ojs/v1/schemas", tag = "schemas",
+    get, path = "/ojs/v1/schemas", operation_id = "list_schemas_for_clients", tag = "schemas",
     responses((status = 200, description = "The schemas.", body = ArgsSchemas,
                content_type = "application/openjobspec+json")),
 )]
@@ -68,7 +68,7 @@ pub(crate) async fn list(app: State<Shared>) -> Answer {
 
 /// Registers a version of the schema of a job type's arguments.
 #[utoipa::path(
-    post, path = "/ojs/v1/schemas", tag = "schemas",
+    post, path = "/ojs/v1/schemas", operation_id = "register_schema", tag = "schemas",
     request_body(content = PostedSchema, content_type = "application/openjobspec+json"),
     responses(
         (status = 201, description = "It is registered.", body = WrappedSchema,
@@ -92,7 +92,7 @@ pub(crate) async fn register(State(app): State<Shared>, JsonBytes(bytes): JsonBy
 
 /// The latest version of the schema of a job type.
 #[utoipa::path(
-    get, path = "/ojs/v1/schemas/{type}", tag = "schemas",
+    get, path = "/ojs/v1/schemas/{type}", operation_id = "latest_schema", tag = "schemas",
     params(("type" = String, Path, description = "The job type.")),
     responses((status = 200, description = "The schema.", body = WrappedSchema,
                content_type = "application/openjobspec+json")),
@@ -105,7 +105,7 @@ pub(crate) async fn latest(State(app): State<Shared>, Segment(job_type): Segment
 
 /// The versions of the schema of a job type, the newest first.
 #[utoipa::path(
-    get, path = "/ojs/v1/schemas/{type}/versions", tag = "schemas",
+    get, path = "/ojs/v1/schemas/{type}/versions", operation_id = "list_schema_versions", tag = "schemas",
     params(("type" = String, Path, description = "The job type.")),
     responses((status = 200, description = "The versions.", body = ListedVersions,
                content_type = "application/openjobspec+json")),
@@ -128,7 +128,7 @@ pub(crate) async fn versions(State(app): State<Shared>, Segment(job_type): Segme
 
 /// One version of the schema of a job type.
 #[utoipa::path(
-    get, path = "/ojs/v1/schemas/{type}/{version}", tag = "schemas",
+    get, path = "/ojs/v1/schemas/{type}/{version}", operation_id = "show_schema", tag = "schemas",
     params(
         ("type" = String, Path, description = "The job type."),
         ("version" = String, Path, description = "A whole number, also written as 2.0 or 2.0.0."),
@@ -145,7 +145,7 @@ pub(crate) async fn version(State(app): State<Shared>, segments: Segments) -> An
 
 /// Removes a version of the schema of a job type.
 #[utoipa::path(
-    delete, path = "/ojs/v1/schemas/{type}/{version}", tag = "schemas",
+    delete, path = "/ojs/v1/schemas/{type}/{version}", operation_id = "delete_schema", tag = "schemas",
     params(
         ("type" = String, Path, description = "The job type."),
         ("version" = String, Path, description = "A whole number, also written as 2.0 or 2.0.0."),

@@ -65,7 +65,11 @@ impl SchemaBook {
                 return Ok(Arc::clone(&read.schemas));
             }
         }
-        let schemas = Arc::new(ArgsSchemas::of(app.api.store.schemas.schemas(Some(job_type), None).await?));
+        let registered = app.api.store.schemas.schemas(Some(job_type), None).await?;
+        let schemas = match registered.is_empty() {
+            true => Arc::default(),
+            false => Arc::new(app.blocking.run(move || ArgsSchemas::of(registered)).await?),
+        };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST_TYPES {
             known.clear();

@@ -14,7 +14,7 @@ use turnstone_ojs::{Fields, OjsError, check_job_type};
 
 /// Registers a version of the schema of a job type's arguments.
 #[utoipa::path(
-    put, path = "/ojs/v1/admin/schemas/{type}/{version}", tag = "schemas",
+    put, path = "/ojs/v1/admin/schemas/{type}/{version}", operation_id = "admin_register_schema", tag = "schemas",
     params(
         ("type" = String, Path, description = "The job type."),
         ("version" = i64, Path, description = "From 1.", minimum = 1, maximum = 1_000_000_000),
@@ -45,7 +45,8 @@ pub(super) async fn take(
     version: i64,
 ) -> Result<RegisteredSchema, Failure> {
     check_job_type(&job_type).map_err(|why| OjsError::invalid_request("type", why))?;
-    let schema = read(fields, job_type, version, app.api.clock.now())?;
+    let (fields, now) = (fields.clone(), app.api.clock.now());
+    let schema = app.blocking.run(move || read(&fields, job_type, version, now)).await??;
     let registered = app.api.store.schemas.register(schema.clone()).await?;
     app.schemas.forget(&schema.job_type);
     if !registered {

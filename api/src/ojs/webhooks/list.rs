@@ -21,7 +21,7 @@ pub(crate) struct Subscriptions {
 
 /// Who is told of events.
 #[utoipa::path(
-    get, path = "/ojs/v1/webhooks/subscriptions", tag = "webhooks",
+    get, path = "/ojs/v1/webhooks/subscriptions", operation_id = "list_webhooks", tag = "webhooks",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     responses((status = 200, description = "All subscriptions, without their secrets.", body = Subscriptions,
                content_type = "application/openjobspec+json")),

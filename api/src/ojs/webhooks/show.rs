@@ -8,7 +8,7 @@ use axum::extract::State;
 
 /// One subscription, without its secret.
 #[utoipa::path(
-    get, path = "/ojs/v1/webhooks/subscriptions/{id}", tag = "webhooks",
+    get, path = "/ojs/v1/webhooks/subscriptions/{id}", operation_id = "show_webhook", tag = "webhooks",
     params(("id" = String, Path, description = "The subscription.")),
     responses((status = 200, description = "The subscription.", body = SubscriptionReply, content_type = "application/openjobspec+json")),
 )]

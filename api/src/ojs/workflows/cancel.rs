@@ -10,7 +10,7 @@ use turnstone_store::WorkflowCancel;
 
 /// Ends a workflow: what waits never starts, what has not begun is cancelled, what is active may end.
 #[utoipa::path(
-    delete, path = "/ojs/v1/workflows/{id}", tag = "workflows",
+    delete, path = "/ojs/v1/workflows/{id}", operation_id = "delete_workflow", tag = "workflows",
     params(("id" = String, Path, description = "Of the workflow."),
            ("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflow it is.")),
     responses((status = 200, description = "The workflow is cancelled.", body = WorkflowReply,
@@ -22,7 +22,7 @@ pub(super) async fn delete(State(app): State<Shared>, tenant: Tenant, Segment(id
 
 /// Ends a workflow: what waits never starts, what has not begun is cancelled, what is active may end.
 #[utoipa::path(
-    post, path = "/ojs/v1/workflows/{id}/cancel", tag = "workflows",
+    post, path = "/ojs/v1/workflows/{id}/cancel", operation_id = "cancel_workflow", tag = "workflows",
     params(("id" = String, Path, description = "Of the workflow."),
            ("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflow it is.")),
     responses((status = 200, description = "The workflow is cancelled.", body = WorkflowReply,

@@ -38,7 +38,7 @@ pub(crate) struct Create {
 
 /// Makes a workflow. It and its first jobs are durable when 201 is answered.
 #[utoipa::path(
-    post, path = "/ojs/v1/workflows", tag = "workflows",
+    post, path = "/ojs/v1/workflows", operation_id = "create_workflow", tag = "workflows",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflow it is.")),
     request_body(content = Create, content_type = "application/openjobspec+json"),
     responses((status = 201, description = "The workflow runs.", body = WorkflowReply,

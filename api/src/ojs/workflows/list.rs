@@ -28,7 +28,7 @@ pub(super) struct WorkflowPagination {
 
 /// Workflows, newest first.
 #[utoipa::path(
-    get, path = "/ojs/v1/workflows", tag = "workflows",
+    get, path = "/ojs/v1/workflows", operation_id = "list_workflows", tag = "workflows",
     params(
         ("state" = Option<String>, Query, description = "running, completed, failed or cancelled."),
         ("limit" = Option<u32>, Query, description = "50 unless said otherwise, at most 200.", minimum = 1, maximum = 200),

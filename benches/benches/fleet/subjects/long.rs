@@ -125,7 +125,7 @@ async fn sample(stage: &Stage, worker: &Process, turn: i64) -> Sample {
 async fn per_turn_ms(stage: &Stage, [from, to]: [i64; 2]) -> f64 {
     let place = stage.place();
     let ended =
-        async |turn: i64| place.number(&format!("SELECT max(at) FROM events WHERE turn = {turn}")).await;
+        async |turn: i64| place.number(&format!("SELECT max(at) FROM journal WHERE turn = {turn}")).await;
     (ended(to).await - ended(from).await) as f64 / (to - from) as f64
 }
 
@@ -134,12 +134,8 @@ async fn stored(stage: &Stage, [from, to]: [i64; 2]) -> f64 {
     let of = |table: &str, text: &str| {
         format!("SELECT sum(length({text})) AS bytes FROM {table} WHERE turn >= {from} AND turn < {to}")
     };
-    let all = [
-        of("checkpoints", "body"),
-        of("messages", "message"),
-        of("tool_calls", "input || outcome"),
-        of("events", "data"),
-    ];
+    let all =
+        [of("journal", "coalesce(body, '') || coalesce(said, '')"), of("tool_calls", "input || outcome")];
     let sql = format!("SELECT CAST(sum(bytes) AS BIGINT) FROM ({}) AS everything", all.join(" UNION ALL "));
     stage.place().number(&sql).await as f64 / (to - from) as f64
 }
@@ -148,7 +144,7 @@ async fn stored(stage: &Stage, [from, to]: [i64; 2]) -> f64 {
 async fn resumed(stage: &Stage, killed: i64) -> (f64, f64) {
     let place = stage.place();
     let first = async |name: &str, after: i64| {
-        let sql = format!("SELECT min(at) FROM events WHERE name = '{name}' AND at >= {after}");
+        let sql = format!("SELECT min(at) FROM journal WHERE names LIKE '%{name}%' AND at >= {after}");
         place.number(&sql).await
     };
     let claimed = first("job.started", killed).await;

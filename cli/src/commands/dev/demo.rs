@@ -50,8 +50,8 @@ impl ExampleTools {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let listener = listener.await.context("the example tool server finds no free port")?;
         let address = listener.local_addr().context("the example tool server has no address")?;
-        let patience = turnstone_api::DEFAULT_CLIENT_PATIENCE;
-        let serving = turnstone_api::serve(listener, None, tool_server(), patience, CancellationToken::new());
+        let limits = turnstone_api::ServeLimits::default();
+        let serving = turnstone_api::serve(listener, None, tool_server(), limits, CancellationToken::new());
         Ok(Self { address, _serving: AbortOnDropHandle::new(tokio::spawn(serving)) })
     }
 

@@ -11,8 +11,7 @@ use crate::client::Client;
 use crate::commands::Session;
 use crate::commands::serve::agents::{self, KnownTools, Registered};
 use crate::commands::serve::{
-    Equipment, Farewell, Listening, Service, Signals, api, budgets, fleet_store, open_files, scheduler,
-    worker,
+    Equipment, Farewell, Listening, Service, Signals, api, budgets, fleet_store, scheduler, worker,
 };
 use crate::config::{ClientConfig, Config};
 use crate::failure::Exit;
@@ -110,8 +109,7 @@ async fn start(
     dir: &DataDir,
     tools: Option<&ExampleTools>,
 ) -> anyhow::Result<Started> {
-    open_files::allow(config.worker.slots);
-    let listening = Listening::start(config, enable_reset).await?;
+    let listening = Listening::start(config, enable_reset, config.worker.slots).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn Ids> = Arc::new(SystemIds);
     let beneath = tools.map(ExampleTools::beneath).transpose()?;

@@ -18,7 +18,7 @@ pub async fn run(
 ) -> anyhow::Result<ExitCode> {
     let deed = Deed { verb, done, inside: "queue" };
     let act = |client: Client, name: String| async move {
-        client.post(&["ojs", "v1", "queues", &name, verb], &json!({})).await
+        client.post(&["ojs", "v1", "admin", "queues", &name, verb], &json!({})).await
     };
     chosen.each(session, super::QUEUES, deed, act).await
 }

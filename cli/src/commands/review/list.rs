@@ -92,11 +92,17 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
         if state.is_empty() { Vec::new() } else { vec![("state", state.to_owned())] };
     let client = session.client()?;
     let (reviews, _) = client.list(&["reviews"], &query, args.limit).await?;
-    session.output.list(&reviews, "id", COLUMNS)?;
-    if session.output.format == Format::Table && matches!(args.state, Which::Open | Which::All) {
-        for line in questions(&client, args.limit).await {
-            session.output.line(&text::line(&line))?;
+    let asked = match args.state {
+        Which::Open | Which::All if session.output.format == Format::Table => {
+            questions(&client, args.limit).await
         }
+        _ => Vec::new(),
+    };
+    if !reviews.is_empty() || asked.is_empty() {
+        session.output.list(&reviews, "id", COLUMNS)?;
+    }
+    for line in asked {
+        session.output.line(&text::line(&line))?;
     }
     Ok(ExitCode::SUCCESS)
 }

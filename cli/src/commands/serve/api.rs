@@ -12,7 +12,7 @@ use clap::Args;
 use std::future::pending;
 use std::process::ExitCode;
 use std::sync::Arc;
-use turnstone_api::{Api, ApiOptions, DEFAULT_CLIENT_PATIENCE};
+use turnstone_api::{Api, ApiOptions};
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::{Clock, Ids};
 use turnstone_store::Store;
@@ -71,6 +71,7 @@ pub fn part(listening: Listening, materials: Materials) -> Part {
             remote_hosts,
             reviewers,
             currency,
+            limits,
         } = listening;
         let Materials { store, clock, ids, tools, mcp_servers, keyless_tools, backend } = materials;
         let options = ApiOptions {
@@ -90,7 +91,7 @@ pub fn part(listening: Listening, materials: Materials) -> Part {
         };
         let backend = backend.to_owned();
         let api = Api { store, clock, ids, tools, backend, options, shutdown: shutdown.clone() };
-        let serving = turnstone_api::serve(listener, tls, api.router(), DEFAULT_CLIENT_PATIENCE, shutdown);
+        let serving = turnstone_api::serve(listener, tls, api.router(), limits, shutdown);
         async { serving.await.context("the listener failed") }
     })
 }
@@ -116,7 +117,7 @@ async fn start(config: &Config, enable_reset: bool, session: &Session) -> anyhow
         Failure::usage(problem).hint("`turnstone config show` says where each value comes from")
     };
     let documents = config.agents.dir.as_deref().map(agents::documents).transpose()?.unwrap_or_default();
-    let listening = Listening::start(config, enable_reset).await?;
+    let listening = Listening::start(config, enable_reset, 0).await?;
     let Ground { store, clock, ids } = Ground::join(config).await?;
     let toolbox = Toolbox::from_config(&config.tools, Arc::clone(&clock))
         .and_then(|toolbox| toolbox.with_mcp(&config.mcp, &clock))

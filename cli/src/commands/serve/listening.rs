@@ -1,13 +1,14 @@
 //! Where the api listens, and who may come in.
 
-use super::renewal;
+use super::{open_files, renewal};
 use crate::config::Config;
 use crate::failure::Failure;
 use anyhow::Context as _;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 use tokio::net::TcpListener;
-use turnstone_api::{Peer, Tls};
+use turnstone_api::{Peer, ServeLimits, Tls};
 use turnstone_ojs::attest::Signer;
 use turnstone_telemetry::Secret;
 
@@ -36,15 +37,18 @@ pub struct Listening {
     pub reviewers: Option<Vec<String>>,
     /// The currency of the price table, if there is one.
     pub currency: Option<String>,
+    /// How many clients may be connected, and how long each may take.
+    pub limits: ServeLimits,
 }
 
 impl Listening {
-    /// Listens on the configured address, unless that would let everybody in from other machines.
+    /// Listens on the configured address, unless other machines could then use it without a key. `slots` are the turns of
+    /// this process, for whose connections it may have to open files.
     ///
     /// # Errors
     /// A key cannot be found, the address would be open, or it cannot be listened on; or other machines could make the
     /// server forget everything.
-    pub async fn start(config: &Config, enable_reset: bool) -> anyhow::Result<Self> {
+    pub async fn start(config: &Config, enable_reset: bool, slots: u32) -> anyhow::Result<Self> {
         let api_keys = keys(config)?;
         let attest_key = attest_key(config)?;
         let bind = config.server.bind;
@@ -64,6 +68,7 @@ impl Listening {
         if tls.is_none() && !bind.ip().to_canonical().is_loopback() {
             tracing::warn!(%bind, "keys and inputs travel in the clear; give [server.tls] a certificate, or put a proxy with TLS before it");
         }
+        let limits = limits(config, slots);
         let listener =
             TcpListener::bind(bind).await.map_err(|error| cannot_listen("server.bind", bind, &error))?;
         let address = listener.local_addr().context("the listener has no address")?;
@@ -81,6 +86,7 @@ impl Listening {
             remote_hosts,
             reviewers: config.reviews.names(),
             currency: config.prices.values().next().map(|price| price.currency.clone()),
+            limits,
         })
     }
 
@@ -99,6 +105,19 @@ pub fn keys(config: &Config) -> Result<Vec<Secret>, Failure> {
     let keys = config.server.api_keys.iter();
     keys.map(|key| key.resolve().map_err(|problem| Failure::usage(format!("`server.api_keys`: {problem}"))))
         .collect()
+}
+
+/// Raises the limit of open files as far as this process needs it, and returns the limits of its connections.
+fn limits(config: &Config, slots: u32) -> ServeLimits {
+    let server = &config.server;
+    open_files::allow(slots, server.max_connections);
+    ServeLimits {
+        connections: open_files::connections(slots, server.max_connections),
+        header: Duration::from_millis(server.header_timeout_ms),
+        body: Duration::from_millis(server.body_timeout_ms),
+        idle: Duration::from_millis(server.idle_timeout_ms),
+        ..ServeLimits::default()
+    }
 }
 
 /// Certificate and key of `[server.tls]`.

@@ -6,12 +6,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Files beside those of turns: connections of the store and of clients, logs, programs of tools.
 const BESIDE: u64 = 200;
 
-/// Raises the limit of this process as far as the machine lets it and turns need it, and says so in the log when that is
-/// not enough.
-pub fn allow(slots: u32) {
+/// The api answers at least this many clients, however few files it may open.
+const FEWEST_CONNECTIONS: u64 = 16;
+
+/// Raises the limit of this process as far as the machine lets it and turns and clients need it, and says so in the log when
+/// that is not enough for the turns.
+pub fn allow(slots: u32, connections: u32) {
     let limit = getrlimit(Resource::Nofile);
     // Twice: a connection that is kept for the next call, or a tool's.
-    let wanted = u64::from(slots) * 2 + BESIDE;
+    let wanted = u64::from(slots) * 2 + BESIDE + u64::from(connections);
     if limit.current.is_some_and(|now| now < wanted) {
         let current = Some(limit.maximum.map_or(wanted, |most| most.min(wanted)));
         if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum }) {
@@ -21,6 +24,22 @@ pub fn allow(slots: u32) {
     if let Some(short) = shortage(slots, getrlimit(Resource::Nofile).current) {
         tracing::warn!("{short}; {ADVICE}");
     }
+}
+
+/// Returns how many clients may be connected at once: as many as configured, or those for which the files of this process are
+/// enough beside its turns.
+#[must_use]
+pub fn connections(slots: u32, configured: u32) -> usize {
+    let allowed = fitting(slots, configured, getrlimit(Resource::Nofile).current);
+    if allowed < u64::from(configured) {
+        tracing::info!("the limit of open files allows {allowed} of {configured} connections at once");
+    }
+    usize::try_from(allowed).unwrap_or(usize::MAX)
+}
+
+fn fitting(slots: u32, configured: u32, files: Option<u64>) -> u64 {
+    let left = files.map_or(u64::MAX, |files| files.saturating_sub(u64::from(slots) + BESIDE));
+    u64::from(configured).min(left.max(FEWEST_CONNECTIONS))
 }
 
 /// What to do about it.
@@ -45,6 +64,14 @@ fn shortage(slots: u32, allowed: Option<u64>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clients_take_no_files_that_turns_need() {
+        assert_eq!(fitting(64, 4_096, None), 4_096);
+        assert_eq!(fitting(64, 4_096, Some(1_024)), 760);
+        assert_eq!(fitting(64, 100, Some(1_024)), 100);
+        assert_eq!(fitting(64, 4_096, Some(200)), 16);
+    }
 
     #[test]
     fn as_many_files_as_turns_are_needed_and_a_few_more() {

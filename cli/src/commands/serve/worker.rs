@@ -117,7 +117,7 @@ pub async fn run(config: Config, session: &Session) -> anyhow::Result<ExitCode> 
 }
 
 async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
-    open_files::allow(config.worker.slots);
+    open_files::allow(config.worker.slots, 0);
     let Ground { store, clock, ids } = Ground::join(config).await?;
     known_queues(config, store.views.as_ref()).await?;
     let equipment = Equipment::of(config, None, Arc::clone(&clock))?;

@@ -1,6 +1,7 @@
 //! What a parsed expression may contain, and what it needs of the Engagement object.
 
 use super::{PolicyError, VARIABLES};
+use crate::schema::patterns::{self, MOST_EXPRESSION_COST};
 use cel::IdedExpr;
 use cel::common::ast::operators as op;
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue};
@@ -119,6 +120,7 @@ pub(super) fn vet(expression: &IdedExpr, scope: Scope) -> Result<Vetted, PolicyE
         deepest: 0,
         grows: false,
         matches: false,
+        patterns: 0,
     };
     walk.visit(expression)?;
     let looks_up = walk.loops == 0 && !walk.grows;
@@ -135,6 +137,8 @@ struct Walk {
     deepest: usize,
     grows: bool,
     matches: bool,
+    /// What the patterns so far cost to compile.
+    patterns: u64,
 }
 
 impl Walk {
@@ -191,7 +195,10 @@ impl Walk {
         if !FUNCTIONS.contains(&name) {
             return Err(PolicyError::UnknownFunction(name.to_owned()));
         }
-        self.matches |= name == "matches";
+        if name == "matches" {
+            self.matches = true;
+            self.pattern(call)?;
+        }
         self.grows |= name == op::ADD && !call.args.iter().any(is_number);
         if !self.scope.is_empty() {
             if name == "matches" {
@@ -218,6 +225,24 @@ impl Walk {
         }
         call.target.iter().try_for_each(|target| self.visit(target))?;
         call.args.iter().try_for_each(|argument| self.visit(argument))
+    }
+
+    /// Every evaluation compiles the patterns anew, so they are short to compile.
+    fn pattern(&mut self, call: &CallExpr) -> Result<(), PolicyError> {
+        let Some(pattern) = call.args.last().and_then(text) else {
+            return Err(PolicyError::TooComplex(
+                "the pattern of `matches` is computed; write it as a text between quotes",
+            ));
+        };
+        // A pattern that cannot be read fails before it costs anything.
+        let cost = patterns::cost(pattern, MOST_EXPRESSION_COST).unwrap_or_default();
+        self.patterns = self.patterns.saturating_add(cost);
+        if self.patterns > MOST_EXPRESSION_COST {
+            return Err(PolicyError::TooComplex(
+                "the patterns of `matches` are too large; use smaller repetitions",
+            ));
+        }
+        Ok(())
     }
 
     fn comprehension(&mut self, each: &ComprehensionExpr) -> Result<(), PolicyError> {

@@ -1,11 +1,19 @@
-//! JSON Schema 2020-12: checked when it is registered, used for tool inputs and final outputs.
+//! JSON Schema 2020-12: checked when it is registered, used for tool inputs and final outputs. Every schema comes from
+//! outside, so each compiles under the same limits.
 
+pub(crate) mod patterns;
 mod registered;
+mod steps;
 
-pub use registered::{MOST_BYTES, Mode, RegisteredSchema};
+pub use patterns::{Allowance, MOST_REQUEST_COST, MOST_SCHEMA_COST};
+pub use registered::{Mode, RegisteredSchema};
 
+use crate::digest;
+use jsonschema::{Draft, PatternOptions};
 use serde_json::Value;
+use std::collections::HashSet;
 use std::fmt;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// How deep a schema may nest; deeper ones are refused before they are compiled.
 pub const MAX_DEPTH: usize = 32;
@@ -14,28 +22,120 @@ pub const MAX_DEPTH: usize = 32;
 /// rows and the api's wrappers can carry.
 pub const MAX_VALUE_DEPTH: usize = 64;
 
+/// The longest text of a schema, in bytes.
+pub const MOST_BYTES: usize = 64 * 1024;
+
+/// The most memory that one compiled pattern takes, in bytes. The cost of all patterns is bounded before.
+const MOST_PATTERN_BYTES: usize = 16 * 1024 * 1024;
+/// The most memory that the states of one pattern take while it is matched, in bytes.
+const MOST_STATE_BYTES: usize = 128 * 1024;
+/// The most steps back of one match of a pattern that looks around.
+const MOST_BACKTRACKS: usize = 20_000;
+/// The longest text that is matched with a pattern that looks around, in bytes.
+const MOST_LOOKED_AROUND: usize = 10_000;
+
+/// How many schemas are remembered that compiled.
+const MOST_VERIFIED: usize = 1_024;
+/// The digests of schemas that compiled in this process.
+static VERIFIED: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+
 /// A compiled schema. It never fetches anything: a remote `$ref` is an error.
 pub struct Schema {
     validator: jsonschema::Validator,
+    looks_around: bool,
+    /// The schema when it follows references, whose steps are counted for each value.
+    refers: Option<Value>,
+    weight: u64,
 }
 
-impl Schema {
-    /// Compiles a schema.
-    ///
-    /// # Errors
-    /// A sentence that says why the value is not a JSON Schema.
-    pub fn compile(schema: &Value) -> Result<Self, String> {
+/// The findings about a schema before it is compiled.
+pub(crate) struct Vetted {
+    looks_around: bool,
+    refers: bool,
+    weight: u64,
+}
+
+impl Vetted {
+    /// Refuses a schema that is too long, too deep or too costly. Nothing is compiled.
+    fn of(schema: &Value) -> Result<Self, String> {
         if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
             return Err("a JSON Schema is an object".to_owned());
         }
         if deeper_than(schema, MAX_DEPTH) {
             return Err(format!("the schema nests deeper than {MAX_DEPTH} levels"));
         }
+        let bytes = schema.to_string().len();
+        if bytes > MOST_BYTES {
+            return Err(format!("the schema has {bytes} bytes; at most {MOST_BYTES} are allowed"));
+        }
+        let (cost, looks_around) = patterns::vet(schema)?;
+        let refers = steps::refers(schema);
+        if refers {
+            steps::vet(schema)?;
+        }
+        Ok(Self { looks_around, refers, weight: cost + bytes as u64 })
+    }
+
+    fn built(&self, schema: &Value, draft: Option<Draft>) -> Result<jsonschema::Validator, String> {
+        let options = jsonschema::options();
+        let options = match draft {
+            Some(draft) => options.with_draft(draft),
+            None => options,
+        };
+        let options = if self.looks_around {
+            let patterns = PatternOptions::fancy_regex().backtrack_limit(MOST_BACKTRACKS);
+            options.with_pattern_options(
+                patterns.size_limit(MOST_PATTERN_BYTES).dfa_size_limit(MOST_STATE_BYTES),
+            )
+        } else {
+            let patterns = PatternOptions::regex();
+            options.with_pattern_options(
+                patterns.size_limit(MOST_PATTERN_BYTES).dfa_size_limit(MOST_STATE_BYTES),
+            )
+        };
+        options.build(schema).map_err(|error| {
+            format!("not a usable JSON Schema: {error} at {}", at(&error.instance_path().to_string()))
+        })
+    }
+
+    fn with(&self, schema: &Value, validator: jsonschema::Validator) -> Schema {
+        let refers = self.refers.then(|| schema.clone());
+        Schema { validator, looks_around: self.looks_around, refers, weight: self.weight }
+    }
+}
+
+impl Schema {
+    /// Compiles a schema. This takes up to a tenth of a second and 20 MB for the costliest one that is allowed, so call it
+    /// where it may block.
+    ///
+    /// # Errors
+    /// A sentence that says why the value is not a JSON Schema, or which limit it exceeds: 64 KiB, 32 levels, the cost of
+    /// its patterns together, the steps of its references.
+    pub fn compile(schema: &Value) -> Result<Self, String> {
+        let vetted = Vetted::of(schema)?;
         jsonschema::meta::validate(schema)
             .map_err(|e| format!("not a JSON Schema: {} at {}", e, at(&e.instance_path().to_string())))?;
-        let validator =
-            jsonschema::validator_for(schema).map_err(|e| format!("not a usable JSON Schema: {e}"))?;
-        Ok(Self { validator })
+        Ok(vetted.with(schema, vetted.built(schema, None)?))
+    }
+
+    /// Checks that a schema compiles, without keeping the result. The last thousand schemas that did are remembered by their
+    /// digests, so that a batch of jobs with one schema compiles it once.
+    ///
+    /// # Errors
+    /// As [`Schema::compile`].
+    pub fn verify(schema: &Value) -> Result<(), String> {
+        let digest = digest::of_json(schema);
+        let known = || VERIFIED.lock().unwrap_or_else(PoisonError::into_inner);
+        if known().contains(&digest) {
+            return Ok(());
+        }
+        Self::compile(schema)?;
+        let mut known = known();
+        if known.len() >= MOST_VERIFIED {
+            known.clear();
+        }
+        known.insert(digest);
+        Ok(())
     }
 
     /// Checks a value; at most three problems are named.
@@ -43,6 +143,15 @@ impl Schema {
     /// # Errors
     /// A sentence per problem, each with the place in the value.
     pub fn check(&self, value: &Value) -> Result<(), String> {
+        if let Some(schema) = &self.refers {
+            steps::allow(schema, value)?;
+        }
+        if self.looks_around && longest(value) > MOST_LOOKED_AROUND {
+            let most = MOST_LOOKED_AROUND;
+            return Err(format!(
+                "it holds a text of more than {most} bytes, which is not matched with patterns that look around"
+            ));
+        }
         let problems: Vec<String> = self
             .validator
             .iter_errors(value)
@@ -50,6 +159,24 @@ impl Schema {
             .map(|e| format!("{} at {}", e, at(&e.instance_path().to_string())))
             .collect();
         if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
+    }
+
+    /// Returns how much memory the schema takes, in units that are comparable among schemas: about 20 bytes.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        self.weight
+    }
+}
+
+/// The length of the longest text in a value, in bytes.
+fn longest(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(longest).max().unwrap_or(0),
+        Value::Object(map) => {
+            map.iter().map(|(name, value)| name.len().max(longest(value))).max().unwrap_or(0)
+        }
+        _ => 0,
     }
 }
 

@@ -1,20 +1,9 @@
 //! Schemas of the arguments of job types, which anybody who may operate the server can register (OJS schema registry).
 
-use super::{MAX_DEPTH, Schema, deeper_than};
+use super::{Schema, Vetted};
 use crate::Timestamp;
-use jsonschema::{Draft, PatternOptions};
-use serde_json::{Map, Value};
-use std::collections::HashSet;
-
-/// The longest text of a schema, in bytes.
-pub const MOST_BYTES: usize = 64 * 1024;
-
-/// How much memory a compiled pattern may take, in bytes.
-const MOST_PATTERN_BYTES: usize = 1024 * 1024;
-
-/// Keywords whose schemas look at the same value as the schema that holds them.
-const IN_PLACE: [&str; 6] = ["allOf", "anyOf", "oneOf", "not", "if", "then"];
-const ALSO_IN_PLACE: [&str; 2] = ["else", "dependentSchemas"];
+use jsonschema::Draft;
+use serde_json::Value;
 
 /// What becomes of a job whose arguments do not fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -66,112 +55,27 @@ pub struct RegisteredSchema {
 
 impl Schema {
     /// Compiles a schema of arguments. Its draft is the one of `$schema`, else 2020-12, or draft 7 where only that
-    /// understands it (`items` as a list). Patterns are matched in linear time, references lead nowhere outside, and no
-    /// chain of references leads back to the value that it began with.
+    /// understands it (`items` as a list). Patterns are matched in linear time: none of them looks around.
     ///
     /// # Errors
-    /// A sentence that says why it cannot be used.
+    /// As [`Schema::compile`].
     pub fn compile_registered(schema: &Value) -> Result<Self, String> {
-        if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
-            return Err("a JSON Schema is an object".to_owned());
-        }
-        if deeper_than(schema, MAX_DEPTH) {
-            return Err(format!("the schema nests deeper than {MAX_DEPTH} levels"));
-        }
-        if let Some(reference) = returning(schema) {
-            return Err(format!("`{reference}` leads back to itself without a step into the value"));
+        let vetted = Vetted::of(schema)?;
+        if vetted.looks_around {
+            return Err("not a usable JSON Schema: a pattern looks around (`(?=`, `(?!`, `(?<`)".to_owned());
         }
         let named = schema.get("$schema").is_some();
         let drafts: &[Option<Draft>] =
             if named { &[None] } else { &[Some(Draft::Draft202012), Some(Draft::Draft7)] };
         let mut first = None;
         for draft in drafts {
-            let mut options = jsonschema::options()
-                .with_pattern_options(PatternOptions::regex().size_limit(MOST_PATTERN_BYTES));
-            if let Some(draft) = draft {
-                options = options.with_draft(*draft);
-            }
-            match options.build(schema) {
-                Ok(validator) => return Ok(Self { validator }),
-                Err(error) => {
-                    let place = error.instance_path().to_string();
-                    first.get_or_insert_with(|| {
-                        format!("not a usable JSON Schema: {} at {}", error, super::at(&place))
-                    });
-                }
+            match vetted.built(schema, *draft) {
+                Ok(validator) => return Ok(vetted.with(schema, validator)),
+                Err(why) => drop(first.get_or_insert(why)),
             }
         }
         Err(first.unwrap_or_default())
     }
-}
-
-/// A reference that leads back to itself while it still looks at the same value: to follow it would never end.
-fn returning(root: &Value) -> Option<String> {
-    let mut references = Vec::new();
-    collect(root, &mut references);
-    references
-        .into_iter()
-        .find(|reference| {
-            let mut seen = HashSet::new();
-            let mut open = vec![*reference];
-            while let Some(next) = open.pop() {
-                let Some(target) = resolve(root, next) else { continue };
-                for found in beside(target) {
-                    if found == *reference {
-                        return true;
-                    }
-                    if seen.insert(found) {
-                        open.push(found);
-                    }
-                }
-            }
-            false
-        })
-        .map(str::to_owned)
-}
-
-/// All references.
-fn collect<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
-    match value {
-        Value::Object(map) => {
-            found.extend(references(map));
-            map.values().for_each(|value| collect(value, found));
-        }
-        Value::Array(items) => items.iter().for_each(|value| collect(value, found)),
-        _ => {}
-    }
-}
-
-fn references(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
-    ["$ref", "$dynamicRef", "$recursiveRef"].into_iter().filter_map(|name| map.get(name)?.as_str())
-}
-
-/// The references that a schema follows for the value that it looks at.
-fn beside(schema: &Value) -> Vec<&str> {
-    let mut found = Vec::new();
-    let mut open = vec![schema];
-    while let Some(schema) = open.pop() {
-        let Value::Object(map) = schema else { continue };
-        found.extend(references(map));
-        for name in IN_PLACE.iter().chain(&ALSO_IN_PLACE) {
-            match map.get(*name) {
-                Some(Value::Array(items)) => open.extend(items),
-                Some(Value::Object(members)) if *name == "dependentSchemas" => open.extend(members.values()),
-                Some(value) => open.push(value),
-                None => {}
-            }
-        }
-    }
-    found
-}
-
-/// Where a reference within the document leads. One by a name of its own is taken for the root, which is the safe side.
-fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
-    let fragment = reference.strip_prefix('#')?;
-    if fragment.is_empty() || !fragment.starts_with('/') {
-        return Some(root);
-    }
-    root.pointer(&fragment.replace("%25", "%").replace("%22", "\""))
 }
 
 #[cfg(test)]
@@ -201,8 +105,8 @@ mod tests {
         for (schema, words) in [
             (json!([]), "object"),
             (json!({"type": "strin"}), "not a usable"),
-            (json!({"$ref": "https://example.com/x"}), "not a usable"),
-            (json!({"$ref": "file:///etc/passwd"}), "not a usable"),
+            (json!({"$ref": "https://example.com/x"}), "leads outside"),
+            (json!({"$ref": "file:///etc/passwd"}), "leads outside"),
             (json!({"$ref": "#/$defs/none"}), "not a usable"),
             (json!({"$ref": "#"}), "leads back"),
             (json!({"allOf": [{"anyOf": [{"$ref": "#"}]}]}), "leads back"),
@@ -211,7 +115,7 @@ mod tests {
                 "leads back",
             ),
             (json!({"pattern": "(?=a)b"}), "not a usable"),
-            (json!({"pattern": "(a{1000}){1000}"}), "not a usable"),
+            (json!({"pattern": "(a{1000}){1000}"}), "too large"),
             (deep, "deeper"),
         ] {
             let why = Schema::compile_registered(&schema).map(|_| ()).unwrap_err();

@@ -1,15 +1,16 @@
--- Checkpoints of one phase of an engagement, newest first: its own and those that it reads of others.
-SELECT j.id AS job_id, c.job_seq, c.turn AS turn, c.phase AS phase, c.version, c.body, c.duration_ms, c.tokens_in, c.tokens_out, c.at, c.tokens_cached, c.cost, c.model
+-- The rows of the journal with the checkpoints of one phase of an engagement, newest first: its own and those that it reads of
+-- others.
+SELECT v.stream, v.last_event, v.last_message, v.turn AS turn, v.phase AS phase, v.phases, v.at, v.body, j.id AS job_id
 FROM engagements AS e
 JOIN jobs AS j ON j.engagement_seq = e.seq
-JOIN checkpoints AS c ON c.job_seq = j.seq
-WHERE e.id = $1 AND c.phase = $2
+JOIN journal AS v ON v.stream = e.seq AND v.job_seq = j.seq
+WHERE e.id = $1 AND v.phase <= $2 AND v.phase + v.phases > $2
 UNION ALL
-SELECT j.id AS job_id, c.job_seq, c.turn AS turn, c.phase AS phase, c.version, c.body, c.duration_ms, c.tokens_in, c.tokens_out, c.at, c.tokens_cached, c.cost, c.model
+SELECT v.stream, v.last_event, v.last_message, v.turn AS turn, v.phase AS phase, v.phases, v.at, v.body, j.id AS job_id
 FROM engagements AS e
 JOIN inheritances AS i ON i.engagement_seq = e.seq
 JOIN jobs AS j ON j.seq = i.source_seq
-JOIN checkpoints AS c ON c.job_seq = j.seq AND c.turn < i.turn_until
-WHERE e.id = $1 AND c.phase = $2
+JOIN journal AS v ON v.stream = i.source_seq AND v.job_seq = i.source_seq AND v.turn < i.turn_until
+WHERE e.id = $1 AND v.phase <= $2 AND v.phase + v.phases > $2
 ORDER BY turn DESC
 LIMIT $3

@@ -1,10 +1,12 @@
--- The checkpoints of a job in the turns from $2 up to, but not including, $3: its own and those that it reads of others.
-SELECT c.job_seq, c.turn AS turn, c.phase AS phase, c.version, c.body, c.duration_ms, c.tokens_in, c.tokens_out, c.at, c.tokens_cached, c.cost, c.model
-FROM checkpoints AS c
-WHERE c.job_seq = $1 AND c.turn >= $2 AND c.turn < $3
+-- The rows of the journal with the checkpoints of a job in the turns from $2 up to, but not including, $3: its own and those that
+-- it reads of others.
+SELECT v.stream, v.last_event, v.last_message, v.turn AS turn, v.phase AS phase, v.phases, v.at, v.body
+FROM jobs AS j
+JOIN journal AS v ON v.stream = j.stream AND v.job_seq = j.seq AND v.phases > 0
+WHERE j.seq = $1 AND v.turn >= $2 AND v.turn < $3
 UNION ALL
-SELECT c.job_seq, c.turn AS turn, c.phase AS phase, c.version, c.body, c.duration_ms, c.tokens_in, c.tokens_out, c.at, c.tokens_cached, c.cost, c.model
+SELECT v.stream, v.last_event, v.last_message, v.turn AS turn, v.phase AS phase, v.phases, v.at, v.body
 FROM inheritances AS i
-JOIN checkpoints AS c ON c.job_seq = i.source_seq AND c.turn < i.turn_until
-WHERE i.engagement_seq = $1 AND c.turn >= $2 AND c.turn < $3
+JOIN journal AS v ON v.stream = i.source_seq AND v.job_seq = i.source_seq AND v.phases > 0 AND v.turn < i.turn_until
+WHERE i.engagement_seq = $1 AND v.turn >= $2 AND v.turn < $3
 ORDER BY turn, phase

@@ -1,6 +1,6 @@
 -- What was asked and answered in the newest $3 jobs that the agent of job $1 remembers of its user, under the rules $2; the oldest of
--- them first: of each the first message of the turn that took its input, and the last of the turn that answered. Nothing for a
--- delegate, a fork or a branch: those begin with what they were given.
+-- them first: of each the row with the first message of the turn that took its input (part 1), and the one with the last message of
+-- the turn that answered (part 2). Nothing for a delegate, a fork or a branch: those begin with what they were given.
 WITH newest AS (
     SELECT k.job_seq, k.engagement_seq, k.began, k.ended, k.completed_at
     FROM jobs AS j
@@ -14,18 +14,18 @@ WITH newest AS (
     ORDER BY k.completed_at DESC, k.job_seq DESC
     LIMIT $3),
 picked AS (
-    SELECT r.job_seq,
-           (SELECT min(f.seq) FROM messages AS f
-            WHERE f.engagement_seq = r.engagement_seq AND f.job_seq = r.job_seq AND f.turn = r.began) AS seq
+    SELECT r.job_seq, 1 AS part,
+           (SELECT min(f.last_message) FROM journal AS f
+            WHERE f.stream = r.engagement_seq AND f.job_seq = r.job_seq AND f.turn = r.began AND f.messages > 0) AS last_message
     FROM newest AS r
-    UNION
-    SELECT r.job_seq,
-           (SELECT max(l.seq) FROM messages AS l
-            WHERE l.engagement_seq = r.engagement_seq AND l.job_seq = r.job_seq AND l.turn = r.ended) AS seq
+    UNION ALL
+    SELECT r.job_seq, 2 AS part,
+           (SELECT max(l.last_message) FROM journal AS l
+            WHERE l.stream = r.engagement_seq AND l.job_seq = r.job_seq AND l.turn = r.ended AND l.messages > 0) AS last_message
     FROM newest AS r)
-SELECT r.job_seq, r.began, r.ended, o.id AS engagement_id, m.engagement_seq, m.seq AS seq, m.turn, m.message, m.created_at
+SELECT r.job_seq, r.began, r.ended, o.id AS engagement_id, CAST(p.part AS BIGINT) AS part, v.stream, v.last_event, v.last_message AS last_message, v.messages, v.turn, v.phase, v.at, v.said, CAST(NULL AS BIGINT) AS until
 FROM newest AS r
 JOIN engagements AS o ON o.seq = r.engagement_seq
 JOIN picked AS p ON p.job_seq = r.job_seq
-JOIN messages AS m ON m.engagement_seq = r.engagement_seq AND m.seq = p.seq
-ORDER BY r.completed_at, r.job_seq, m.seq
+JOIN journal AS v ON v.stream = r.engagement_seq AND v.last_message = p.last_message AND v.messages > 0
+ORDER BY r.completed_at, r.job_seq, p.part

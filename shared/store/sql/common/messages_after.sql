@@ -1,14 +1,13 @@
--- Messages of an engagement after a position, oldest first: its own and those that it reads of others. They are numbered
--- without gaps.
-SELECT m.engagement_seq, m.seq AS seq, m.turn, m.message, m.created_at
+-- The rows with the messages of an engagement after position $2, $3 of them at most, oldest first: its own and those that it reads of
+-- others. They are numbered without gaps.
+SELECT v.stream, v.last_event, v.last_message AS last_message, v.messages, v.turn, v.phase, v.at, v.said, CAST(NULL AS BIGINT) AS until
 FROM engagements AS e
-JOIN messages AS m ON m.engagement_seq = e.seq
-WHERE e.id = $1 AND m.seq > $2 AND m.seq - $2 <= $3
+JOIN journal AS v ON v.stream = e.seq AND v.messages > 0
+WHERE e.id = $1 AND v.last_message > $2 AND v.last_message - v.messages - $2 < $3
 UNION ALL
-SELECT m.engagement_seq, m.seq AS seq, m.turn, m.message, m.created_at
+SELECT v.stream, v.last_event, v.last_message AS last_message, v.messages, v.turn, v.phase, v.at, v.said, i.message_until AS until
 FROM engagements AS e
 JOIN inheritances AS i ON i.engagement_seq = e.seq
-JOIN messages AS m ON m.engagement_seq = i.source_seq AND m.seq <= i.message_until
-WHERE e.id = $1 AND m.seq > $2 AND m.seq - $2 <= $3
-ORDER BY seq
-LIMIT $3
+JOIN journal AS v ON v.stream = i.source_seq AND v.messages > 0 AND v.last_message - v.messages < i.message_until
+WHERE e.id = $1 AND v.last_message > $2 AND v.last_message - v.messages - $2 < $3
+ORDER BY last_message

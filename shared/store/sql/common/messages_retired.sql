@@ -1,6 +1,6 @@
 -- Deletes the conversations of $2 engagements at most whose retention was over at $1, and that of every fork that reads them.
-DELETE FROM messages
-WHERE engagement_seq IN (
+UPDATE journal SET said = NULL, messages = 0
+WHERE messages > 0 AND stream IN (
     SELECT e.seq
     FROM engagements AS e
     JOIN jobs AS j ON j.engagement_seq = e.seq

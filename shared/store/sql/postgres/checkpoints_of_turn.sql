@@ -1,5 +1,6 @@
--- The checkpoints of unfinished turns. $1: job seqs, $2: turns. Differs from SQLite: arrays.
-SELECT c.job_seq, c.turn, c.phase, c.version, c.body, c.duration_ms, c.tokens_in, c.tokens_out, c.at, c.tokens_cached, c.cost, c.model
+-- The rows of the journal with the checkpoints of unfinished turns. $1: job seqs, $2: turns. Differs from SQLite: arrays.
+SELECT v.job_seq, v.stream, v.last_event, v.last_message, v.turn AS turn, v.phase AS phase, v.phases, v.at, v.body
 FROM unnest($1, $2) AS r (job_seq, turn)
-JOIN checkpoints AS c ON c.job_seq = r.job_seq AND c.turn = r.turn
-ORDER BY c.job_seq, c.phase
+JOIN jobs AS j ON j.seq = r.job_seq
+JOIN journal AS v ON v.stream = j.stream AND v.job_seq = r.job_seq AND v.turn = r.turn AND v.phases > 0
+ORDER BY v.job_seq, v.phase

@@ -1,2 +1,2 @@
--- The numbers of the migrations that were applied.
-SELECT version FROM _sqlx_migrations WHERE success ORDER BY version
+-- The migrations that were applied: their numbers, and the digests of their texts.
+SELECT version, checksum FROM _sqlx_migrations WHERE success ORDER BY version

@@ -6,5 +6,5 @@ SELECT i + (SELECT coalesce(max(seq), 0)
             FROM (SELECT max(seq) AS seq FROM jobs
                   UNION ALL SELECT max(seq) FROM workflows
                   UNION ALL SELECT max(seq) FROM budgets
-                  UNION ALL SELECT max(stream) FROM events)) AS seq
+                  UNION ALL SELECT max(stream) FROM journal)) AS seq
 FROM n

@@ -2,6 +2,6 @@
 -- Differs from PostgreSQL: after the newest event.
 UPDATE webhooks
 SET url = $2, events = $3, filter = $4, metadata = $5, secret = $6, old_secret = $7, old_until = $8, updated_at = $10,
-    since = CASE WHEN active = 0 AND $9 = 1 THEN (SELECT coalesce(max(v.tx), 0) FROM events AS v) ELSE since END,
+    since = CASE WHEN active = 0 AND $9 = 1 THEN (SELECT coalesce(max(v.tx), 0) FROM journal AS v) ELSE since END,
     active = $9
 WHERE id = $1

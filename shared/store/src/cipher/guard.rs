@@ -24,7 +24,6 @@ const CLEAR: &[(&str, &str)] = &[
     ("budgets", "*"),
     ("breaker_waits", "*"),
     ("breakers", "*"),
-    ("checkpoints", "model"),
     ("credentials", "kind subject tool header prefix form"),
     ("cron_runs", "id tenant name outcome job_id"),
     ("crons", "tenant name expression timezone overlap_policy missed_policy description last_job_id"),
@@ -34,14 +33,15 @@ const CLEAR: &[(&str, &str)] = &[
     ("engagements", "id agent_name digest user_id user_email limited_by"),
     ("elsewhere", "*"),
     ("event_marks", "*"),
-    ("events", "name"),
     ("forks", "parent_id"),
     ("guardrail_checks", "id side tool"),
+    ("idempotency_keys", "name request pushed"),
     ("inheritances", "*"),
     ("input_definitions", "*"),
     ("job_envelopes", "retry"),
     ("job_schemas", "*"),
     ("jobs", "*"),
+    ("journal", "names model"),
     ("leaders", "*"),
     ("memories", "*"),
     ("pools", "*"),
@@ -67,7 +67,7 @@ const CLEAR: &[(&str, &str)] = &[
     ("writers", "*"),
 ];
 /// Statements that touch a sealed column and need not know what is in it.
-const BLIND: [&str; 3] = ["queue_bytes", "tool_call_again", "workflow_steps_by_key"];
+const BLIND: [&str; 4] = ["messages_retired", "queue_bytes", "tool_call_again", "workflow_steps_by_key"];
 
 /// The sealed columns of each table.
 fn sealed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {

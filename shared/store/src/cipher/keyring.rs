@@ -149,7 +149,9 @@ impl Keyring {
             Ok(rows) => match session.commit().await {
                 Ok(()) => self.learn(&rows),
                 // Whether it was committed is seen by the next attempt, which looks first.
-                Err(CommitError::Refused(error) | CommitError::Unknown(error)) => return Err(error),
+                Err(
+                    CommitError::Refused(error) | CommitError::Failed(error) | CommitError::Unknown(error),
+                ) => return Err(error),
             },
             Err(error) => {
                 session.rollback().await;

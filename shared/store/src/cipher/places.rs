@@ -53,7 +53,6 @@ written! {
     AGENT_UPSERT: "agents"[0] { 2 source }
     ARTIFACT_CONTENTS_INSERT: "artifact_contents"[0, 1] { 4 content }
     ARTIFACTS_INSERT: "artifacts"[0] { 8 name }
-    CHECKPOINTS_INSERT: "checkpoints"[0, 1, 2] { 4 body }
     CREDENTIAL_PUT: "credentials"[0, 1, 2, 3] { 6 content }
     CRON_CHANGE: "crons"[0, 1] { 7 template }
     CRON_COUNT: "crons"[0, 1] { 5 last_error }
@@ -63,10 +62,9 @@ written! {
     DELIVERIES_INSERT: "deliveries"[0] { 4 body }
     ENVELOPES_INSERT: "job_envelopes"[0] { 2 args, 3 meta, 4 options, 5 extra, 6 parent_results }
     ERRORS_INSERT: "job_errors"[0, 1, 3] { 2 error }
-    EVENTS_INSERT: "events"[0, 1] { 5 data }
     FORK_INSERT: "forks"[0] { 5 changes }
     GUARDRAIL_CHECKS_INSERT: "guardrail_checks"[0] { 6 content }
-    MESSAGES_INSERT: "messages"[0, 1] { 4 message }
+    INSERT_JOURNAL: "journal"[0, 1, 2, 6, 7] { 17 body, 18 said }
     PROGRESS_PUT: "progress"[0] { 2 message, 3 data }
     RESULTS_INSERT: "job_results"[0] { 1 result }
     REVIEW_CHANGE: "reviews"[0] { 4 votes }
@@ -79,6 +77,8 @@ written! {
     STATE_KEYS_PUT: "state_keys"[0, 1] { 2 content }
     TOOL_CALLS_INSERT: "tool_calls"[0] { 6 input }
     TOOL_CALLS_WRITE: "tool_calls"[0] { 2 outcome, 8 handled }
+    UPDATE_IDEMPOTENCY_ANSWER: "idempotency_keys"[0] { 2 answer }
+    UPDATE_IDEMPOTENCY_KEY: "idempotency_keys"[0] { 2 answer }
     WEBHOOK_INSERT: "webhooks"[0] { 2 url, 5 metadata, 6 secret }
     WEBHOOK_WRITE: "webhooks"[0] { 1 url, 4 metadata, 5 secret, 6 old_secret }
     WORKFLOW_STEPS_INSERT: "workflow_steps"[0, 1] { 10 job }
@@ -93,10 +93,11 @@ found! {
     ARTIFACT_BY_ID: "artifacts"[Text id] { name }
     ARTIFACT_CONTENT: "artifact_contents"[Text tenant, Text digest] { content }
     ARTIFACTS_OF_ENGAGEMENT: "artifacts"[Text id] { name }
-    CHECKPOINTS_LISTED: "checkpoints"[Int job_seq, Int turn, Int phase] { body }
-    CHECKPOINTS_OF_PHASE: "checkpoints"[Int job_seq, Int turn, Int phase] { body }
-    CHECKPOINTS_OF_TURN: "checkpoints"[Int job_seq, Int turn, Int phase] { body }
-    CHECKPOINTS_OF_TURNS: "checkpoints"[Int job_seq, Int turn, Int phase] { body }
+    CHECKPOINTS_LISTED: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
+    CHECKPOINTS_OF_JOBS: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
+    CHECKPOINTS_OF_PHASE: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
+    CHECKPOINTS_OF_TURN: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
+    CHECKPOINTS_OF_TURNS: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
     CREDENTIALS_OF_CALL: "credentials"[Text kind, Text subject, Text tool, Text header] { content }
     CRON_RUNS_LISTED: "cron_runs"[Text id] { message }
     CRONS_DUE: "crons"[Text tenant, Text name] { template, last_error }
@@ -110,23 +111,25 @@ found! {
     ENGAGEMENT_BY_ID: "agent_definitions"[Text digest] { definition }
     ENVELOPES_BY_JOB: "job_envelopes"[Int job_seq] { args, meta, options, extra, parent_results }
     ERRORS_BY_JOB: "job_errors"[Int job_seq, Int attempt, Int at] { error }
-    EVENTS_OF_ENGAGEMENT: "events"[Int stream, Int seq] { data }
-    EVENTS_OF_JOB: "events"[Int stream, Int seq] { data }
-    FEED_OF_JOB: "events"[Int stream, Int seq] { data }
-    FEED_READ: "events"[Int stream, Int seq] { data }
+    EVENTS_OF_ENGAGEMENT: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
+    EVENTS_OF_JOB: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
+    FEED_OF_JOB: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
+    FEED_READ: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
     FORK_CALL: "tool_calls"[Text call_id] { input, outcome, handled }
-    FORK_CHECKS: "events"[Int stream, Int seq] { data }
+    FORK_CHECKS: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
     FORK_OF_JOB: "forks"[Int engagement_seq] { changes }
     FORK_RECORD: "tool_calls"[Text call_id] { input }
     FORK_REVIEWS: "reviews"[Text id] { reason }
     GUARDRAIL_CHECKS_NEWEST: "guardrail_checks"[Text id] { content }
-    MEMORIES_OF_JOB: "messages"[Int engagement_seq, Int seq] { message }
-    MESSAGE_INPUT: "messages"[Int engagement_seq, Int seq] { message }
-    MESSAGES_AFTER: "messages"[Int engagement_seq, Int seq] { message }
-    MESSAGES_NEWEST: "messages"[Int engagement_seq, Int seq] { message }
-    MESSAGES_OF_TURN: "messages"[Int engagement_seq, Int seq] { message }
-    MESSAGES_OF_TURNS: "messages"[Int engagement_seq, Int seq] { message }
-    PARKED_BY_JOB: "events"[Int stream, Int seq] { data }
+    SELECT_IDEMPOTENCY_KEY: "idempotency_keys"[Text name] { answer }
+    UPDATE_IDEMPOTENCY_ANSWER: "idempotency_keys"[Text name] { answer }
+    MEMORIES_OF_JOB: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { said }
+    MESSAGE_INPUT: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { said }
+    MESSAGES_AFTER: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { said }
+    MESSAGES_NEWEST: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { said }
+    MESSAGES_OF_TURN: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { said }
+    MESSAGES_OF_TURNS: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { said }
+    PARKED_BY_JOB: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
     PROGRESS_OF_JOB: "progress"[Int job_seq] { message, data }
     QUESTION_OF_JOB: "tool_calls"[Text call_id] { input, outcome, handled }
     RESULTS_BY_JOB: "job_results"[Int job_seq] { result }

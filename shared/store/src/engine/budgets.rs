@@ -1,11 +1,11 @@
 //! Budgets that engagements share, and what was spent: the calls.
 
-use super::Engine;
 use super::ops::budgets::{Answer as Did, Request as Asked};
 use super::rows::{self, Fields, Inconsistency, get, maybe};
 use super::session::Reader;
 use super::views::all;
 use super::writer::{Answer, Request};
+use super::{Engine, journal};
 use crate::{
     BudgetRow, Budgets, DailyCost, EngagementCost, OwnBudget, Raise, SharedBudget, Spending, StoreError, sql,
 };
@@ -29,18 +29,44 @@ pub(super) fn rule(row: &impl Fields) -> Result<(BudgetRule, Option<String>), In
     Ok((rule, maybe(row, "given")?))
 }
 
-fn spending(row: &impl Fields) -> Result<Spending, Inconsistency> {
-    Ok(Spending {
-        runs: get(row, "runs")?,
-        duration_ms: get(row, "duration_ms")?,
-        tokens_in: get(row, "tokens_in")?,
-        tokens_cached: get(row, "tokens_cached")?,
-        tokens_out: get(row, "tokens_out")?,
-        cost: get(row, "cost")?,
-    })
-}
+/// Rows whose checkpoints are added up at once.
+const ROWS: u32 = 256;
 
 impl<R: Reader> Engine<R> {
+    /// What an engagement has used and cost, by job and phase.
+    async fn cost_of_phases(
+        &self,
+        engagement: &EngagementId,
+    ) -> Result<Vec<(JobId, Phase, Spending)>, StoreError> {
+        let mut sums: BTreeMap<(i64, usize), (JobId, Phase, Spending)> = BTreeMap::new();
+        for offset in (0_u32..).step_by(ROWS as usize) {
+            let values = [engagement.as_str().into(), ROWS.into(), offset.into()];
+            let (action, text) = ("add up phases", &sql::CHECKPOINTS_OF_JOBS);
+            let page = all(&self.readers, action, text, &values, |row| {
+                let job = (get::<i64>(row, "job_seq")?, get::<String>(row, "job_id")?);
+                Ok((job, journal::checkpoints(row)?))
+            })
+            .await?;
+            let is_last = page.len() < ROWS as usize;
+            for ((seq, id), done) in
+                page.into_iter().flat_map(|(job, all)| all.into_iter().map(move |done| (job.clone(), done)))
+            {
+                let sum = sums.entry((seq, done.phase.index()));
+                let (_, _, sum) = sum.or_insert_with(|| (JobId(id), done.phase, Spending::default()));
+                sum.runs += 1;
+                sum.duration_ms += done.duration_ms;
+                sum.tokens_in += done.tokens_in;
+                sum.tokens_cached += done.spent.tokens_cached;
+                sum.tokens_out += done.tokens_out;
+                sum.cost += done.spent.cost;
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok(sums.into_values().collect())
+    }
+
     async fn of_budgets(&self, asked: Asked) -> Result<Did, StoreError> {
         match self.request(Request::Budgets(Box::new(asked))).await? {
             Answer::Budgets(did) => Ok(did),
@@ -122,13 +148,8 @@ impl<R: Reader> Budgets for Engine<R> {
     }
 
     async fn cost_of(&self, engagement: &EngagementId) -> Result<EngagementCost, StoreError> {
+        let phases = self.cost_of_phases(engagement).await?;
         let values = [engagement.as_str().into()];
-        let decode = |row: &R::Row| {
-            let phase = rows::phase(row)?;
-            Ok((JobId(get(row, "job_id")?), phase, spending(row)?))
-        };
-        let phases: Vec<(JobId, Phase, Spending)> =
-            all(&self.readers, "add up phases", &sql::COST_OF_PHASES, &values, decode).await?;
         let decode = |row: &R::Row| {
             let (runs, duration_ms, cost) = (get(row, "runs")?, get(row, "duration_ms")?, get(row, "cost")?);
             let spent = Spending { runs, duration_ms, cost, ..Spending::default() };

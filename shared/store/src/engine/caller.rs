@@ -1,6 +1,7 @@
 //! The writing side of the four traits: each call is one request to the writer.
 
 use super::columns::Columns;
+use super::ops::claim::alone::Outcome;
 use super::ops::claim::{self, ReadyQueue};
 use super::ops::leases;
 use super::ops::turns::{TurnEnd, TurnStep};
@@ -16,6 +17,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use backon::{BackoffBuilder, ExponentialBuilder};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -28,6 +30,11 @@ use turnstone_domain::{
     AgentDefinition, ArtifactId, CallId, EngagementId, JobId, Lease, NewJob, ReviewId, Settlement, Timestamp,
     TurnWrite,
 };
+
+/// How long claims are made step by step after one met a job that cannot be read, which such claims would take each time.
+const DAMAGED_MS: i64 = 3_600_000;
+/// The same after a rule applied that stays.
+const RULED_MS: i64 = 1_000;
 
 impl<R: Reader> Engine<R> {
     pub(super) async fn ask<T>(
@@ -54,6 +61,40 @@ impl<R: Reader> Engine<R> {
         let queues = wanted(asked, &ready);
         let has_work = !queues.is_empty() && request.limit > 0;
         Ok(has_work.then(|| claim::Ask { request: ClaimRequest { queues, ..request.clone() }, ready }))
+    }
+
+    /// Claims in one statement; `None` when the claim has to be made step by step.
+    async fn claim_alone(&self, request: &ClaimRequest) -> Result<Option<Vec<Claim>>, StoreError> {
+        let Some(claimer) = &self.claimer else { return Ok(None) };
+        if request.limit == 0 || request.now.0 < claimer.from.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let pause = |ms: i64| claimer.from.store(request.now.0.saturating_add(ms), Ordering::Relaxed);
+        let (reply, answer) = oneshot::channel();
+        if claimer.asked.send((request.clone(), reply)).await.is_err() {
+            return Ok(None);
+        }
+        let Ok(answer) = answer.await else { return Ok(None) };
+        match answer {
+            Ok(Outcome::Claimed(claims)) => Ok(Some(claims)),
+            Ok(Outcome::Damaged(claims)) => {
+                pause(DAMAGED_MS);
+                Ok(Some(claims))
+            }
+            Ok(Outcome::Ruled(stays)) => {
+                if stays {
+                    pause(RULED_MS);
+                }
+                Ok(None)
+            }
+            // Step by step one job that cannot be read keeps no other from being claimed, and the writer waits for a database
+            // that is away.
+            Err(error) => {
+                tracing::warn!(%error, "jobs cannot be claimed in one statement; they are claimed step by step");
+                pause(if matches!(error, StoreError::Unreadable { .. }) { DAMAGED_MS } else { RULED_MS });
+                Ok(None)
+            }
+        }
     }
 
     async fn count(&self, request: Request) -> Result<usize, StoreError> {
@@ -122,6 +163,9 @@ impl<R: Reader> Intake for Engine<R> {
 #[async_trait]
 impl<R: Reader> Ledger for Engine<R> {
     async fn claim(&self, mut request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        if let Some(claims) = self.claim_alone(&request).await? {
+            return Ok(claims);
+        }
         let asked = std::mem::take(&mut request.queues);
         let mut pauses = again().build();
         while let Some(ask) = self.work_for(&asked, &request).await? {

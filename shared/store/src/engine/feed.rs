@@ -1,16 +1,17 @@
 //! All events in one order: the reads.
 
 use super::Engine;
-use super::rows::{self, Fields, Inconsistency, get, json, maybe, time};
+use super::journal::{self, Told};
+use super::rows::{Fields, Inconsistency, get, maybe};
 use super::session::{Arg, Args, Reader};
 use super::statement::decode_all;
 use crate::{Feed, FeedPage, StoreError, sql};
 use async_trait::async_trait;
 use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter};
 use turnstone_domain::ids::is_uuid_v7;
-use turnstone_domain::{EventName, JobId};
+use turnstone_domain::{EngagementId, EventName, JobId};
 
-/// The events that one statement looks through at most.
+/// The rows of the journal that one statement looks through at most.
 const WINDOW: u32 = 2_000;
 /// The windows that one call looks through at most: the bound of a look for something rare.
 const WINDOWS: u32 = 100;
@@ -19,20 +20,35 @@ fn cursor(row: &impl Fields) -> Result<Cursor, Inconsistency> {
     Ok(Cursor { tx: get(row, "tx")?, stream: get(row, "stream")?, seq: get(row, "seq")? })
 }
 
-pub(super) fn event(row: &impl Fields) -> Result<FeedEvent, Inconsistency> {
-    Ok(FeedEvent {
-        cursor: cursor(row)?,
-        name: rows::word(row, "name", EventName::parse)?,
-        job_id: maybe::<String>(row, "job_id")?.map(JobId),
-        job_type: maybe(row, "job_type")?,
-        queue: maybe(row, "queue")?,
-        tenant: maybe(row, "tenant")?,
-        engagement_id: maybe::<String>(row, "engagement_id")?.map(Into::into),
-        agent: maybe(row, "agent_name")?,
-        turn: get(row, "turn")?,
-        data: json(row, "data")?,
-        at: time(row, "at")?,
-    })
+/// The events of a row of the journal.
+pub(super) fn events(row: &impl Fields) -> Result<Vec<FeedEvent>, Inconsistency> {
+    let (tx, stream) = (get(row, "tx")?, get(row, "stream")?);
+    let job_id = maybe::<String>(row, "job_id")?.map(JobId);
+    let job_type: Option<String> = maybe(row, "job_type")?;
+    let queue: Option<String> = maybe(row, "queue")?;
+    let tenant: Option<String> = maybe(row, "tenant")?;
+    let engagement_id: Option<EngagementId> = maybe::<String>(row, "engagement_id")?.map(Into::into);
+    let agent: Option<String> = maybe(row, "agent_name")?;
+    let event = |Told { seq, name, turn, data, at }| FeedEvent {
+        cursor: Cursor { tx, stream, seq },
+        name,
+        job_id: job_id.clone(),
+        job_type: job_type.clone(),
+        queue: queue.clone(),
+        tenant: tenant.clone(),
+        engagement_id: engagement_id.clone(),
+        agent: agent.clone(),
+        turn,
+        data,
+        at,
+    };
+    Ok(journal::events(row)?.into_iter().map(event).collect())
+}
+
+/// The events of these rows that are wanted.
+fn wanted<R: Fields>(rows: &[R], filter: &FeedFilter, after: Cursor) -> Result<Vec<FeedEvent>, StoreError> {
+    let found = decode_all(rows, events)?.into_iter().flatten();
+    Ok(found.filter(|event| event.cursor > after && filter.names.contains(&event.name)).collect())
 }
 
 /// A list as the statements take it; `None` when there is nothing on it.
@@ -45,8 +61,8 @@ impl<R: Reader> Engine<R> {
     async fn window(&self, after: Cursor) -> Result<Option<(Cursor, bool)>, StoreError> {
         let values = [after.tx.into(), after.stream.into(), after.seq.into(), WINDOW.into()];
         let read = self.readers.read("look for events", &sql::FEED_WINDOW, Args::Values(&values)).await?;
-        let ends = decode_all(&read, |row| Ok((cursor(row)?, get::<i64>(row, "events")?)))?;
-        Ok(ends.into_iter().next().map(|(end, events)| (end, events >= i64::from(WINDOW))))
+        let ends = decode_all(&read, |row| Ok((cursor(row)?, get::<i64>(row, "rows_found")?)))?;
+        Ok(ends.into_iter().next().map(|(end, rows)| (end, rows >= i64::from(WINDOW))))
     }
 
     async fn between(
@@ -69,10 +85,13 @@ impl<R: Reader> Engine<R> {
             queues.as_deref().into(),
             job_types.as_deref().into(),
             filter.tenant.as_deref().into(),
-            limit.into(),
+            // The first row may hold nothing that is new.
+            limit.saturating_add(1).into(),
         ];
         let read = self.readers.read("read events", &sql::FEED_READ, Args::Values(&values)).await?;
-        decode_all(&read, event)
+        let mut found = wanted(&read, filter, after)?;
+        found.truncate(limit as usize);
+        Ok(found)
     }
 
     async fn is_job(&self, id: &str) -> Result<bool, StoreError> {
@@ -96,10 +115,10 @@ impl<R: Reader> Engine<R> {
             after.seq.into(),
             Arg::from(names.as_str()),
             filter.tenant.as_deref().into(),
-            limit.into(),
+            limit.saturating_add(1).into(),
         ];
         let read = self.readers.read("read events", &sql::FEED_OF_JOB, Args::Values(&values)).await?;
-        decode_all(&read, event)
+        wanted(&read, filter, after)
     }
 }
 

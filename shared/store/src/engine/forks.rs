@@ -1,17 +1,16 @@
 //! Engagements that share the past of others: the calls.
 
-use super::Engine;
 use super::rows::{self, Fields, Inconsistency, get, json, maybe, word};
 use super::session::Reader;
 use super::views::{all, one};
 use super::writer::{Answer, Request};
+use super::{Engine, journal};
 use crate::{ForkRefusal, Forks, NewFork, StoreError, sql};
 use async_trait::async_trait;
-use serde_json::Value;
 use turnstone_domain::fork::{Origin, Recorded, RecordedCall, RecordedCheck};
 use turnstone_domain::review::{ReviewAnswer, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::ToolCall;
-use turnstone_domain::{CallId, JobId, digest};
+use turnstone_domain::{CallId, EventName, JobId, digest};
 
 #[async_trait]
 impl<R: Reader> Forks for Engine<R> {
@@ -70,11 +69,11 @@ pub(super) async fn recorded<R: Reader>(
         return Ok(Some((origin, recorded)));
     }
     let text = &sql::FORK_CHECKS;
-    let checks = all(readers, "read what guardrails came to", text, &values, |row| {
-        Ok((get::<i64>(row, "turn")?, json::<Value>(row, "data")?))
-    });
-    let told = |(turn, data): &(i64, Value)| RecordedCheck::told(*turn, data);
-    recorded.checks = checks.await?.iter().filter_map(told).collect();
+    let found = all(readers, "read what guardrails came to", text, &values, journal::events).await?;
+    // The newest row comes first, and so does its newest event.
+    let told = found.iter().flat_map(|events| events.iter().rev());
+    let checks = told.filter(|event| event.name == EventName::GuardrailChecked);
+    recorded.checks = checks.filter_map(|event| RecordedCheck::told(event.turn, &event.data)).collect();
     recorded.reviews = all(readers, "read what was decided", &sql::FORK_REVIEWS, &values, review).await?;
     Ok(Some((origin, recorded)))
 }

@@ -7,7 +7,7 @@ use super::rows::{self, EngagementRow, Inconsistency, JobRow, get, json, maybe, 
 use super::session::Reader;
 use super::views::{all, by_seqs, one};
 use super::workflows::StepInput;
-use super::{Engine, remote};
+use super::{Engine, journal, remote};
 use crate::{StoreError, sql};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use turnstone_domain::agent::guardrails::Guardrails;
 use turnstone_domain::job::{AgentJob, Envelope, FailedAttempt, SavedState, ToolResults};
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
-use turnstone_domain::{AgentDefinition, Job, JobState, RawJson};
+use turnstone_domain::{AgentDefinition, EventName, Job, JobState, RawJson};
 
 /// Calls of a journal that are read at once.
 const CALLS_AT_ONCE: u32 = 50;
@@ -132,9 +132,12 @@ impl<R: Reader> Engine<R> {
         }
         let pending: Vec<i64> =
             rows.iter().filter(|row| row.state == JobState::Pending).map(|row| row.seq).collect();
-        let why = |row: &R::Row| Ok((get::<i64>(row, "job_seq")?, json::<Value>(row, "data")?));
+        let why = |row: &R::Row| {
+            let told = journal::events(row)?.into_iter().rfind(|event| event.name == EventName::JobParked);
+            Ok((get::<i64>(row, "job_seq")?, told.map(|event| event.data)))
+        };
         let parked = by_seqs(readers, "read what jobs wait for", &sql::PARKED_BY_JOB, &pending, why);
-        let parked = parked.await?.into_iter().collect();
+        let parked = parked.await?.into_iter().filter_map(|(seq, why)| Some((seq, why?))).collect();
         Ok(Belongings { envelopes, results, saved, errors, parked })
     }
 

@@ -1,6 +1,7 @@
 //! What agents remember of their users across engagements: reads.
 
-use super::rows::{self, get};
+use super::journal;
+use super::rows::get;
 use super::session::Reader;
 use super::views::all;
 use crate::{StoreError, sql};
@@ -16,6 +17,9 @@ struct Found {
     said: Vec<StoredMessage>,
 }
 
+/// The part of a row with the first message of a job; the other part is its last message.
+const ASKED: i64 = 1;
+
 /// See [`crate::Ledger::memories`].
 pub(super) async fn of_job<R: Reader>(
     readers: &R,
@@ -26,14 +30,19 @@ pub(super) async fn of_job<R: Reader>(
     let rows = all(readers, "recall what is remembered", &sql::MEMORIES_OF_JOB, &values, |row| {
         let turns = (get::<i64>(row, "began")?, get::<i64>(row, "ended")?);
         let engagement = EngagementId(get(row, "engagement_id")?);
-        let said = vec![rows::message(row)?];
+        let mut said = journal::messages(row)?.into_iter();
+        let said = if get::<i64>(row, "part")? == ASKED { said.next() } else { said.next_back() };
+        let said = said.into_iter().collect();
         Ok(Found { job_seq: get(row, "job_seq")?, turns, engagement, said })
     })
     .await?;
     let mut found: Vec<Found> = Vec::new();
     for row in rows {
         match found.last_mut() {
-            Some(last) if last.job_seq == row.job_seq => last.said.extend(row.said),
+            Some(last) if last.job_seq == row.job_seq => {
+                last.said.extend(row.said);
+                last.said.dedup_by_key(|stored| stored.seq);
+            }
             _ => found.push(row),
         }
     }

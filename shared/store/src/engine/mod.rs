@@ -7,6 +7,7 @@ mod artifacts;
 mod breakers;
 mod budgets;
 mod caller;
+mod claimer;
 pub(crate) mod columns;
 mod control;
 mod credentials;
@@ -17,7 +18,9 @@ mod elsewhere;
 mod feed;
 mod forks;
 mod held;
+mod idempotency;
 mod jobs;
+mod journal;
 mod limit_name;
 mod limited;
 mod memories;
@@ -43,8 +46,9 @@ use crate::limits::RateLimits;
 use crate::{Doorbell, Store};
 use held::Held;
 use limited::LimitedQueues;
-use session::{Reader, Session};
+use session::{Alone, Reader, Session};
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use tokio::sync::{Mutex, mpsc};
 use turnstone_domain::Ids;
 use writer::{Asked, Writer};
@@ -58,6 +62,15 @@ pub(crate) struct Engine<R> {
     writer: mpsc::Sender<Asked>,
     held: Arc<Held>,
     limited: Arc<LimitedQueues>,
+    /// Claims in one statement, where the database can.
+    claimer: Option<Claimer>,
+}
+
+/// The way to the claimer, and from when on it may be asked again.
+struct Claimer {
+    asked: mpsc::Sender<claimer::Asked>,
+    /// Milliseconds since the epoch.
+    from: AtomicI64,
 }
 
 /// Starts a writer per session on the current runtime; they share one inbox and end when the store is dropped.
@@ -66,6 +79,30 @@ pub(crate) fn start<R: Reader, S: Session>(
     sessions: Vec<S>,
     ids: &Arc<dyn Ids>,
     limits: Arc<dyn RateLimits>,
+) -> Store {
+    assemble(readers, sessions, ids, limits, |_, _| None)
+}
+
+/// The same, with a session for claims in one statement, if there may be such claims.
+pub(crate) fn start_claiming<R: Reader, S: Alone>(
+    readers: R,
+    sessions: Vec<S>,
+    claims: Option<S>,
+    ids: &Arc<dyn Ids>,
+    limits: Arc<dyn RateLimits>,
+) -> Store {
+    let claimer = |doorbell: &Doorbell, held: &Arc<Held>| {
+        claims.map(|session| claimer::start(session, Arc::clone(ids), doorbell.clone(), Arc::clone(held)))
+    };
+    assemble(readers, sessions, ids, limits, claimer)
+}
+
+fn assemble<R: Reader, S: Session>(
+    readers: R,
+    sessions: Vec<S>,
+    ids: &Arc<dyn Ids>,
+    limits: Arc<dyn RateLimits>,
+    claimer: impl FnOnce(&Doorbell, &Arc<Held>) -> Option<mpsc::Sender<claimer::Asked>>,
 ) -> Store {
     let doorbell = Doorbell::default();
     let (writer, inbox) = mpsc::channel(INBOX);
@@ -77,9 +114,12 @@ pub(crate) fn start<R: Reader, S: Session>(
             Writer::new(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held), Arc::clone(&limited));
         tokio::spawn(writer.run(Arc::clone(&inbox)));
     }
-    let engine = Arc::new(Engine { readers, writer, held, limited });
+    let claimer = claimer(&doorbell, &held);
+    let claimer = claimer.map(|asked| Claimer { asked, from: AtomicI64::new(0) });
+    let engine = Arc::new(Engine { readers, writer, held, limited, claimer });
     Store {
         intake: Arc::clone(&engine) as _,
+        idempotency: Arc::clone(&engine) as _,
         ledger: Arc::clone(&engine) as _,
         upkeep: Arc::clone(&engine) as _,
         views: Arc::clone(&engine) as _,

@@ -8,16 +8,14 @@ use crate::{
 use serde::de::DeserializeOwned;
 use turnstone_domain::budget::{Budget, OnExceed, Purse};
 use turnstone_domain::engagement::{Engagement, User};
-use turnstone_domain::event::{Event, EventName};
 use turnstone_domain::fork::{ForkPoint, Origin};
 use turnstone_domain::job::Envelope;
-use turnstone_domain::message::StoredMessage;
 use turnstone_domain::review::{Review, ReviewKind, ReviewState};
 use turnstone_domain::state::Trigger;
 use turnstone_domain::tool_call::{ToolCall, ToolCallState, Tried};
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::webhook::{Delivery, DeliveryState, SigningSecret, Webhook};
-use turnstone_domain::{CallId, Checkpoint, JobId, JobState, Phase, ReviewId, Spent, Timestamp};
+use turnstone_domain::{CallId, JobId, JobState, Phase, ReviewId, Timestamp};
 
 /// A row that does not say what this version understands.
 #[derive(Debug)]
@@ -42,6 +40,22 @@ pub(crate) trait Fields {
     fn int(&self, column: &str) -> Result<Option<i64>, String>;
     /// A text.
     fn text(&self, column: &str) -> Result<Option<&str>, String>;
+}
+
+/// A row of which only the columns whose names begin so are looked at.
+pub(super) struct Prefixed<'r, R> {
+    pub row: &'r R,
+    pub prefix: &'static str,
+}
+
+impl<R: Fields> Fields for Prefixed<'_, R> {
+    fn int(&self, column: &str) -> Result<Option<i64>, String> {
+        self.row.int(&[self.prefix, column].concat())
+    }
+
+    fn text(&self, column: &str) -> Result<Option<&str>, String> {
+        self.row.text(&[self.prefix, column].concat())
+    }
 }
 
 /// What a column can hold.
@@ -405,33 +419,6 @@ pub(super) fn phase(row: &impl Fields) -> Result<Phase, Inconsistency> {
     Phase::from_index(phase).ok_or_else(|| wrong("phase", format!("{phase} is unknown")))
 }
 
-pub(super) fn checkpoint(row: &impl Fields) -> Result<Checkpoint, Inconsistency> {
-    Ok(Checkpoint {
-        turn: get(row, "turn")?,
-        phase: phase(row)?,
-        version: get(row, "version")?,
-        body: json(row, "body")?,
-        duration_ms: get(row, "duration_ms")?,
-        tokens_in: get(row, "tokens_in")?,
-        tokens_out: get(row, "tokens_out")?,
-        at: time(row, "at")?,
-        spent: Spent {
-            tokens_cached: get(row, "tokens_cached")?,
-            cost: get(row, "cost")?,
-            model: maybe(row, "model")?,
-        },
-    })
-}
-
-pub(super) fn message(row: &impl Fields) -> Result<StoredMessage, Inconsistency> {
-    Ok(StoredMessage {
-        seq: get(row, "seq")?,
-        turn: get(row, "turn")?,
-        message: json(row, "message")?,
-        created_at: time(row, "created_at")?,
-    })
-}
-
 pub(super) fn tool_call(row: &impl Fields) -> Result<ToolCall, Inconsistency> {
     Ok(ToolCall {
         call_id: CallId(get(row, "call_id")?),
@@ -472,18 +459,6 @@ pub(super) fn origin(row: &impl Fields) -> Result<Origin, Inconsistency> {
 fn tried(row: &impl Fields) -> Result<Vec<Tried>, Inconsistency> {
     let Some(objects) = maybe::<&str>(row, "tried")? else { return Ok(Vec::new()) };
     serde_json::from_str(&format!("[{objects}]")).map_err(|e| wrong("tried", e))
-}
-
-pub(super) fn event(row: &impl Fields) -> Result<Event, Inconsistency> {
-    Ok(Event {
-        seq: get(row, "seq")?,
-        name: word(row, "name", EventName::parse)?,
-        job_id: JobId(get(row, "job_id")?),
-        engagement_id: maybe::<String>(row, "engagement_id")?.map(Into::into),
-        turn: get(row, "turn")?,
-        data: json(row, "data")?,
-        at: time(row, "at")?,
-    })
 }
 
 pub(super) fn review(row: &impl Fields) -> Result<Review, Inconsistency> {

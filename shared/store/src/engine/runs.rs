@@ -1,11 +1,11 @@
 //! Runs: the calls.
 
-use super::Engine;
 use super::ops::runs::Request as Asked;
 use super::rows::{get, json, maybe, time};
 use super::session::{Args, Reader};
 use super::statement::decode_all;
 use super::writer::{Answer, Request};
+use super::{Engine, journal};
 use crate::runs::{Configured, News, RunEvent, RunPage, RunRequest, RunRow, RunSettings, Runs, Told};
 use crate::{Page, StoreError, sql};
 use async_trait::async_trait;
@@ -66,7 +66,8 @@ impl<R: Reader> Runs for Engine<R> {
     async fn said(&self, id: &EngagementId, turn: i64, limit: u32) -> Result<Vec<StoredMessage>, StoreError> {
         let values = [id.as_str().into(), turn.into(), limit.into()];
         let rows = self.readers.read("read messages", &sql::MESSAGES_OF_TURN, Args::Values(&values)).await?;
-        decode_all(&rows, super::rows::message)
+        let said = decode_all(&rows, journal::messages)?.into_iter().flatten();
+        Ok(said.take(limit as usize).collect())
     }
 
     async fn run_requests(&self, run: &EngagementId) -> Result<Vec<RunRequest>, StoreError> {

@@ -73,6 +73,8 @@ pub(crate) fn limit(rows: usize) -> i64 {
 
 /// Why a transaction did not end with a commit that we know of.
 pub(crate) enum CommitError {
+    /// A statement that had waited for the commit failed, and all of it was rolled back.
+    Failed(StoreError),
     /// It was rolled back.
     Refused(StoreError),
     /// The connection broke while the database was committing: [`Session::outcome`] finds out.
@@ -100,6 +102,17 @@ pub(crate) trait Session: Send + 'static {
         args: Args<'_>,
     ) -> impl Future<Output = Result<Vec<Self::Row>, StoreError>> + Send;
 
+    /// Reads rows that nothing is decided upon for good, such as new numbers, or what a constraint checks once more: they may be read
+    /// before the transaction begins.
+    fn look(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> impl Future<Output = Result<Vec<Self::Row>, StoreError>> + Send {
+        self.rows(action, text, args)
+    }
+
     /// Runs a statement and returns how many rows it changed.
     fn execute(
         &mut self,
@@ -108,8 +121,20 @@ pub(crate) trait Session: Send + 'static {
         args: Args<'_>,
     ) -> impl Future<Output = Result<u64, StoreError>> + Send;
 
-    /// Runs statements that write, in one go where the database can.
+    /// Runs statements that write, in one go where the database can: at once, or with what follows.
     fn write(&mut self, writes: Vec<Write>) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+/// A session that can make a transaction of one statement that returns rows.
+pub(crate) trait Alone: Session {
+    /// Runs a statement that is a transaction of its own and returns its rows. Its last two parameters are the names of the
+    /// writer and of the transaction, as [`Session::outcome`] looks for them; they are added here.
+    fn rows_alone(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> impl Future<Output = Result<Vec<Self::Row>, CommitError>> + Send;
 }
 
 /// Connections that read; each read stands alone.

@@ -55,6 +55,20 @@ pub(super) async fn read_by<S: Session, K: BulkRow, T>(
     decode_all(&rows, decode)
 }
 
+/// As [`read_by`], for what may be read before the transaction begins: see [`Session::look`].
+pub(super) async fn look_by<S: Session, K: BulkRow, T>(
+    session: &mut S,
+    action: &'static str,
+    text: &Text,
+    keys: Vec<K>,
+    decode: fn(&S::Row) -> Result<T, Inconsistency>,
+) -> Result<Vec<T>, StoreError> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    decode_all(&session.look(action, text, Args::Rows(Columns::of(keys), &[])).await?, decode)
+}
+
 /// Reads rows by single values.
 pub(super) async fn read<S: Session, T>(
     session: &mut S,

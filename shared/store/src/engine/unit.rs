@@ -8,7 +8,9 @@ mod budgets;
 pub(super) use budgets::{Move, Shared};
 
 use super::held::{Known, Learnt};
+use super::journal::Journal;
 use super::ops::artifacts::Artifacts;
+use super::ops::claim;
 use super::ops::delegations::{self, Family, Kin};
 use super::ops::elsewhere::Away;
 use super::ops::inputs::Freed;
@@ -19,7 +21,7 @@ use super::rows::{EngagementRow, JobRow};
 use super::session::Session;
 use super::statement::{Writes, as_json, read, read_by};
 use crate::breakers::{BreakerKey, DETAIL};
-use crate::{Ring, StoreError, sql};
+use crate::{ClaimRequest, JobKind, Ring, StoreError, sql};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;
@@ -35,9 +37,6 @@ use turnstone_domain::{
 };
 
 // Rows as the bulk statements of the same names take them: the order is theirs.
-type CheckpointInsert = (i64, i64, i64, i64, String, i64, i64, i64, Timestamp, i64, i64, Option<String>);
-type MessageInsert = (i64, i64, i64, i64, String, Timestamp);
-type EventInsert = (i64, i64, i64, &'static str, i64, String, Timestamp);
 type ToolCallInsert =
     (String, i64, i64, i64, i64, String, String, i64, &'static str, i64, Timestamp, Option<Timestamp>);
 type ToolCallWrite = (
@@ -87,9 +86,7 @@ pub(super) struct Unit {
     budgets: budgets::Budgets,
     changed_jobs: BTreeSet<i64>,
     changed_engagements: BTreeSet<i64>,
-    checkpoints: Vec<CheckpointInsert>,
-    messages: Vec<MessageInsert>,
-    events: Vec<EventInsert>,
+    journal: Journal,
     new_calls: Vec<ToolCallInsert>,
     moved_calls: Vec<ToolCallWrite>,
     stubs: Vec<(i64, String, String)>,
@@ -179,6 +176,20 @@ impl Unit {
         known.engagement.into_iter().for_each(|row| self.take_engagement(row));
     }
 
+    /// Takes in a job that this process has just claimed: there is nothing to write.
+    pub(super) fn take_claimed(&mut self, known: Known, request: &ClaimRequest) {
+        let id = known.engagement.as_ref().map_or(&known.job.id.0, |row| &row.engagement.id.0);
+        self.rings.push(Ring::Events(id.clone()));
+        if request.kind == JobKind::Plain && claim::ends_soon(&known.job) {
+            self.rings.push(Ring::Due);
+        }
+        // Plain jobs are written without their token, so what is known of them need not stay true.
+        if let Some(token) = known.job.lease_token.clone().filter(|_| known.engagement.is_some()) {
+            self.told.push((token, Some(known.clone())));
+        }
+        self.take_known(known);
+    }
+
     /// Takes over what another unit, which is flushed, has to tell after the commit.
     pub(super) fn absorb(&mut self, mut flushed: Self) {
         self.told.append(&mut flushed.learnt());
@@ -212,6 +223,11 @@ impl Unit {
         }
         learnt.extend(take(&mut self.distrusted).into_iter().map(|token| (token, None)));
         learnt
+    }
+
+    /// The same, by the token of the lease.
+    pub(super) fn distrust_token(&mut self, token: &str) {
+        self.distrusted.push(token.to_owned());
     }
 
     /// What this process knows of the lease of a job is not to be relied on any more.
@@ -267,15 +283,7 @@ impl Unit {
                 (job.events, job.id.0.clone())
             }
         };
-        self.events.push((
-            stream,
-            seq,
-            job_seq,
-            event.name.as_str(),
-            event.turn,
-            event.data.to_string(),
-            event.at,
-        ));
+        self.journal.event(stream, seq, job_seq, event);
         if self.rings.last() != Some(&Ring::Events(bell.clone())) {
             self.rings.push(Ring::Events(bell));
         }
@@ -301,21 +309,10 @@ impl Unit {
 
     /// Appends a checkpoint; a complete turn counts in its engagement.
     pub(super) fn checkpoint(&mut self, job_seq: i64, done: &Checkpoint) {
-        let body = done.body.to_string();
-        self.checkpoints.push((
-            job_seq,
-            done.turn,
-            i64::try_from(done.phase.index()).unwrap_or(i64::MAX),
-            done.version,
-            body,
-            done.duration_ms,
-            done.tokens_in,
-            done.tokens_out,
-            done.at,
-            done.spent.tokens_cached,
-            done.spent.cost,
-            done.spent.model.clone(),
-        ));
+        let Some(job) = self.job(job_seq) else { return };
+        let events = self.engagement_of(job_seq).map_or(job.events, |row| row.events);
+        let stream = (job.stream, events);
+        self.journal.checkpoint(stream, job_seq, done);
         if done.phase.next().is_none()
             && let Some(row) = self.change_engagement(job_seq)
         {
@@ -339,13 +336,10 @@ impl Unit {
         message: &Message,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        let text = as_json(message)?;
-        if let Some(row) = self.change_engagement(job_seq) {
-            row.messages += 1;
-            let (engagement_seq, seq) = (row.seq, row.messages);
-            self.messages.push((engagement_seq, seq, job_seq, turn, text, at));
-        }
-        Ok(())
+        let Some(row) = self.change_engagement(job_seq) else { return Ok(()) };
+        row.messages += 1;
+        let (stream, seq) = ((row.seq, row.events), row.messages);
+        self.journal.message(stream, (job_seq, turn), seq, message, at)
     }
 
     /// Adds or moves a row of the tool journal.
@@ -541,8 +535,7 @@ impl Unit {
             .map(|row| (row.seq, row.engagement.turns, row.events, row.messages, row.read.0, row.read.1))
             .collect();
         writes.all("write engagements", &sql::ENGAGEMENTS_WRITE, engagements);
-        writes.all("write checkpoints", &sql::CHECKPOINTS_INSERT, take(&mut self.checkpoints));
-        writes.all("write messages", &sql::MESSAGES_INSERT, take(&mut self.messages));
+        self.journal.flush(&mut writes)?;
         writes.all("write tool calls", &sql::TOOL_CALLS_INSERT, take(&mut self.new_calls));
         writes.all("write stubs", &sql::STUBS_INSERT, take(&mut self.stubs));
         writes.all("write results", &sql::RESULTS_INSERT, take(&mut self.results));
@@ -555,7 +548,6 @@ impl Unit {
         writes.all("write reviews", &sql::REVIEWS_INSERT, take(&mut self.reviews));
         self.artifacts.flush(&mut writes);
         self.states.flush(&mut writes);
-        writes.all("write events", &sql::EVENTS_INSERT, take(&mut self.events));
         // Last, because many wait for a shared one: it is held no longer than the commit takes.
         self.budgets.write(session, &mut writes).await?;
         writes.run(session).await?;

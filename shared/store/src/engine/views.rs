@@ -6,7 +6,7 @@ use super::ops::reviews::between_breaks;
 use super::rows::{self, EngagementRow, Fields, Inconsistency, JobRow, get, json, time, word};
 use super::session::{Arg, Args, Reader};
 use super::statement::decode_all;
-use super::{Engine, delegations, feed, forks};
+use super::{Engine, delegations, feed, forks, journal};
 use crate::sql::{self, Text};
 use crate::{
     AgentRecord, CheckpointRow, EngagementFilter, EventFilter, Gauges, HourlyCount, JobFilter, JobKind,
@@ -211,15 +211,21 @@ impl<R: Reader> Views for Engine<R> {
         limit: u32,
     ) -> Result<Vec<StoredMessage>, StoreError> {
         let values = [id.as_str().into(), after.into(), limit.into()];
-        all(&self.readers, "read messages", &sql::MESSAGES_AFTER, &values, rows::message).await
+        let found = all(&self.readers, "read messages", &sql::MESSAGES_AFTER, &values, journal::messages);
+        let wanted = |stored: &StoredMessage| stored.seq > after && stored.seq - after <= i64::from(limit);
+        Ok(found.await?.into_iter().flatten().filter(wanted).collect())
     }
 
     async fn checkpoints(&self, id: &EngagementId, page: Page) -> Result<Vec<CheckpointRow>, StoreError> {
         let values = [id.as_str().into(), page.limit.into(), page.offset.into()];
-        all(&self.readers, "read checkpoints", &sql::CHECKPOINTS_LISTED, &values, |row| {
-            Ok(CheckpointRow { job_id: JobId(get(row, "job_id")?), checkpoint: rows::checkpoint(row)? })
+        let found = all(&self.readers, "read checkpoints", &sql::CHECKPOINTS_LISTED, &values, |row| {
+            Ok((get::<i64>(row, "upto")? - get::<i64>(row, "phases")?, checkpoint_rows(row)?))
         })
-        .await
+        .await?;
+        let first = found.first().map_or(0, |(before, _)| *before);
+        let skipped = usize::try_from(i64::from(page.offset) - first).unwrap_or_default();
+        let listed = found.into_iter().flat_map(|(_, done)| done);
+        Ok(listed.skip(skipped).take(page.limit as usize).collect())
     }
 
     async fn checkpoints_of(
@@ -228,12 +234,11 @@ impl<R: Reader> Views for Engine<R> {
         phase: Phase,
         limit: u32,
     ) -> Result<Vec<CheckpointRow>, StoreError> {
-        let phase = i64::try_from(phase.index()).unwrap_or(i64::MAX);
-        let values = [id.as_str().into(), phase.into(), limit.into()];
-        all(&self.readers, "read checkpoints", &sql::CHECKPOINTS_OF_PHASE, &values, |row| {
-            Ok(CheckpointRow { job_id: JobId(get(row, "job_id")?), checkpoint: rows::checkpoint(row)? })
-        })
-        .await
+        let number = i64::try_from(phase.index()).unwrap_or(i64::MAX);
+        let values = [id.as_str().into(), number.into(), limit.into()];
+        let (action, text) = ("read checkpoints", &sql::CHECKPOINTS_OF_PHASE);
+        let found = all(&self.readers, action, text, &values, checkpoint_rows).await?;
+        Ok(found.into_iter().flatten().filter(|row| row.checkpoint.phase == phase).collect())
     }
 
     async fn session_state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
@@ -280,7 +285,8 @@ impl<R: Reader> Views for Engine<R> {
     ) -> Result<Vec<Event>, StoreError> {
         let (text, id) = stream_of(filter);
         let values = [id.into(), after.into(), limit.into()];
-        all(&self.readers, "read events", text, &values, rows::event).await
+        let found = all(&self.readers, "read events", text, &values, events_of).await?;
+        Ok(found.into_iter().flatten().filter(|event| event.seq > after).take(limit as usize).collect())
     }
 
     async fn feed_events_after(
@@ -291,7 +297,9 @@ impl<R: Reader> Views for Engine<R> {
     ) -> Result<Vec<FeedEvent>, StoreError> {
         let (text, id) = stream_of(filter);
         let values = [id.into(), after.into(), limit.into()];
-        all(&self.readers, "read events", text, &values, feed::event).await
+        let found = all(&self.readers, "read events", text, &values, feed::events).await?;
+        let new = |event: &FeedEvent| event.cursor.seq > after;
+        Ok(found.into_iter().flatten().filter(new).take(limit as usize).collect())
     }
 
     async fn newest_events(&self, streams: Vec<String>) -> Result<Vec<(String, i64)>, StoreError> {
@@ -397,6 +405,23 @@ fn stream_of(filter: &EventFilter) -> (&'static Text, &str) {
     }
 }
 
+fn checkpoint_rows(row: &impl Fields) -> Result<Vec<CheckpointRow>, Inconsistency> {
+    let job_id = JobId(get(row, "job_id")?);
+    let done = journal::checkpoints(row)?.into_iter();
+    Ok(done.map(|checkpoint| CheckpointRow { job_id: job_id.clone(), checkpoint }).collect())
+}
+
+fn events_of(row: &impl Fields) -> Result<Vec<Event>, Inconsistency> {
+    let job_id = JobId(get(row, "job_id")?);
+    let engagement_id: Option<EngagementId> = rows::maybe::<String>(row, "engagement_id")?.map(Into::into);
+    let told = journal::events(row)?.into_iter();
+    let event = |journal::Told { seq, name, turn, data, at }| {
+        let (job_id, engagement_id) = (job_id.clone(), engagement_id.clone());
+        Event { seq, name, job_id, engagement_id, turn, data, at }
+    };
+    Ok(told.map(event).collect())
+}
+
 async fn read_agents<R: Reader>(readers: &R, name: Option<&str>) -> Result<Vec<AgentRecord>, StoreError> {
     all(readers, "read agents", &sql::AGENTS_LISTED, &[name.into()], |row| {
         Ok(AgentRecord {
@@ -444,11 +469,14 @@ pub(super) async fn recall<R: Reader>(
     whole_journal: bool,
 ) -> Result<Recall, StoreError> {
     let values = [job.as_str().into(), window.into()];
-    let mut messages = all(readers, "recall messages", &sql::MESSAGES_NEWEST, &values, rows::message).await?;
-    messages.reverse();
+    let newest = all(readers, "recall messages", &sql::MESSAGES_NEWEST, &values, journal::messages).await?;
+    let mut messages: Vec<StoredMessage> = newest.into_iter().flatten().collect();
+    messages.drain(..messages.len().saturating_sub(window as usize));
     let values = [job.as_str().into()];
-    let input = one(readers, "recall the input", &sql::MESSAGE_INPUT, &values, rows::message).await?;
-    let input = input.filter(|input| messages.first().is_some_and(|oldest| oldest.seq > input.seq));
+    let input = one(readers, "recall the input", &sql::MESSAGE_INPUT, &values, journal::messages).await?;
+    let input = input
+        .and_then(|said| said.into_iter().next())
+        .filter(|input| messages.first().is_some_and(|oldest| oldest.seq > input.seq));
     let from = if whole_journal { 0 } else { turn };
     let (action, values) = ("recall the tool journal", [job.as_str().into(), from.into()]);
     let tool_calls = all(readers, action, &sql::TOOL_CALLS_FROM_TURN, &values, rows::tool_call).await?;

@@ -72,6 +72,7 @@ pub(super) enum Request {
     Budgets(Box<budgets::Request>),
     Credentials(Box<credentials::Request>),
     Elsewhere(elsewhere::Request),
+    Idempotency(Box<push::idempotency::Request>),
 }
 
 /// What the writer did.
@@ -101,6 +102,7 @@ pub(super) enum Answer {
     Runs(runs::Answer),
     Budgets(budgets::Answer),
     CallOffs(Vec<CallOff>),
+    Idempotency(push::idempotency::Answer),
     /// Refused for a reason that is this caller's alone; nothing was written for it.
     Refused(StoreError),
 }
@@ -280,6 +282,7 @@ impl<S: Session> Writer<S> {
         match self.session.commit().await {
             Ok(()) => Ok(done),
             Err(CommitError::Refused(error)) => Err(shared(error)),
+            Err(CommitError::Failed(error)) => Err(Refused { error, shared: false }),
             Err(CommitError::Unknown(error)) => {
                 tracing::warn!(%error, requests = batch.len(), "the connection broke during a commit; its outcome is looked up");
                 if self.was_committed().await { Ok(done) } else { Err(shared(error)) }
@@ -450,6 +453,9 @@ impl<S: Session> Writer<S> {
             }
             Request::Breakers(asked) => Answer::Breakers(breakers::apply(session, unit, asked).await?),
             Request::Elsewhere(asked) => Answer::CallOffs(elsewhere::apply(session, unit, asked).await?),
+            Request::Idempotency(asked) => {
+                Answer::Idempotency(push::idempotency::apply(session, unit, asked).await?)
+            }
         })
     }
 }

@@ -10,10 +10,20 @@ use std::time::Duration;
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(5);
 
+/// Settings of what writes. Statements are joined from many parts: planning one anew for each commit would cost more than
+/// running it. A process that falls silent in the middle of a transaction (paused, cut off) must not keep rows locked: the
+/// database ends it soon.
+const WRITING: [(&str, &str); 3] = [
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
+    ("idle_in_transaction_session_timeout", "5s"),
+];
+
 /// Where the database is and how connections to it are made.
 #[derive(Clone)]
 pub(super) struct Address {
     options: PgConnectOptions,
+    pooled: bool,
 }
 
 impl Address {
@@ -40,7 +50,7 @@ impl Address {
             // Compiling a statement costs up to half a second, and no statement here runs long enough to earn that.
             parsed.options([("jit", "off")])
         };
-        Ok(Self { options: parsed })
+        Ok(Self { options: parsed, pooled: options.transaction_pooler })
     }
 
     /// The options, for a pool or a listener.
@@ -54,10 +64,17 @@ impl Address {
         format!("{}:{}/{database}", self.options.get_host(), self.options.get_port())
     }
 
-    /// Connects once.
+    /// The settings of what writes, for one transaction: no session is ours behind a pooler.
+    pub(super) fn settings_of_transaction() -> String {
+        WRITING.iter().map(|(name, value)| format!("SET LOCAL {name} = '{value}'; ")).collect()
+    }
+
+    /// Connects once, to write.
     pub(super) async fn connect(&self) -> Result<PgConnection, StoreError> {
+        let options = self.options.clone();
+        let options = if self.pooled { options } else { options.options(WRITING) };
         let unavailable = |message: String| StoreError::Unavailable { action: "be reached", message };
-        match tokio::time::timeout(CONNECT, PgConnection::connect_with(&self.options)).await {
+        match tokio::time::timeout(CONNECT, PgConnection::connect_with(&options)).await {
             Ok(Ok(conn)) => Ok(conn),
             Ok(Err(error)) => Err(refused(&self.shown(), error)),
             Err(_) => Err(unavailable(format!("{} did not answer within {CONNECT:?}", self.shown()))),

@@ -7,7 +7,8 @@ use crate::migrations::{self, POSTGRES};
 use crate::{StoreError, sql};
 use serde::Serialize;
 use sqlx::Row;
-use sqlx::postgres::PgConnection;
+use sqlx::migrate::AppliedMigration;
+use sqlx::postgres::{PgConnection, PgRow};
 
 const FITNESS: &str = include_str!("../../sql/postgres_alone/fitness.sql");
 const APPLIED: &str = include_str!("../../sql/postgres_alone/migrations_applied.sql");
@@ -85,25 +86,27 @@ pub(super) async fn takes_writes(conn: &mut PgConnection) -> Result<(), StoreErr
 }
 
 /// The migrations that were applied.
-pub(super) async fn applied(conn: &mut PgConnection) -> Result<Vec<i64>, StoreError> {
+pub(super) async fn applied(conn: &mut PgConnection) -> Result<Vec<AppliedMigration>, StoreError> {
+    let migration = |row: &PgRow| {
+        let checksum = row.try_get::<Vec<u8>, _>("checksum")?.into();
+        Ok(AppliedMigration { version: row.try_get("version")?, checksum })
+    };
     match sqlx::raw_sql(APPLIED).fetch_all(conn).await {
         // 42P01: there is no table of migrations yet.
         Err(error) if error.as_database_error().is_some_and(|e| e.code().as_deref() == Some("42P01")) => {
             Ok(Vec::new())
         }
         Err(error) => Err(failed("list its migrations")(error)),
-        Ok(rows) => rows.iter().map(|row| row.try_get(0).map_err(failed("list its migrations"))).collect(),
+        Ok(rows) => rows.iter().map(|row| migration(row).map_err(failed("list its migrations"))).collect(),
     }
 }
 
 /// Refuses a schema that is not this version's.
 pub(super) async fn schema_fits(conn: &mut PgConnection) -> Result<(), StoreError> {
     let applied = applied(conn).await?;
-    let last = migrations::last(POSTGRES);
-    if let Some(newest) = applied.iter().max().filter(|newest| **newest > last) {
-        return Err(migrations::newer(*newest));
-    }
-    let missing = POSTGRES.iter().filter(|(version, _, _)| !applied.contains(version)).count();
+    migrations::known(&applied, POSTGRES)?;
+    let has = |version: i64| applied.iter().any(|migration| migration.version == version);
+    let missing = POSTGRES.iter().filter(|(version, _, _)| !has(*version)).count();
     if missing > 0 {
         return Err(StoreError::Unfit(format!(
             "the database lacks {missing} of {} migrations: run `turnstone migrate` with the same address first",
@@ -146,7 +149,7 @@ pub(super) async fn check(options: &PostgresOptions) -> Vec<Finding> {
             findings.push(encryption(&mut conn, options).await);
         }
         Err(error) => {
-            let advice = "run `turnstone migrate`, or use the newer binary";
+            let advice = "run `turnstone migrate`; if it refuses, use the newer binary or an empty database";
             findings.push(Finding::bad(error.to_string(), advice));
         }
     }

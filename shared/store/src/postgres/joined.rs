@@ -21,6 +21,52 @@ pub(super) fn joined<'a>(texts: impl Iterator<Item = (&'a str, usize)>) -> Strin
     all
 }
 
+/// As [`joined`], for a statement that is a transaction of its own. Where rows are counted (`true`), it fails with
+/// [`counted`]'s message unless as many were written as the parameter says that follows those of the texts. `mark` is a
+/// further statement that writes one row, counted behind the others; its parameters come last.
+pub(super) fn alone<'a>(texts: impl Iterator<Item = (&'a str, usize, bool)>, mark: &str) -> String {
+    let texts: Vec<_> = texts.collect();
+    let mut all = String::from("WITH");
+    let mut parameters = 0;
+    for (at, (text, count, _)) in texts.iter().enumerate() {
+        let comma = if at == 0 { "" } else { "," };
+        let _ = write!(all, "{comma} w{at} AS (");
+        renumber(&mut all, text, parameters);
+        all.push_str("RETURNING 1)");
+        parameters += count;
+    }
+    let expected = texts.iter().filter(|(_, _, each)| *each).count();
+    all.push_str(", mark AS (");
+    renumber(&mut all, mark, parameters + expected);
+    // Counted first, so that its row is locked before anything is waited for.
+    let _ = write!(all, "RETURNING 1)\nSELECT {}", check("mark", "1", texts.len()));
+    for (at, _) in texts.iter().enumerate().filter(|(_, (_, _, each))| *each) {
+        parameters += 1;
+        let _ = write!(all, ", {}", check(&format!("w{at}"), &format!("${parameters}"), at));
+    }
+    all
+}
+
+/// An expression that fails when another number of rows was written than `expected`. The cast depends on what was written, so it
+/// is never folded.
+fn check(rows: &str, expected: &str, at: usize) -> String {
+    format!(
+        "CASE WHEN (SELECT count(*) FROM {rows}) = {expected} THEN 0 ELSE CAST('{WRONG}{at} ' || \
+         (SELECT count(*) FROM {rows}) AS BIGINT) END"
+    )
+}
+
+/// How the text begins that is no number.
+const WRONG: &str = "rows of w";
+
+/// The statement whose count was wrong, and its count, if that is what an error says.
+pub(super) fn counted(message: &str) -> Option<(usize, u64)> {
+    let (_, said) = message.split_once(WRONG)?;
+    let (at, count) = said.split_once(' ')?;
+    let count: String = count.chars().take_while(char::is_ascii_digit).collect();
+    Some((at.parse().ok()?, count.parse().ok()?))
+}
+
 /// Appends a text with its parameters moved by `by`, and without the comments of its file.
 fn renumber(all: &mut String, text: &str, by: usize) {
     for line in text.lines().filter(|line| !line.starts_with("--")) {
@@ -44,7 +90,21 @@ fn renumber(all: &mut String, text: &str, by: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::joined;
+    use super::{alone, counted, joined};
+
+    #[test]
+    fn a_statement_alone_checks_its_counts_and_leaves_its_mark() {
+        let one = "INSERT INTO a (x)\nSELECT * FROM unnest($1)\n";
+        let two = "INSERT INTO b (x)\nSELECT * FROM unnest($1)\n";
+        let text = alone([(one, 1, true), (two, 1, false)].into_iter(), "UPDATE m SET c = $2 WHERE w = $1\n");
+        assert!(text.contains("INSERT INTO b (x)\nSELECT * FROM unnest($2)\nRETURNING 1)"), "{text}");
+        assert!(text.contains("mark AS (UPDATE m SET c = $5 WHERE w = $4\nRETURNING 1)"), "{text}");
+        let (_, checks) = text.rsplit_once("RETURNING 1)\nSELECT ").unwrap();
+        assert_eq!(checks, format!("{}, {}", super::check("mark", "1", 2), super::check("w0", "$3", 0)));
+        let said = "invalid input syntax for type bigint: \"rows of w0 3\"";
+        assert_eq!(counted(said), Some((0, 3)));
+        assert_eq!(counted("duplicate key"), None);
+    }
 
     #[test]
     fn parameters_are_numbered_on() {

@@ -98,8 +98,12 @@ impl PostgresStore {
             .chain(others)
             .map(|conn| Sealing::new(Writing::new(address.clone(), options, &ids, conn), ring.clone()));
         let limits = Arc::new(DatabaseLimits::new(readers.clone()));
-        let store =
-            engine::start(Sealing::new(readers.clone(), ring.clone()), sessions.collect(), &ids, limits);
+        // Rows that a statement makes would not be sealed, and through a pooler one is no transaction.
+        let claims = (ring.is_none() && !options.transaction_pooler)
+            .then(|| Writing::new(address.clone(), options, &ids, None));
+        let claims = claims.map(|session| Sealing::new(session, None));
+        let readers_of = Sealing::new(readers.clone(), ring.clone());
+        let store = engine::start_claiming(readers_of, sessions.collect(), claims, &ids, limits);
         if options.listens() {
             relay::start(&readers, &store.doorbell, ids.next());
         }
@@ -115,15 +119,14 @@ impl PostgresStore {
         let mut conn = address.connect().await?;
         fitness::takes_writes(&mut conn).await?;
         let before = fitness::applied(&mut conn).await?;
-        if let Some(newest) = before.iter().max().filter(|newest| **newest > migrations::last(POSTGRES)) {
-            return Err(migrations::newer(*newest));
-        }
+        migrations::known(&before, POSTGRES)?;
         let mut migrator = migrations::migrator(POSTGRES);
         // The lock lives in a session, which a pooler does not give us; the migrations are transactions of their own.
         migrator.set_locking(!options.transaction_pooler);
         migrator.run(&mut conn).await.map_err(migrations::refused)?;
         session::remember_queues(&mut conn, &sql::QUEUES_INSERT, queues).await?;
-        let new = POSTGRES.iter().filter(|(version, _, _)| !before.contains(version));
+        let had = |version: i64| before.iter().any(|migration| migration.version == version);
+        let new = POSTGRES.iter().filter(|(version, _, _)| !had(*version));
         Ok(new.map(|(version, name, _)| format!("{version:04} {name}")).collect())
     }
 

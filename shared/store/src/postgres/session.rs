@@ -1,12 +1,15 @@
 //! The engine's session over PostgreSQL: one array per column, commits that leave a name, reconnecting.
+//!
+//! `BEGIN` is sent with the first statement that needs a transaction. A transaction that turns out to be a single write
+//! is one statement, which commits itself and fails itself when a count is wrong: one round trip.
 
 use super::PostgresOptions;
 use super::connection::{Address, failed};
-use super::joined::joined;
+use super::joined::{alone, counted, joined};
 use crate::StoreError;
 use crate::engine::columns::{Column, Columns};
 use crate::engine::rows::Fields;
-use crate::engine::session::{Arg, Args, CommitError, Reader, Session, Write};
+use crate::engine::session::{Alone, Arg, Args, CommitError, Reader, Session, Write};
 use crate::sql::Text;
 use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::query::Query;
@@ -17,12 +20,20 @@ use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::Ids;
 
-/// Begins a transaction and leaves its name.
+/// Leaves the name of a transaction as it begins.
 const BEGIN: &str = include_str!("../../sql/postgres_alone/begin.sql");
+/// Leaves the name of a transaction: `$1` its writer, `$2` its own.
+const MARK: &str = include_str!("../../sql/postgres_alone/mark.sql");
+/// Makes the row that [`MARK`] changes.
+const INSERT_WRITER: &str = include_str!("../../sql/postgres_alone/insert_writer.sql");
+/// Takes that row away.
+const DELETE_WRITER: &str = include_str!("../../sql/postgres_alone/delete_writer.sql");
 /// The name of the last transaction that was committed.
 const OUTCOME: &str = include_str!("../../sql/postgres_alone/outcome.sql");
 /// How long a writer waits for one answer. A database whose machine is gone never says so.
 const ANSWER: Duration = Duration::from_secs(30);
+/// How long a connection that reads is taken for alive after it was used.
+const TRUSTED: Duration = Duration::from_secs(1);
 /// How long a read waits for a connection.
 const ACQUIRE: Duration = Duration::from_secs(10);
 
@@ -105,6 +116,12 @@ pub(super) struct Writing {
     name: String,
     /// The name of the transaction that was begun last.
     commit: String,
+    /// True once that row was made.
+    named: bool,
+    /// True once `BEGIN` was sent.
+    begun: bool,
+    /// Writes that wait for the statement, or the commit, that follows them.
+    waiting: Vec<Write>,
 }
 
 impl Writing {
@@ -115,7 +132,17 @@ impl Writing {
         conn: Option<PgConnection>,
     ) -> Self {
         let (ids, name) = (Arc::clone(ids), ids.next());
-        Self { address, persistent: !options.transaction_pooler, conn, ids, name, commit: String::new() }
+        Self {
+            address,
+            persistent: !options.transaction_pooler,
+            conn,
+            ids,
+            name,
+            commit: String::new(),
+            named: false,
+            begun: false,
+            waiting: Vec::new(),
+        }
     }
 
     async fn connected(&mut self) -> Result<&mut PgConnection, StoreError> {
@@ -140,82 +167,27 @@ impl Writing {
             message: "the connection is broken".to_owned(),
         })
     }
-}
 
-impl Session for Writing {
-    type Row = PgRow;
-
-    async fn begin(&mut self) -> Result<(), StoreError> {
-        self.commit = self.ids.next();
-        // Ids are UUIDs: nothing in them could end the literal that they stand in.
-        let text = BEGIN.replace(":writer", &self.name).replace(":commit", &self.commit);
-        let begun = within(sqlx::raw_sql(AssertSqlSafe(text)).execute(self.connected().await?)).await;
-        if begun.is_err() {
-            self.conn = None;
+    /// Begins the transaction in the database, unless that has happened, and runs the writes that wait.
+    async fn go_on(&mut self) -> Result<(), StoreError> {
+        if !self.begun {
+            // Ids are UUIDs: nothing in them could end the literal that they stand in.
+            let mark = BEGIN.replace(":writer", &self.name).replace(":commit", &self.commit);
+            let settings = if self.persistent { String::new() } else { Address::settings_of_transaction() };
+            let text = format!("BEGIN; {settings}{mark}");
+            let begun = within(sqlx::raw_sql(AssertSqlSafe(text)).execute(self.connected().await?)).await;
+            if begun.is_err() {
+                self.conn = None;
+            }
+            begun.map_err(failed("begin a transaction"))?;
+            self.begun = true;
         }
-        begun.map(|_| ()).map_err(failed("begin a transaction"))
+        let writes = std::mem::take(&mut self.waiting);
+        if writes.is_empty() { Ok(()) } else { self.run(writes).await }
     }
 
-    async fn commit(&mut self) -> Result<(), CommitError> {
-        let conn = self.open().map_err(CommitError::Refused)?;
-        let Err(error) = within(sqlx::raw_sql("COMMIT").execute(conn)).await else { return Ok(()) };
-        self.conn = None;
-        let refused = error.as_database_error().is_some_and(|e| {
-            // A server that shuts down may have committed before it said so.
-            e.code().is_none_or(|code| !code.starts_with("57P"))
-        });
-        let error = failed("commit")(error);
-        Err(if refused { CommitError::Refused(error) } else { CommitError::Unknown(error) })
-    }
-
-    async fn rollback(&mut self) {
-        let Some(mut conn) = self.conn.take() else { return };
-        // A connection that cannot roll back is given up: the database does it then.
-        if within(sqlx::raw_sql("ROLLBACK").execute(&mut conn)).await.is_ok() {
-            self.conn = Some(conn);
-        }
-    }
-
-    async fn outcome(&mut self) -> Result<bool, StoreError> {
-        let query = sqlx::query(OUTCOME).persistent(false).bind(self.name.clone());
-        let conn = self.connected().await?;
-        // In a transaction of its own: through a pooler the statement and its execution must not part.
-        let asked = within(async {
-            let mut tx = conn.begin().await?;
-            let row = query.fetch_optional(&mut *tx).await?;
-            tx.commit().await?;
-            row.map(|row| row.try_get::<String, _>("last_commit")).transpose()
-        })
-        .await;
-        if asked.is_err() {
-            self.conn = None;
-        }
-        Ok(asked.map_err(failed("look up a commit"))?.is_some_and(|last| last == self.commit))
-    }
-
-    async fn rows(
-        &mut self,
-        action: &'static str,
-        text: &Text,
-        args: Args<'_>,
-    ) -> Result<Vec<PgRow>, StoreError> {
-        let query = bound(text, args, self.persistent);
-        let rows = within(query.fetch_all(self.open()?)).await;
-        self.heard(rows).map_err(failed(action))
-    }
-
-    async fn execute(
-        &mut self,
-        action: &'static str,
-        text: &Text,
-        args: Args<'_>,
-    ) -> Result<u64, StoreError> {
-        let query = bound(text, args, self.persistent);
-        let done = within(query.execute(self.open()?)).await;
-        Ok(self.heard(done).map_err(failed(action))?.rows_affected())
-    }
-
-    async fn write(&mut self, mut writes: Vec<Write>) -> Result<(), StoreError> {
+    /// Runs writes as one statement of the transaction.
+    async fn run(&mut self, mut writes: Vec<Write>) -> Result<(), StoreError> {
         let texts = writes.iter().map(|write| (write.text.postgres, write.rows.columns.len()));
         // Joined from the files' own texts and nothing else.
         let mut query = sqlx::query(AssertSqlSafe(joined(texts))).persistent(self.persistent);
@@ -230,6 +202,220 @@ impl Session for Writing {
             write.check(written.unsigned_abs())?;
         }
         Ok(())
+    }
+
+    /// Runs writes as a transaction of one statement.
+    async fn run_alone(&mut self, mut writes: Vec<Write>) -> Result<(), CommitError> {
+        let texts = writes.iter().map(|write| (write.text.postgres, write.rows.columns.len(), write.each));
+        let mut query = sqlx::query(AssertSqlSafe(alone(texts, MARK)));
+        for write in &mut writes {
+            query = with_columns(query, std::mem::take(&mut write.rows.columns));
+        }
+        for write in writes.iter().filter(|write| write.each) {
+            query = query.bind(write.rows.rows as i64);
+        }
+        self.be_named().await.map_err(CommitError::Refused)?;
+        query = query.bind(self.name.clone()).bind(self.commit.clone());
+        let Err(error) = within(query.execute(self.open().map_err(CommitError::Refused)?)).await else {
+            return Ok(());
+        };
+        let action = writes.first().map_or("write", |write| write.action);
+        if let Some((at, written)) = error.as_database_error().and_then(|e| counted(e.message())) {
+            let Some(write) = writes.get(at) else { return Err(self.unnamed()) };
+            let checked = write.check(written);
+            return Err(CommitError::Failed(checked.err().unwrap_or_else(|| failed(action)(error))));
+        }
+        Err(match self.ended(&error) {
+            Ended::Unknown => CommitError::Unknown(failed(action)(error)),
+            Ended::RolledBack => CommitError::Failed(failed(action)(error)),
+        })
+    }
+
+    /// Makes the row for the marks of statements that are transactions of their own, unless it is there.
+    async fn be_named(&mut self) -> Result<(), StoreError> {
+        if self.named {
+            return self.connected().await.map(|_| ());
+        }
+        let query = sqlx::query(INSERT_WRITER).bind(self.name.clone()).bind(self.ids.next());
+        let made = within(query.execute(self.connected().await?)).await;
+        self.heard(made).map_err(failed("make a row for commits"))?;
+        self.named = true;
+        Ok(())
+    }
+
+    /// The error of a statement that found no row for its mark: it was deleted after a long pause, and is made anew.
+    fn unnamed(&mut self) -> CommitError {
+        self.named = false;
+        let message = "its writer was idle for long; it is tried again".to_owned();
+        CommitError::Refused(StoreError::Unavailable { action: "leave a mark", message })
+    }
+
+    /// How a transaction ended whose last statement met this error; gives the connection up unless it answered.
+    fn ended(&mut self, error: &sqlx::Error) -> Ended {
+        let refused = error.as_database_error().is_some_and(|e| {
+            // A server that shuts down may have committed before it said so.
+            e.code().is_none_or(|code| !code.starts_with("57P"))
+        });
+        if refused {
+            return Ended::RolledBack;
+        }
+        self.conn = None;
+        Ended::Unknown
+    }
+}
+
+/// How a transaction ended that met an error.
+enum Ended {
+    RolledBack,
+    Unknown,
+}
+
+impl Session for Writing {
+    type Row = PgRow;
+
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        self.commit = self.ids.next();
+        self.begun = false;
+        self.waiting.clear();
+        Ok(())
+    }
+
+    async fn commit(&mut self) -> Result<(), CommitError> {
+        if !self.begun {
+            let writes = std::mem::take(&mut self.waiting);
+            if writes.is_empty() {
+                return Ok(());
+            }
+            // Through a pooler a statement and its execution stay together only within a transaction.
+            if self.persistent {
+                return self.run_alone(writes).await;
+            }
+            self.waiting = writes;
+        }
+        if let Err(error) = self.go_on().await {
+            self.rollback().await;
+            return Err(CommitError::Failed(error));
+        }
+        self.begun = false;
+        let conn = self.open().map_err(CommitError::Refused)?;
+        let Err(error) = within(sqlx::raw_sql("COMMIT").execute(conn)).await else { return Ok(()) };
+        let ended = self.ended(&error);
+        self.conn = None;
+        let error = failed("commit")(error);
+        Err(match ended {
+            Ended::RolledBack => CommitError::Refused(error),
+            Ended::Unknown => CommitError::Unknown(error),
+        })
+    }
+
+    async fn rollback(&mut self) {
+        self.waiting.clear();
+        if !std::mem::take(&mut self.begun) {
+            return;
+        }
+        let Some(mut conn) = self.conn.take() else { return };
+        // A connection that cannot roll back is given up: the database does it then.
+        if within(sqlx::raw_sql("ROLLBACK").execute(&mut conn)).await.is_ok() {
+            self.conn = Some(conn);
+        }
+    }
+
+    async fn outcome(&mut self) -> Result<bool, StoreError> {
+        let query = sqlx::query(OUTCOME).persistent(false).bind(self.name.clone());
+        let delete = sqlx::query(DELETE_WRITER).persistent(false).bind(self.name.clone());
+        let commit = self.commit.clone();
+        let conn = self.connected().await?;
+        // In a transaction of its own: through a pooler the statement and its execution must not part.
+        let asked = within(async {
+            let mut tx = conn.begin().await?;
+            let row = query.fetch_optional(&mut *tx).await?;
+            let last: Option<String> = row.map(|row| row.try_get("last_commit")).transpose()?;
+            let committed = last.is_some_and(|last| last == commit);
+            if !committed {
+                // A statement that is still on its way must not be committed after it was taken for lost.
+                delete.execute(&mut *tx).await?;
+            }
+            tx.commit().await?;
+            Ok(committed)
+        })
+        .await;
+        let Ok(committed) = asked else {
+            self.conn = None;
+            return asked.map_err(failed("look up a commit"));
+        };
+        if !committed {
+            (self.name, self.named) = (self.ids.next(), false);
+        }
+        Ok(committed)
+    }
+
+    async fn rows(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<Vec<PgRow>, StoreError> {
+        let query = bound(text, args, self.persistent);
+        self.go_on().await?;
+        let rows = within(query.fetch_all(self.open()?)).await;
+        self.heard(rows).map_err(failed(action))
+    }
+
+    async fn look(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<Vec<PgRow>, StoreError> {
+        if self.begun || !self.persistent {
+            return self.rows(action, text, args).await;
+        }
+        let query = bound(text, args, true);
+        let rows = within(query.fetch_all(self.connected().await?)).await;
+        self.heard(rows).map_err(failed(action))
+    }
+
+    async fn execute(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<u64, StoreError> {
+        let query = bound(text, args, self.persistent);
+        self.go_on().await?;
+        let done = within(query.execute(self.open()?)).await;
+        Ok(self.heard(done).map_err(failed(action))?.rows_affected())
+    }
+
+    async fn write(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
+        // Those that wait already are not seen by these, which may change the same rows.
+        if !self.waiting.is_empty() {
+            self.go_on().await?;
+        }
+        self.waiting = writes;
+        Ok(())
+    }
+}
+
+impl Alone for Writing {
+    async fn rows_alone(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<Vec<PgRow>, CommitError> {
+        self.be_named().await.map_err(CommitError::Refused)?;
+        let query = bound(text, args, self.persistent).bind(self.name.clone()).bind(self.commit.clone());
+        match within(query.fetch_all(self.open().map_err(CommitError::Refused)?)).await {
+            Ok(rows) => Ok(rows),
+            Err(error) if error.as_database_error().is_some_and(|e| counted(e.message()).is_some()) => {
+                Err(self.unnamed())
+            }
+            Err(error) => Err(match self.ended(&error) {
+                Ended::RolledBack => CommitError::Failed(failed(action)(error)),
+                Ended::Unknown => CommitError::Unknown(failed(action)(error)),
+            }),
+        }
     }
 }
 
@@ -246,6 +432,16 @@ impl Readers {
         let pool = PgPoolOptions::new()
             .max_connections(options.connections.max(1 + u32::from(options.listens())))
             .acquire_timeout(ACQUIRE)
+            // Asking a connection that was just used whether it is alive would cost each read a round trip.
+            .test_before_acquire(false)
+            .before_acquire(|conn, used| {
+                Box::pin(async move {
+                    if used.idle_for > TRUSTED {
+                        conn.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
             .connect_lazy_with(address.options());
         Self { pool, pooler: options.transaction_pooler }
     }

@@ -8,7 +8,10 @@ use crate::limits::LocalLimits;
 use crate::migrations::{self, SQLITE};
 use crate::{EncryptionKeys, Finding, Store, StoreError, sql};
 use session::{Readers, Writing, failed};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::migrate::Migrate;
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+};
 use sqlx::{ConnectOptions, Connection};
 use std::path::Path;
 use std::sync::Arc;
@@ -42,7 +45,7 @@ impl SqliteStore {
     ) -> Result<Store, StoreError> {
         let options = options(path);
         let mut conn = options.connect().await.map_err(failed("open the database file"))?;
-        migrations::migrator(SQLITE).run(&mut conn).await.map_err(migrations::refused)?;
+        migrate(&mut conn).await?;
         let readers = SqlitePoolOptions::new()
             .max_connections(4)
             .min_connections(1)
@@ -71,6 +74,18 @@ impl SqliteStore {
     }
 }
 
+/// Brings the schema of the file up to date.
+async fn migrate(conn: &mut SqliteConnection) -> Result<(), StoreError> {
+    let migrator = migrations::migrator(SQLITE);
+    let refused = match migrator.run(&mut *conn).await {
+        Ok(()) => return Ok(()),
+        Err(error) => migrations::refused(error),
+    };
+    // Without a list there is nothing to add to the refusal.
+    let applied = conn.list_applied_migrations(&migrator.table_name).await.unwrap_or_default();
+    migrations::known(&applied, SQLITE).and(Err(refused))
+}
+
 /// Returns the options of every connection of the store. A commit returns after it was flushed to the disk.
 fn options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
@@ -85,7 +100,7 @@ fn options(path: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// The data keys of a file; a file from before there were any has none.
+/// Reads the data keys of a file. A file without a schema has none.
 async fn data_keys(path: &Path) -> Result<Vec<DataKey>, StoreError> {
     let action = "read data keys";
     let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY);

@@ -80,7 +80,7 @@ async fn numbers_never_come_again(server: &OjsServer) {
     let before = page(server, "", 6).await["cursor"].as_str().unwrap().to_owned();
     server.pass_ms(DAYS_31).await;
     server.pass_ms(60_000).await;
-    assert_eq!(server.fleet.number("SELECT count(*) FROM events").await, 0, "nothing was deleted");
+    assert_eq!(server.fleet.number(turnstone_tests::journal::EVENTS).await, 0, "nothing was deleted");
     let id = server.push(&job("q")).await;
     let after = page(server, &format!("after={before}"), 1).await;
     assert_eq!(events(&after)[0]["subject"], id);
@@ -95,8 +95,8 @@ async fn an_older_transaction_that_commits_late_is_waited_for() {
     let mut late = PgConnection::connect(url).await.unwrap();
     late.execute("BEGIN").await.unwrap();
     late.execute(
-        "INSERT INTO events (stream, seq, job_seq, name, turn, data, at) \
-         VALUES (900000, 1, 900000, 'job.enqueued', 0, '{\"queue\":\"late\"}', 0)",
+        "INSERT INTO journal (stream, last_event, events, job_seq, turn, names, at, body) VALUES \
+         (900000, 1, 1, 900000, 0, 'job.enqueued', 0, '[{\"event\":{\"data\":{\"queue\":\"late\"}}}]')",
     )
     .await
     .unwrap();

@@ -89,7 +89,7 @@ async fn thousands_are_done_in_pieces(server: &OjsServer) {
     assert_eq!((&cancelled["succeeded"], &cancelled["failed"]), (&json!(JOBS), &json!(0)));
     let left = server.fleet.number("SELECT count(*) FROM jobs WHERE state = 'available'").await;
     assert_eq!(left, 7);
-    let told = server.fleet.number("SELECT count(*) FROM events WHERE name = 'job.cancelled'").await;
+    let told = server.fleet.number(&turnstone_tests::journal::told("job.cancelled")).await;
     assert_eq!(told, i64::try_from(JOBS).unwrap(), "each says so once");
     let deleted = bulk(server, "delete", json!({"filter": of_many, "confirm": true})).await;
     assert_eq!(deleted["succeeded"], JOBS);

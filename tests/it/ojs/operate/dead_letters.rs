@@ -121,7 +121,7 @@ async fn a_deleted_one_leaves_nothing(server: &OjsServer) {
     server.delete(&format!("/ojs/v1/dead-letter/{id}")).await.expect(404);
     let reply = server.delete(&format!("/ojs/v1/admin/dead-letter/{other}")).await.expect(204);
     assert_eq!(reply.text, "");
-    for table in ["jobs", "job_envelopes", "job_errors", "events"] {
+    for table in ["jobs", "job_envelopes", "job_errors", "journal"] {
         assert_eq!(server.fleet.number(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
     }
     // A job that has not failed for good is no dead letter.

@@ -125,9 +125,8 @@ async fn the_feed_of_a_workflow_is_in_order(server: &OjsServer) {
     ack(server, &one(server).await, Value::Null).await;
     ack(server, &one(server).await, Value::Null).await;
     let count = async |name: &str| {
-        let sql = format!(
-            "SELECT count(*) FROM events AS v JOIN workflows AS w ON w.seq = v.stream WHERE v.name = '{name}'"
-        );
+        let of_workflows = "JOIN workflows AS w ON w.seq = journal.stream";
+        let sql = format!("{} {of_workflows}", turnstone_tests::journal::told(name));
         server.fleet.number(&sql).await
     };
     assert_eq!(count("workflow.started").await, 1);

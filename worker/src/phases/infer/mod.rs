@@ -1,7 +1,8 @@
 //! INFER: the one model call of the turn, between two barriers (OSSA §1.4, design §4 and §5).
 //!
-//! Before the call everything is durable and the most that it can use is reserved; after it the answer, what it cost
-//! and the message are durable together, so that a paid answer is never bought twice.
+//! Before the call everything is durable and the most that it can use is reserved. The answer, its cost and its message
+//! are committed together: at once when the answer asks for calls or a rate limit waits for the count, and otherwise with
+//! what follows, before anything else is called or waited for ([`Turn::secure`]).
 
 mod afford;
 mod ask;
@@ -78,12 +79,14 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     let used = afforded.book(answer.usage);
     let blocked = turn.screen_answer(&mut answer);
     record(turn, provider, answer, &afforded, afforded.max_tokens < wanted)?;
-    let durable = turn.barrier().await;
+    let asks = turn.conversation.answer().is_some_and(|answer| !answer.tool_calls.is_empty());
+    let durable = if asks || pass.is_some() { turn.secure().await } else { Ok(()) };
     // The answer first: a limit that is not settled fills up by itself.
     if let Some(pass) = pass {
         turn.deps.limits.settle(&*turn.deps.clock, &pass, used).await;
     }
     durable?;
+    turn.deadline.check()?;
     // Blocked or not, it is paid for.
     blocked.map_or(Ok(()), |error| Err(error.into()))
 }

@@ -160,13 +160,13 @@ fn place<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<Result<Pla
 ///
 /// # Errors
 /// A sentence that says why this turn does not have it.
-pub fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues) -> Result<Bound, String> {
+pub async fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues) -> Result<Bound, String> {
     let name = capability.name.as_str();
     let toolbox = &turn.deps.toolbox;
     if let Some(key) = elsewhere(toolbox, capability) {
         let unknown = || Err("it was not asked for".to_owned());
         let agent = catalogues.remote.get(key).cloned().unwrap_or_else(unknown)?;
-        return bound(turn, agent, capability, ToolSource::Delegation { agent_id: key.to_owned() });
+        return bound(turn, agent, capability, ToolSource::Delegation { agent_id: key.to_owned() }).await;
     }
     let index = capability.origin.as_ref().map(|origin| origin.tool_index);
     if let Some(tool) = toolbox.get(name) {
@@ -174,18 +174,18 @@ pub fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues) -> Re
             Some(tool_index) => ToolSource::Manifest { tool_index },
             None => ToolSource::Function { handler: name.to_owned() },
         };
-        return bound(turn, Arc::clone(tool), capability, source);
+        return bound(turn, Arc::clone(tool), capability, source).await;
     }
     if let Some(place) = place(toolbox, capability) {
         let place = place?;
         let tool = catalogues.tool(place.key, place.tool, turn.agent.format)?;
         let source = of_server(&tool);
-        return bound(turn, tool, capability, source);
+        return bound(turn, tool, capability, source).await;
     }
     match capability.origin.as_ref().map(|origin| (&origin.reached, origin.tool_index)) {
         Some((Reached::Http(endpoint), tool_index)) => {
             let tool = toolbox.declared_tool(capability, endpoint)?;
-            bound(turn, tool, capability, ToolSource::Manifest { tool_index })
+            bound(turn, tool, capability, ToolSource::Manifest { tool_index }).await
         }
         Some((Reached::Unserved { kind }, _)) => Err(format!(
             "tools of type {kind} are not served; put what serves it over HTTP into [tools.{name}]"
@@ -195,18 +195,24 @@ pub fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues) -> Re
 }
 
 /// Finds all tools of a server, in the order of their names.
-pub fn bind_all(turn: &Turn, set: &Toolset, catalogues: &Catalogues) -> Vec<(String, Result<Bound, String>)> {
+pub async fn bind_all(
+    turn: &Turn,
+    set: &Toolset,
+    catalogues: &Catalogues,
+) -> Vec<(String, Result<Bound, String>)> {
     let name = |tool: &str| format!("{}.{tool}", set.server);
     match catalogues.of(&set.server) {
         Err(why) => vec![(name("*"), Err(why))],
         Ok(catalogue) => {
-            let offered = catalogue.tools().map(|(tool, found)| {
+            let mut offered = Vec::new();
+            for (tool, found) in catalogue.tools() {
                 let capability = set.capability(name(tool));
-                let bound = bound(turn, Arc::clone(found) as Arc<dyn Tool>, &capability, of_server(found));
-                (name(tool), bound.map(|bound| Bound { own: Some(capability), ..bound }))
-            });
-            let withheld = catalogue.withheld().iter().map(|(tool, why)| (name(tool), Err(why.clone())));
-            offered.chain(withheld).collect()
+                let known = Arc::clone(found) as Arc<dyn Tool>;
+                let bound = bound(turn, known, &capability, of_server(found)).await;
+                offered.push((name(tool), bound.map(|bound| Bound { own: Some(capability), ..bound })));
+            }
+            offered.extend(catalogue.withheld().iter().map(|(tool, why)| (name(tool), Err(why.clone()))));
+            offered
         }
     }
 }
@@ -215,14 +221,15 @@ fn of_server(tool: &McpTool) -> ToolSource {
     ToolSource::Mcp { server_uri: tool.server_uri().to_owned(), capability: tool.remote().to_owned() }
 }
 
-fn bound(
+async fn bound(
     turn: &Turn,
     tool: Arc<dyn Tool>,
     capability: &Capability,
     source: ToolSource,
 ) -> Result<Bound, String> {
     let offer = offer(&*tool, capability);
-    turn.deps.schema(&offer.input_schema)?;
+    turn.deps.prepare(&offer.input_schema).await?;
+    turn.deps.prepare(&tool.spec().input_schema).await?;
     let timeout =
         capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)));
     let record = ResolvedTool {

@@ -29,6 +29,7 @@ pub const VERSIONS: &[i64] = &[1, 2, 3];
 /// # Errors
 /// None that a test could provoke; the signature is that of every phase.
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
+    prepare_output(turn).await;
     let recorded = turn.fork.as_mut().and_then(|fork| fork.resolved.take());
     let is_known = recorded.is_some();
     let (mut body, mut bindings) = recorded.unwrap_or_default();
@@ -36,7 +37,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
         let agent = Arc::clone(&turn.agent);
         let catalogues = Catalogues::ask(turn, |_| true).await;
         for capability in &agent.capabilities {
-            if let Some(found) = delegate(turn, capability) {
+            if let Some(found) = delegate(turn, capability).await {
                 match found {
                     Ok(record) => {
                         body.tools.push(capability.name.clone());
@@ -46,12 +47,16 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
                 }
                 continue;
             }
-            match binding::bind(turn, capability, &catalogues) {
+            match binding::bind(turn, capability, &catalogues).await {
                 Ok(bound) => keep(capability.name.clone(), bound, &mut body, &mut bindings),
                 Err(why) => body.unavailable.push((capability.name.clone(), why)),
             }
         }
-        for (name, found) in agent.toolsets.iter().flat_map(|set| binding::bind_all(turn, set, &catalogues)) {
+        let mut of_sets = Vec::new();
+        for set in &agent.toolsets {
+            of_sets.extend(binding::bind_all(turn, set, &catalogues).await);
+        }
+        for (name, found) in of_sets {
             match found {
                 Ok(_) if bindings.get(&name).is_some() => {}
                 Ok(bound) => keep(name, bound, &mut body, &mut bindings),
@@ -68,8 +73,15 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     Ok(())
 }
 
+/// Compiles the schema of the answer. One that cannot be used is refused when there is an answer.
+async fn prepare_output(turn: &Turn) {
+    if let Some(schema) = &turn.agent.output.schema {
+        let _ = turn.deps.prepare(schema).await;
+    }
+}
+
 /// What is noted of a capability that is another agent; `None` for a tool.
-fn delegate(turn: &Turn, capability: &Capability) -> Option<Result<ResolvedTool, String>> {
+async fn delegate(turn: &Turn, capability: &Capability) -> Option<Result<ResolvedTool, String>> {
     let Some(deputy) = turn.deputy(&capability.name) else {
         let Target::Agent(wanted) = &capability.target else { return None };
         return Some(Err(format!("no agent `{}` is registered", wanted.agent)));
@@ -83,7 +95,7 @@ fn delegate(turn: &Turn, capability: &Capability) -> Option<Result<ResolvedTool,
         retry_policy: None,
         digest: digest::of_json(&json!([offer.description, offer.input_schema])),
     };
-    Some(turn.deps.schema(&offer.input_schema).map(|_| record()))
+    Some(turn.deps.prepare(&offer.input_schema).await.map(|()| record()))
 }
 
 fn keep(name: String, bound: Bound, body: &mut ResolBody, bindings: &mut Bindings) {
@@ -102,6 +114,7 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
     if turn.bindings.is_some() || !needed {
         return Ok(());
     }
+    prepare_output(turn).await;
     let body = turn.resolved()?;
     let agent = Arc::clone(&turn.agent);
     let catalogues = Catalogues::ask(turn, |name| body.tools.iter().any(|known| known == name)).await;
@@ -114,7 +127,7 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
         let of_set =
             || agent.toolsets.iter().find(|set| set.covers(name)).map(|set| set.capability(name.clone()));
         let Some(capability) = own.or_else(of_set) else { continue };
-        let found = binding::bind(turn, &capability, &catalogues).and_then(|bound| {
+        let found = binding::bind(turn, &capability, &catalogues).await.and_then(|bound| {
             let recorded = body.resolved.iter().find(|record| record.name == *name);
             match recorded.is_none_or(|recorded| recorded.digest == bound.record.digest) {
                 true => Ok(bound),

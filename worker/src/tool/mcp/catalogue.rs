@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use turnstone_domain::agent::{AgentFormat, ToolSpec, capability_name};
 use turnstone_domain::digest;
-use turnstone_domain::schema::Schema;
+use turnstone_domain::schema::{Allowance, Schema};
 
 /// A tool that is not offered, and why.
 pub type Withheld = (String, String);
@@ -27,10 +27,10 @@ impl Catalogue {
     /// Makes a catalogue of what the server listed: tools beyond the allow-list are left out silently, those that
     /// cannot be used (RS-13) with a reason.
     pub(super) fn of(server: &Arc<McpServer>, config: &McpConfig, listed: Vec<Listed>) -> Self {
-        let mut catalogue = Self::default();
+        let (mut catalogue, mut allowance) = (Self::default(), Allowance::default());
         for tool in listed.into_iter().filter(|tool| config.allows(&tool.name)) {
             let name = tool.name.to_string();
-            match made(server, config, tool) {
+            match made(server, config, &mut allowance, tool) {
                 Ok(_) if catalogue.tools.contains_key(&name) => {
                     catalogue
                         .withheld
@@ -114,7 +114,12 @@ pub(crate) fn digest_of(description: &str, input_schema: &Value) -> String {
     digest::of_json(&json!([description, input_schema]))
 }
 
-fn made(server: &Arc<McpServer>, config: &McpConfig, listed: Listed) -> Result<McpTool, String> {
+fn made(
+    server: &Arc<McpServer>,
+    config: &McpConfig,
+    allowance: &mut Allowance,
+    listed: Listed,
+) -> Result<McpTool, String> {
     let remote = listed.name.to_string();
     let name = format!("{}.{remote}", server.name());
     if !is_tool_name(&remote) || !is_tool_name(&name) {
@@ -123,9 +128,12 @@ fn made(server: &Arc<McpServer>, config: &McpConfig, listed: Listed) -> Result<M
         );
     }
     let input_schema = Value::Object((*listed.input_schema).clone());
+    let unusable = |why: String| format!("its inputSchema cannot be used: {why}");
+    allowance.take(&input_schema).map_err(unusable)?;
     Schema::compile(&input_schema).map_err(|why| format!("its inputSchema is not a JSON Schema: {why}"))?;
     let promised = listed.output_schema.as_ref().map(|schema| Value::Object((**schema).clone()));
-    let compiled = promised.map(|schema| Schema::compile(&schema)).transpose();
+    let compiled =
+        promised.map(|schema| allowance.take(&schema).and_then(|()| Schema::compile(&schema))).transpose();
     let output_schema = compiled.map_err(|why| format!("its outputSchema is not a JSON Schema: {why}"))?;
     let description = listed.description.map(|text| text.to_string()).or(listed.title).unwrap_or_default();
     let idempotent = config.idempotent.contains(&remote);

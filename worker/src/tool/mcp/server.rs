@@ -107,7 +107,11 @@ impl McpServer {
                 return Err(self.useless(format!("it did not list its tools within {ms} ms")).await);
             }
         };
-        let offered = Catalogue::of(self, &self.config, listed);
+        let server = Arc::clone(self);
+        let reading = tokio::task::spawn_blocking(move || Catalogue::of(&server, &server.config, listed));
+        let Ok(offered) = reading.await else {
+            return Err(self.useless("its tools cannot be read".to_owned()).await);
+        };
         let (held, in_order) = pin::hold(&self.name, &self.config.pin, listing.accepted.as_ref(), offered);
         let held = Arc::new(held);
         if in_order {

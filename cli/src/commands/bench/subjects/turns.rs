@@ -104,6 +104,6 @@ async fn lone(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
         running.end().await;
         load::clear(&ground, &ids).await?;
     }
-    let ours = ours.figure().aiming("≤ 4", |figure| figure.spread.high <= 4.0);
+    let ours = ours.figure().aiming("≤ 3", |figure| figure.spread.high <= 3.0);
     Ok(vec![ours, naive.figure()])
 }

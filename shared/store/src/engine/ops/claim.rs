@@ -1,5 +1,6 @@
 //! Claim: `available → active`, a batch, with everything that is needed to go on where each job stopped.
 
+pub(in super::super) mod alone;
 mod broken;
 mod gate;
 mod keys;
@@ -8,6 +9,7 @@ mod shares;
 mod tenants;
 
 use super::super::definitions::Definitions;
+use super::super::journal;
 use super::super::rows::{self, JobRow};
 use super::super::session::{Arg, Args, Session, limit};
 use super::super::statement::{as_json, read_by};
@@ -105,10 +107,10 @@ pub(in super::super) async fn apply<S: Session>(
         broken.missing(*seq);
     }
     let mut checkpoints: HashMap<i64, Vec<Checkpoint>> = HashMap::new();
-    let decode = |row: &S::Row| Ok((rows::get::<i64>(row, "job_seq")?, rows::checkpoint(row)));
+    let decode = |row: &S::Row| Ok((rows::get::<i64>(row, "job_seq")?, journal::checkpoints(row)));
     let (action, text) = ("read checkpoints", &sql::CHECKPOINTS_OF_TURN);
     for (seq, done) in read_by(session, action, text, resumed, decode).await? {
-        checkpoints.entry(seq).or_default().extend(broken.keep(seq, done));
+        checkpoints.entry(seq).or_default().extend(broken.keep(seq, done).unwrap_or_default());
     }
     broken.discard(unit, ask.request.now)?;
     unit.flush(session).await?;
@@ -127,9 +129,8 @@ pub(in super::super) async fn apply<S: Session>(
         let done = checkpoints.remove(&seq).unwrap_or_default();
         let mut claim = claimed(unit, seq, retry, envelope, done, agents.remove(&seq));
         if let Some(side) = claim.as_mut().and_then(|claim| claim.engagement.as_mut()) {
-            side.budgets = budgets.get(&payer(unit, seq)).cloned().unwrap_or_default();
-            let own = unit.engagement_of(seq).map(|row| row.limited_by.clone()).unwrap_or_default();
-            side.budgets.extend(own.into_iter().map(|name| AppliedBudget { name, model: None }));
+            let shared = budgets.get(&payer(unit, seq)).into_iter().flatten().cloned();
+            side.budgets = shared.chain(std::mem::take(&mut side.budgets)).collect();
         }
         let step = steps.remove(&seq).unwrap_or_default();
         claims.extend(claim.map(|claim| Claim { parent_results: step.parent_results, ..claim }));
@@ -385,6 +386,11 @@ async fn runnable<S: Session>(
     Ok(agents)
 }
 
+/// Whether the scheduler may have to look at this active job earlier than it looks by itself.
+pub(in super::super) fn ends_soon(job: &JobRow) -> bool {
+    [job.timeout_ms, job.lease_ms].into_iter().flatten().any(|ms| ms < SOON_MS)
+}
+
 fn start(unit: &mut Unit, seq: i64, request: &ClaimRequest, ids: &dyn Ids) -> Result<(), StoreError> {
     let job = unit.change_job(seq)?;
     job.step(Trigger::Claim, request.now)?;
@@ -400,8 +406,7 @@ fn start(unit: &mut Unit, seq: i64, request: &ClaimRequest, ids: &dyn Ids) -> Re
     };
     job.lease_ms = Some(lease_ms);
     job.lease_expires_at = Some(request.now.plus_ms(lease_ms));
-    let ends_soon = job.timeout_ms.is_some_and(|timeout| timeout < SOON_MS) || lease_ms < SOON_MS;
-    if request.kind == JobKind::Plain && ends_soon {
+    if request.kind == JobKind::Plain && ends_soon(job) {
         unit.rings.push(Ring::Due);
     }
     let data = json!({"attempt": unit.job(seq).map(|job| job.attempt), "worker_id": worker});
@@ -431,7 +436,11 @@ fn claimed(
         checkpoints,
         budget: unit.budget_of(seq),
         depth: row.depth,
-        budgets: Vec::new(),
+        budgets: row
+            .limited_by
+            .iter()
+            .map(|name| AppliedBudget { name: name.clone(), model: None })
+            .collect(),
         has_past: row.messages > 0 || has_past(unit, job),
     });
     Some(Claim {

@@ -1,6 +1,7 @@
 //! Fork: an engagement that goes on from a turn of another one. Complete turns are read where they are; of the turn in which
 //! they part, the phases before the point are copied, because they belong to the turn that the fork ends.
 
+use super::super::journal;
 use super::super::rows::{self, EngagementRow, JobRow};
 use super::super::session::{Args, Session};
 use super::super::statement::{Writes, as_json, read, read_by};
@@ -106,7 +107,8 @@ async fn part<S: Session>(
     }
     let values = [parent.seq.into(), turn.into(), (turn + 1).into()];
     let text = &sql::CHECKPOINTS_OF_TURNS;
-    let all = read(session, "read checkpoints", text, &values, rows::checkpoint).await?;
+    let all = read(session, "read checkpoints", text, &values, journal::checkpoints).await?;
+    let all: Vec<Checkpoint> = all.into_iter().flatten().collect();
     let done = fork.point.phase.index();
     if all.len() < done {
         let furthest = Phase::resume_after(all.len()).unwrap_or(Phase::Emit);
@@ -139,6 +141,18 @@ async fn messages<S: Session>(
         }
         messages.extend(page);
     }
+}
+
+/// The checkpoints of one phase of the engagement that is forked, newest first.
+async fn of_phase<S: Session>(
+    session: &mut S,
+    fork: &NewFork,
+    phase: Phase,
+) -> Result<Vec<Checkpoint>, StoreError> {
+    let values = [fork.from.as_str().into(), number(phase).into(), i64::MAX.into()];
+    let (action, text) = ("read checkpoints", &sql::CHECKPOINTS_OF_PHASE);
+    let found = read(session, action, text, &values, journal::checkpoints).await?;
+    Ok(found.into_iter().flatten().filter(|done| done.phase == phase).collect())
 }
 
 /// The number of a phase as it is stored.
@@ -219,9 +233,7 @@ async fn state<S: Session>(
     let Some(row) = unit.engagement_of(seq) else { return Ok(()) };
     let Some(own) = Scope::of_fork(&parent.agent, &row.engagement) else { return Ok(()) };
     let now = snapshot(session, unit, parent, fork).await?;
-    let values = [fork.from.as_str().into(), number(Phase::Persist).into(), i64::MAX.into()];
-    let text = &sql::CHECKPOINTS_OF_PHASE;
-    let mut persisted = read(session, "read checkpoints", text, &values, rows::checkpoint).await?;
+    let mut persisted = of_phase(session, fork, Phase::Persist).await?;
     persisted.reverse();
     let state: BTreeMap<_, _> = state_at(fork.point, &now, &persisted);
     if state.is_empty() {
@@ -292,9 +304,7 @@ async fn position<S: Session>(
         // What its origin waits for, and how long it has waited, are the origin's.
         return Ok(Position { asks: None, raise_until: None, outages: 0, ..stands });
     }
-    let values = [fork.from.as_str().into(), number(Phase::Emit).into(), i64::MAX.into()];
-    let text = &sql::CHECKPOINTS_OF_PHASE;
-    let told = read(session, "read checkpoints", text, &values, rows::checkpoint).await?;
+    let told = of_phase(session, fork, Phase::Emit).await?;
     let asked_for_tools = |done: &Checkpoint| done.body.get("tool_calls").and_then(serde_json::Value::as_u64);
     let before: Vec<bool> = told
         .iter()

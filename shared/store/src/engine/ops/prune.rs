@@ -11,7 +11,6 @@ use turnstone_domain::{JobState, Timestamp};
 
 /// What belongs to one job.
 const OF_JOBS: &[&Text] = &[
-    &sql::PRUNE_CHECKPOINTS,
     &sql::PRUNE_TOOL_CALLS,
     &sql::PRUNE_TOOL_RETRIES,
     &sql::PRUNE_BRANCHES,
@@ -34,8 +33,7 @@ const OF_JOBS: &[&Text] = &[
 
 /// What belongs to a stream whose last job is gone: an engagement, or a plain job.
 const OF_STREAMS: &[&Text] = &[
-    &sql::PRUNE_EVENTS,
-    &sql::PRUNE_MESSAGES,
+    &sql::DELETE_JOURNAL,
     &sql::PRUNE_FORKS,
     &sql::PRUNE_INHERITANCES,
     &sql::PRUNE_ARTIFACT_USES,
@@ -50,7 +48,8 @@ const OF_STREAMS: &[&Text] = &[
 ];
 
 /// Deletes at most `limit` jobs of streams that ended before `before`, or longer ago than their queue keeps them, and what
-/// belongs to them, and as many deliveries of webhooks. Conversations go whose agent wants them kept no longer. Keys of agents' state whose time is over by `now` go, too. Workers
+/// belongs to them, and as many deliveries of webhooks. Conversations go whose agent wants them kept no longer. Idempotency keys
+/// and keys of agents' state whose time is over by `now` go, too. Workers
 /// and writers that have been silent since then are forgotten, too, and so are limits that no job names. Where history is
 /// kept in partitions, those of the next jobs are made.
 pub(in super::super) async fn apply<S: Session>(
@@ -79,6 +78,10 @@ pub(in super::super) async fn apply<S: Session>(
     let (action, text) = ("delete old deliveries", &sql::PRUNE_DELIVERIES);
     let deliveries = session.execute(action, text, Args::Values(&values)).await?;
     let deliveries = usize::try_from(deliveries).unwrap_or(usize::MAX);
+    let values = [now.0.into(), row_limit(limit).into()];
+    let (action, text) = ("delete expired idempotency keys", &sql::DELETE_IDEMPOTENCY_KEYS);
+    let expired = session.execute(action, text, Args::Values(&values)).await?;
+    let expired = usize::try_from(expired).unwrap_or(usize::MAX);
     let old = old_jobs(session, before, now, limit).await?;
     // Somebody may have forked one since it was looked for; now that the rows are locked, nobody does any more.
     let kept = sources(session, &old).await?;
@@ -88,7 +91,7 @@ pub(in super::super) async fn apply<S: Session>(
     delete(session, &old).await?;
     let keys = forget_limits(session, limit).await?;
     let retired = usize::try_from(retired).unwrap_or(usize::MAX);
-    Ok(old.len().max(deliveries).max(keys).max(retired))
+    Ok(old.len().max(deliveries).max(keys).max(retired).max(expired))
 }
 
 /// Jobs that are to go, by seq and stream. Queues that keep their jobs for a time of their own are asked one by one, and
@@ -227,7 +230,7 @@ async fn forget_workflows<S: Session>(
     if old.is_empty() {
         return Ok(());
     }
-    for text in [&sql::PRUNE_WORKFLOW_STEPS, &sql::PRUNE_EVENTS, &sql::PRUNE_WORKFLOWS] {
+    for text in [&sql::PRUNE_WORKFLOW_STEPS, &sql::DELETE_JOURNAL, &sql::PRUNE_WORKFLOWS] {
         let keys = Columns::of(old.iter().map(|seq| (*seq,)).collect());
         session.execute("delete old workflows", text, Args::Rows(keys, &[])).await?;
     }

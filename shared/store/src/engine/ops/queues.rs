@@ -1,5 +1,6 @@
 //! Queues as operators see them: paused, bounded, limited, weighted: the writes.
 
+use super::super::journal::Journal;
 use super::super::queues::queue as decode_queue;
 use super::super::rows::{Fields, Inconsistency, get, maybe};
 use super::super::session::{Arg, Args, Session};
@@ -72,13 +73,9 @@ async fn pause<S: Session>(
     }
     let Some(number) = push::numbers(session, 1).await?.pop() else { return Err(StoreError::Closed) };
     let event = if paused { EventName::QueuePaused } else { EventName::QueueResumed };
-    let data = json!({"queue": name, "subject": name}).to_string();
-    let mut writes = Writes::default();
-    writes.all(
-        "write events",
-        &sql::EVENTS_INSERT,
-        vec![(number, 1_i64, number, event.as_str(), 0_i64, data, now)],
-    );
+    let (mut journal, mut writes) = (Journal::default(), Writes::default());
+    journal.lone(number, event, json!({"queue": name, "subject": name}), now);
+    journal.flush(&mut writes)?;
     writes.run(session).await?;
     unit.rings.push(Ring::Events(name.to_owned()));
     unit.rings.push(Ring::Available);

@@ -1,6 +1,7 @@
 //! Shared budgets: what they limit, and the rows of the ledger that have to know it.
 
 use super::super::super::budgets::rule as decode_rule;
+use super::super::super::journal::Journal;
 use super::super::super::session::{Arg, Args, Session};
 use super::super::super::statement::{Writes, read};
 use super::super::super::unit::Unit;
@@ -183,10 +184,10 @@ async fn tell<S: Session>(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let Some(number) = push::numbers(session, 1).await?.pop() else { return Err(StoreError::Closed) };
-    let data = json!({"subject": name, "before": before.map(limits), "after": after.map(limits)}).to_string();
-    let mut writes = Writes::default();
-    let event = EventName::BudgetChanged.as_str();
-    writes.all("write events", &sql::EVENTS_INSERT, vec![(number, 1_i64, number, event, 0_i64, data, now)]);
+    let data = json!({"subject": name, "before": before.map(limits), "after": after.map(limits)});
+    let (mut journal, mut writes) = (Journal::default(), Writes::default());
+    journal.lone(number, EventName::BudgetChanged, data, now);
+    journal.flush(&mut writes)?;
     writes.run(session).await?;
     unit.rings.push(Ring::Events(name.to_owned()));
     Ok(())

@@ -3,6 +3,7 @@
 //! Rows are read in pages and written in bulk. Calls get ids of their own, because an id names one call and is its
 //! idempotency key; what the conversation says is the same.
 
+use super::super::super::journal::{self, Journal};
 use super::super::super::rows;
 use super::super::super::session::{Session, limit};
 use super::super::super::statement::{Writes, as_json, read};
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use turnstone_domain::message::{Message, StoredMessage};
 use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::tool_call::{ToolCall, ToolCallState};
-use turnstone_domain::{CallId, Checkpoint, Ids, digest};
+use turnstone_domain::{CallId, Checkpoint, Ids, Spent, digest};
 
 /// Messages that are read and written at once.
 const MESSAGES: usize = 500;
@@ -24,6 +25,24 @@ const TURNS: i64 = 64;
 pub(in super::super) struct Past {
     pub job_seq: i64,
     pub engagement_seq: i64,
+}
+
+impl Past {
+    /// Adds a message as it is.
+    fn message(self, journal: &mut Journal, stored: &StoredMessage) -> Result<(), StoreError> {
+        let (stream, place) = ((self.engagement_seq, 0), (self.job_seq, stored.turn));
+        journal.message(stream, place, stored.seq, &stored.message, stored.created_at)
+    }
+
+    /// Adds a checkpoint as it is; what no event tells.
+    fn checkpoint(self, journal: &mut Journal, done: &Checkpoint) {
+        journal.checkpoint((self.engagement_seq, 0), self.job_seq, done);
+    }
+}
+
+/// The checkpoint of a phase that somebody else paid for.
+fn unpaid(done: Checkpoint) -> Checkpoint {
+    Checkpoint { tokens_in: 0, tokens_out: 0, spent: Spent::default(), ..done }
 }
 
 /// Turns of one engagement, in a row.
@@ -113,12 +132,10 @@ pub(in super::super) async fn copy_beginning<S: Session>(
     ids: &dyn Ids,
 ) -> Result<(), StoreError> {
     let mut renamed = Renamed { ids: Some(ids), known: HashMap::new() };
-    let mut new = Vec::with_capacity(beginning.messages.len());
-    let mut seq = beginning.after;
-    for stored in beginning.messages {
-        seq += 1;
-        let said = as_json(&renamed.message(stored.message))?;
-        new.push((into.engagement_seq, seq, into.job_seq, stored.turn, said, stored.created_at));
+    let mut journal = Journal::default();
+    for (seq, stored) in (beginning.after + 1..).zip(beginning.messages) {
+        let message = renamed.message(stored.message);
+        into.message(&mut journal, &StoredMessage { seq, message, ..stored })?;
     }
     let stubs: Vec<(i64, String, String)> = beginning
         .calls
@@ -128,31 +145,18 @@ pub(in super::super) async fn copy_beginning<S: Session>(
         .map(|call| (into.job_seq, renamed.of(&call.call_id).0, call.call_id.0.clone()))
         .collect();
     journal_again(session, beginning.calls, into, 0, &mut renamed).await?;
-    let mut done = Vec::with_capacity(beginning.checkpoints.len());
     for checkpoint in beginning.checkpoints {
         let mut body = checkpoint.body.to_string();
         for (old, new) in &renamed.known {
             body = body.replace(old.as_str(), new.as_str());
         }
-        done.push((
-            into.job_seq,
-            checkpoint.turn,
-            i64::try_from(checkpoint.phase.index()).unwrap_or(i64::MAX),
-            checkpoint.version,
-            body,
-            checkpoint.duration_ms,
-            0_i64,
-            0_i64,
-            checkpoint.at,
-            0_i64,
-            0_i64,
-            None::<String>,
-        ));
+        let body = serde_json::from_str(&body)
+            .map_err(|error| StoreError::Database { action: "rename calls", message: error.to_string() })?;
+        into.checkpoint(&mut journal, &Checkpoint { body, ..unpaid(checkpoint) });
     }
     let mut writes = Writes::default();
-    writes.all("write messages", &sql::MESSAGES_INSERT, new);
+    journal.flush(&mut writes)?;
     writes.all("write stubs", &sql::STUBS_INSERT, stubs);
-    writes.all("write checkpoints", &sql::CHECKPOINTS_INSERT, done);
     writes.run(session).await
 }
 
@@ -164,7 +168,9 @@ pub(in super::super) async fn page<S: Session>(
     after: i64,
 ) -> Result<Vec<StoredMessage>, StoreError> {
     let values = [engagement_seq.into(), from.into(), until.into(), after.into(), limit(MESSAGES).into()];
-    read(session, "read messages", &sql::MESSAGES_OF_TURNS, &values, rows::message).await
+    let (action, text) = ("read messages", &sql::MESSAGES_OF_TURNS);
+    let rows = read(session, action, text, &values, journal::messages).await?;
+    Ok(rows.into_iter().flatten().filter(|stored| stored.seq > after).collect())
 }
 
 async fn messages<S: Session>(
@@ -180,22 +186,16 @@ async fn messages<S: Session>(
         let page = page(session, segment.past.engagement_seq, turns, after).await?;
         let Some(last) = page.last() else { return Ok(()) };
         after = last.seq;
-        let mut new = Vec::with_capacity(page.len());
+        let mut journal = Journal::default();
         for stored in page {
             copied.tool_turns += u32::from(!stored.message.tool_calls.is_empty());
-            let message = renamed.message(stored.message);
             copied.messages += 1;
-            new.push((
-                into.engagement_seq,
-                copied.messages,
-                into.job_seq,
-                stored.turn + segment.shift,
-                as_json(&message)?,
-                stored.created_at,
-            ));
+            let (seq, turn) = (copied.messages, stored.turn + segment.shift);
+            let message = renamed.message(stored.message);
+            into.message(&mut journal, &StoredMessage { seq, turn, message, ..stored })?;
         }
         let mut writes = Writes::default();
-        writes.all("write messages", &sql::MESSAGES_INSERT, new);
+        journal.flush(&mut writes)?;
         writes.run(session).await?;
     }
 }
@@ -273,28 +273,16 @@ async fn checkpoints<S: Session>(
 ) -> Result<(), StoreError> {
     let values = [segment.past.job_seq.into(), segment.from.into(), segment.until.into()];
     let text = &sql::CHECKPOINTS_OF_TURNS;
-    let done = read(session, "read checkpoints", text, &values, rows::checkpoint).await?;
-    let mut new = Vec::with_capacity(done.len());
-    for done in done {
+    let done = read(session, "read checkpoints", text, &values, journal::checkpoints).await?;
+    let mut journal = Journal::default();
+    for done in done.into_iter().flatten() {
         copied.tokens = copied.tokens.saturating_add(done.tokens_in).saturating_add(done.tokens_out);
-        new.push((
-            into.job_seq,
-            done.turn + segment.shift,
-            i64::try_from(done.phase.index()).unwrap_or(i64::MAX),
-            done.version,
-            done.body.to_string(),
-            done.duration_ms,
-            done.tokens_in,
-            done.tokens_out,
-            done.at,
-            done.spent.tokens_cached,
-            // The branch has not paid for what it took over.
-            0_i64,
-            None::<String>,
-        ));
+        // The branch has not paid for what it took over.
+        let spent = Spent { cost: 0, model: None, ..done.spent };
+        into.checkpoint(&mut journal, &Checkpoint { turn: done.turn + segment.shift, spent, ..done });
     }
     let mut writes = Writes::default();
-    writes.all("write checkpoints", &sql::CHECKPOINTS_INSERT, new);
+    journal.flush(&mut writes)?;
     writes.run(session).await
 }
 
@@ -305,24 +293,16 @@ pub(in super::super) async fn copy_record<S: Session>(
     into: Past,
 ) -> Result<(), StoreError> {
     let mut kept = Renamed { ids: None, known: HashMap::new() };
-    let mut said = Vec::with_capacity(record.messages.len());
+    let mut journal = Journal::default();
     for stored in &record.messages {
-        let (seq, turn, text) = (stored.seq, stored.turn, as_json(&stored.message)?);
-        said.push((into.engagement_seq, seq, into.job_seq, turn, text, stored.created_at));
+        into.message(&mut journal, stored)?;
     }
-    let mut done = Vec::with_capacity(record.checkpoints.len());
-    for row in &record.checkpoints {
-        let phase = i64::try_from(row.phase.index()).unwrap_or(i64::MAX);
-        let (version, body, cost) = (row.version, row.body.to_string(), row.spent.cost);
-        let (took, tokens_in, tokens_out) = (row.duration_ms, row.tokens_in, row.tokens_out);
-        let (at, cached, model) = (row.at, row.spent.tokens_cached, row.spent.model.clone());
+    for done in &record.checkpoints {
         // What a fork shares was paid for by the engagement that it comes from.
-        let (tokens_in, tokens_out, cached, cost, model) = match row.turn < record.shared_until() {
-            true => (0, 0, 0, 0, None),
-            false => (tokens_in, tokens_out, cached, cost, model),
-        };
-        let key = (into.job_seq, row.turn, phase);
-        done.push((key.0, key.1, key.2, version, body, took, tokens_in, tokens_out, at, cached, cost, model));
+        match done.turn < record.shared_until() {
+            true => into.checkpoint(&mut journal, &unpaid(done.clone())),
+            false => into.checkpoint(&mut journal, done),
+        }
     }
     let stub = |call: &ToolCall| {
         let of = call.stub_of.as_ref()?;
@@ -330,8 +310,7 @@ pub(in super::super) async fn copy_record<S: Session>(
     };
     let stubs: Vec<(i64, String, String)> = record.calls.iter().filter_map(stub).collect();
     let mut writes = Writes::default();
-    writes.all("write messages", &sql::MESSAGES_INSERT, said);
-    writes.all("write checkpoints", &sql::CHECKPOINTS_INSERT, done);
+    journal.flush(&mut writes)?;
     writes.all("write stubs", &sql::STUBS_INSERT, stubs);
     writes.run(session).await?;
     journal_again(session, record.calls.clone(), into, 0, &mut kept).await

@@ -2,7 +2,7 @@
 
 use super::super::super::rows::get;
 use super::super::super::session::Session;
-use super::super::super::statement::read_by;
+use super::super::super::statement::look_by;
 use crate::{StoreError, sql};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ pub(super) async fn refusals<S: Session>(
     let queues: BTreeSet<&str> = pushes.iter().copied().flatten().map(|job| job.queue.as_str()).collect();
     let keys = queues.into_iter().map(|name| (name.to_owned(),)).collect();
     let decode = |row: &S::Row| Ok((get::<String>(row, "name")?, get::<String>(row, "config")?));
-    let found = read_by(session, "read what queues demand", &sql::QUEUES_DEMANDING, keys, decode).await?;
+    let found = look_by(session, "read what queues demand", &sql::QUEUES_DEMANDING, keys, decode).await?;
     let policies: BTreeMap<String, AttestPolicy> = found
         .into_iter()
         .filter_map(|(name, config)| {

@@ -3,6 +3,7 @@
 mod attest;
 mod bounds;
 mod continuing;
+pub(in super::super) mod idempotency;
 mod kinship;
 mod limits;
 mod rows;
@@ -11,7 +12,7 @@ mod unique;
 
 use super::super::rows::{get, maybe};
 use super::super::session::{Args, Session, limit};
-use super::super::statement::{decode_all, read_by};
+use super::super::statement::{decode_all, look_by};
 use super::super::unit::Unit;
 use crate::{Pushed, Ring, StoreError, sql};
 use bounds::Bounds;
@@ -99,7 +100,7 @@ pub(in super::super) async fn numbers<S: Session>(
     count: usize,
 ) -> Result<Vec<i64>, StoreError> {
     let count = [limit(count).into()];
-    let rows = session.rows("number jobs", &sql::SEQS, Args::Values(&count)).await?;
+    let rows = session.look("number jobs", &sql::SEQS, Args::Values(&count)).await?;
     decode_all(&rows, |row| get::<i64>(row, "seq"))
 }
 
@@ -113,7 +114,7 @@ pub(in super::super) async fn enqueue<S: Session>(
     let ids: Vec<(JobId, String)> =
         pushes.iter().flatten().map(|entry| (entry.job.id.clone(), entry.job.queue.clone())).collect();
     let decode = |row: &S::Row| Ok((maybe::<String>(row, "id")?, maybe::<String>(row, "queue")?));
-    let known = read_by(session, "look for duplicates", &sql::JOBS_KNOWN, ids, decode).await?;
+    let known = look_by(session, "look for duplicates", &sql::JOBS_KNOWN, ids, decode).await?;
     let (mut taken, mut bounded) = (HashSet::new(), BTreeSet::new());
     for (id, queue) in known {
         taken.extend(id);

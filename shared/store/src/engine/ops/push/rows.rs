@@ -1,5 +1,6 @@
 //! The rows of new jobs, written in one go.
 
+use super::super::super::journal::Journal;
 use super::super::super::session::Session;
 use super::super::super::statement::{Writes, as_json};
 use super::continuing::Open;
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use turnstone_domain::budget;
 use turnstone_domain::retry::OnExhaustion;
 use turnstone_domain::turn_write::Position;
-use turnstone_domain::{EventName, JobId, JobState, NewJob, RawObject, Timestamp, digest};
+use turnstone_domain::{EventName, JobId, JobState, NewEvent, NewJob, RawObject, Timestamp, digest};
 
 type JobInsert = (
     i64,
@@ -114,7 +115,7 @@ pub(super) struct Rows {
     continued: BTreeMap<i64, Additions>,
     delegations: Vec<DelegationInsert>,
     adopted: BTreeMap<i64, i64>,
-    events: Vec<(i64, i64, i64, &'static str, i64, String, i64)>,
+    journal: Journal,
 }
 
 impl Rows {
@@ -179,11 +180,13 @@ impl Rows {
         {
             data["input"] = input.into();
         }
-        let (data, at) = (data.to_string(), job.created_at.0);
-        self.events.push((stream, after + 1, seq, EventName::JobEnqueued.as_str(), 0, data, at));
+        let at = job.created_at;
+        let enqueued = NewEvent { name: EventName::JobEnqueued, turn: 0, data, at };
+        self.journal.event(stream, after + 1, seq, &enqueued);
         if state == JobState::Scheduled {
-            let data = json!({"scheduled_at": run_at.to_rfc3339()}).to_string();
-            self.events.push((stream, after + 2, seq, EventName::JobScheduled.as_str(), 0, data, at));
+            let data = json!({"scheduled_at": run_at.to_rfc3339()});
+            let scheduled = NewEvent { name: EventName::JobScheduled, turn: 0, data, at };
+            self.journal.event(stream, after + 2, seq, &scheduled);
         }
         if let Some(kin) = entry.kinship {
             self.add_kin(seq, job, kin, events);
@@ -233,7 +236,8 @@ impl Rows {
         let agent = job.engagement.as_ref().map_or_else(String::new, |new| new.agent.name.clone());
         let data = json!({"role": "child", "agent_id": agent, "mode": kin.mode, "call_id": kin.call_id,
                           "job_id": kin.parent, "depth": kin.depth, "timeout_ms": kin.timeout_ms});
-        self.events.push((seq, event, seq, EventName::DelegationStarted.as_str(), 0, data.to_string(), at.0));
+        let started = NewEvent { name: EventName::DelegationStarted, turn: 0, data, at };
+        self.journal.event(seq, event, seq, &started);
         self.delegations.push((
             seq,
             kin.parent_seq,
@@ -307,7 +311,7 @@ impl Rows {
         writes.all("continue engagements", &sql::ENGAGEMENTS_CONTINUE, continued.collect());
         writes.all("write jobs", &sql::JOBS_INSERT, self.jobs);
         writes.all("write envelopes", &sql::ENVELOPES_INSERT, self.envelopes);
-        writes.all("write events", &sql::EVENTS_INSERT, self.events);
+        self.journal.flush(&mut writes)?;
         writes.all("write delegations", &sql::DELEGATIONS_INSERT, self.delegations);
         writes.all("count children", &sql::ENGAGEMENTS_ADOPT, self.adopted.into_iter().collect());
         writes.run(session).await

@@ -1,5 +1,6 @@
 //! Rows of workflows and their steps, and what is to be written of them.
 
+use super::super::super::journal::Journal;
 use super::super::super::rows::{Fields, Inconsistency, get, json, json_or_none, maybe, time, word};
 use super::super::super::session::{Args, Session};
 use super::super::super::statement::{Writes, read_by};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use turnstone_domain::feed::QUEUES;
 use turnstone_domain::workflow::{StepRole, StepState, WorkflowKind, WorkflowState};
-use turnstone_domain::{EventName, Timestamp};
+use turnstone_domain::{EventName, NewEvent, Timestamp};
 
 /// A workflow with its numbers.
 #[derive(Clone, Debug)]
@@ -17,7 +18,7 @@ pub(in super::super::super) struct WorkflowRow {
     pub seq: i64,
     pub workflow: Workflow,
     events: i64,
-    /// The queues of its jobs; empty for one that is older than this column.
+    /// The queues of its jobs, sorted.
     queues: Vec<String>,
 }
 
@@ -86,7 +87,7 @@ impl StepRow {
 pub(super) struct Board {
     rows: BTreeMap<i64, WorkflowRow>,
     states: Vec<(i64, i64, &'static str)>,
-    events: Vec<(i64, i64, i64, &'static str, i64, String, Timestamp)>,
+    journal: Journal,
     /// Those that ended here.
     pub over: Vec<i64>,
 }
@@ -153,11 +154,16 @@ impl Board {
         if !row.queues.is_empty() {
             data[QUEUES] = row.queues.as_slice().into();
         }
-        self.events.push((seq, row.events, seq, name.as_str(), 0, data.to_string(), at));
+        let event = NewEvent { name, turn: 0, data, at };
+        self.journal.event(seq, row.events, seq, &event);
     }
 
     /// Writes everything; what waits in a workflow that ended never starts.
-    pub(super) async fn flush<S: Session>(self, session: &mut S, unit: &mut Unit) -> Result<(), StoreError> {
+    pub(super) async fn flush<S: Session>(
+        mut self,
+        session: &mut S,
+        unit: &mut Unit,
+    ) -> Result<(), StoreError> {
         let changes = |row: &WorkflowRow| {
             let told = &row.workflow;
             (row.seq, told.state.as_str(), told.ended, told.succeeded, row.events, told.ended_at)
@@ -165,7 +171,7 @@ impl Board {
         let mut writes = Writes::default();
         writes.all("write workflows", &sql::WORKFLOWS_WRITE, self.rows.values().map(changes).collect());
         writes.all("write steps", &sql::WORKFLOW_STEPS_WRITE, self.states);
-        writes.all("write events", &sql::EVENTS_INSERT, self.events);
+        self.journal.flush(&mut writes)?;
         writes.run(session).await?;
         for seq in self.over {
             let values = [seq.into()];

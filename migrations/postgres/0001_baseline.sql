@@ -1,0 +1,1009 @@
+-- The baseline: the whole schema of a PostgreSQL database.
+--
+-- Times are milliseconds since the epoch, bound by the caller. Ids are UUIDv7 text made in Rust; `seq` columns are small
+-- integers that only the store sees. JSON is opaque here: whatever a statement filters on is a column. There are no
+-- foreign keys.
+--
+-- migrations/sqlite has the same tables and columns in the same order. What differs:
+-- * Numbers: BIGINT here, INTEGER there. `jobs_seq` numbers jobs and workflows, because many processes enqueue at once; an
+--   engagement and its budget take the number of their first job. `shared_budgets_seq` numbers shared budgets.
+-- * Rows that change often leave room on their page (fillfactor): an update stays there and touches no index.
+-- * `journal.tx` is the number of the transaction that wrote the row. Transactions commit in another order than they begin,
+--   so a reader of all events reads only those below the oldest transaction that is still under way.
+-- * History is partitioned by ranges of these numbers: old history is dropped, not deleted. The functions for it are at the
+--   end of this file.
+
+-- Numbers of jobs and workflows.
+CREATE SEQUENCE jobs_seq AS BIGINT;
+-- Numbers of shared budgets, which are stored below zero.
+CREATE SEQUENCE shared_budgets_seq AS BIGINT;
+
+-- Jobs and queues
+
+-- One row per queue that was named or ever had a job: its bounds, its limits, and its place in a pool.
+CREATE TABLE queues (
+    name              TEXT    PRIMARY KEY,
+    paused            BIGINT  NOT NULL DEFAULT 0 CHECK (paused IN (0, 1)),
+    config            TEXT,                            -- JSON: bounds, limits, retention, attestation
+    pool              TEXT,
+    weight            BIGINT  NOT NULL DEFAULT 1 CHECK (weight > 0),
+    pass              BIGINT  NOT NULL DEFAULT 0,      -- virtual time in its pool
+    created_at        BIGINT  NOT NULL DEFAULT 0,
+    claims            BIGINT  NOT NULL DEFAULT 0,      -- since the queue joined its pool
+    max_depth         BIGINT,                          -- waiting jobs, at most
+    max_bytes         BIGINT,                          -- of their payloads together, at most
+    warn_at           BIGINT,                          -- waiting jobs from which enqueueing returns a warning
+    concurrency       BIGINT,                          -- active jobs, at most
+    rate              BIGINT,                          -- starts per period
+    period_ms         BIGINT,
+    throttle_ms       BIGINT,                          -- least time between two starts
+    window_at         BIGINT  NOT NULL DEFAULT 0,
+    started           BIGINT  NOT NULL DEFAULT 0,      -- starts since window_at
+    next_at           BIGINT  NOT NULL DEFAULT 0,      -- no job starts before
+    opens_at          BIGINT,                          -- when to notify the workers that wait
+    keep_completed_ms BIGINT,                          -- retention of ended jobs; NULL: the fleet's
+    keep_discarded_ms BIGINT,
+    keep_cancelled_ms BIGINT
+);
+-- The queues that exist without a job.
+INSERT INTO queues (name) VALUES ('default'), ('ai-agents');
+
+-- One row per pool: queues that share workers by weight.
+CREATE TABLE pools (
+    name       TEXT    PRIMARY KEY,
+    strategy   TEXT    NOT NULL CHECK (strategy IN ('weighted', 'round_robin', 'strict')),
+    config     TEXT    NOT NULL,                       -- JSON: as the client sent it
+    pass       BIGINT  NOT NULL DEFAULT 0,             -- virtual time of the pool
+    created_at BIGINT  NOT NULL,
+    updated_at BIGINT  NOT NULL
+);
+
+-- One row per job, narrow: everything that changes while the job lives. What the client sent is in job_envelopes.
+CREATE TABLE jobs (
+    seq              BIGINT  PRIMARY KEY,              -- order of acceptance: first in, first out
+    id               TEXT    NOT NULL UNIQUE,
+    job_type         TEXT    NOT NULL,
+    kind             TEXT    NOT NULL CHECK (kind IN ('agent', 'plain')),
+    queue            TEXT    NOT NULL,
+    state            TEXT    NOT NULL CHECK (state IN ('scheduled', 'available', 'pending', 'active',
+                                                       'completed', 'retryable', 'cancelled', 'discarded')),
+    priority         BIGINT  NOT NULL CHECK (priority BETWEEN -100 AND 100),
+    attempt          BIGINT  NOT NULL DEFAULT 0,       -- claims; never falls
+    failures         BIGINT  NOT NULL DEFAULT 0,       -- what the retry policy counts
+    lapses           BIGINT  NOT NULL DEFAULT 0,       -- leases that ran out since the last checkpoint
+    created_at       BIGINT  NOT NULL,
+    run_at           BIGINT  NOT NULL,
+    started_at       BIGINT,
+    ended_at         BIGINT,
+    expires_at       BIGINT,
+    timeout_ms       BIGINT,
+    engagement_seq   BIGINT,                           -- NULL for a plain job
+    stream           BIGINT  NOT NULL,                 -- seq of the first job of its event stream
+    position         TEXT,                             -- JSON: where an agent job stands between turns
+    reserved         BIGINT  NOT NULL DEFAULT 0,       -- this job's share of its budget's reservations
+    tokens_used      BIGINT  NOT NULL DEFAULT 0,
+    events           BIGINT  NOT NULL DEFAULT 0,       -- events of a plain job's stream
+    worker_id        TEXT,
+    lease_token      TEXT,
+    lease_expires_at BIGINT,
+    retry_delay_ms   BIGINT,
+    claimed_at       BIGINT,                           -- when the current attempt began: timeouts count from here
+    tenant           TEXT,                             -- NULL: the job belongs to no tenant
+    visibility_ms    BIGINT,                           -- how long each lease of this job lasts
+    lease_ms         BIGINT,                           -- how long the current lease lasts from each heartbeat
+    limit_key        TEXT,                             -- see rate_keys
+    unique_key       TEXT,                             -- fingerprint of a job that asks to be unique
+    workflow_seq     BIGINT,
+    workflow_step    BIGINT,
+    cron_name        TEXT,
+    held             BIGINT  NOT NULL DEFAULT 0 CHECK (held IN (0, 1)),         -- paused: no worker claims it
+    calls_again      BIGINT  NOT NULL DEFAULT 0,       -- how often a retry of one of its calls was requested
+    dead_letter      BIGINT  NOT NULL DEFAULT 0 CHECK (dead_letter IN (0, 1)),  -- kept for a manual retry when discarded
+    runtime_tags     TEXT,                             -- JSON: what a worker's runtime must offer
+    set_aside        BIGINT  NOT NULL DEFAULT 0 CHECK (set_aside IN (0, 1)),    -- its limit is used up: claims skip it
+    on_limit         TEXT    CHECK (on_limit IN ('reschedule', 'drop')),        -- NULL: the job waits
+    CHECK (attempt >= 0 AND failures >= 0 AND reserved >= 0 AND tokens_used >= 0),
+    CHECK ((kind = 'agent') = (engagement_seq IS NOT NULL)),
+    CHECK ((state = 'active') = (lease_token IS NOT NULL)),
+    CHECK ((state = 'active') = (lease_expires_at IS NOT NULL)),
+    CHECK ((state IN ('completed', 'cancelled', 'discarded')) = (ended_at IS NOT NULL)),
+    CHECK (state = 'active' OR reserved = 0)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
+-- What a claim reads: neither paused jobs nor those whose limit is used up.
+CREATE INDEX jobs_available ON jobs (kind, queue, priority DESC, seq)
+    WHERE state = 'available' AND held = 0 AND set_aside = 0;
+CREATE INDEX jobs_limited ON jobs (limit_key, queue, kind, priority DESC, seq)
+    WHERE state = 'available' AND limit_key IS NOT NULL;
+CREATE INDEX jobs_paused ON jobs (queue) WHERE state = 'available' AND held = 1;
+CREATE INDEX jobs_waiting ON jobs (run_at) WHERE state IN ('scheduled', 'retryable');
+CREATE INDEX jobs_waiting_in ON jobs (queue, run_at) WHERE state IN ('scheduled', 'retryable');
+CREATE INDEX jobs_active ON jobs (seq) WHERE state = 'active';
+CREATE INDEX jobs_timed ON jobs (seq) WHERE state = 'active' AND timeout_ms IS NOT NULL;
+CREATE INDEX jobs_running ON jobs (queue) WHERE state = 'active';
+CREATE INDEX jobs_started ON jobs (limit_key) WHERE state = 'active' AND limit_key IS NOT NULL;
+CREATE INDEX jobs_expiring ON jobs (expires_at) WHERE expires_at IS NOT NULL AND ended_at IS NULL;
+CREATE INDEX jobs_ended ON jobs (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX jobs_ended_in ON jobs (queue, state, ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX jobs_dead ON jobs (seq) WHERE state = 'discarded' AND dead_letter = 1;
+CREATE INDEX jobs_engagement ON jobs (engagement_seq) WHERE engagement_seq IS NOT NULL;
+CREATE INDEX jobs_unique ON jobs (unique_key, state, created_at) WHERE unique_key IS NOT NULL;
+CREATE INDEX jobs_workflow ON jobs (workflow_seq) WHERE workflow_seq IS NOT NULL;
+CREATE INDEX jobs_cron ON jobs (cron_name) WHERE cron_name IS NOT NULL AND ended_at IS NULL;
+CREATE INDEX jobs_tenant ON jobs (tenant, seq) WHERE tenant IS NOT NULL;
+CREATE INDEX jobs_tenant_living ON jobs (tenant, state) WHERE tenant IS NOT NULL AND ended_at IS NULL;
+-- A limit that jobs name is deleted with the last job that names it.
+CREATE INDEX jobs_of_limit ON jobs (limit_key) WHERE limit_key IS NOT NULL;
+
+-- One row per job: what the client sent, as sent. Written once.
+CREATE TABLE job_envelopes (
+    job_seq        BIGINT  PRIMARY KEY,
+    retry          TEXT    NOT NULL,
+    args           TEXT    NOT NULL,
+    meta           TEXT    NOT NULL,
+    options        TEXT    NOT NULL,
+    extra          TEXT    NOT NULL,
+    parent_results TEXT                                -- JSON list: results of the predecessors of a workflow's step
+) PARTITION BY RANGE (job_seq);
+
+-- One row per job that ended with a result. Written once.
+CREATE TABLE job_results (
+    job_seq BIGINT  PRIMARY KEY,
+    result  TEXT    NOT NULL
+) PARTITION BY RANGE (job_seq);
+
+-- One row per failure of a job.
+CREATE TABLE job_errors (
+    job_seq BIGINT  NOT NULL,
+    failure BIGINT  NOT NULL,                          -- 1-based; a job that the scheduler ended has one, too
+    attempt BIGINT  NOT NULL,
+    error   TEXT    NOT NULL,
+    at      BIGINT  NOT NULL,
+    PRIMARY KEY (job_seq, failure)
+) PARTITION BY RANGE (job_seq);
+
+-- One row per job with a state that its worker over HTTP saved (OJS durable execution).
+CREATE TABLE saved_states (
+    job_seq  BIGINT  PRIMARY KEY,
+    state    TEXT    NOT NULL,
+    sequence BIGINT  NOT NULL,
+    at       BIGINT  NOT NULL
+);
+
+-- One row per job with a progress that its worker over HTTP reported (OJS progress).
+CREATE TABLE progress (
+    job_seq    BIGINT  PRIMARY KEY,
+    millionths BIGINT  NOT NULL CHECK (millionths BETWEEN 0 AND 1000000),
+    message    TEXT,
+    data       TEXT,
+    at         BIGINT  NOT NULL
+);
+
+-- Agents and engagements
+
+-- One row per agent definition, by content: engagements of the same agent share it. It is deleted with the last
+-- engagement, input or registered agent that refers to it.
+CREATE TABLE agent_definitions (
+    digest     TEXT PRIMARY KEY,
+    definition TEXT NOT NULL
+);
+
+-- One row per registered agent.
+CREATE TABLE agents (
+    name          TEXT    PRIMARY KEY,
+    digest        TEXT    NOT NULL,                    -- of its definition
+    source        TEXT    NOT NULL,
+    updated_at    BIGINT  NOT NULL,
+    source_digest TEXT                                 -- sources are compared by it: two sealed texts are never equal
+);
+
+-- One row per engagement: a conversation of an agent. It takes the number of its first job.
+CREATE TABLE engagements (
+    seq          BIGINT  PRIMARY KEY,
+    id           TEXT    NOT NULL UNIQUE,
+    agent_name   TEXT    NOT NULL,
+    digest       TEXT    NOT NULL,                     -- of the definition that the latest input runs with
+    user_id      TEXT    NOT NULL,
+    user_email   TEXT,
+    started_at   BIGINT  NOT NULL,
+    budget_seq   BIGINT  NOT NULL,                     -- a tree of engagements shares the budget of its root
+    turns        BIGINT  NOT NULL DEFAULT 0,           -- complete turns
+    events       BIGINT  NOT NULL DEFAULT 0,           -- events of its stream
+    messages     BIGINT  NOT NULL DEFAULT 0,
+    depth        BIGINT  NOT NULL DEFAULT 0 CHECK (depth BETWEEN 0 AND 10),  -- 0: no delegate
+    parent_seq   BIGINT,                               -- the job that it works for
+    children     BIGINT  NOT NULL DEFAULT 0,           -- engagements that ever worked for it
+    limited_by   TEXT,                                 -- names of its own budgets `engagement/ID` within the tree, the highest
+                                                       -- first, with spaces between them; its delegates are charged to them, too
+    retention_ms BIGINT,                               -- how long its document keeps it after its end; NULL: not stated, or over
+    inputs       BIGINT  NOT NULL DEFAULT 1,           -- jobs that ever carried an input into it
+    imported_at  BIGINT                                -- when it came from another server: retention counts from here
+) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX engagements_agent ON engagements (agent_name, seq);
+CREATE INDEX engagements_budget ON engagements (budget_seq);
+CREATE INDEX engagements_digest ON engagements (digest);
+CREATE INDEX engagements_retained ON engagements (seq) WHERE retention_ms IS NOT NULL;
+
+-- One row per input of an engagement that has several. The engagement's own agent is that of the input that runs, or
+-- ran last.
+CREATE TABLE input_definitions (
+    job_seq      BIGINT  PRIMARY KEY,
+    digest       TEXT    NOT NULL,
+    retention_ms BIGINT                                -- how long that agent's document keeps the conversation
+);
+CREATE INDEX input_definitions_digest ON input_definitions (digest);
+
+-- Budgets, in tokens and in money (millionths of a currency)
+
+-- One row per budget, the ledger: what is settled and what is reserved never exceed the limit together. An engagement's
+-- budget takes the number of its first job. A shared budget (of the fleet, a tenant, an agent, a model; altogether or per
+-- day) takes numbers below zero, so that it never meets the number of a job; budget_rules has its limits.
+CREATE TABLE budgets (
+    seq            BIGINT  PRIMARY KEY,
+    token_limit    BIGINT,                             -- NULL is unlimited
+    settled        BIGINT  NOT NULL DEFAULT 0,
+    reserved       BIGINT  NOT NULL DEFAULT 0,
+    scope          TEXT    NOT NULL DEFAULT 'engagement'
+                   CHECK (scope IN ('engagement', 'fleet', 'tenant', 'agent', 'model')),
+    name           TEXT,
+    day            BIGINT,                             -- since the epoch, UTC; -1 is all days
+    currency       TEXT,
+    money_limit    BIGINT,                             -- NULL is unlimited
+    money_settled  BIGINT  NOT NULL DEFAULT 0 CHECK (money_settled >= 0),
+    money_reserved BIGINT  NOT NULL DEFAULT 0,
+    on_exceed      TEXT    CHECK (on_exceed IN ('retry', 'park', 'fail')),
+    warn_at        BIGINT  CHECK (warn_at BETWEEN 1 AND 100),
+    CHECK (settled >= 0 AND reserved >= 0),
+    CHECK (token_limit IS NULL OR settled + reserved <= token_limit),
+    CHECK ((name IS NULL) = (scope = 'engagement')),
+    CHECK ((day IS NULL) = (name IS NULL)),
+    CHECK (money_reserved >= 0 AND (money_limit IS NULL OR money_settled + money_reserved <= money_limit))
+) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
+CREATE UNIQUE INDEX budgets_named ON budgets (name, day) WHERE name IS NOT NULL;
+
+-- One row per shared budget that is configured: whom it limits, and to how much. A NULL part (tenant, agent, model) matches all.
+CREATE TABLE budget_rules (
+    name           TEXT    PRIMARY KEY,
+    tenant         TEXT,
+    agent          TEXT,
+    model          TEXT,
+    tokens         BIGINT,
+    tokens_per_day BIGINT,
+    cost           BIGINT,
+    cost_per_day   BIGINT,
+    currency       TEXT    NOT NULL,
+    on_exceed      TEXT    CHECK (on_exceed IN ('retry', 'park', 'fail')),
+    warn_at        BIGINT  CHECK (warn_at BETWEEN 1 AND 100),
+    given          TEXT,                               -- what the configuration or a manifest said last
+    created_at     BIGINT  NOT NULL,
+    updated_at     BIGINT  NOT NULL,
+    CHECK (coalesce(tokens, tokens_per_day, cost, cost_per_day) IS NOT NULL)
+);
+
+-- One row per job and budget: what the job has reserved beyond the tokens of its engagement's budget.
+CREATE TABLE reservations (
+    job_seq    BIGINT  NOT NULL,
+    budget_seq BIGINT  NOT NULL,
+    tokens     BIGINT  NOT NULL CHECK (tokens >= 0),
+    money      BIGINT  NOT NULL CHECK (money >= 0),
+    PRIMARY KEY (job_seq, budget_seq)
+) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
+
+-- One row per job whose last call did not fit into a budget. It counts only while its job has not been claimed since.
+CREATE TABLE budget_waits (
+    job_seq    BIGINT  PRIMARY KEY,
+    budget_seq BIGINT  NOT NULL,
+    attempt    BIGINT  NOT NULL,
+    due_at     BIGINT                                  -- when the job may resume; NULL until the budget is raised
+);
+CREATE INDEX budget_waits_budget ON budget_waits (budget_seq);
+CREATE INDEX budget_waits_due ON budget_waits (due_at) WHERE due_at IS NOT NULL;
+
+-- Turns
+
+-- One row per turn and write of a stream: checkpoints, messages and events. A stream is an engagement's, a plain job's or a
+-- workflow's; its number is that of the engagement's first job, of the job, or of the workflow. Append-only, but for the
+-- messages of conversations that are kept no longer.
+CREATE TABLE journal (
+    tx            BIGINT  NOT NULL DEFAULT (pg_current_xact_id()::text::bigint),  -- the transaction that wrote it
+    stream        BIGINT  NOT NULL,
+    last_event    BIGINT  NOT NULL,                    -- the number of its last event; without one, of the last event before it
+    last_message  BIGINT  NOT NULL DEFAULT 0,          -- the number of its last message; 0 without one
+    events        BIGINT  NOT NULL DEFAULT 0,          -- how many it has
+    messages      BIGINT  NOT NULL DEFAULT 0,
+    job_seq       BIGINT  NOT NULL,
+    turn          BIGINT  NOT NULL,                    -- 0 outside of turns
+    phase         BIGINT  NOT NULL DEFAULT -1 CHECK (phase BETWEEN -1 AND 6),  -- of its first checkpoint, INIT to EMIT; -1 without one
+    phases        BIGINT  NOT NULL DEFAULT 0,          -- how many checkpoints it has: each is of the next phase
+    names         TEXT,                                -- the names of its events, in order, commas between
+    tokens_in     BIGINT  NOT NULL DEFAULT 0,          -- of its one checkpoint that paid for something
+    tokens_out    BIGINT  NOT NULL DEFAULT 0,
+    tokens_cached BIGINT  NOT NULL DEFAULT 0,
+    cost          BIGINT  NOT NULL DEFAULT 0,          -- millionths of a currency
+    model         TEXT,                                -- NULL: no model was paid for
+    paid_at       BIGINT ,                             -- when the model was paid for
+    at            BIGINT  NOT NULL,                    -- when the last of it happened
+    body          TEXT,                                -- JSON: checkpoints and events
+    said          TEXT,                                -- JSON: messages
+    PRIMARY KEY (stream, last_event, last_message, turn, phase),
+    CHECK ((events > 0) = (names IS NOT NULL)),
+    CHECK ((messages > 0) = (said IS NOT NULL)),
+    CHECK ((phases > 0) = (phase >= 0) AND phase + phases <= 7),
+    CHECK ((model IS NULL) = (paid_at IS NULL))
+) PARTITION BY RANGE (stream);
+-- No phase is committed twice: who commits phases again begins where a row began, or ends where one ended.
+CREATE UNIQUE INDEX journal_phases ON journal (stream, turn, phase, job_seq) WHERE phases > 0;
+CREATE UNIQUE INDEX journal_phases_end ON journal (stream, turn, (phase + phases), job_seq) WHERE phases > 0;
+CREATE UNIQUE INDEX journal_tx ON journal (tx, stream, last_event) WHERE events > 0;
+-- What was paid for, by time: the costs per day are sums over these alone.
+CREATE INDEX journal_paid ON journal (paid_at) WHERE paid_at IS NOT NULL;
+
+-- One row per reader of all events: the last event that it has read.
+CREATE TABLE event_marks (
+    name   TEXT    PRIMARY KEY,
+    tx     BIGINT  NOT NULL,
+    stream BIGINT  NOT NULL,
+    seq    BIGINT  NOT NULL
+);
+
+-- Tool calls
+
+-- One row per tool call, the journal: intent before the call, outcome after it.
+CREATE TABLE tool_calls (
+    seq            BIGINT  GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    call_id        TEXT    NOT NULL UNIQUE,
+    job_seq        BIGINT  NOT NULL,
+    engagement_seq BIGINT  NOT NULL,
+    turn           BIGINT  NOT NULL,
+    position       BIGINT  NOT NULL,
+    name           TEXT    NOT NULL,
+    input          TEXT    NOT NULL,
+    idempotent     BIGINT  NOT NULL CHECK (idempotent IN (0, 1)),
+    state          TEXT    NOT NULL CHECK (state IN ('planned', 'sent', 'settled')),
+    sends          BIGINT  NOT NULL DEFAULT 0,         -- requests that may have left
+    outcome        TEXT,
+    withheld       BIGINT  NOT NULL DEFAULT 0 CHECK (withheld IN (0, 1)),
+    duration_ms    BIGINT,
+    created_at     BIGINT  NOT NULL,
+    again          BIGINT  NOT NULL DEFAULT 0 CHECK (again IN (0, 1)),     -- the next turn makes the call again
+    provider       TEXT,                               -- the tool that is then called instead of its own
+    retries        BIGINT  NOT NULL DEFAULT 0 CHECK (retries >= 0),        -- tries beyond the first
+    tried          TEXT,                               -- failed tries before the last: JSON objects without content, joined by commas
+    handled        TEXT,                               -- JSON: what a handler made of the failure
+    started_at     BIGINT,                             -- when its first request may have left
+    completed_at   BIGINT,                             -- when its outcome was known
+    cost           BIGINT  NOT NULL DEFAULT 0,         -- millionths of a currency
+    answered_by    TEXT,                               -- digest of the key that the client gave its answer: it tells a repetition
+    told           BIGINT  NOT NULL DEFAULT 0 CHECK (told IN (0, 1)),      -- the question was displayed to a user
+    UNIQUE (job_seq, turn, position),
+    CHECK ((state = 'settled') = (outcome IS NOT NULL))
+);
+CREATE INDEX tool_calls_engagement ON tool_calls (engagement_seq, turn, seq);
+CREATE INDEX tool_calls_again ON tool_calls (job_seq) WHERE again = 1;
+CREATE INDEX tool_calls_answered ON tool_calls (engagement_seq, answered_by) WHERE answered_by IS NOT NULL;
+
+-- One row per call whose retry was requested: how often.
+CREATE TABLE tool_retries (
+    job_seq  BIGINT  NOT NULL,
+    call_id  TEXT    NOT NULL,
+    attempts BIGINT  NOT NULL,
+    PRIMARY KEY (job_seq, call_id)
+);
+
+-- One row per content of artifacts and tenant: a content is kept once, however often it is made.
+CREATE TABLE artifact_contents (
+    tenant  TEXT    NOT NULL,                          -- '' is none
+    digest  TEXT    NOT NULL,                          -- lower-case hex SHA-256 of the bytes
+    bytes   BIGINT  NOT NULL CHECK (bytes >= 0),
+    uses    BIGINT  NOT NULL CHECK (uses >= 0),        -- artifacts that have this content; without any it is deleted
+    content TEXT    NOT NULL,                          -- the bytes in base64
+    PRIMARY KEY (tenant, digest)
+);
+CREATE INDEX artifact_contents_unused ON artifact_contents (digest) WHERE uses = 0;
+
+-- One row per artifact: a file that an agent's tool call made for the user.
+CREATE TABLE artifacts (
+    id             TEXT    NOT NULL PRIMARY KEY,
+    engagement_seq BIGINT  NOT NULL,
+    job_seq        BIGINT  NOT NULL,
+    call_id        TEXT    NOT NULL,                   -- the call that made it
+    turn           BIGINT  NOT NULL,
+    part           BIGINT  NOT NULL,                   -- its place among the files of the call
+    tenant         TEXT    NOT NULL,
+    digest         TEXT    NOT NULL,
+    name           TEXT    NOT NULL,
+    media_type     TEXT    NOT NULL,
+    created_at     BIGINT  NOT NULL
+);
+CREATE INDEX artifacts_engagement ON artifacts (engagement_seq, turn);
+
+-- One row per circuit breaker of a tool or a model. It opens by the share of failures among the last calls.
+CREATE TABLE breakers (
+    name       TEXT    PRIMARY KEY,                    -- JSON: ["tool", agent, tool] or ["model", provider, model]
+    state      TEXT    NOT NULL DEFAULT '{}',          -- JSON: the last calls, and the trial calls
+    failures   BIGINT  NOT NULL DEFAULT 0 CHECK (failures >= 0),
+    open_until BIGINT,                                 -- half-open after that time
+    release_at BIGINT,                                 -- when waiting jobs may be released
+    changed_at BIGINT  NOT NULL
+);
+CREATE INDEX breakers_release ON breakers (release_at) WHERE release_at IS NOT NULL;
+
+-- One row per job whose last attempt a breaker refused. It counts only while its job has not been claimed since.
+CREATE TABLE breaker_waits (
+    job_seq BIGINT  PRIMARY KEY,
+    breaker TEXT    NOT NULL,
+    attempt BIGINT  NOT NULL
+);
+CREATE INDEX breaker_waits_breaker ON breaker_waits (breaker, job_seq);
+
+-- Reviews and guardrails
+
+-- One row per question to reviewers: one, several (quorums, reminders, escalation), or an agent.
+CREATE TABLE reviews (
+    seq            BIGINT  GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    id             TEXT    NOT NULL UNIQUE,
+    engagement_seq BIGINT  NOT NULL,
+    job_seq        BIGINT  NOT NULL,
+    turn           BIGINT  NOT NULL,
+    call_id        TEXT    NOT NULL,                   -- empty: it is about no call
+    kind           TEXT    NOT NULL CHECK (kind IN ('input', 'output', 'unknown_outcome', 'escalation', 'confirmation')),
+    reviewer       TEXT    NOT NULL,
+    question       TEXT    NOT NULL,
+    arguments_hash TEXT    NOT NULL,
+    state          TEXT    NOT NULL CHECK (state IN ('open', 'approved', 'rejected', 'expired')),
+    decided_by     TEXT,
+    reason         TEXT,
+    created_at     BIGINT  NOT NULL,
+    deadline_at    BIGINT,
+    decided_at     BIGINT,
+    plan           TEXT,                               -- JSON: who is asked, step by step; NULL: the reviewer
+    members        TEXT    NOT NULL DEFAULT '',        -- those who are asked now, each between line breaks
+    step           BIGINT  NOT NULL DEFAULT 0 CHECK (step >= 0),
+    votes          TEXT,                               -- JSON: what they said so far
+    remind_at      BIGINT,
+    reminders      BIGINT  NOT NULL DEFAULT 0 CHECK (reminders >= 0),
+    asked          TEXT,                               -- the engagement in which an agent is asked
+    spent          BIGINT  NOT NULL DEFAULT 0 CHECK (spent IN (0, 1)),  -- a retry of the job overtook its no: reviewers are asked anew
+    told           BIGINT  NOT NULL DEFAULT 0 CHECK (told IN (0, 1)),   -- the question was displayed to a user
+    late           TEXT    NOT NULL DEFAULT '',        -- who answered late, each between line breaks: one event per name
+    CHECK ((state = 'open') = (decided_at IS NULL))
+);
+CREATE INDEX reviews_open ON reviews (seq) WHERE state = 'open';
+CREATE INDEX reviews_job ON reviews (job_seq, turn);
+CREATE INDEX reviews_engagement ON reviews (engagement_seq);
+CREATE INDEX reviews_asked ON reviews (asked) WHERE asked IS NOT NULL;
+
+-- One row per check of a guardrail: its question and its answer. Only the audit reads it.
+CREATE TABLE guardrail_checks (
+    id             TEXT    PRIMARY KEY,                -- the call of the guardrail's tool, and the attempt of the job
+    engagement_seq BIGINT  NOT NULL,
+    job_seq        BIGINT  NOT NULL,
+    turn           BIGINT  NOT NULL,
+    side           TEXT    NOT NULL CHECK (side IN ('input', 'output')),
+    tool           TEXT    NOT NULL,
+    content        TEXT    NOT NULL,                   -- JSON: arguments, output or error, and why it did not pass
+    passed         BIGINT  NOT NULL CHECK (passed IN (0, 1)),
+    created_at     BIGINT  NOT NULL
+);
+CREATE INDEX guardrail_checks_engagement ON guardrail_checks (engagement_seq);
+CREATE INDEX guardrail_checks_job ON guardrail_checks (job_seq);
+
+-- Delegation
+
+-- One row per job that works for another one.
+CREATE TABLE delegations (
+    job_seq     BIGINT  PRIMARY KEY,
+    parent_seq  BIGINT  NOT NULL,                      -- the job that it works for
+    call_id     TEXT,                                  -- the call that it answers; NULL: no call waits for it
+    turn        BIGINT  NOT NULL,                      -- the parent's turn
+    agent       TEXT    NOT NULL,
+    mode        TEXT    NOT NULL CHECK (mode IN ('supervisor', 'parallel', 'handoff')),
+    state       TEXT    NOT NULL CHECK (state IN ('open', 'success', 'error', 'timeout')),
+    started_at  BIGINT  NOT NULL,
+    deadline_at BIGINT,
+    ended_at    BIGINT,
+    CHECK ((state = 'open') = (ended_at IS NULL))
+);
+CREATE INDEX delegations_parent ON delegations (parent_seq, turn);
+CREATE INDEX delegations_open ON delegations (parent_seq) WHERE state = 'open';
+CREATE INDEX delegations_overdue ON delegations (deadline_at) WHERE state = 'open' AND deadline_at IS NOT NULL;
+
+-- One row per call to a remote agent, until the call is over or its cancellation was delivered.
+CREATE TABLE elsewhere (
+    call_id TEXT    NOT NULL,
+    place   TEXT    NOT NULL,                          -- the agent: its name in the configuration, or its address
+    job_seq BIGINT  NOT NULL,
+    handle  TEXT,                                      -- JSON: the id of the work on that server, once it is known
+    due_at  BIGINT,                                    -- when to send the next cancellation; NULL while the call is wanted
+    tries   BIGINT  NOT NULL DEFAULT 0,                -- cancellations sent
+    PRIMARY KEY (call_id, place)
+);
+CREATE INDEX elsewhere_job ON elsewhere (job_seq);
+CREATE INDEX elsewhere_due ON elsewhere (due_at) WHERE due_at IS NOT NULL;
+
+-- Forks and branches
+
+-- One row per engagement that was forked from a turn of another one. It reads the other's past and does not copy it.
+CREATE TABLE forks (
+    engagement_seq BIGINT  PRIMARY KEY,
+    parent_id      TEXT    NOT NULL,                   -- the engagement that it was forked from
+    at_turn        BIGINT  NOT NULL CHECK (at_turn >= 1),
+    phase          BIGINT  NOT NULL CHECK (phase BETWEEN 0 AND 6),   -- the first one that is run anew
+    live_tools     BIGINT  NOT NULL CHECK (live_tools IN (0, 1)),
+    changes        TEXT    NOT NULL,                   -- JSON: what was set
+    created_at     BIGINT  NOT NULL
+);
+
+-- One row per engagement whose rows a fork reads beside its own. An engagement has its first job's number, and so have
+-- that job's journal.
+CREATE TABLE inheritances (
+    engagement_seq BIGINT  NOT NULL,
+    source_seq     BIGINT  NOT NULL,
+    generation     BIGINT  NOT NULL CHECK (generation >= 1),         -- 1: the one that it was forked from
+    turn_until     BIGINT  NOT NULL,                   -- the first turn that it does not read
+    message_until  BIGINT  NOT NULL,                   -- the last message that it reads
+    PRIMARY KEY (engagement_seq, source_seq)
+);
+CREATE INDEX inheritances_source ON inheritances (source_seq);
+
+-- One row per call that was not made: the recorded outcome of another call replaces its own.
+CREATE TABLE stubs (
+    job_seq BIGINT  NOT NULL,
+    call_id TEXT    NOT NULL,
+    of_call TEXT    NOT NULL,
+    PRIMARY KEY (job_seq, call_id)
+);
+
+-- One row per job that was forked or merged from others. All that come from one root may be merged.
+CREATE TABLE branches (
+    job_seq    BIGINT  PRIMARY KEY,
+    id         TEXT    NOT NULL UNIQUE,                -- the engagement's id, or a plain job's
+    name       TEXT,
+    root_seq   BIGINT  NOT NULL,                       -- the job that all of them come from
+    parent_seq BIGINT  NOT NULL,
+    at_turn    BIGINT  NOT NULL,                       -- the first turn of its own
+    created_at BIGINT  NOT NULL
+);
+CREATE UNIQUE INDEX branches_name ON branches (root_seq, name) WHERE name IS NOT NULL;
+
+-- What agents keep
+
+-- One row per owner of state keys: an engagement, or a user of an agent. The version grows with each commit.
+CREATE TABLE state_scopes (
+    name           TEXT    PRIMARY KEY,
+    engagement_seq BIGINT,                             -- NULL: it outlives engagements
+    version        BIGINT  NOT NULL CHECK (version >= 0),
+    updated_at     BIGINT  NOT NULL
+);
+CREATE INDEX state_scopes_engagement ON state_scopes (engagement_seq) WHERE engagement_seq IS NOT NULL;
+
+-- One row per key that an agent keeps between turns.
+CREATE TABLE state_keys (
+    scope      TEXT    NOT NULL,
+    name       TEXT    NOT NULL,
+    content    TEXT    NOT NULL,                       -- JSON
+    version    BIGINT  NOT NULL CHECK (version > 0),   -- of the scope, when the key was written
+    updated_at BIGINT  NOT NULL,
+    expires_at BIGINT,
+    PRIMARY KEY (scope, name)
+);
+CREATE INDEX state_keys_expiring ON state_keys (expires_at) WHERE expires_at IS NOT NULL;
+
+-- One row per completed job whose agent remembers its user across engagements. The texts are in `journal`: without them
+-- nothing is remembered.
+CREATE TABLE memories (
+    job_seq        BIGINT  PRIMARY KEY,
+    engagement_seq BIGINT  NOT NULL,
+    tenant         TEXT    NOT NULL,                   -- empty: none
+    agent_name     TEXT    NOT NULL,
+    user_id        TEXT    NOT NULL,
+    rules          TEXT    NOT NULL,                   -- the digest of the guardrails and filters that it has passed
+    began          BIGINT  NOT NULL,                   -- the turn that took the input
+    ended          BIGINT  NOT NULL CHECK (ended >= began),   -- the turn that answered
+    completed_at   BIGINT  NOT NULL
+);
+CREATE INDEX memories_of_user ON memories (tenant, agent_name, user_id, rules, completed_at);
+
+-- One row per header that is sent with the calls of a tool: for a user without a tenant (`user`), for a user of a tenant
+-- (`member`), or for a static identity (`static`). A member's subject is the tenant (with its colons as %3A and its percent
+-- signs as %25), a colon, and the user's id.
+CREATE TABLE credentials (
+    kind       TEXT    NOT NULL CHECK (kind IN ('user', 'member', 'static')),
+    subject    TEXT    NOT NULL,                       -- the user's id, the member's, or the identity's name
+    tool       TEXT    NOT NULL,                       -- '*': every tool
+    header     TEXT    NOT NULL,                       -- in lower case
+    prefix     TEXT    NOT NULL,
+    form       TEXT    NOT NULL CHECK (form IN ('reference', 'value')),
+    content    TEXT    NOT NULL,                       -- where the secret is, or the secret, which is always sealed
+    updated_at BIGINT  NOT NULL,
+    PRIMARY KEY (kind, subject, tool, header)
+);
+
+-- Runs of the Agent Protocol
+
+-- One row per run that a client asked for: the events of an engagement and of those that work for it, numbered without
+-- gaps. Numbers are given when a client asks, so that a run that no client follows costs nothing.
+CREATE TABLE runs (
+    engagement_seq BIGINT  PRIMARY KEY,
+    told           BIGINT  NOT NULL CHECK (told >= 0), -- the number of its last event
+    marks          TEXT    NOT NULL                    -- JSON: up to where each engagement was numbered
+);
+
+-- One row per numbered event of a run.
+CREATE TABLE run_events (
+    engagement_seq BIGINT  NOT NULL,
+    id             BIGINT  NOT NULL CHECK (id > 0),
+    job_seq        BIGINT  NOT NULL,                   -- the request that it belongs to
+    body           TEXT    NOT NULL,                   -- JSON: the event as it is sent
+    PRIMARY KEY (engagement_seq, id)
+);
+CREATE INDEX run_events_job ON run_events (job_seq, id);
+
+-- One row per request of a run: a job.
+CREATE TABLE run_requests (
+    job_seq        BIGINT  PRIMARY KEY,
+    engagement_seq BIGINT  NOT NULL,
+    began          BIGINT  NOT NULL,                   -- the number of request_started
+    ended          BIGINT,                             -- the number of request_completed
+    seen           BIGINT  NOT NULL DEFAULT 0          -- up to where it was polled without `since`
+);
+CREATE INDEX run_requests_run ON run_requests (engagement_seq);
+
+-- One row per configuration that a client left for later requests: of all runs of an agent, or of one run.
+CREATE TABLE run_settings (
+    agent_name TEXT    NOT NULL,
+    tenant     TEXT    NOT NULL,                       -- '' is none
+    run        TEXT    NOT NULL,                       -- '' is all runs
+    version    BIGINT  NOT NULL CHECK (version > 0),
+    args       TEXT    NOT NULL,                       -- JSON: an object
+    PRIMARY KEY (agent_name, tenant, run)
+);
+
+-- Limits
+
+-- One row per limit that jobs name by a key: what it allows, and what of it is used. Active jobs are counted when it matters.
+CREATE TABLE rate_keys (
+    name        TEXT    PRIMARY KEY,
+    asked       TEXT,                                  -- JSON: the limit that jobs named last
+    overridden  BIGINT  NOT NULL DEFAULT 0 CHECK (overridden IN (0, 1)),
+    concurrency BIGINT,
+    rate        BIGINT,                                -- starts per period
+    period_ms   BIGINT,
+    throttle_ms BIGINT,                                -- least time between two starts
+    window_at   BIGINT  NOT NULL DEFAULT 0,
+    started     BIGINT  NOT NULL DEFAULT 0,            -- starts since window_at
+    next_at     BIGINT  NOT NULL DEFAULT 0,            -- no job starts before
+    booked_at   BIGINT  NOT NULL DEFAULT 0,            -- the last start that was promised to a rescheduled job
+    waiting     BIGINT  NOT NULL DEFAULT 0 CHECK (waiting IN (0, 1)),   -- jobs are set aside for it
+    opens_at    BIGINT,                                -- when to notify the workers that wait
+    CHECK (started >= 0)
+);
+CREATE INDEX rate_keys_waiting ON rate_keys (next_at) WHERE waiting = 1;
+CREATE INDEX rate_keys_opening ON rate_keys (opens_at) WHERE opens_at IS NOT NULL;
+
+-- One row per tenant that an operator limits. NULL: no limit.
+CREATE TABLE tenant_limits (
+    tenant            TEXT    PRIMARY KEY,
+    max_concurrency   BIGINT,                          -- active jobs, at most
+    max_queue_depth   BIGINT,                          -- waiting jobs, at most
+    max_scheduled     BIGINT,                          -- of them scheduled ones, at most
+    enqueue_rate      BIGINT,                          -- accepted jobs per period
+    enqueue_period_ms BIGINT,
+    window_at         BIGINT  NOT NULL DEFAULT 0,
+    enqueued          BIGINT  NOT NULL DEFAULT 0,      -- accepted since window_at
+    reason            TEXT,                            -- why it was set, in the operator's words
+    created_at        BIGINT  NOT NULL,
+    updated_at        BIGINT  NOT NULL
+);
+
+-- One row per bucket of a provider's requests and tokens, which all workers share: what is left, in sixty-thousandths.
+CREATE TABLE rate_limits (
+    name       TEXT    PRIMARY KEY,
+    requests   BIGINT  NOT NULL,
+    tokens     BIGINT  NOT NULL,
+    as_of      BIGINT  NOT NULL,
+    held_until BIGINT  NOT NULL DEFAULT 0              -- what the provider asked for
+);
+
+-- Cron, workflows, webhooks, schemas
+
+-- One row per cron entry.
+CREATE TABLE crons (
+    tenant         TEXT    NOT NULL,                   -- '' is none
+    name           TEXT    NOT NULL,
+    expression     TEXT    NOT NULL,
+    timezone       TEXT    NOT NULL,
+    overlap_policy TEXT    NOT NULL CHECK (overlap_policy IN ('skip', 'allow', 'cancel_previous', 'enqueue')),
+    missed_policy  TEXT    NOT NULL CHECK (missed_policy IN ('once', 'all', 'skip')),
+    enabled        BIGINT  NOT NULL CHECK (enabled IN (0, 1)),
+    template       TEXT    NOT NULL,                   -- JSON: the request to enqueue
+    description    TEXT,
+    created_at     BIGINT  NOT NULL,
+    updated_at     BIGINT  NOT NULL,
+    next_run_at    BIGINT,
+    last_run_at    BIGINT,
+    last_job_id    TEXT,
+    runs           BIGINT  NOT NULL DEFAULT 0,
+    last_error     TEXT,
+    PRIMARY KEY (tenant, name),
+    CHECK (enabled = 1 OR next_run_at IS NULL)
+);
+CREATE INDEX crons_due ON crons (next_run_at) WHERE next_run_at IS NOT NULL;
+CREATE INDEX crons_name ON crons (name);
+
+-- One row per outcome of the latest occurrences of a cron entry.
+CREATE TABLE cron_runs (
+    id           TEXT    NOT NULL PRIMARY KEY,
+    tenant       TEXT    NOT NULL,
+    name         TEXT    NOT NULL,
+    scheduled_at BIGINT  NOT NULL,
+    at           BIGINT  NOT NULL,
+    outcome      TEXT    NOT NULL CHECK (outcome IN ('triggered', 'skipped', 'failed')),
+    job_id       TEXT,                                 -- the job that was enqueued, or the one that prevented it
+    message      TEXT
+);
+CREATE INDEX cron_runs_latest ON cron_runs (tenant, name, scheduled_at, id);
+
+-- One row per workflow. It takes a number as a job does: its events are the stream of that number.
+CREATE TABLE workflows (
+    seq        BIGINT  PRIMARY KEY,
+    id         TEXT    NOT NULL UNIQUE,
+    tenant     TEXT,
+    kind       TEXT    NOT NULL CHECK (kind IN ('chain', 'group', 'batch', 'graph')),
+    name       TEXT,
+    state      TEXT    NOT NULL CHECK (state IN ('running', 'completed', 'failed', 'cancelled')),
+    members    BIGINT  NOT NULL,                       -- callbacks do not count
+    ended      BIGINT  NOT NULL DEFAULT 0,
+    succeeded  BIGINT  NOT NULL DEFAULT 0,
+    events     BIGINT  NOT NULL DEFAULT 0,
+    created_at BIGINT  NOT NULL,
+    ended_at   BIGINT,
+    queues     TEXT,                                   -- JSON, sorted: the queues of its jobs, which filters match its events by
+    CHECK ((state = 'running') = (ended_at IS NULL)),
+    CHECK (succeeded <= ended AND ended <= members)
+);
+CREATE INDEX workflows_ended ON workflows (ended_at) WHERE ended_at IS NOT NULL;
+
+-- One row per step of a workflow, callbacks included.
+CREATE TABLE workflow_steps (
+    workflow_seq BIGINT  NOT NULL,
+    step         BIGINT  NOT NULL,
+    name         TEXT,
+    role         TEXT    NOT NULL CHECK (role IN ('member', 'on_complete', 'on_success', 'on_failure')),
+    needs        TEXT    NOT NULL,                     -- JSON: steps whose results it gets
+    next         TEXT    NOT NULL,                     -- JSON: steps that wait for it
+    waits        BIGINT  NOT NULL CHECK (waits >= 0),  -- how many steps have to succeed before
+    state        TEXT    NOT NULL CHECK (state IN ('waiting', 'enqueued', 'succeeded', 'failed', 'skipped')),
+    job_id       TEXT    NOT NULL,
+    job_type     TEXT    NOT NULL,
+    job          TEXT    NOT NULL,                     -- JSON: the job to be enqueued
+    PRIMARY KEY (workflow_seq, step)
+);
+
+-- One row per webhook subscription.
+CREATE TABLE webhooks (
+    id         TEXT    PRIMARY KEY,
+    tenant     TEXT,
+    url        TEXT    NOT NULL,
+    events     TEXT    NOT NULL,                       -- JSON: list of names, `*` and `job.*` allowed
+    filter     TEXT    NOT NULL,                       -- JSON: queues, job types
+    metadata   TEXT    NOT NULL,
+    secret     TEXT    NOT NULL,
+    old_secret TEXT,                                   -- still signs until old_until
+    old_until  BIGINT,
+    active     BIGINT  NOT NULL CHECK (active IN (0, 1)),
+    since      BIGINT  NOT NULL,                       -- it receives the events whose tx is above this
+    created_at BIGINT  NOT NULL,
+    updated_at BIGINT  NOT NULL
+);
+
+-- One row per event that a webhook receives.
+CREATE TABLE deliveries (
+    id         TEXT    PRIMARY KEY,
+    webhook_id TEXT    NOT NULL,
+    event_id   TEXT    NOT NULL,
+    event      TEXT    NOT NULL,
+    body       TEXT    NOT NULL,
+    state      TEXT    NOT NULL CHECK (state IN ('pending', 'delivered', 'failed')),
+    attempts   BIGINT  NOT NULL DEFAULT 0,
+    next_at    BIGINT,
+    status     BIGINT,
+    error      TEXT,
+    created_at BIGINT  NOT NULL,
+    ended_at   BIGINT,
+    CHECK ((state = 'pending') = (next_at IS NOT NULL))
+);
+CREATE INDEX deliveries_due ON deliveries (next_at) WHERE state = 'pending';
+CREATE INDEX deliveries_webhook ON deliveries (webhook_id, id);
+CREATE INDEX deliveries_old ON deliveries (created_at);
+
+-- One row per version of a job type's schema.
+CREATE TABLE job_schemas (
+    job_type   TEXT    NOT NULL,
+    version    BIGINT  NOT NULL,
+    mode       TEXT    NOT NULL CHECK (mode IN ('enforce', 'warn', 'off')),
+    body       TEXT    NOT NULL,
+    created_at BIGINT  NOT NULL,
+    PRIMARY KEY (job_type, version)
+);
+
+-- The idempotency keys of pushes, and the answers that are given again under them.
+CREATE TABLE idempotency_keys (
+    name       TEXT PRIMARY KEY,                       -- the digest of the principal, the tenant and the key
+    request    TEXT NOT NULL,                          -- the digest of the endpoint and the body
+    pushed     TEXT NOT NULL DEFAULT '[]',             -- JSON: [[job id, state, whether another job stands for it], …]
+    answer     TEXT,                                   -- the body of the answer. NULL: it was not given yet
+    expires_at BIGINT NOT NULL
+);
+CREATE INDEX idempotency_keys_expires ON idempotency_keys (expires_at);
+
+-- The fleet
+
+-- One row per kind of leadership: which process leads, and until when.
+CREATE TABLE leaders (
+    name       TEXT    PRIMARY KEY,
+    holder     TEXT    NOT NULL,
+    token      TEXT    NOT NULL,
+    expires_at BIGINT  NOT NULL
+);
+
+-- One row per worker. Workers over HTTP have one from their first heartbeat. A directive is an operator's order to a worker.
+CREATE TABLE workers (
+    name       TEXT    PRIMARY KEY,
+    instance   TEXT    NOT NULL,
+    host       TEXT    NOT NULL,
+    pid        BIGINT  NOT NULL,
+    version    TEXT    NOT NULL,
+    queues     TEXT    NOT NULL,                       -- JSON: list of names
+    slots      BIGINT  NOT NULL,
+    busy       BIGINT  NOT NULL,
+    state      TEXT    NOT NULL CHECK (state IN ('running', 'draining')),
+    started_at BIGINT  NOT NULL,
+    seen_at    BIGINT  NOT NULL,
+    kind       TEXT    NOT NULL DEFAULT 'own' CHECK (kind IN ('own', 'http')),
+    directive  TEXT    CHECK (directive IN ('quiet', 'terminate'))
+);
+
+-- One row per hour, queue and final state: the jobs that ended then. The row of an hour grows until all of them are counted.
+CREATE TABLE statistics (
+    hour    BIGINT  NOT NULL,
+    queue   TEXT    NOT NULL,
+    state   TEXT    NOT NULL CHECK (state IN ('completed', 'cancelled', 'discarded')),
+    jobs    BIGINT  NOT NULL,
+    tokens  BIGINT  NOT NULL,
+    took_ms BIGINT  NOT NULL,
+    PRIMARY KEY (hour, queue, state)
+);
+
+-- The only row says how far the statistics have come: jobs that ended before it are counted.
+CREATE TABLE statistics_mark (
+    one      BIGINT  PRIMARY KEY CHECK (one = 1),
+    ended_at BIGINT  NOT NULL
+);
+INSERT INTO statistics_mark (one, ended_at) VALUES (1, 0);
+
+-- One row per writer: its last committed transaction, which it looks up after its connection broke during a commit. Only
+-- PostgreSQL has such writers.
+CREATE TABLE writers (
+    name        TEXT PRIMARY KEY,
+    last_commit TEXT NOT NULL                          -- UUIDv7: the age of a row can be read from it
+) WITH (fillfactor = 10);
+
+-- Keys
+
+-- One row per data key (encryption at rest): values are sealed with it, and it is sealed with a key of the configuration.
+CREATE TABLE data_keys (
+    seq  BIGINT  PRIMARY KEY,
+    body TEXT    NOT NULL
+);
+
+-- One row per key that all processes of a fleet share, such as the one that signs receipts.
+CREATE TABLE server_keys (
+    name       TEXT    PRIMARY KEY,
+    body       TEXT    NOT NULL,
+    created_at BIGINT  NOT NULL
+);
+
+-- History
+
+-- The tables whose rows are history: written once, read rarely, dropped by age. Each has a partition per million jobs, and
+-- a default one for the rows of a range whose partition was not made in time.
+CREATE FUNCTION turnstone_history_tables() RETURNS SETOF TEXT LANGUAGE sql IMMUTABLE AS $$
+    SELECT unnest(ARRAY['job_envelopes', 'job_results', 'job_errors', 'journal'])
+$$;
+
+-- Makes the partitions of the million that begins at `first`, where they are missing; returns how many it made. It skips a
+-- table whose default partition has rows of that range already. A table that another session has locked ends it until the
+-- next call. Attaching does not block writes to other partitions, as CREATE … PARTITION OF would.
+CREATE FUNCTION turnstone_add_history(first BIGINT) RETURNS BIGINT LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
+DECLARE
+    parent TEXT;
+    part   TEXT;
+    key    TEXT;
+    late   BOOLEAN;
+    made   BIGINT := 0;
+BEGIN
+    FOR parent IN SELECT turnstone_history_tables() LOOP
+        part := parent || '_' || first;
+        CONTINUE WHEN to_regclass(part) IS NOT NULL;
+        key := substring(pg_get_partkeydef(parent::regclass) FROM '\((.*)\)');
+        EXECUTE format('SELECT EXISTS (SELECT 1 FROM %I WHERE %s >= %s AND %s < %s)',
+                       parent || '_rest', key, first, key, first + 1000000) INTO late;
+        CONTINUE WHEN late;
+        BEGIN
+            EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL)', part, parent);
+            EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%s) TO (%s)',
+                           parent, part, first, first + 1000000);
+            made := made + 1;
+        EXCEPTION
+            WHEN check_violation THEN NULL;
+            WHEN lock_not_available THEN EXIT;
+        END;
+    END LOOP;
+    RETURN made;
+END
+$$;
+
+-- Drops the history of every million of jobs that have all ended before `ended`, with the engagements that they are part
+-- of, but never that of the newest million; returns how many partitions it dropped. A table that another session has locked
+-- ends it until the next call. It keeps what a fork reads, what was imported since `ended`, what belongs to a running
+-- workflow, and jobs of queues with a retention of their own: their rows are deleted one by one, and the partition is dropped
+-- when none of them is left.
+CREATE FUNCTION turnstone_drop_history(ended BIGINT) RETURNS BIGINT LANGUAGE plpgsql
+SET lock_timeout = '200ms' AS $$
+DECLARE
+    newest  BIGINT := (SELECT last_value / 1000000 * 1000000 FROM jobs_seq);
+    keeping TEXT[] := ARRAY(SELECT q.name FROM queues AS q
+                            WHERE coalesce(q.keep_completed_ms, q.keep_discarded_ms, q.keep_cancelled_ms) IS NOT NULL);
+    begins  BIGINT;
+    parent  TEXT;
+    gone    BIGINT := 0;
+BEGIN
+    FOR begins IN
+        SELECT DISTINCT substring(c.relname FROM '[0-9]+$')::BIGINT AS first
+        FROM pg_inherits AS i
+        JOIN pg_class AS c ON c.oid = i.inhrelid
+        WHERE i.inhparent IN (SELECT t::regclass FROM turnstone_history_tables() AS t) AND c.relname ~ '_[0-9]+$'
+        ORDER BY first
+    LOOP
+        EXIT WHEN begins >= newest;
+        CONTINUE WHEN EXISTS (SELECT 1 FROM jobs AS j
+                              WHERE j.seq >= begins AND j.seq < begins + 1000000
+                                AND (j.ended_at IS NULL OR j.ended_at >= ended OR j.queue = ANY(keeping)));
+        CONTINUE WHEN EXISTS (SELECT 1 FROM jobs AS j
+                              WHERE j.engagement_seq >= begins AND j.engagement_seq < begins + 1000000
+                                AND (j.ended_at IS NULL OR j.ended_at >= ended OR j.queue = ANY(keeping)));
+        CONTINUE WHEN EXISTS (SELECT 1 FROM jobs AS j
+                              JOIN jobs AS o ON o.engagement_seq = j.engagement_seq
+                              WHERE j.seq >= begins AND j.seq < begins + 1000000 AND j.engagement_seq < begins
+                                AND (o.ended_at IS NULL OR o.ended_at >= ended OR o.queue = ANY(keeping)));
+        CONTINUE WHEN EXISTS (SELECT 1 FROM inheritances AS i
+                              JOIN jobs AS j ON j.engagement_seq = i.source_seq
+                              WHERE (j.seq >= begins AND j.seq < begins + 1000000)
+                                 OR (i.source_seq >= begins AND i.source_seq < begins + 1000000));
+        CONTINUE WHEN EXISTS (SELECT 1 FROM engagements AS e
+                              WHERE e.seq >= begins AND e.seq < begins + 1000000 AND e.imported_at >= ended);
+        CONTINUE WHEN EXISTS (SELECT 1 FROM workflows AS w
+                              WHERE w.state = 'running'
+                                AND (w.seq >= begins AND w.seq < begins + 1000000
+                                     OR EXISTS (SELECT 1 FROM jobs AS j
+                                                WHERE j.workflow_seq = w.seq
+                                                  AND j.seq >= begins AND j.seq < begins + 1000000)));
+        FOR parent IN SELECT turnstone_history_tables() LOOP
+            CONTINUE WHEN to_regclass(parent || '_' || begins) IS NULL;
+            BEGIN
+                EXECUTE format('DROP TABLE %I', parent || '_' || begins);
+                gone := gone + 1;
+            EXCEPTION WHEN lock_not_available THEN
+                RETURN gone;
+            END;
+        END LOOP;
+    END LOOP;
+    RETURN gone;
+END
+$$;
+
+CREATE TABLE job_envelopes_rest PARTITION OF job_envelopes DEFAULT;
+CREATE TABLE job_results_rest   PARTITION OF job_results DEFAULT;
+CREATE TABLE job_errors_rest    PARTITION OF job_errors DEFAULT;
+CREATE TABLE journal_rest       PARTITION OF journal DEFAULT;
+SELECT turnstone_add_history(0), turnstone_add_history(1000000);

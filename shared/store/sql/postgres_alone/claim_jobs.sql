@@ -1,0 +1,99 @@
+-- Claims jobs in a statement that is a transaction of its own: picks them, takes them, tells it, and returns each with its
+-- engagement, budget and envelope. $1 kind, $2 queues in their order (JSON; `*` is every queue), $3 how many, $4 now,
+-- $5 tenant, $6 what the worker's runtime has to offer (JSON; NULL is anything), $7 worker, $8 how long a lease lasts,
+-- $9 how the tokens begin, $10 writer, $11 the name of the transaction.
+-- It takes nothing where a rule could matter that takes more than one look, and the claim is made step by step: `rule` is
+-- then 1 for a rule that stays, and 2 for a job that is due, limited or a step of a workflow. One row is returned at least. Rows are looked for one by one, in the order of the index that has them: `EXISTS`
+-- lets PostgreSQL read the whole table when it thinks that such rows are many.
+WITH asked AS MATERIALIZED (
+    SELECT q.name, min(w.at) AS at, q.pool, q.concurrency, q.rate, q.throttle_ms, q.next_at
+    FROM jsonb_array_elements_text($2::jsonb) WITH ORDINALITY AS w (name, at)
+    JOIN queues AS q ON q.name = w.name OR w.name = '*'
+    WHERE q.paused = 0
+    GROUP BY q.name
+),
+rules AS MATERIALIZED (
+    SELECT coalesce(
+               (SELECT 1 FROM asked WHERE pool IS NOT NULL OR coalesce(concurrency, rate, throttle_ms) IS NOT NULL LIMIT 1),
+               (SELECT 1 FROM rate_keys WHERE waiting = 1 AND next_at <= $4 LIMIT 1),
+               (SELECT 1 FROM tenant_limits WHERE max_concurrency IS NOT NULL LIMIT 1),
+               (SELECT 1 FROM budget_rules LIMIT 1),
+               (SELECT 2 FROM asked AS a CROSS JOIN LATERAL
+                    (SELECT j.seq FROM jobs AS j
+                     WHERE j.state IN ('scheduled', 'retryable') AND j.run_at <= $4 AND j.kind = $1 AND j.queue = a.name
+                     ORDER BY j.run_at LIMIT 1) AS due LIMIT 1),
+               0) AS rule
+),
+picked AS MATERIALIZED (
+    SELECT p.seq, p.priority, a.at, a.name, p.limit_key, p.workflow_seq
+    FROM (SELECT name, CASE WHEN $2::jsonb ? '*' THEN 0 ELSE at END AS at FROM asked ORDER BY 2, 1) AS a
+    CROSS JOIN LATERAL
+        (SELECT j.seq, j.priority, j.limit_key, j.workflow_seq
+         FROM jobs AS j
+         WHERE j.state = 'available' AND j.held = 0 AND j.set_aside = 0 AND j.kind = $1 AND j.queue = a.name
+           AND (j.expires_at IS NULL OR j.expires_at > $4)
+           AND ($5::text IS NULL OR j.tenant = $5)
+           AND ($6::text IS NULL OR j.runtime_tags IS NULL OR j.runtime_tags::jsonb <@ $6::jsonb)
+         ORDER BY j.priority DESC, j.seq
+         LIMIT $3
+         FOR UPDATE SKIP LOCKED) AS p
+    WHERE (SELECT r.rule FROM rules AS r) = 0
+    LIMIT $3
+),
+ruled AS MATERIALIZED (
+    SELECT coalesce((SELECT 2 FROM picked WHERE limit_key IS NOT NULL OR workflow_seq IS NOT NULL LIMIT 1), r.rule) AS rule
+    FROM rules AS r
+),
+numbered AS MATERIALIZED (
+    SELECT p.seq, row_number() OVER (ORDER BY p.at, p.name, p.priority DESC, p.seq) AS number
+    FROM picked AS p
+    WHERE (SELECT r.rule FROM ruled AS r) = 0
+),
+taken AS (
+    UPDATE jobs AS j
+    SET state            = 'active',
+        attempt          = j.attempt + 1,
+        started_at       = coalesce(j.started_at, $4),
+        claimed_at       = $4,
+        worker_id        = $7,
+        lease_token      = $9 || '-' || n.number,
+        lease_ms         = CASE WHEN $1 = 'plain' THEN coalesce(j.visibility_ms, $8) ELSE $8 END,
+        lease_expires_at = $4 + CASE WHEN $1 = 'plain' THEN coalesce(j.visibility_ms, $8) ELSE $8 END,
+        events           = j.events + CASE WHEN j.engagement_seq IS NULL THEN 1 ELSE 0 END
+    FROM numbered AS n
+    WHERE j.seq = n.seq
+    RETURNING n.number, j.*
+),
+told AS (
+    UPDATE engagements AS e
+    SET events = e.events + 1
+    FROM taken AS t
+    WHERE e.seq = t.engagement_seq
+    RETURNING e.*
+),
+started AS (
+    -- The body is what engine/journal makes of this one event.
+    INSERT INTO journal (stream, last_event, events, job_seq, turn, names, at, body)
+    SELECT t.stream, coalesce(e.events, t.events), 1, t.seq, coalesce((t.position::jsonb ->> 'turn')::bigint, 0), 'job.started', $4,
+           '[{"event":{"data":' || json_build_object('attempt', t.attempt, 'worker_id', $7::text)::text || '}}]'
+    FROM taken AS t
+    LEFT JOIN told AS e ON e.seq = t.engagement_seq
+    RETURNING 1
+),
+mark AS (
+    UPDATE writers SET last_commit = $11 WHERE name = $10 AND EXISTS (SELECT 1 FROM taken) RETURNING 1
+)
+-- What takes jobs and leaves no mark fails: its outcome was looked up already, and it was taken for not committed.
+SELECT CAST(r.rule AS BIGINT)
+       + CASE WHEN (SELECT count(*) FROM mark) = (SELECT count(*) FROM taken WHERE number = 1) THEN 0
+              ELSE CAST('rows of w0 ' || (SELECT count(*) FROM mark) AS BIGINT) END AS rule,
+       t.seq, t.id, t.job_type, t.queue, t.state, t.priority, t.attempt, t.failures, t.lapses, t.created_at, t.run_at, t.started_at, t.ended_at, t.expires_at, t.timeout_ms, t.engagement_seq, t.stream, t.position, t.reserved, t.tokens_used, t.events, t.worker_id, t.lease_token, t.lease_expires_at, t.retry_delay_ms, t.claimed_at, t.tenant, t.visibility_ms, t.lease_ms, t.limit_key, t.workflow_seq, t.workflow_step, t.held, t.dead_letter, t.runtime_tags,
+       v.job_seq, v.retry, v.args, v.meta, v.options, v.extra,
+       e.seq AS e_seq, e.id AS e_id, e.agent_name AS e_agent_name, e.digest AS e_digest, e.user_id AS e_user_id, e.user_email AS e_user_email, e.started_at AS e_started_at, e.budget_seq AS e_budget_seq, e.turns AS e_turns, e.events AS e_events, e.messages AS e_messages, e.depth AS e_depth, e.parent_seq AS e_parent_seq, e.children AS e_children, e.inputs AS e_inputs, e.limited_by AS e_limited_by,
+       b.token_limit AS e_token_limit, b.settled AS e_settled, b.reserved AS e_reserved, b.money_limit AS e_money_limit, b.money_settled AS e_money_settled, b.money_reserved AS e_money_reserved, b.on_exceed AS e_on_exceed, b.warn_at AS e_warn_at
+FROM ruled AS r
+LEFT JOIN taken AS t ON true
+LEFT JOIN told AS e ON e.seq = t.engagement_seq
+LEFT JOIN budgets AS b ON b.seq = e.budget_seq
+LEFT JOIN job_envelopes AS v ON v.job_seq = t.seq
+ORDER BY t.number

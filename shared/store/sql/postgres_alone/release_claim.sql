@@ -1,0 +1,28 @@
+-- Gives back what a claim took, by the tokens of the leases (LIKE patterns in $1, separated by blanks), at $2. Rows are not read
+-- on the way: it is for those that cannot be, and for a claim whose answer was lost.
+WITH given AS (
+    UPDATE jobs AS j
+    SET state            = 'available',
+        worker_id        = NULL,
+        lease_token      = NULL,
+        lease_expires_at = NULL,
+        events           = j.events + CASE WHEN j.engagement_seq IS NULL THEN 1 ELSE 0 END
+    WHERE j.state = 'active' AND j.reserved = 0 AND j.lease_token LIKE ANY (string_to_array($1, ' '))
+    RETURNING j.*
+),
+told AS (
+    UPDATE engagements AS e
+    SET events = e.events + 1
+    FROM given AS g
+    WHERE e.seq = g.engagement_seq
+    RETURNING e.seq, e.events
+),
+yielded AS (
+    -- The body is what engine/journal makes of this one event.
+    INSERT INTO journal (stream, last_event, events, job_seq, turn, names, at, body)
+    SELECT g.stream, coalesce(e.events, g.events), 1, g.seq, 0, 'job.yielded', $2, '[{"event":{"data":{"reason":"not started"}}}]'
+    FROM given AS g
+    LEFT JOIN told AS e ON e.seq = g.engagement_seq
+    RETURNING 1
+)
+SELECT count(*) AS jobs FROM given

@@ -1,0 +1,130 @@
+//! Claims on a connection of their own, each in one statement: [`alone`](super::ops::claim::alone).
+
+use super::definitions::Definitions;
+use super::held::Held;
+use super::ops::claim::alone::{self, Outcome};
+use super::session::{Alone, CommitError};
+use super::unit::Unit;
+use crate::{ClaimRequest, Doorbell, StoreError};
+use backon::{BackoffBuilder, ExponentialBuilder};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use turnstone_domain::{Ids, Timestamp};
+
+/// Claims that may wait for the one before them until callers have to wait to ask.
+const INBOX: usize = 64;
+
+/// A claim with the place for its answer.
+pub(super) type Asked = (ClaimRequest, oneshot::Sender<Result<Outcome, StoreError>>);
+
+/// The connection and what it remembers between claims.
+struct Claimer<S> {
+    session: S,
+    ids: Arc<dyn Ids>,
+    doorbell: Doorbell,
+    definitions: Definitions,
+    held: Arc<Held>,
+}
+
+/// Starts a claimer on the current runtime; it ends when the sender is dropped.
+pub(super) fn start<S: Alone>(
+    session: S,
+    ids: Arc<dyn Ids>,
+    doorbell: Doorbell,
+    held: Arc<Held>,
+) -> mpsc::Sender<Asked> {
+    let (sender, inbox) = mpsc::channel(INBOX);
+    let claimer = Claimer { session, ids, doorbell, definitions: Definitions::default(), held };
+    tokio::spawn(claimer.run(inbox));
+    sender
+}
+
+impl<S: Alone> Claimer<S> {
+    async fn run(mut self, mut inbox: mpsc::Receiver<Asked>) {
+        while let Some((request, reply)) = inbox.recv().await {
+            if reply.is_closed() {
+                continue;
+            }
+            let token = self.ids.next();
+            let answer = self.claim(&request, &token).await;
+            if let Err(Ok(_)) = reply.send(answer) {
+                // The caller has gone away in between.
+                self.give_back(&token, request.now).await;
+            }
+        }
+    }
+
+    async fn claim(&mut self, request: &ClaimRequest, token: &str) -> Result<Outcome, StoreError> {
+        self.session.begin().await?;
+        let mut unit = Unit::default();
+        let session = &mut self.session;
+        let claimed = alone::apply(session, &mut unit, request, token, &mut self.definitions).await;
+        let claimed = match claimed {
+            Ok(outcome) => self.session.commit().await.map(|()| outcome).map_err(|error| match error {
+                CommitError::Failed(error) | CommitError::Refused(error) | CommitError::Unknown(error) => {
+                    CommitError::Unknown(error)
+                }
+            }),
+            refused => {
+                self.session.rollback().await;
+                refused
+            }
+        };
+        match claimed {
+            Ok(outcome) => {
+                self.held.learn(unit.learnt());
+                unit.rings.dedup();
+                unit.rings.drain(..).for_each(|ring| self.doorbell.ring(ring));
+                Ok(outcome)
+            }
+            Err(CommitError::Failed(error) | CommitError::Refused(error)) => Err(error),
+            Err(CommitError::Unknown(error)) => {
+                self.give_back(token, request.now).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Looks up what a claim took whose answer does not reach its worker. Without an answer from the database the leases run
+    /// out, as those of a worker that was killed.
+    async fn give_back(&mut self, token: &str, now: Timestamp) {
+        for pause in pauses().build() {
+            match self.try_to_give_back(token, now).await {
+                Ok(()) => return,
+                Err(error) => tracing::debug!(%error, "what a claim took is not known yet"),
+            }
+            tokio::time::sleep(pause).await;
+        }
+        tracing::warn!("what a claim took cannot be looked up; leases that it took run out");
+    }
+
+    async fn try_to_give_back(&mut self, token: &str, now: Timestamp) -> Result<(), StoreError> {
+        // Waits for a transaction that is still being committed.
+        self.session.outcome().await?;
+        self.session.begin().await?;
+        let mut unit = Unit::default();
+        if let Err(error) = alone::give_back(&mut self.session, &mut unit, token, now).await {
+            self.session.rollback().await;
+            return Err(error);
+        }
+        match self.session.commit().await {
+            Ok(()) => {
+                self.held.learn(unit.learnt());
+                unit.rings.drain(..).for_each(|ring| self.doorbell.ring(ring));
+                Ok(())
+            }
+            Err(CommitError::Failed(error) | CommitError::Refused(error) | CommitError::Unknown(error)) => {
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The pauses between attempts: together about a quarter of a minute.
+fn pauses() -> ExponentialBuilder {
+    ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(20))
+        .with_max_delay(Duration::from_secs(1))
+        .with_max_times(20)
+}

@@ -1,0 +1,184 @@
+//! The texts of a row: written once, and read as checkpoints, as events, or as messages.
+
+use super::super::rows::{Fields, Inconsistency, get, maybe, time, wrong};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use turnstone_domain::message::{Message, StoredMessage};
+use turnstone_domain::{Checkpoint, EventName, Phase, Spent, Timestamp};
+
+/// A part of a row's body. `B` is the body of a checkpoint, `D` the data of an event: whoever reads one skips the other.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Entry<B, D> {
+    /// A checkpoint, and its event if it has one.
+    Phase(Done<B, D>),
+    /// Any other event; its name stands in the row's `names`.
+    Event(Happened<D>),
+}
+
+/// A checkpoint.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Done<B, D> {
+    pub phase: i64,
+    pub version: i64,
+    pub body: B,
+    pub duration_ms: i64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tokens_in: i64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tokens_out: i64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tokens_cached: i64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cost: i64,
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// When it was done; the row's time where it is not said.
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
+    /// What `phase.completed` says beside phase and duration; nothing where no event was written.
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    pub told: Option<D>,
+    /// When that happened, where it was not then.
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    pub told_at: Option<i64>,
+}
+
+impl<B, D> Done<B, D> {
+    /// Whether it paid for something.
+    pub(super) fn has_paid(&self) -> bool {
+        let amounts = [self.tokens_in, self.tokens_out, self.tokens_cached, self.cost];
+        self.model.is_some() || amounts.iter().any(|amount| *amount != 0)
+    }
+}
+
+/// An event that is about no checkpoint.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Happened<D> {
+    pub data: D,
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
+}
+
+/// A message.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Said<M> {
+    pub message: M,
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
+}
+
+/// An event of a row.
+pub(in super::super) struct Told {
+    /// Its number in the stream.
+    pub seq: i64,
+    pub name: EventName,
+    pub turn: i64,
+    pub data: Value,
+    pub at: Timestamp,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+fn none<T>() -> Option<T> {
+    None
+}
+
+/// The first words of what `phase.completed` says, which its checkpoint says as well.
+pub(super) const PHASE: &str = "phase";
+/// See [`PHASE`].
+pub(super) const DURATION: &str = "duration_ms";
+
+/// A list of the row; an empty one where there is none.
+fn list<T: DeserializeOwned>(row: &impl Fields, column: &'static str) -> Result<Vec<T>, Inconsistency> {
+    let Some(text) = maybe::<&str>(row, column)? else { return Ok(Vec::new()) };
+    serde_json::from_str(text).map_err(|error| damaged(row, column, error))
+}
+
+fn damaged(row: &impl Fields, column: &str, why: impl ToString) -> Inconsistency {
+    let number = |column| get::<i64>(row, column).unwrap_or_default();
+    let (stream, event, message) = (number("stream"), number("last_event"), number("last_message"));
+    wrong(
+        column,
+        format!("{} (journal of stream {stream}, at event {event}, message {message})", why.to_string()),
+    )
+}
+
+fn phase(row: &impl Fields, index: i64) -> Result<Phase, Inconsistency> {
+    Phase::from_index(index).ok_or_else(|| damaged(row, "body", format!("phase {index} is unknown")))
+}
+
+/// The checkpoints of a row, in order.
+pub(in super::super) fn checkpoints(row: &impl Fields) -> Result<Vec<Checkpoint>, Inconsistency> {
+    let (turn, at) = (get(row, "turn")?, time(row, "at")?);
+    let mut found = Vec::new();
+    for entry in list::<Entry<Value, IgnoredAny>>(row, "body")? {
+        let Entry::Phase(done) = entry else { continue };
+        found.push(Checkpoint {
+            turn,
+            phase: phase(row, done.phase)?,
+            version: done.version,
+            body: done.body,
+            duration_ms: done.duration_ms,
+            tokens_in: done.tokens_in,
+            tokens_out: done.tokens_out,
+            at: done.at.map_or(at, Timestamp),
+            spent: Spent { tokens_cached: done.tokens_cached, cost: done.cost, model: done.model },
+        });
+    }
+    Ok(found)
+}
+
+/// The events of a row, in order.
+pub(in super::super) fn events(row: &impl Fields) -> Result<Vec<Told>, Inconsistency> {
+    let (turn, row_at, last) = (get(row, "turn")?, time(row, "at")?, get::<i64>(row, "last_event")?);
+    let count: i64 = get(row, "events")?;
+    let mut names = maybe::<&str>(row, "names")?.into_iter().flat_map(|names| names.split(','));
+    let mut found = Vec::new();
+    let mut seq = last - count;
+    for entry in list::<Entry<IgnoredAny, Value>>(row, "body")? {
+        let (data, at) = match entry {
+            Entry::Phase(Done { told: None, .. }) => continue,
+            Entry::Phase(Done { phase: index, duration_ms, told: Some(told), at, told_at, .. }) => {
+                let mut data = Map::new();
+                data.insert(PHASE.to_owned(), phase(row, index)?.as_str().into());
+                data.insert(DURATION.to_owned(), duration_ms.into());
+                if let Value::Object(told) = told {
+                    data.extend(told);
+                }
+                (Value::Object(data), told_at.or(at))
+            }
+            Entry::Event(Happened { data, at }) => (data, at),
+        };
+        seq += 1;
+        let word = names.next().unwrap_or_default();
+        let name = EventName::parse(word)
+            .ok_or_else(|| damaged(row, "names", format!("event {seq}: `{word}` is unknown")))?;
+        found.push(Told { seq, name, turn, data, at: at.map_or(row_at, Timestamp) });
+    }
+    if seq != last {
+        let missing = format!("events up to {last} are expected, and {seq} is the last one");
+        return Err(damaged(row, "body", missing));
+    }
+    Ok(found)
+}
+
+/// The messages of a row, in order, up to the one with the number `until`, if the row names one.
+pub(in super::super) fn messages(row: &impl Fields) -> Result<Vec<StoredMessage>, Inconsistency> {
+    let (turn, row_at) = (get(row, "turn")?, time(row, "at")?);
+    let (last, count): (i64, i64) = (get(row, "last_message")?, get(row, "messages")?);
+    let until = maybe(row, "until")?.unwrap_or(i64::MAX);
+    let said: Vec<Said<Message>> = list(row, "said")?;
+    let numbered = (last - count + 1..=last).zip(said);
+    let stored = numbered.map(|(seq, Said { message, at })| StoredMessage {
+        seq,
+        turn,
+        message,
+        created_at: at.map_or(row_at, Timestamp),
+    });
+    Ok(stored.take_while(|stored| stored.seq <= until).collect())
+}

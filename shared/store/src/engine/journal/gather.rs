@@ -1,0 +1,380 @@
+//! Gathers what one transaction writes to streams, and makes rows of it.
+
+use super::super::statement::{Writes, as_json};
+use super::entries::{DURATION, Done, Entry, Happened, PHASE, Said};
+use crate::{StoreError, sql};
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::mem::take;
+use turnstone_domain::message::Message;
+use turnstone_domain::{Checkpoint, EventName, NewEvent, Phase, RawJson, Timestamp};
+
+/// A row as `insert_journal.sql` takes it.
+type JournalInsert = (
+    i64,
+    i64,
+    i64,
+    i64,
+    i64,
+    i64,
+    i64,
+    i64,
+    i64,
+    Option<String>,
+    i64,
+    i64,
+    i64,
+    i64,
+    Option<String>,
+    Option<i64>,
+    Timestamp,
+    Option<String>,
+    Option<String>,
+);
+
+/// The job and the turn of a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Turn {
+    job_seq: i64,
+    turn: i64,
+}
+
+struct NewCheckpoint {
+    of: Turn,
+    done: Done<RawJson, RawJson>,
+    /// Whether an event says that it is done.
+    is_told: bool,
+}
+
+struct NewMessage {
+    of: Turn,
+    seq: i64,
+    message: Box<RawValue>,
+    at: Timestamp,
+}
+
+enum Data {
+    /// All that an event says.
+    Whole(RawJson),
+    /// What it says beside the checkpoint with this place in the list.
+    Beside(usize, RawJson),
+}
+
+struct Happening {
+    of: Turn,
+    name: EventName,
+    data: Data,
+    at: Timestamp,
+}
+
+/// The new entries of one stream.
+struct Stream {
+    seq: i64,
+    /// The last event before.
+    before: i64,
+    checkpoints: Vec<NewCheckpoint>,
+    messages: Vec<NewMessage>,
+    events: Vec<Happening>,
+}
+
+/// A row that is being made.
+struct Draft {
+    of: Turn,
+    last_event: i64,
+    events: i64,
+    names: String,
+    last_message: i64,
+    phase: i64,
+    phases: i64,
+    has_paid: bool,
+    at: Timestamp,
+    entries: Vec<Entry<RawJson, RawJson>>,
+    said: Vec<Said<Box<RawValue>>>,
+}
+
+/// Checkpoints, messages and events of many streams, in the order of each.
+#[derive(Default)]
+pub(in super::super) struct Journal {
+    streams: Vec<Stream>,
+    known: HashMap<i64, usize>,
+}
+
+impl Journal {
+    /// The stream, whose last event was `before` when this transaction began to write to it.
+    fn stream(&mut self, seq: i64, before: i64) -> &mut Stream {
+        let next = self.streams.len();
+        let at = *self.known.entry(seq).or_insert(next);
+        if at == next {
+            let (checkpoints, messages, events) = (Vec::new(), Vec::new(), Vec::new());
+            self.streams.push(Stream { seq, before, checkpoints, messages, events });
+        }
+        &mut self.streams[at]
+    }
+
+    /// Adds event number `seq` of a stream. Events of a stream are added in the order of their numbers, and after the
+    /// checkpoints that they are about.
+    pub(in super::super) fn event(&mut self, stream: i64, seq: i64, job_seq: i64, event: &NewEvent) {
+        let of = Turn { job_seq, turn: event.turn };
+        let stream = self.stream(stream, seq - 1);
+        let told = stream.checkpoints.iter().position(|new| new.of == of && is_told_by(new, event));
+        let data = match told.zip(beside(&event.data)) {
+            Some((place, beside)) => {
+                let new = &mut stream.checkpoints[place];
+                new.is_told = true;
+                new.done.told_at = Some(event.at.0).filter(|at| Some(*at) != new.done.at);
+                Data::Beside(place, beside)
+            }
+            None => Data::Whole(RawJson::of(&event.data)),
+        };
+        stream.events.push(Happening { of, name: event.name, data, at: event.at });
+    }
+
+    /// Adds an event that is a stream of its own, and about no job.
+    pub(in super::super) fn lone(&mut self, stream: i64, name: EventName, data: Value, at: Timestamp) {
+        self.event(stream, 1, stream, &NewEvent { name, turn: 0, data, at });
+    }
+
+    /// Adds a checkpoint to a stream that has `events` so far.
+    pub(in super::super) fn checkpoint(
+        &mut self,
+        (stream, events): (i64, i64),
+        job_seq: i64,
+        checkpoint: &Checkpoint,
+    ) {
+        let of = Turn { job_seq, turn: checkpoint.turn };
+        let done = Done {
+            phase: i64::try_from(checkpoint.phase.index()).unwrap_or(i64::MAX),
+            version: checkpoint.version,
+            body: RawJson::of(&checkpoint.body),
+            duration_ms: checkpoint.duration_ms,
+            tokens_in: checkpoint.tokens_in,
+            tokens_out: checkpoint.tokens_out,
+            tokens_cached: checkpoint.spent.tokens_cached,
+            cost: checkpoint.spent.cost,
+            model: checkpoint.spent.model.clone(),
+            at: Some(checkpoint.at.0),
+            told: None,
+            told_at: None,
+        };
+        self.stream(stream, events).checkpoints.push(NewCheckpoint { of, done, is_told: false });
+    }
+
+    /// Adds message number `seq` of turn `turn` to a stream that has `events` so far.
+    pub(in super::super) fn message(
+        &mut self,
+        (stream, events): (i64, i64),
+        (job_seq, turn): (i64, i64),
+        seq: i64,
+        message: &Message,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let message = to_raw_value(message).map_err(|error| StoreError::Database {
+            action: "encode a message",
+            message: error.to_string(),
+        })?;
+        let of = Turn { job_seq, turn };
+        self.stream(stream, events).messages.push(NewMessage { of, seq, message, at });
+        Ok(())
+    }
+
+    /// Adds the rows to what is written, and is empty again.
+    pub(in super::super) fn flush(&mut self, writes: &mut Writes) -> Result<(), StoreError> {
+        let mut rows = Vec::new();
+        self.known.clear();
+        for stream in take(&mut self.streams) {
+            let seq = stream.seq;
+            for draft in stream.drafts() {
+                rows.push(draft.row(seq)?);
+            }
+        }
+        writes.all("write the journal", &sql::INSERT_JOURNAL, rows);
+        Ok(())
+    }
+}
+
+impl Stream {
+    /// The rows: events first, because they order everything; checkpoints with their events, or else in a row of their turn;
+    /// messages in the rows of their turns, in order.
+    fn drafts(self) -> Vec<Draft> {
+        let mut rows: Vec<Draft> = Vec::new();
+        let (mut told, mut others) = (Vec::new(), Vec::new());
+        for NewCheckpoint { of, done, is_told } in self.checkpoints {
+            if is_told {
+                told.push(Some(done));
+            } else {
+                told.push(None);
+                others.push((of, done));
+            }
+        }
+        let mut last = self.before;
+        for event in self.events {
+            let (done, data) = match event.data {
+                Data::Whole(data) => (None, data),
+                Data::Beside(place, data) => (told[place].take(), data),
+            };
+            let fits = |row: &Draft| row.of == event.of && done.as_ref().is_none_or(|done| row.takes(done));
+            if !rows.last().is_some_and(fits) {
+                rows.push(Draft::new(event.of, last));
+            }
+            last += 1;
+            if let Some(row) = rows.last_mut() {
+                row.event((last, event.name, event.at), done, data);
+            }
+        }
+        for (of, done) in others {
+            let free = rows.iter().position(|row: &Draft| row.of == of && row.takes(&done));
+            let at = free.unwrap_or_else(|| {
+                rows.push(Draft::new(of, last));
+                rows.len() - 1
+            });
+            rows[at].checkpoint(done);
+        }
+        let mut from = 0;
+        for new in self.messages {
+            let follows = |row: &Draft| row.said.is_empty() || row.last_message + 1 == new.seq;
+            let known = rows[from..].iter().position(|row| row.of == new.of && follows(row));
+            match known {
+                Some(at) => from += at,
+                None => {
+                    let before = rows.get(from).map_or(self.before, |row| row.last_event);
+                    from = rows.len().min(from + 1);
+                    rows.insert(from, Draft::new(new.of, before));
+                }
+            }
+            rows[from].message(new);
+        }
+        rows
+    }
+}
+
+/// Whether this event says that this checkpoint is done, in the words that every such event begins with.
+fn is_told_by(new: &NewCheckpoint, event: &NewEvent) -> bool {
+    let Some(data) = event.data.as_object().filter(|_| event.name == EventName::PhaseCompleted) else {
+        return false;
+    };
+    let phase = Phase::from_index(new.done.phase).map_or("", Phase::as_str);
+    let mut said = data.iter();
+    !new.is_told
+        && said.next().is_some_and(|(key, value)| key == PHASE && *value == phase)
+        && said.next().is_some_and(|(key, value)| key == DURATION && *value == new.done.duration_ms)
+}
+
+/// What such an event says after those words.
+struct Beside<'a>(&'a Map<String, Value>);
+
+impl Serialize for Beside<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().skip(2))
+    }
+}
+
+fn beside(data: &Value) -> Option<RawJson> {
+    RawJson::from_text(as_json(&Beside(data.as_object()?)).ok()?).ok()
+}
+
+impl Draft {
+    fn new(of: Turn, last_event: i64) -> Self {
+        Self {
+            of,
+            last_event,
+            events: 0,
+            names: String::new(),
+            last_message: 0,
+            phase: -1,
+            phases: 0,
+            has_paid: false,
+            at: Timestamp(0),
+            entries: Vec::new(),
+            said: Vec::new(),
+        }
+    }
+
+    /// Whether a checkpoint may join the others: it follows them, and one at most has paid for something.
+    fn takes(&self, done: &Done<RawJson, RawJson>) -> bool {
+        self.phases == 0 || (done.phase == self.phase + self.phases && !(self.has_paid && done.has_paid()))
+    }
+
+    fn event(
+        &mut self,
+        (seq, name, at): (i64, EventName, Timestamp),
+        done: Option<Done<RawJson, RawJson>>,
+        data: RawJson,
+    ) {
+        if self.events > 0 {
+            self.names.push(',');
+        }
+        self.names.push_str(name.as_str());
+        self.events += 1;
+        match done {
+            Some(done) => self.checkpoint(Done { told: Some(data), ..done }),
+            None => self.entries.push(Entry::Event(Happened { data, at: Some(at.0) })),
+        }
+        (self.last_event, self.at) = (seq, at);
+    }
+
+    fn checkpoint(&mut self, done: Done<RawJson, RawJson>) {
+        if self.phases == 0 {
+            self.phase = done.phase;
+        }
+        self.phases += 1;
+        self.has_paid |= done.has_paid();
+        if self.events == 0 {
+            self.at = Timestamp(done.at.unwrap_or_default());
+        }
+        self.entries.push(Entry::Phase(done));
+    }
+
+    fn message(&mut self, new: NewMessage) {
+        if self.entries.is_empty() {
+            self.at = new.at;
+        }
+        self.last_message = new.seq;
+        self.said.push(Said { message: new.message, at: Some(new.at.0) });
+    }
+
+    fn row(mut self, stream: i64) -> Result<JournalInsert, StoreError> {
+        let paid = self.entries.iter().find_map(|entry| match entry {
+            Entry::Phase(done) if done.has_paid() => {
+                let amounts = [done.tokens_in, done.tokens_out, done.tokens_cached, done.cost];
+                Some((amounts, done.model.clone().zip(done.at)))
+            }
+            _ => None,
+        });
+        let ([tokens_in, tokens_out, tokens_cached, cost], model) = paid.unwrap_or_default();
+        let (model, paid_at) = model.unzip();
+        // Times that are the row's are not said again.
+        let row_at = self.at.0;
+        let entries = self.entries.iter_mut().map(|entry| match entry {
+            Entry::Phase(done) => &mut done.at,
+            Entry::Event(happened) => &mut happened.at,
+        });
+        let said = self.said.iter_mut().map(|said| &mut said.at);
+        entries.chain(said).for_each(|at| *at = at.filter(|at| *at != row_at));
+        let messages = i64::try_from(self.said.len()).unwrap_or(i64::MAX);
+        let body = (!self.entries.is_empty()).then(|| as_json(&self.entries)).transpose()?;
+        let said = (!self.said.is_empty()).then(|| as_json(&self.said)).transpose()?;
+        Ok((
+            stream,
+            self.last_event,
+            self.last_message,
+            self.events,
+            messages,
+            self.of.job_seq,
+            self.of.turn,
+            self.phase,
+            self.phases,
+            (self.events > 0).then_some(self.names),
+            tokens_in,
+            tokens_out,
+            tokens_cached,
+            cost,
+            model,
+            paid_at,
+            self.at,
+            body,
+            said,
+        ))
+    }
+}

@@ -1,0 +1,185 @@
+//! A claim in one statement, where no rule applies that takes more than one look: `sql/postgres_alone/claim_jobs.sql`.
+//!
+//! It takes before it reads. What this version cannot read is given back, and left to the claim that is made step by step.
+
+use super::super::super::definitions::Definitions;
+use super::super::super::held::Known;
+use super::super::super::journal;
+use super::super::super::rows::{self, EngagementRow, Fields, Inconsistency, JobRow, Prefixed, get, maybe};
+use super::super::super::session::{Alone, Args, CommitError, Session, limit};
+use super::super::super::statement::{as_json, read, read_by};
+use super::super::super::unit::Unit;
+use crate::{Claim, ClaimRequest, Ring, StoreError, sql};
+use std::collections::HashMap;
+use turnstone_domain::job::Envelope;
+use turnstone_domain::retry::RetryPolicy;
+use turnstone_domain::{Checkpoint, Timestamp};
+
+/// The result of a claim in one statement.
+pub(in super::super::super) enum Outcome {
+    /// Nothing was taken, because a rule may apply. `true`: a rule that stays, such as a limit of a queue.
+    Ruled(bool),
+    /// All that there is, or as many as were asked for.
+    Claimed(Vec<Claim>),
+    /// The same, without jobs that cannot be read; those were given back.
+    Damaged(Vec<Claim>),
+}
+
+/// A job that was taken.
+struct Taken {
+    known: Known,
+    retry: RetryPolicy,
+    envelope: Envelope,
+}
+
+impl Taken {
+    fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
+        let job = JobRow::decode(row)?;
+        let engagement = match job.engagement_seq {
+            Some(_) => Some(EngagementRow::decode(&Prefixed { row, prefix: "e_" })?),
+            None => None,
+        };
+        let (_, retry, envelope) = rows::envelope(row)?;
+        Ok(Self { known: Known { job, engagement }, retry, envelope })
+    }
+}
+
+/// Claims; `token` is how the tokens begin. The statement commits itself, and what follows it belongs to the transaction
+/// of the session.
+///
+/// # Errors
+/// [`CommitError::Unknown`] when it may have taken jobs whose names did not arrive.
+pub(in super::super::super) async fn apply<S: Alone>(
+    session: &mut S,
+    unit: &mut Unit,
+    request: &ClaimRequest,
+    token: &str,
+    definitions: &mut Definitions,
+) -> Result<Outcome, CommitError> {
+    let queues = as_json(&request.queues).map_err(CommitError::Failed)?;
+    let tags = request.runtime_tags.as_ref().map(as_json).transpose().map_err(CommitError::Failed)?;
+    let values = [
+        request.kind.as_str().into(),
+        queues.as_str().into(),
+        limit(request.limit).into(),
+        request.now.0.into(),
+        request.tenant.as_deref().into(),
+        tags.as_deref().into(),
+        (!request.worker_id.is_empty()).then_some(request.worker_id.as_str()).into(),
+        request.lease_ms.into(),
+        token.into(),
+    ];
+    let rows = session.rows_alone("claim jobs", &sql::CLAIM_JOBS, Args::Values(&values)).await?;
+    let rule = rows.first().map_or(Ok(0), |row| get::<i64>(row, "rule"));
+    match rule.map_err(|error| CommitError::Unknown(error.into()))? {
+        0 => Box::pin(taken(session, unit, request, definitions, &rows)).await.map_err(CommitError::Unknown),
+        rule => Ok(Outcome::Ruled(rule == 1)),
+    }
+}
+
+/// Makes claims of what was taken.
+async fn taken<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    request: &ClaimRequest,
+    definitions: &mut Definitions,
+    rows: &[S::Row],
+) -> Result<Outcome, StoreError> {
+    let (mut found, mut damaged) = (Vec::new(), Vec::new());
+    for row in rows {
+        let Some(token) = maybe::<String>(row, "lease_token")? else { continue };
+        match Taken::decode(row) {
+            Ok(taken) => found.push(taken),
+            Err(error) => {
+                tracing::error!(error = %StoreError::from(error), "a job that cannot be read is given back");
+                damaged.push(token);
+            }
+        }
+    }
+    let mut agents = HashMap::new();
+    for taken in &found {
+        let (seq, row) = (taken.known.job.seq, taken.known.engagement.as_ref());
+        unit.take_claimed(taken.known.clone(), request);
+        if let Some(agent) = match row {
+            Some(row) => Some(definitions.get(session, &row.digest).await),
+            None => None,
+        } {
+            match agent {
+                Ok(agent) => drop(agents.insert(seq, agent)),
+                Err(error @ StoreError::Unreadable { .. }) => {
+                    tracing::error!(%error, "an agent cannot be read; its job is given back");
+                    damaged.extend(taken.known.job.lease_token.clone());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    let mut checkpoints = checkpoints(session, unit, &found, &mut damaged).await?;
+    let mut claims = Vec::with_capacity(found.len());
+    for Taken { known, retry, envelope } in found {
+        if known.job.lease_token.as_ref().is_some_and(|token| damaged.contains(token)) {
+            continue;
+        }
+        let seq = known.job.seq;
+        let done = checkpoints.remove(&seq).unwrap_or_default();
+        claims.extend(super::claimed(unit, seq, retry, envelope, done, agents.remove(&seq)));
+    }
+    if damaged.is_empty() {
+        return Ok(Outcome::Claimed(claims));
+    }
+    damaged.iter().for_each(|token| unit.distrust_token(token));
+    release(session, unit, &damaged.join(" "), request.now).await?;
+    Ok(Outcome::Damaged(claims))
+}
+
+/// The checkpoints of the unfinished turns.
+async fn checkpoints<S: Session>(
+    session: &mut S,
+    unit: &Unit,
+    found: &[Taken],
+    damaged: &mut Vec<String>,
+) -> Result<HashMap<i64, Vec<Checkpoint>>, StoreError> {
+    let resumed = found.iter().map(|taken| &taken.known.job).filter(|job| super::has_past(unit, job));
+    let resumed = resumed.filter_map(|job| job.position.as_ref().map(|position| (job.seq, position.turn)));
+    let decode = |row: &S::Row| Ok((get::<i64>(row, "job_seq")?, journal::checkpoints(row)));
+    let (action, text) = ("read checkpoints", &sql::CHECKPOINTS_OF_TURN);
+    let mut checkpoints: HashMap<i64, Vec<Checkpoint>> = HashMap::new();
+    for (seq, done) in read_by(session, action, text, resumed.collect(), decode).await? {
+        match done {
+            Ok(done) => checkpoints.entry(seq).or_default().extend(done),
+            Err(error) => {
+                tracing::error!(error = %StoreError::from(error), "a job whose checkpoints cannot be read is given back");
+                damaged.extend(unit.job(seq).and_then(|job| job.lease_token.clone()));
+            }
+        }
+    }
+    Ok(checkpoints)
+}
+
+/// Gives back what a claim took whose answer was lost; `token` is how its tokens begin.
+pub(in super::super::super) async fn give_back<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    token: &str,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let given = release(session, unit, &format!("{token}-%"), now).await?;
+    if given > 0 {
+        tracing::warn!(jobs = given, "the answer of a claim was lost; its jobs are given back");
+    }
+    Ok(())
+}
+
+/// Gives jobs back without reading them; `tokens` are LIKE patterns.
+async fn release<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    tokens: &str,
+    now: Timestamp,
+) -> Result<i64, StoreError> {
+    let values = [tokens.into(), now.0.into()];
+    let given =
+        read(session, "give jobs back", &sql::RELEASE_CLAIM, &values, |row| get::<i64>(row, "jobs")).await?;
+    unit.rings.push(Ring::Available);
+    Ok(given.first().copied().unwrap_or_default())
+}

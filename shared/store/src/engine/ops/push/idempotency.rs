@@ -1,0 +1,87 @@
+//! A push under an idempotency key: the key is taken first, so that a concurrent push under it waits for this one's commit.
+
+use super::super::super::rows::{Fields, Inconsistency, get, json, maybe};
+use super::super::super::session::{Args, Session};
+use super::super::super::statement::{as_json, read};
+use super::super::super::unit::Unit;
+use crate::idempotency::{IdempotentPush, RecordedPush};
+use crate::{Pushed, StoreError, sql};
+use turnstone_domain::{JobId, JobState};
+
+/// What is asked.
+pub(in super::super::super) enum Request {
+    Push(IdempotentPush),
+    Record { name: String, request: String, answer: String },
+}
+
+/// What was done.
+pub(in super::super::super) enum Answer {
+    Pushed(RecordedPush),
+    Recorded(String),
+    /// The push was refused, and left nothing.
+    Refused(StoreError),
+}
+
+/// Does what is asked.
+pub(in super::super::super) async fn apply<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    asked: &Request,
+) -> Result<Answer, StoreError> {
+    match asked {
+        Request::Push(push) => once(session, unit, push).await,
+        Request::Record { name, request, answer } => {
+            let values = [name.as_str().into(), request.as_str().into(), answer.as_str().into()];
+            let (action, text) = ("record an answer", &sql::UPDATE_IDEMPOTENCY_ANSWER);
+            let recorded = read(session, action, text, &values, |row| get::<String>(row, "answer"));
+            // The key may have expired meanwhile.
+            Ok(Answer::Recorded(recorded.await?.pop().unwrap_or_else(|| answer.clone())))
+        }
+    }
+}
+
+async fn once<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    push: &IdempotentPush,
+) -> Result<Answer, StoreError> {
+    let IdempotentPush { name, request, now, expires_at, jobs, answer } = push;
+    let values = [name.as_str().into(), request.as_str().into(), now.0.into(), expires_at.0.into()];
+    let (action, text) = ("take an idempotency key", &sql::INSERT_IDEMPOTENCY_KEY);
+    if session.rows(action, text, Args::Values(&values)).await?.is_empty() {
+        let values = [name.as_str().into(), now.0.into()];
+        let (action, text) = ("look up an idempotency key", &sql::SELECT_IDEMPOTENCY_KEY);
+        let found = read(session, action, text, &values, record).await?.pop();
+        let gone = || StoreError::Unavailable { action, message: "the key has just expired".to_owned() };
+        return found.map(Answer::Pushed).ok_or_else(gone);
+    }
+    match super::apply(session, unit, &[jobs.as_slice()]).await?.pop().unwrap_or(Err(StoreError::Closed)) {
+        Ok(pushed) => {
+            let answer = answer(&pushed);
+            let told: Vec<_> = pushed.iter().map(|job| (&job.id, job.state, job.deduplicated)).collect();
+            let told = as_json(&told)?;
+            let values = [name.as_str().into(), told.as_str().into(), answer.as_deref().into()];
+            let (action, text) = ("record a push", &sql::UPDATE_IDEMPOTENCY_KEY);
+            session.execute(action, text, Args::Values(&values)).await?;
+            let request = request.clone();
+            Ok(Answer::Pushed(RecordedPush { request, pushed, answer, repeated: false }))
+        }
+        Err(refused) => {
+            let (action, text) = ("give an idempotency key back", &sql::DELETE_IDEMPOTENCY_KEY);
+            session.execute(action, text, Args::Values(&[name.as_str().into()])).await?;
+            Ok(Answer::Refused(refused))
+        }
+    }
+}
+
+/// Reads a record.
+pub(in super::super::super) fn record(row: &impl Fields) -> Result<RecordedPush, Inconsistency> {
+    let pushed = json::<Vec<(JobId, JobState, bool)>>(row, "pushed")?.into_iter();
+    let pushed = pushed.map(|(id, state, deduplicated)| Pushed { id, state, deduplicated, pressure: None });
+    Ok(RecordedPush {
+        request: get(row, "request")?,
+        pushed: pushed.collect(),
+        answer: maybe(row, "answer")?,
+        repeated: true,
+    })
+}

@@ -1,0 +1,132 @@
+//! What a lone turn costs, counted from outside: round trips by a proxy that reads the protocol, rows by triggers, commits by
+//! the numbers of transactions.
+
+use crate::conformance::jobs::{agent, plain};
+use std::sync::PoisonError;
+use turnstone_domain::{JobState, NewJob};
+use turnstone_store::{PostgresOptions, Ring};
+use turnstone_tests::servers::{Database, Postgres};
+use turnstone_tests::{Fleet, Place, wait};
+
+mod wire;
+
+use wire::Wire;
+
+/// Counts each row that is written. A sequence forgets nothing, whatever becomes of the transaction.
+const COUNT_ROWS: &str = "
+CREATE SEQUENCE rows_written;
+GRANT USAGE, SELECT ON SEQUENCE rows_written TO PUBLIC;
+CREATE FUNCTION count_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('rows_written'); RETURN NULL; END $$;
+DO $$
+DECLARE name text;
+BEGIN
+    FOR name IN SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition
+        AND relnamespace = 'public'::regnamespace AND relname NOT IN ('_sqlx_migrations', 'workers', 'writers')
+    LOOP
+        EXECUTE format('CREATE TRIGGER counted AFTER INSERT OR UPDATE OR DELETE ON %I FOR EACH ROW EXECUTE FUNCTION count_row()', name);
+    END LOOP;
+END $$;";
+
+/// A fleet whose database is reached through a wire that is listened to. What is looked up beside it is not counted.
+struct Site {
+    fleet: Fleet,
+    wire: Wire,
+    beside: Place,
+}
+
+/// What something cost.
+#[derive(PartialEq, Eq, Debug)]
+struct Cost {
+    /// The statements, in order, without what workers and clocks say by themselves.
+    statements: Vec<&'static str>,
+    rows: i64,
+}
+
+impl Site {
+    async fn start() -> Self {
+        let database: Database = Postgres::shared().await.database().await;
+        let beside = Place::from(&database);
+        beside.migrate().await;
+        Postgres::shared().await.psql(&database, COUNT_ROWS).await;
+        let wire = Wire::start(Postgres::shared().await.addr()).await;
+        let options = PostgresOptions { listen: false, ..PostgresOptions::new(database.url_at(wire.addr)) };
+        let fleet = Fleet::builder().on_database(database).reached_by(options).start().await;
+        Self { fleet, wire, beside }
+    }
+
+    async fn rows(&self) -> i64 {
+        self.beside
+            .number("SELECT last_value + CASE WHEN is_called THEN 1 ELSE 0 END FROM rows_written")
+            .await
+    }
+
+    async fn push(&self, job: NewJob) {
+        let pushed = self.fleet.store.intake.push(vec![job]).await.expect("the push");
+        assert_eq!(pushed.len(), 1);
+    }
+
+    /// Runs an agent's job to its end.
+    async fn turn(&self, job: NewJob) {
+        let id = job.id.clone();
+        self.push(job).await;
+        self.fleet.store.doorbell.ring(Ring::Available);
+        let state =
+            format!("SELECT count(*) FROM jobs WHERE id = '{id}' AND state = '{}'", JobState::Completed);
+        wait::until("the job completes", async || self.beside.number(&state).await == 1).await;
+    }
+
+    async fn cost_of(&self, work: impl AsyncFnOnce()) -> Cost {
+        let rows = self.rows().await;
+        self.wire.said.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        work().await;
+        let said = self.wire.said.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Cost {
+            statements: said.iter().filter_map(|text| kind(text)).collect(),
+            rows: self.rows().await - rows,
+        }
+    }
+}
+
+/// What a statement is for; `None` for those that are not part of it.
+fn kind(text: &str) -> Option<&'static str> {
+    let has = |part: &str| text.contains(part);
+    match () {
+        // Beats, clocks, and what is open among the breakers, all of it now and then.
+        () if has("INTO workers")
+            || has("UPDATE workers")
+            || has("clock_timestamp")
+            || has("FROM breakers") =>
+        {
+            None
+        }
+        () if has("WITH asked AS MATERIALIZED") => Some("claim"),
+        () if has("mark AS (") => Some("commit"),
+        () if has("BEGIN") => Some("begin"),
+        () if text.trim() == "COMMIT" => Some("end"),
+        () => Some("read"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+async fn a_lone_turn_is_three_round_trips_and_few_rows() {
+    let site = Site::start().await;
+    // The first one reads the agent's definition, and statements are prepared.
+    site.turn(agent(None)).await;
+    let pushed = site.cost_of(async || site.push(plain(0)).await).await;
+    assert_eq!(pushed.statements, ["read", "read", "read", "commit"]);
+    assert_eq!(pushed.rows, ROWS_OF_PUSH);
+
+    let ran = site.cost_of(async || site.turn(agent(None)).await).await;
+    let (claims, others): (Vec<_>, Vec<_>) = ran.statements.into_iter().partition(|kind| *kind == "claim");
+    assert!(!claims.is_empty());
+    // The push, the write before the model, the settlement.
+    assert_eq!(others, ["read", "read", "read", "commit", "commit", "commit"], "{:#?}", site.wire.said);
+    assert_eq!(ran.rows, ROWS_OF_PUSH_AND_TURN);
+    site.fleet.end().await;
+}
+
+/// A job, its envelope, its event.
+const ROWS_OF_PUSH: i64 = 3;
+/// The same with engagement and budget; and of the turn: job, engagement and journal three times, the budget twice, the result.
+const ROWS_OF_PUSH_AND_TURN: i64 = 17;

@@ -1,0 +1,95 @@
+//! Views of the same rows, each told by its difference from another view, so that nothing stands in a recording twice.
+
+use serde_json::{Map, Value, json};
+
+/// Returns what a value has beyond another one: `null` when both are the same, members that differ, and the names of members that it
+/// is `without`.
+pub fn beyond(value: &Value, other: &Value) -> Value {
+    let (Value::Object(value), Value::Object(other)) = (value, other) else {
+        return if value == other { Value::Null } else { json!({"is": value}) };
+    };
+    let mut more = Map::new();
+    for (name, member) in value {
+        match other.get(name) {
+            Some(same) if same == member => {}
+            Some(old) if old.is_object() && member.is_object() => {
+                more.insert(name.clone(), beyond(member, old));
+            }
+            _ => {
+                more.insert(name.clone(), member.clone());
+            }
+        }
+    }
+    let mut without: Vec<&str> =
+        other.keys().filter(|name| !value.contains_key(*name)).map(String::as_str).collect();
+    without.sort_unstable();
+    if !without.is_empty() {
+        more.insert("without".to_owned(), json!(without));
+    }
+    if more.is_empty() { Value::Null } else { Value::Object(more) }
+}
+
+/// Returns rows by what they have beyond the rows of another page; consecutive rows with the same difference are told together. The
+/// last rows of both pages belong together: a fork's page has the rows of its origin before its own, which stand as they are.
+pub fn rows_beyond(rows: &[Value], others: &[Value]) -> Value {
+    let ahead = rows.len().saturating_sub(others.len());
+    let spare = others.len().saturating_sub(rows.len());
+    let mut told: Vec<(usize, usize, Value)> = Vec::new();
+    for (at, row) in rows.iter().enumerate().skip(ahead) {
+        let more = beyond(row, &others[spare + at - ahead]);
+        match told.last_mut() {
+            Some((_, last, same)) if *same == more => *last = at,
+            _ => told.push((at, at, more)),
+        }
+    }
+    let mut all: Vec<Value> = rows[..ahead].to_vec();
+    all.extend(told.into_iter().map(|(first, last, more)| {
+        let rows =
+            if first == last { format!("{}", first + 1) } else { format!("{}-{}", first + 1, last + 1) };
+        json!({"rows": rows, "beyond": more})
+    }));
+    if spare > 0 {
+        all.push(json!({"rows missing": spare}));
+    }
+    Value::Array(all)
+}
+
+/// Returns rows in groups: what consecutive rows have in common of these members stands once, before them.
+pub fn grouped(rows: &[Value], members: &[&str]) -> Value {
+    let mut groups: Vec<(Value, Vec<Value>)> = Vec::new();
+    for row in rows {
+        let (mut common, mut rest) = (Map::new(), Map::new());
+        for (name, value) in row.as_object().into_iter().flatten() {
+            let side = if members.contains(&name.as_str()) { &mut common } else { &mut rest };
+            side.insert(name.clone(), value.clone());
+        }
+        let common = Value::Object(common);
+        match groups.last_mut() {
+            Some((same, rows)) if *same == common => rows.push(Value::Object(rest)),
+            _ => groups.push((common, vec![Value::Object(rest)])),
+        }
+    }
+    groups.into_iter().map(|(common, rows)| json!({"each": common, "rows": rows})).collect()
+}
+
+#[test]
+fn rows_are_told_by_their_difference() {
+    let rows = [
+        json!({"a": 1, "b": {"c": 2}}),
+        json!({"a": 1, "b": {"c": 3}}),
+        json!({"a": 1, "b": {"c": 3}, "d": 4}),
+    ];
+    let others = [json!({"a": 1, "b": {"c": 3}}), json!({"a": 1, "b": {"c": 3}, "e": 5})];
+    let told = rows_beyond(&rows, &others);
+    assert_eq!(
+        told,
+        json!([rows[0], {"rows": "2", "beyond": null}, {"rows": "3", "beyond": {"d": 4, "without": ["e"]}}])
+    );
+    assert_eq!(
+        rows_beyond(&rows[..1], &others),
+        json!([{"rows": "1", "beyond": {"b": {"c": 2}, "without": ["e"]}}, {"rows missing": 1}])
+    );
+    let groups = grouped(&rows, &["a"]);
+    let rest = json!([{"b": {"c": 2}}, {"b": {"c": 3}}, {"b": {"c": 3}, "d": 4}]);
+    assert_eq!(groups, json!([{"each": {"a": 1}, "rows": rest}]));
+}

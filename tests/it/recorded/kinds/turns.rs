@@ -1,0 +1,68 @@
+//! Engagements of an agent alone: one turn, several turns, and the form of the answer.
+
+use crate::recorded::recordings;
+use crate::recorded::stage::{Ground, job, job_of, ossa, retry, with};
+use serde_json::{Value, json};
+use turnstone_tests::{Reply, model_server};
+
+recordings!(
+    everywhere: [single_turn, several_turns],
+    sqlite_first: [
+        structured_output,
+        output_of_the_wrong_form,
+
+
+
+
+
+        too_many_turns,
+    ],
+);
+
+/// Searches twice, books once and is then done.
+pub fn trip(request: &Value) -> Reply {
+    match model_server::outcomes(request) {
+        n @ (0 | 1) => Reply::call("search", json!({"q": n})),
+        2 => Reply::call("book", json!({"seat": 1})),
+        _ => Reply::text("booked"),
+    }
+}
+
+async fn single_turn(ground: Ground) -> Value {
+    let mut stage = ground.stage(|_| Reply::text("Hello, \"world\" – ☃")).await;
+    stage.run(&job("hello")).await;
+    stage.recorded().await
+}
+
+async fn several_turns(ground: Ground) -> Value {
+    let mut stage = ground.stage(trip).await;
+    stage.run(&job("a trip")).await;
+    stage.recorded().await
+}
+
+const NUMBER: &str = r#"{"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}"#;
+
+fn formed() -> Value {
+    with(job("count"), json!({"ext_agent_output_schema": serde_json::from_str::<Value>(NUMBER).unwrap()}))
+}
+
+async fn structured_output(ground: Ground) -> Value {
+    let mut stage = ground.stage(|_| Reply::text("{\"n\": 17}")).await;
+    stage.run(&formed()).await;
+    stage.recorded().await
+}
+
+async fn output_of_the_wrong_form(ground: Ground) -> Value {
+    let mut stage = ground.stage(|_| Reply::text("seventeen")).await;
+    stage.run(&formed()).await;
+    stage.recorded().await
+}
+
+async fn too_many_turns(ground: Ground) -> Value {
+    let mut stage = ground.stage(|_| Reply::call("search", json!({}))).await;
+    let spec = "  tools: [{type: http, name: search}]\n  constraints: {max_turns: 2}\n";
+    stage.register(&[ossa("desk", spec)]).await;
+    let options = json!({"options": with(retry(3), json!({"queue": "desk"}))});
+    stage.run(&with(job_of("desk"), options)).await;
+    stage.recorded().await
+}
