@@ -7,6 +7,8 @@ mod budgets;
 
 pub(super) use budgets::{Move, Shared};
 
+use budgets::Counters;
+
 use super::held::{Known, Learnt};
 use super::journal::Journal;
 use super::ops::artifacts::Artifacts;
@@ -527,13 +529,6 @@ impl Unit {
         let mut writes = Writes::default();
         writes.all("write jobs", &sql::JOBS_WRITE, moved);
         writes.all("write jobs", &sql::JOBS_TOUCH, touched);
-        let engagements: Vec<_> = self
-            .changed_engagements
-            .iter()
-            .filter_map(|seq| self.engagements.get(seq))
-            .map(|row| (row.seq, row.engagement.turns, row.events, row.messages, row.read.0, row.read.1))
-            .collect();
-        writes.all("write engagements", &sql::ENGAGEMENTS_WRITE, engagements);
         self.journal.flush(&mut writes)?;
         writes.all("write tool calls", &sql::TOOL_CALLS_INSERT, take(&mut self.new_calls));
         writes.all("write stubs", &sql::STUBS_INSERT, take(&mut self.stubs));
@@ -547,8 +542,10 @@ impl Unit {
         writes.all("write reviews", &sql::REVIEWS_INSERT, take(&mut self.reviews));
         self.artifacts.flush(&mut writes);
         self.states.flush(&mut writes);
-        // Last, because many wait for a shared one: it is held no longer than the commit takes.
-        self.budgets.write(session, &mut writes).await?;
+        let counted = self.changed_engagements.iter().filter_map(|seq| self.engagements.get(seq));
+        let counted = counted.map(|row| (row.seq, Counters::of(row))).collect();
+        // Last, because many wait for a shared budget: it is held no longer than the commit takes.
+        self.budgets.write(session, &mut writes, counted).await?;
         writes.run(session).await?;
         // Apart, because a call may be journalled and settled in one go.
         let mut moves = Writes::default();
