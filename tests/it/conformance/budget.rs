@@ -82,7 +82,7 @@ async fn no_limit_is_never_exceeded_and_zero_is_a_limit(at: &Opened) {
 async fn jobs_that_share_a_budget_never_exceed_it_together(at: &Opened) {
     at.store.intake.push((0..40).map(|_| agent(Some(100))).collect()).await.unwrap();
     // No call makes engagements share a budget yet; the tables and the ledger are ready for it.
-    at.query("UPDATE engagements SET budget_seq = (SELECT min(seq) FROM budgets)").await;
+    at.query("UPDATE engagements SET budget_seq = (SELECT min(seq) FROM totals)").await;
     let claims = at.claim(JobKind::Agent, 40).await;
     let ledger = &at.store.ledger;
     let reservations = claims.iter().map(|claim| ledger.checkpoint(&claim.lease, reserve(7), NOW, LEASE));

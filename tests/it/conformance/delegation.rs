@@ -173,7 +173,7 @@ async fn a_tree_is_deleted_as_a_whole(at: &Opened) {
     let later = NOW.plus_ms(3 * 3_600_000);
     while at.perform(Duty::FoldStatistics { until: later }, later).await > 0 {}
     while at.perform(Duty::Prune { before: later }, later).await > 0 {}
-    for table in ["jobs", "engagements", "budgets", "delegations"] {
+    for table in ["jobs", "engagements", "totals", "delegations"] {
         assert_eq!(at.query(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
     }
 }

@@ -51,7 +51,7 @@ pub(in super::super) async fn apply<S: Session>(
     for step in steps {
         // Whether a job was paused is not known here: who gives one back reads it.
         let yields = matches!(&step.end, TurnEnd::Settle(end) if matches!(**end, Settlement::Yield | Settlement::GiveWay));
-        match known.filter(|_| !yields).and_then(|held| held.get(&step.lease.token)) {
+        match known.filter(|_| !yields).and_then(|held| held.take(&step.lease.token)) {
             Some(known) => unit.take_known(known),
             None => leases.push((step.lease.job.clone(), step.lease.token.clone())),
         }
