@@ -299,7 +299,7 @@ pub async fn make(
         Err(ToolError::Answered(text)) => (failed(text), Fate::Answered, false),
         Err(ToolError::Unreached(text)) => (failed(text), Fate::Undone, true),
         Err(ToolError::Final(text)) => (failed(text).again_is_useless(), Fate::Answered, false),
-        Err(ToolError::Busy(text, wait_ms)) => (failed(text).retry_after(wait_ms), Fate::Undone, true),
+        Err(ToolError::Busy(text, wait_ms)) => (failed(text).retry_after(wait_ms), Fate::Undone, false),
         Err(ToolError::Lost(text)) => (failed(text), Fate::Unknown, true),
         Err(ToolError::Timeout(text)) => {
             (ToolOutcome::failed(FailureKind::ToolTimeout.code(), text), Fate::Unknown, true)
