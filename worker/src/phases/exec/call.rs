@@ -206,7 +206,7 @@ fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), T
     // What the agent says of the tool narrows what the registry says; it never replaces it.
     let checked = [&offer.input_schema, &tool.spec().input_schema]
         .into_iter()
-        .try_for_each(|schema| turn.deps.schema(schema)?.check(&call.asked.arguments));
+        .try_for_each(|schema| turn.deps.check(schema, &call.asked.arguments));
     if let Err(why) = checked {
         let text = format!("the arguments do not match the schema of `{name}`: {why}");
         return Err(ToolOutcome::refused(FailureKind::ToolInput.code(), text));
