@@ -6,7 +6,7 @@
 --
 -- migrations/sqlite has the same tables and columns in the same order. What differs:
 -- * Numbers: BIGINT here, INTEGER there. `jobs_seq` numbers jobs and workflows, because many processes enqueue at once; an
---   engagement and its budget take the number of their first job. `shared_budgets_seq` numbers shared budgets.
+--   engagement and its totals take the number of their first job. `shared_budgets_seq` numbers shared budgets.
 -- * Rows that change often leave room on their page (fillfactor): an update stays there and touches no index.
 -- * `journal.tx` is the number of the transaction that wrote the row. Transactions commit in another order than they begin,
 --   so a reader of all events reads only those below the oldest transaction that is still under way.
@@ -196,7 +196,7 @@ CREATE TABLE agents (
     source_digest TEXT                                 -- sources are compared by it: two sealed texts are never equal
 );
 
--- One row per engagement: a conversation of an agent. It takes the number of its first job.
+-- One row per engagement: a conversation of an agent. It takes the number of its first job. What its turns change is in totals.
 CREATE TABLE engagements (
     seq          BIGINT  PRIMARY KEY,
     id           TEXT    NOT NULL UNIQUE,
@@ -206,18 +206,13 @@ CREATE TABLE engagements (
     user_email   TEXT,
     started_at   BIGINT  NOT NULL,
     budget_seq   BIGINT  NOT NULL,                     -- a tree of engagements shares the budget of its root
-    turns        BIGINT  NOT NULL DEFAULT 0,           -- complete turns
-    events       BIGINT  NOT NULL DEFAULT 0,           -- events of its stream
-    messages     BIGINT  NOT NULL DEFAULT 0,
     depth        BIGINT  NOT NULL DEFAULT 0 CHECK (depth BETWEEN 0 AND 10),  -- 0: no delegate
     parent_seq   BIGINT,                               -- the job that it works for
-    children     BIGINT  NOT NULL DEFAULT 0,           -- engagements that ever worked for it
     limited_by   TEXT,                                 -- names of its own budgets `engagement/ID` within the tree, the highest
                                                        -- first, with spaces between them; its delegates are charged to them, too
     retention_ms BIGINT,                               -- how long its document keeps it after its end; NULL: not stated, or over
-    inputs       BIGINT  NOT NULL DEFAULT 1,           -- jobs that ever carried an input into it
     imported_at  BIGINT                                -- when it came from another server: retention counts from here
-) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
+);
 CREATE INDEX engagements_agent ON engagements (agent_name, seq);
 CREATE INDEX engagements_budget ON engagements (budget_seq);
 CREATE INDEX engagements_digest ON engagements (digest);
@@ -232,13 +227,21 @@ CREATE TABLE input_definitions (
 );
 CREATE INDEX input_definitions_digest ON input_definitions (digest);
 
--- Budgets, in tokens and in money (millionths of a currency)
+-- Totals and budgets, in tokens and in money (millionths of a currency)
 
--- One row per budget, the ledger: what is settled and what is reserved never exceed the limit together. An engagement's
--- budget takes the number of its first job. A shared budget (of the fleet, a tenant, an agent, a model; altogether or per
--- day) takes numbers below zero, so that it never meets the number of a job; budget_rules has its limits.
-CREATE TABLE budgets (
+-- One row per engagement, with the number of its first job: what its turns count, and its budget. A turn changes this row
+-- and no other of its engagement's. Engagements of a tree spend from the row of their root; one that its agent limits within
+-- the tree has a budget of its own, with a name.
+-- One row per shared budget, too (of the fleet, a tenant, an agent, a model; altogether or per day): it counts nothing, and
+-- takes a number below zero, so that it never meets the number of a job; budget_rules has its limits.
+-- What is settled and what is reserved never exceed the limit together.
+CREATE TABLE totals (
     seq            BIGINT  PRIMARY KEY,
+    turns          BIGINT  NOT NULL DEFAULT 0,         -- complete turns
+    events         BIGINT  NOT NULL DEFAULT 0,         -- events of its stream
+    messages       BIGINT  NOT NULL DEFAULT 0,
+    inputs         BIGINT  NOT NULL DEFAULT 1,         -- jobs that ever carried an input into it
+    children       BIGINT  NOT NULL DEFAULT 0,         -- engagements that ever worked for it
     token_limit    BIGINT,                             -- NULL is unlimited
     settled        BIGINT  NOT NULL DEFAULT 0,
     reserved       BIGINT  NOT NULL DEFAULT 0,
@@ -258,7 +261,7 @@ CREATE TABLE budgets (
     CHECK ((day IS NULL) = (name IS NULL)),
     CHECK (money_reserved >= 0 AND (money_limit IS NULL OR money_settled + money_reserved <= money_limit))
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
-CREATE UNIQUE INDEX budgets_named ON budgets (name, day) WHERE name IS NOT NULL;
+CREATE UNIQUE INDEX totals_named ON totals (name, day) WHERE name IS NOT NULL;
 
 -- One row per shared budget that is configured: whom it limits, and to how much. A NULL part (tenant, agent, model) matches all.
 CREATE TABLE budget_rules (

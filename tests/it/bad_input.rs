@@ -77,7 +77,7 @@ async fn refuse(all: Vec<Bad>) {
 async fn assert_nothing_stored(fleet: &Fleet) {
     assert_eq!(fleet.get("/ojs/v1/admin/jobs").await["pagination"]["total"], 0);
     assert_eq!(fleet.get("/agents").await, json!([]));
-    for table in ["jobs", "engagements", "agents", "journal", "budgets", "agent_definitions"] {
+    for table in ["jobs", "engagements", "agents", "journal", "totals", "agent_definitions"] {
         let sql = format!("SELECT count(*) FROM {table}");
         assert_eq!(fleet.number(&sql).await, 0, "{table} has rows");
     }

@@ -106,7 +106,7 @@ proptest! {
                 let used = done["ext_agent_tokens_used"].as_i64().unwrap_or(0);
                 assert!((0..=budget).contains(&used), "{used} of {budget}: {done:#}");
             }
-            let broken = "SELECT count(*) FROM budgets WHERE settled + reserved > token_limit OR settled < 0";
+            let broken = "SELECT count(*) FROM totals WHERE settled + reserved > token_limit OR settled < 0";
             assert_eq!(fleet.number(broken).await, 0);
             fleet.end().await;
         });

@@ -321,7 +321,7 @@ async fn a_hostile_provider_never_breaks_a_money_limit() {
             let id = fleet.push(&job(json!({"options": {"retry": {"max_attempts": 1}}}))).await;
             fleet.settled(&id).await;
         }
-        let broken = "SELECT count(*) FROM budgets WHERE money_settled + money_reserved > money_limit OR money_reserved <> 0";
+        let broken = "SELECT count(*) FROM totals WHERE money_settled + money_reserved > money_limit OR money_reserved <> 0";
         assert_eq!(fleet.number(broken).await, 0, "{usage}");
         assert_eq!(fleet.number("SELECT count(*) FROM reservations").await, 0, "{usage}");
         fleet.end().await;

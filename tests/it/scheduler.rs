@@ -31,7 +31,7 @@ const TABLES: [&str; 9] = [
     "job_results",
     "job_errors",
     "engagements",
-    "budgets",
+    "totals",
     "journal",
     "tool_calls",
     "reviews",

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use turnstone_domain::artifact::Artifact;
-use turnstone_domain::budget::{Budget, BudgetMove, ChargeMove};
+use turnstone_domain::budget::{BudgetMove, ChargeMove};
 use turnstone_domain::guardrail_check::GuardrailCheck;
 use turnstone_domain::memory::Exchange;
 use turnstone_domain::message::{Message, Role};
@@ -18,7 +18,9 @@ use turnstone_domain::{
     AgentDefinition, ArtifactId, CallId, EngagementId, EventName, JobId, Lease, NewEvent, Phase, Settlement,
     Timestamp, TurnWrite,
 };
-use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
+use turnstone_store::{
+    Claim, ClaimRequest, Committed, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat,
+};
 
 /// What is committed at the point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -234,17 +236,17 @@ impl Ledger for CrashLedger {
         write: TurnWrite,
         now: Timestamp,
         lease_ms: i64,
-    ) -> Result<Budget, LedgerError> {
-        let mut budget = Budget::default();
+    ) -> Result<Committed, LedgerError> {
+        let mut committed = Committed::default();
         let turn = turn_of(&write);
         for part in self.left_of(lease, write) {
             self.die_if(&part, turn, None, false).await;
-            budget = self.inner.checkpoint(lease, part.clone(), now, lease_ms).await?;
+            committed = self.inner.checkpoint(lease, part.clone(), now, lease_ms).await?;
             self.note(lease, &part);
             self.die_if(&part, turn, None, true).await;
         }
         self.refused_after().remove(&lease.token);
-        Ok(budget)
+        Ok(committed)
     }
 
     async fn settle(

@@ -24,15 +24,15 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// What must hold in a database that no worker uses.
 const INVARIANTS: [(&str, &str); 9] = [
     ("jobs are active without a worker", "SELECT count(*) FROM jobs WHERE state = 'active'"),
-    ("reservations are left behind", "SELECT count(*) FROM budgets WHERE reserved <> 0"),
+    ("reservations are left behind", "SELECT count(*) FROM totals WHERE reserved <> 0"),
     ("jobs hold a reservation", "SELECT count(*) FROM jobs WHERE reserved <> 0"),
     (
         "budgets differ from what their jobs used",
-        "SELECT count(*) FROM budgets b WHERE b.scope = 'engagement' AND b.settled <> (SELECT sum(j.tokens_used) FROM jobs j JOIN engagements e ON e.seq = j.engagement_seq WHERE e.budget_seq = b.seq)",
+        "SELECT count(*) FROM totals b WHERE b.scope = 'engagement' AND b.settled <> (SELECT sum(j.tokens_used) FROM jobs j JOIN engagements e ON e.seq = j.engagement_seq WHERE e.budget_seq = b.seq)",
     ),
     (
         "budgets differ from what their checkpoints say",
-        "SELECT count(*) FROM budgets b WHERE b.scope = 'engagement' AND b.settled <> (SELECT coalesce(sum(c.tokens_in + c.tokens_out), 0) FROM journal c JOIN jobs j ON j.seq = c.job_seq JOIN engagements e ON e.seq = j.engagement_seq WHERE e.budget_seq = b.seq)",
+        "SELECT count(*) FROM totals b WHERE b.scope = 'engagement' AND b.settled <> (SELECT coalesce(sum(c.tokens_in + c.tokens_out), 0) FROM journal c JOIN jobs j ON j.seq = c.job_seq JOIN engagements e ON e.seq = j.engagement_seq WHERE e.budget_seq = b.seq)",
     ),
     ("phases were committed twice", journal::PHASES_TWICE),
     (

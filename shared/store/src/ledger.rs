@@ -169,20 +169,30 @@ pub struct Standing {
     pub calls_again: Vec<(String, i64)>,
 }
 
+/// The answer to a checkpoint that is committed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Committed {
+    /// The engagement's budget after it.
+    pub budget: Budget,
+    /// The job was paused before it was committed: no further phase that calls anything may begin.
+    pub paused: bool,
+}
+
 /// The worker's side of the store.
 #[async_trait]
 pub trait Ledger: Send + Sync + 'static {
     /// Claims up to `limit` available jobs, highest priority first, then oldest: `available → active`.
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError>;
 
-    /// Commits everything in `write`, extends the lease by `lease_ms` from `now`, and returns the budget after it.
+    /// Commits everything in `write`, extends the lease by `lease_ms` from `now`, and returns the budget after it. A pause
+    /// that was answered before is in the answer.
     async fn checkpoint(
         &self,
         lease: &Lease,
         write: TurnWrite,
         now: Timestamp,
         lease_ms: i64,
-    ) -> Result<Budget, LedgerError>;
+    ) -> Result<Committed, LedgerError>;
 
     /// Commits what is left in `write` and ends the lease, in one transaction. An outstanding reservation is given
     /// back.

@@ -84,7 +84,9 @@ pub use intake::{
     AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent,
     NewAnswer, Pressure, Pushed,
 };
-pub use ledger::{Claim, ClaimRequest, Delegated, EngagementClaim, JobKind, Ledger, Recall, Standing};
+pub use ledger::{
+    Claim, ClaimRequest, Committed, Delegated, EngagementClaim, JobKind, Ledger, Recall, Standing,
+};
 pub use live::{Ear, Live, Piece, Speaker};
 pub use operate::{ActionOutcome, Bulk, BulkOutcome, DeadTotal, JobAction, Operate, TenantTotal};
 pub use postgres::{Finding, PostgresOptions, PostgresStore};

@@ -22,9 +22,9 @@ async fn a_reservation_fits_or_is_refused_and_is_given_back_at_the_end(at: &Open
     let with = |tokens| TurnWrite { budget: reserve(tokens).budget, ..done(Phase::Init) };
     let refused = ledger.checkpoint(&held.lease, with(101), NOW, LEASE).await.unwrap_err();
     assert!(matches!(refused, LedgerError::BudgetExceeded { left: 100, needed: 101, .. }));
-    let budget = ledger.checkpoint(&held.lease, with(100), NOW, LEASE).await.unwrap();
+    let budget = ledger.checkpoint(&held.lease, with(100), NOW, LEASE).await.unwrap().budget;
     assert_eq!((budget.reserved, budget.left()), (100, Some(0)));
-    let budget = ledger.checkpoint(&held.lease, book(100, 30), NOW, LEASE).await.unwrap();
+    let budget = ledger.checkpoint(&held.lease, book(100, 30), NOW, LEASE).await.unwrap().budget;
     assert_eq!((budget.settled, budget.reserved), (30, 0));
     ledger.checkpoint(&held.lease, reserve(70), NOW, LEASE).await.unwrap();
     at.settle(&held.lease, Settlement::Yield).await;
@@ -63,16 +63,16 @@ async fn more_than_the_limit_is_never_booked(at: &Opened) {
         let refused = ledger.checkpoint(&held.lease, book(reserved, used), NOW, LEASE).await.unwrap_err();
         assert!(matches!(refused, LedgerError::Store(_)), "{reserved} {used}: {refused}");
     }
-    let budget = ledger.checkpoint(&held.lease, nothing(), NOW, LEASE).await.unwrap();
+    let budget = ledger.checkpoint(&held.lease, nothing(), NOW, LEASE).await.unwrap().budget;
     assert_eq!((budget.settled, budget.reserved), (0, 10));
     // A call that nothing limited when it was made may have used more than was set aside for it.
-    let budget = ledger.checkpoint(&held.lease, book(10, 101), NOW, LEASE).await.unwrap();
+    let budget = ledger.checkpoint(&held.lease, book(10, 101), NOW, LEASE).await.unwrap().budget;
     assert_eq!((budget.settled, budget.reserved), (100, 0));
 }
 
 async fn no_limit_is_never_exceeded_and_zero_is_a_limit(at: &Opened) {
     let held = at.held(None).await;
-    let budget = at.store.ledger.checkpoint(&held.lease, reserve(1 << 40), NOW, LEASE).await.unwrap();
+    let budget = at.store.ledger.checkpoint(&held.lease, reserve(1 << 40), NOW, LEASE).await.unwrap().budget;
     assert_eq!((budget.reserved, budget.left()), (1 << 40, None));
     let held = at.held(Some(0)).await;
     let refused = at.store.ledger.checkpoint(&held.lease, reserve(1), NOW, LEASE).await.unwrap_err();
@@ -82,7 +82,7 @@ async fn no_limit_is_never_exceeded_and_zero_is_a_limit(at: &Opened) {
 async fn jobs_that_share_a_budget_never_exceed_it_together(at: &Opened) {
     at.store.intake.push((0..40).map(|_| agent(Some(100))).collect()).await.unwrap();
     // No call makes engagements share a budget yet; the tables and the ledger are ready for it.
-    at.query("UPDATE engagements SET budget_seq = (SELECT min(seq) FROM budgets)").await;
+    at.query("UPDATE engagements SET budget_seq = (SELECT min(seq) FROM totals)").await;
     let claims = at.claim(JobKind::Agent, 40).await;
     let ledger = &at.store.ledger;
     let reservations = claims.iter().map(|claim| ledger.checkpoint(&claim.lease, reserve(7), NOW, LEASE));

@@ -121,11 +121,11 @@ impl Opened {
 
     /// What is reserved stands both with the jobs and in the budgets.
     async fn is_sound(&self) {
-        let broken = "SELECT count(*) FROM budgets AS b WHERE b.name IS NOT NULL AND (b.reserved <> \
+        let broken = "SELECT count(*) FROM totals AS b WHERE b.name IS NOT NULL AND (b.reserved <> \
                       (SELECT coalesce(sum(r.tokens), 0) FROM reservations AS r WHERE r.budget_seq = b.seq) \
                       OR b.money_reserved <> (SELECT coalesce(sum(r.money), 0) FROM reservations AS r WHERE r.budget_seq = b.seq))";
         assert_eq!(self.query(broken).await, 0);
-        let over = "SELECT count(*) FROM budgets WHERE settled + reserved > token_limit \
+        let over = "SELECT count(*) FROM totals WHERE settled + reserved > token_limit \
                     OR money_settled + money_reserved > money_limit";
         assert_eq!(self.query(over).await, 0);
     }
@@ -133,7 +133,7 @@ impl Opened {
     async fn nothing_is_reserved(&self) {
         assert_eq!(self.query("SELECT count(*) FROM reservations").await, 0);
         assert_eq!(
-            self.query("SELECT count(*) FROM budgets WHERE reserved <> 0 OR money_reserved <> 0").await,
+            self.query("SELECT count(*) FROM totals WHERE reserved <> 0 OR money_reserved <> 0").await,
             0
         );
     }

@@ -101,7 +101,7 @@ async fn a_tree_spends_from_the_budget_of_its_root(at: &Opened) {
     assert!(matches!(refused, LedgerError::BudgetExceeded { left: 30, needed: 31, .. }), "{refused}");
     ledger.checkpoint(&children[0].lease, book(70, 10), NOW, LEASE).await.unwrap();
     // What the first one gave back is there for the second one, although it was refused before.
-    let budget = ledger.checkpoint(&children[1].lease, reserve(90), NOW, LEASE).await.unwrap();
+    let budget = ledger.checkpoint(&children[1].lease, reserve(90), NOW, LEASE).await.unwrap().budget;
     assert_eq!((budget.settled, budget.reserved), (10, 90));
     at.settle(&children[1].lease, discard()).await;
     let budget = at.store.views.budget(&engagement(&parent)).await.unwrap();
@@ -173,7 +173,7 @@ async fn a_tree_is_deleted_as_a_whole(at: &Opened) {
     let later = NOW.plus_ms(3 * 3_600_000);
     while at.perform(Duty::FoldStatistics { until: later }, later).await > 0 {}
     while at.perform(Duty::Prune { before: later }, later).await > 0 {}
-    for table in ["jobs", "engagements", "budgets", "delegations"] {
+    for table in ["jobs", "engagements", "totals", "delegations"] {
         assert_eq!(at.query(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
     }
 }

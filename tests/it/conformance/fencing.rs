@@ -85,7 +85,7 @@ async fn a_fenced_row_of_a_shared_commit_fails_only_its_own_caller(at: &Opened) 
         let outcomes = futures::future::join_all(writes).await;
         let failed: Vec<usize> = (0..60).filter(|at| outcomes[*at].is_err()).collect();
         assert_eq!(failed, [stale, cancelled]);
-        assert!(outcomes.iter().flatten().all(|budget| budget.limit == Some(10)));
+        assert!(outcomes.iter().flatten().all(|committed| committed.budget.limit == Some(10)));
     }
     let ends = claims.iter().map(|claim| at.store.ledger.settle(&claim.lease, nothing(), complete(), NOW));
     let outcomes = futures::future::join_all(ends).await;

@@ -16,7 +16,8 @@ use turnstone_domain::{
     JobError, JobState, Lease, Phase, RawJson, ReviewId, Settlement, Timestamp, TurnWrite, Wait,
 };
 use turnstone_store::{
-    CancelOutcome, ClaimRequest, Decision, DecisionOutcome, Duty, JobKind, LedgerError, StoreError, Term,
+    CancelOutcome, ClaimRequest, Committed, Decision, DecisionOutcome, Duty, JobKind, LedgerError,
+    StoreError, Term,
 };
 
 /// A store, the model of it, and the time.
@@ -202,7 +203,7 @@ impl<'a> History<'a> {
         let expected = job.write(&lease.token, write);
         if expected == Answer::Written {
             job.lease_expires_at = self.now.plus_ms(LEASE);
-            if let (Ok(budget), Some(agent)) = (&outcome, &job.shown.agent) {
+            if let (Ok(Committed { budget, .. }), Some(agent)) = (&outcome, &job.shown.agent) {
                 assert_eq!((budget.settled, budget.reserved), (agent.settled, agent.reserved));
             }
         }

@@ -77,6 +77,8 @@ struct Input {
     done: usize,
     /// It waits for its user.
     asks: bool,
+    /// Questions that it has asked: each is a call at a position of its own.
+    questions: i64,
     ended_at: Option<Timestamp>,
     pruned: bool,
 }
@@ -199,6 +201,7 @@ impl<'a> History<'a> {
             begun: 0,
             done: 0,
             asks: false,
+            questions: 0,
             ended_at: None,
             pruned: false,
         });
@@ -260,12 +263,13 @@ impl<'a> History<'a> {
                 write.tool_calls.push(ToolCallMove::Intend {
                     call_id: call_id.clone(),
                     turn: input.turn,
-                    position: 0,
+                    position: input.questions,
                     name: "ask_user".to_owned(),
                     input: arguments.clone(),
                     idempotent: true,
                     sent: false,
                 });
+                input.questions += 1;
                 let question = Question::read(&arguments).unwrap();
                 Settlement::Park { wait: Wait::Input(AskedUser { call_id, question }) }
             }

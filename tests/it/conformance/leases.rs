@@ -1,16 +1,18 @@
 //! Leases run out, are extended and given back.
 
 use super::backend::Opened;
-use super::jobs::{LAPSED, LEASE, NOW, agent, done, nothing, plain};
+use super::jobs::{LAPSED, LEASE, NOW, agent, done, nothing, plain, reserve};
 use super::on_every_store;
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::{EventName, JobState, Lease, Phase, Settlement};
-use turnstone_store::{Duty, JobKind, Ring};
+use turnstone_domain::{EventName, JobState, Lease, Phase, Settlement, TurnWrite};
+use turnstone_store::{Claim, Duty, JobKind, Ring, Target};
 
 on_every_store![
     a_lease_ends_at_its_time_and_the_job_goes_on_where_it_stopped,
     an_extended_lease_is_not_reaped,
     a_checkpoint_extends_the_lease,
+    a_checkpoint_finds_a_pause_by_another_process,
+    a_job_that_was_paused_goes_on_from_its_last_checkpoint,
     a_released_job_is_available_at_once_and_has_not_failed,
     a_job_that_kills_its_workers_is_given_up,
     a_job_that_gets_on_is_never_given_up,
@@ -55,6 +57,50 @@ async fn a_checkpoint_extends_the_lease(at: &Opened) {
     at.store.ledger.checkpoint(&held.lease, nothing(), LAPSED, LEASE).await.unwrap();
     assert_eq!(at.perform(Duty::ReapExpired, LAPSED).await, 0);
     assert_eq!(at.store.upkeep.next_due().await.unwrap(), Some(LAPSED.plus_ms(LEASE)));
+}
+
+/// Whether this checkpoint finds its job paused.
+async fn finds_pause(at: &Opened, held: &Claim, write: TurnWrite) -> bool {
+    at.store.ledger.checkpoint(&held.lease, write, NOW, LEASE).await.unwrap().paused
+}
+
+fn target(held: &Claim) -> Target {
+    Target { job: held.job.clone(), tenant: None, at: NOW }
+}
+
+/// The rows of a leased job are known and not read again. A write of its own row alone finds the pause all the same.
+async fn a_checkpoint_finds_a_pause_by_another_process(at: &Opened) {
+    let other = at.place.open().await;
+    let held = at.held(Some(100)).await;
+    let mut found = Vec::new();
+    found.push(finds_pause(at, &held, done(Phase::Init)).await);
+    other.control.pause(target(&held), None).await.unwrap().unwrap();
+    for write in [nothing(), reserve(60), done(Phase::Norm)] {
+        found.push(finds_pause(at, &held, write).await);
+    }
+    other.control.resume(target(&held), None, None).await.unwrap().unwrap();
+    for write in [nothing(), done(Phase::Resol)] {
+        found.push(finds_pause(at, &held, write).await);
+    }
+    at.store.control.pause(target(&held), None).await.unwrap().unwrap();
+    found.push(finds_pause(at, &held, nothing()).await);
+    assert_eq!(found, [false, true, true, true, false, false, true]);
+}
+
+async fn a_job_that_was_paused_goes_on_from_its_last_checkpoint(at: &Opened) {
+    let other = at.place.open().await;
+    let held = at.held(Some(100)).await;
+    assert!(!finds_pause(at, &held, done(Phase::Init)).await);
+    other.control.pause(target(&held), None).await.unwrap().unwrap();
+    assert!(finds_pause(at, &held, reserve(60)).await);
+    at.settle(&held.lease, Settlement::Yield).await;
+    assert!(at.claim(JobKind::Agent, 1).await.is_empty());
+    other.control.resume(target(&held), None, None).await.unwrap().unwrap();
+    let next = at.claim(JobKind::Agent, 1).await.remove(0);
+    let engagement = next.engagement.as_ref().unwrap();
+    assert_eq!(engagement.checkpoints.iter().map(|c| c.phase).collect::<Vec<_>>(), [Phase::Init]);
+    assert_eq!(engagement.budget.reserved, 0);
+    assert!(!finds_pause(at, &next, done(Phase::Norm)).await);
 }
 
 async fn a_released_job_is_available_at_once_and_has_not_failed(at: &Opened) {

@@ -97,9 +97,9 @@ fn rows_of_the_baseline() -> String {
              '{{\"turn\":1,\"tool_turns\":0,\"reasks\":0}}', {lease});\
              INSERT INTO job_envelopes (job_seq, retry, args, meta, options, extra) \
              VALUES ({seq}, '{retry}', '[1]', '{{}}', '{{}}', '{{}}');\
-             INSERT INTO budgets (seq, token_limit) VALUES ({seq}, 100);\
-             INSERT INTO engagements (seq, id, agent_name, digest, user_id, started_at, budget_seq, events) \
-             VALUES ({seq}, 'e{seq}', 'a', 'd', 'u', {now}, {seq}, 1);\
+             INSERT INTO totals (seq, events, token_limit) VALUES ({seq}, 1, 100);\
+             INSERT INTO engagements (seq, id, agent_name, digest, user_id, started_at, budget_seq) \
+             VALUES ({seq}, 'e{seq}', 'a', 'd', 'u', {now}, {seq});\
              INSERT INTO journal (stream, last_event, events, job_seq, names, turn, body, at) \
              VALUES ({seq}, 1, 1, {seq}, 'job.enqueued', 0, '[{{\"event\":{{\"data\":{{}}}}}}]', {now});"
         ));

@@ -113,7 +113,7 @@ const TABLES: [&str; 9] = [
     "job_results",
     "job_errors",
     "engagements",
-    "budgets",
+    "totals",
     "journal",
     "tool_calls",
     "reviews",
@@ -293,10 +293,11 @@ async fn the_budget_of_a_root_goes_with_the_last_of_its_tree(at: &Opened) {
     at.store.ledger.settle(&root.lease, nothing(), complete(), NOW.plus_ms(10)).await.unwrap();
     at.store.ledger.settle(&child.lease, nothing(), complete(), NOW.plus_ms(20)).await.unwrap();
     fold(at, NOW.plus_ms(1_000)).await;
-    let budgets = "SELECT count(*) FROM budgets WHERE seq > 0";
-    for (before_ms, left) in [(15, 1), (25, 0)] {
+    // The child has totals of its own beside those of the root, whose budget it spends from.
+    let totals = "SELECT count(*) FROM totals WHERE seq > 0";
+    for (before_ms, left) in [(15, 2), (25, 0)] {
         assert_eq!(at.perform(Duty::Prune { before: NOW.plus_ms(before_ms) }, NOW).await, 1);
-        assert_eq!(at.query(budgets).await, left, "before {before_ms}");
+        assert_eq!(at.query(totals).await, left, "before {before_ms}");
     }
 }
 

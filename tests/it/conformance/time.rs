@@ -100,7 +100,7 @@ async fn a_job_that_expires_is_discarded_from_every_state(at: &Opened) {
         assert_eq!(job.errors.last().unwrap().error.kind, FailureKind::Expired);
     }
     assert_eq!(at.state(&ended).await, JobState::Completed);
-    assert_eq!(at.query("SELECT CAST(sum(reserved) AS BIGINT) FROM budgets").await, 0);
+    assert_eq!(at.query("SELECT CAST(sum(reserved) AS BIGINT) FROM totals").await, 0);
     assert_eq!(at.query("SELECT count(*) FROM reviews WHERE state = 'open'").await, 0);
 }
 

@@ -19,9 +19,9 @@ const OF_MODELS: &str = "SELECT CAST(coalesce(sum(cost), 0) AS BIGINT) FROM jour
 const BY_TOKENS: &str = "SELECT CAST(coalesce(sum(tokens_in * 1000 + tokens_out * 2000), 0) AS BIGINT) FROM journal WHERE model IS NOT NULL";
 const OF_TOOLS: &str = "SELECT CAST(coalesce(sum(cost), 0) AS BIGINT) FROM tool_calls";
 const OWN_MONEY: &str =
-    "SELECT CAST(coalesce(sum(money_settled), 0) AS BIGINT) FROM budgets WHERE scope = 'engagement'";
+    "SELECT CAST(coalesce(sum(money_settled), 0) AS BIGINT) FROM totals WHERE scope = 'engagement'";
 const OWN_TOKENS: &str =
-    "SELECT CAST(coalesce(sum(settled), 0) AS BIGINT) FROM budgets WHERE scope = 'engagement'";
+    "SELECT CAST(coalesce(sum(settled), 0) AS BIGINT) FROM totals WHERE scope = 'engagement'";
 
 /// Sets budgets that engagements share.
 pub async fn limit(fleet: &Fleet, names: &[&str], limits: &Value) {
@@ -45,7 +45,7 @@ pub async fn assert_booked(fleet: &Fleet, shared: &[&str], at: &str) {
     let (own, models) = (fleet.number(OWN_MONEY).await, fleet.number(OF_MODELS).await);
     assert_eq!(models, fleet.number(BY_TOKENS).await, "what answers cost, {at}");
     for name in shared {
-        let row = |column: &str| format!("SELECT {column} FROM budgets WHERE name = '{name}' AND day = -1");
+        let row = |column: &str| format!("SELECT {column} FROM totals WHERE name = '{name}' AND day = -1");
         assert_eq!(
             fleet.number(&row("settled")).await,
             fleet.number(OWN_TOKENS).await,
@@ -55,7 +55,7 @@ pub async fn assert_booked(fleet: &Fleet, shared: &[&str], at: &str) {
         let money = if name.starts_with("model/") { models } else { own };
         assert_eq!(fleet.number(&row("money_settled")).await, money, "money of {name}, {at}");
     }
-    let over = "SELECT count(*) FROM budgets WHERE settled + reserved > token_limit OR money_settled + money_reserved > money_limit";
+    let over = "SELECT count(*) FROM totals WHERE settled + reserved > token_limit OR money_settled + money_reserved > money_limit";
     assert_eq!(fleet.number(over).await, 0, "budgets over their limits, {at}");
     assert_nothing_reserved(fleet, at).await;
 }
@@ -64,7 +64,7 @@ pub async fn assert_booked(fleet: &Fleet, shared: &[&str], at: &str) {
 pub async fn assert_nothing_reserved(fleet: &Fleet, at: &str) {
     for reserved in [
         "SELECT count(*) FROM reservations",
-        "SELECT count(*) FROM budgets WHERE reserved <> 0 OR money_reserved <> 0",
+        "SELECT count(*) FROM totals WHERE reserved <> 0 OR money_reserved <> 0",
         "SELECT count(*) FROM jobs WHERE reserved <> 0",
     ] {
         assert_eq!(fleet.number(reserved).await, 0, "{reserved}, {at}");

@@ -138,8 +138,7 @@ async fn under_kills(backend: Backend, size: Size, limit: i64, more: &Value, con
 }
 
 async fn assert_within(fleet: &Fleet, limit: i64) {
-    let spent =
-        fleet.number("SELECT CAST(coalesce(max(settled + reserved), 0) AS BIGINT) FROM budgets").await;
+    let spent = fleet.number("SELECT CAST(coalesce(max(settled + reserved), 0) AS BIGINT) FROM totals").await;
     assert!(spent <= limit, "{spent} of {limit}");
     let booked =
         fleet.number("SELECT CAST(coalesce(sum(tokens_in + tokens_out), 0) AS BIGINT) FROM journal").await;

@@ -166,8 +166,8 @@ async fn own_limit(backend: Backend) {
         (&seen["tokens"]["limit"], &seen["tokens"]["used"]),
         (&json!(50_000), &json!(19 + 19 + 1_050 + 15))
     );
-    assert_eq!(fleet.number("SELECT settled FROM budgets WHERE name LIKE 'engagement/%'").await, 19 + 1_050);
-    assert_eq!(fleet.number("SELECT CAST(sum(reserved) AS BIGINT) FROM budgets").await, 0);
+    assert_eq!(fleet.number("SELECT settled FROM totals WHERE name LIKE 'engagement/%'").await, 19 + 1_050);
+    assert_eq!(fleet.number("SELECT CAST(sum(reserved) AS BIGINT) FROM totals").await, 0);
     fleet.end().await;
 }
 

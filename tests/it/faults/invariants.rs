@@ -9,7 +9,7 @@ use turnstone_tests::journal;
 const NOTHING: [(&str, &str); 8] = [
     ("leases are held", "SELECT count(*) FROM jobs WHERE lease_token IS NOT NULL"),
     ("jobs have reservations", "SELECT count(*) FROM jobs WHERE reserved <> 0"),
-    ("budgets have reservations", "SELECT count(*) FROM budgets WHERE reserved <> 0"),
+    ("budgets have reservations", "SELECT count(*) FROM totals WHERE reserved <> 0"),
     ("checkpoints were committed twice", journal::PHASES_TWICE),
     (
         "jobs have more or less than the seven checkpoints of one turn",
@@ -22,7 +22,7 @@ const NOTHING: [(&str, &str); 8] = [
     ),
     (
         "budgets differ from what their checkpoints say",
-        "SELECT count(*) FROM budgets b JOIN jobs j ON j.engagement_seq = b.seq WHERE b.settled <> \
+        "SELECT count(*) FROM totals b JOIN jobs j ON j.engagement_seq = b.seq WHERE b.settled <> \
          (SELECT sum(v.tokens_in + v.tokens_out) FROM journal v WHERE v.stream = j.stream)",
     ),
     ("streams of events have gaps", journal::GAPS),

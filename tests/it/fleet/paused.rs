@@ -71,7 +71,7 @@ async fn a_worker_that_stops_in_a_write_loses_no_answer_and_keeps_no_job_from_ot
     let Place::Url(url) = &site.fleet.place else { panic!("this is about PostgreSQL") };
     let mut conn = PgConnection::connect(url).await.unwrap();
     conn.execute("BEGIN").await.unwrap();
-    conn.execute("SELECT * FROM budgets FOR UPDATE").await.unwrap();
+    conn.execute("SELECT * FROM totals FOR UPDATE").await.unwrap();
     // The sleeper's write has to wait. It is one statement, which commits itself while its worker sleeps: the answer that
     // was paid for is kept, and no row stays locked.
     gate.open();

@@ -151,7 +151,7 @@ async fn a_job_that_waits_holds_no_budget_and_ends_at_once_when_it_is_told() {
     for id in [&cancelled, &drained] {
         fleet.wait_for(id, &[JobState::Active]).await;
     }
-    let reserved = "SELECT count(*) FROM budgets WHERE reserved <> 0";
+    let reserved = "SELECT count(*) FROM totals WHERE reserved <> 0";
     assert_eq!(fleet.number(reserved).await, 0, "a call that waits has reserved something");
     fleet.post(&format!("/ojs/v1/jobs/{cancelled}/cancel"), &json!({})).await;
     assert_eq!(fleet.settled(&cancelled).await["state"], "cancelled");

@@ -4,14 +4,15 @@ use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use turnstone_domain::artifact::Artifact;
-use turnstone_domain::budget::Budget;
 use turnstone_domain::memory::Exchange;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
     AgentDefinition, ArtifactId, CallId, EngagementId, JobId, Lease, Settlement, Timestamp, TurnWrite,
 };
-use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
+use turnstone_store::{
+    Claim, ClaimRequest, Committed, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat,
+};
 
 /// What was written at the barriers of one turn, by the turn of the newest checkpoint in each write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -83,7 +84,7 @@ impl Ledger for Watched {
         write: TurnWrite,
         now: Timestamp,
         lease_ms: i64,
-    ) -> Result<Budget, LedgerError> {
+    ) -> Result<Committed, LedgerError> {
         self.writes(&write);
         self.inner.checkpoint(lease, write, now, lease_ms).await
     }

@@ -128,5 +128,5 @@ async fn a_lone_turn_is_three_round_trips_and_few_rows() {
 
 /// A job, its envelope, its event.
 const ROWS_OF_PUSH: i64 = 3;
-/// The same with engagement and budget; and of the turn: job, engagement and journal three times, the budget twice, the result.
-const ROWS_OF_PUSH_AND_TURN: i64 = 17;
+/// The same with engagement and totals; and of the turn: job, totals and journal three times, the result.
+const ROWS_OF_PUSH_AND_TURN: i64 = 15;

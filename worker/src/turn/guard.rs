@@ -190,6 +190,10 @@ async fn held(
     let name = &guardrail.tool_name;
     // What it looks at was paid for: it is durable before its tool is asked, however long that takes.
     turn.secure().await?;
+    if turn.next_phase() == Some(Phase::Emit) {
+        // Its call is the first of its phase.
+        turn.unless_draining()?;
+    }
     asked.input = side.arguments(&Value::Null, text);
     let tool = match tool(turn, name).await {
         Ok(tool) => tool,

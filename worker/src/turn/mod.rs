@@ -65,6 +65,7 @@ pub async fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) {
     let stopped = match Turn::begin(Arc::clone(&deps), claim).await {
         Ok(Some(mut turn)) => {
             turn.place = signals.place.clone();
+            turn.draining = signals.draining.clone();
             let span = trace::invoke(&mut turn);
             run_turns(turn, timeout, &signals).instrument(span).await
         }
@@ -174,9 +175,7 @@ async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
     phases::exec::deputies::look_up(turn).await?;
     Box::pin(phases::resol::recall(turn)).await?;
     while let Some(phase) = turn.next_phase() {
-        if signals.draining.is_cancelled() {
-            return Err(Stop::Drain);
-        }
+        turn.unless_draining()?;
         turn.enter_phase();
         let span = tracing::debug_span!(names::PHASE, { names::PHASE_NAME } = phase.as_str());
         match phase {

@@ -21,6 +21,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
+use tokio_util::sync::CancellationToken;
 use turnstone_domain::budget::{AppliedBudget, Budget, BudgetMove};
 use turnstone_domain::engagement::{Engagement, EngagementObject};
 use turnstone_domain::error::FailureKind;
@@ -116,6 +117,9 @@ pub struct Turn {
     pub fork: Option<Box<Fork>>,
     /// The slot that it has in this worker.
     pub place: Place,
+    /// The worker drains, or the job is paused: the turn stops before its next phase. A checkpoint that finds the job paused
+    /// cancels it.
+    pub draining: CancellationToken,
     /// What agents on other servers do for calls of the current turn.
     pub abroad: Abroad,
     /// The agents that this one may ask, once they are looked up.
@@ -185,6 +189,7 @@ impl Turn {
             delegations: Vec::new(),
             fork: None,
             place: Place::default(),
+            draining: CancellationToken::new(),
             abroad: Abroad::default(),
             deputies: None,
             reviewers: Reviewers::new(),
@@ -464,6 +469,15 @@ impl Turn {
         }
     }
 
+    /// Stops the turn before the next phase when the worker drains or the job is paused. After a barrier that is exact: a pause
+    /// that was answered before it is known.
+    ///
+    /// # Errors
+    /// [`Stop::Drain`].
+    pub fn unless_draining(&self) -> Result<(), Stop> {
+        if self.draining.is_cancelled() { Err(Stop::Drain) } else { Ok(()) }
+    }
+
     /// A barrier whose refusal the caller may know an answer to.
     ///
     /// # Errors
@@ -490,8 +504,11 @@ impl Turn {
             self.deps.ledger.checkpoint(&self.lease, write, now, lease_ms).await
         };
         match written {
-            Ok(budget) => {
-                self.budget = budget;
+            Ok(committed) => {
+                self.budget = committed.budget;
+                if committed.paused {
+                    self.draining.cancel();
+                }
                 self.lease.expires_at = now.plus_ms(lease_ms);
                 Ok(())
             }

@@ -16,7 +16,7 @@ const SCRIPT: &str =
 const SETTINGS: &str =
     "[providers.bench]\nkind = 'scripted'\nscript = 'script.yaml'\n[models]\ndefault_model = 'm'\n";
 const LEASE: &str = "1500ms";
-const TURNS: &str = "SELECT turns FROM engagements";
+const TURNS: &str = "SELECT turns FROM totals";
 
 /// Turns between which an early and a late stretch lie, and where the worker is killed.
 struct Marks {

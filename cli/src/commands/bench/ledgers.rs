@@ -7,7 +7,6 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, watch};
 use turnstone_domain::artifact::Artifact;
-use turnstone_domain::budget::Budget;
 use turnstone_domain::memory::Exchange;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
@@ -15,7 +14,9 @@ use turnstone_domain::{
     AgentDefinition, ArtifactId, CallId, EngagementId, EventName, JobId, Lease, Settlement, Timestamp,
     TurnWrite,
 };
-use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
+use turnstone_store::{
+    Claim, ClaimRequest, Committed, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat,
+};
 
 /// What was asked of a ledger.
 #[derive(Debug, Default)]
@@ -101,7 +102,7 @@ impl Ledger for Counted {
         write: TurnWrite,
         now: Timestamp,
         lease_ms: i64,
-    ) -> Result<Budget, LedgerError> {
+    ) -> Result<Committed, LedgerError> {
         self.tally.called();
         self.tally.waited();
         self.tally.reached(&lease.job);
@@ -210,7 +211,7 @@ impl Naive {
         write: TurnWrite,
         now: Timestamp,
         ms: i64,
-    ) -> Result<Budget, LedgerError> {
+    ) -> Result<Committed, LedgerError> {
         let _alone = self.one_at_a_time.lock().await;
         self.inner.checkpoint(lease, write, now, ms).await
     }
@@ -253,12 +254,12 @@ impl Ledger for Naive {
         write: TurnWrite,
         now: Timestamp,
         lease_ms: i64,
-    ) -> Result<Budget, LedgerError> {
-        let mut budget = Budget::default();
+    ) -> Result<Committed, LedgerError> {
+        let mut committed = Committed::default();
         for part in phase_by_phase(write) {
-            budget = self.write(lease, part, now, lease_ms).await?;
+            committed = self.write(lease, part, now, lease_ms).await?;
         }
-        Ok(budget)
+        Ok(committed)
     }
 
     async fn settle(

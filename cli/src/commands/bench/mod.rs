@@ -4,6 +4,7 @@
 //! It runs the product's own parts in this process, without HTTP: the store, the worker with its runtime, the
 //! scheduler. What measures is put around them, never into them.
 
+mod database;
 mod disk;
 mod figures;
 mod ledgers;

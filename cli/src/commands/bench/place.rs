@@ -1,5 +1,6 @@
 //! Where it is measured: a fresh file in a directory of the disk that matters, or a store that the user names.
 
+use super::database::Spending;
 use super::disk::{self, Disk};
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
@@ -60,6 +61,17 @@ impl Place {
         matches!(self.given, Some(Given::Postgres(_)))
     }
 
+    /// What the server of the database spent so far; `None` where there is no server.
+    ///
+    /// # Errors
+    /// As [`Spending::read`].
+    pub async fn spending(&self) -> anyhow::Result<Option<Spending>> {
+        match &self.given {
+            Some(Given::Postgres(url)) => Spending::read(url).await.map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// What the disk does by itself, now.
     ///
     /// # Errors
@@ -106,6 +118,18 @@ impl Place {
             Failure::failed(format!("the store {} cannot be opened: {error}", path.display()))
         })?;
         Ok(Ground { store, clock: Arc::new(SystemClock), temporary: dir.is_some(), _dir: dir })
+    }
+
+    /// The same store with new connections: a server counts what a connection did at the latest when it ends.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub async fn reconnect(&self, ground: Ground) -> Result<Ground, Failure> {
+        if !self.is_postgres() {
+            return Ok(ground);
+        }
+        drop(ground);
+        self.open().await
     }
 
     /// The place in words.

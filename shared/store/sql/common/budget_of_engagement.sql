@@ -4,7 +4,7 @@ SELECT b.seq, b.token_limit, b.settled, b.reserved, b.money_limit, b.money_settl
         ORDER BY CASE WHEN j.ended_at IS NULL THEN 0 ELSE 1 END, CASE WHEN j.ended_at IS NULL THEN j.seq ELSE -j.seq END
         LIMIT 1) AS job_id
 FROM engagements AS e
-JOIN budgets AS b ON b.seq = coalesce((SELECT o.seq FROM budgets AS o WHERE o.name = 'engagement/' || e.id AND o.day = -1),
+JOIN totals AS b ON b.seq = coalesce((SELECT o.seq FROM totals AS o WHERE o.name = 'engagement/' || e.id AND o.day = -1),
                                   e.budget_seq)
 WHERE e.id = $1
   AND ($2 IS NULL OR EXISTS (SELECT 1 FROM jobs AS t WHERE t.engagement_seq = e.seq AND t.tenant = $2))

@@ -3,7 +3,7 @@
 SELECT b.name, b.day, b.token_limit, b.settled, b.reserved, b.money_limit, b.money_settled, b.money_reserved, b.on_exceed, b.warn_at,
        (SELECT count(*) FROM budget_waits AS w JOIN jobs AS j ON j.seq = w.job_seq
         WHERE w.budget_seq = b.seq AND w.attempt = j.attempt AND j.state IN ('pending', 'retryable')) AS waiting
-FROM budgets AS b
+FROM totals AS b
 JOIN budget_rules AS u ON u.name = b.name
 WHERE ($1 IS NULL OR u.name = $1) AND ($2 IS NULL OR u.tenant = $2) AND (b.day < 0 OR b.day >= $3)
 ORDER BY b.name, b.day DESC

@@ -10,6 +10,6 @@ FROM (SELECT u.name, -1::BIGINT AS day
       WHERE coalesce(u.tokens_per_day, u.cost_per_day) IS NOT NULL
       UNION
       SELECT o.name, o.day
-      FROM unnest($1, $2) AS r (name, day) JOIN budgets AS o ON o.name = r.name AND o.day = -1
+      FROM unnest($1, $2) AS r (name, day) JOIN totals AS o ON o.name = r.name AND o.day = -1
       WHERE o.name LIKE 'engagement/%') AS p
-LEFT JOIN budgets AS b ON b.name = p.name AND b.day = p.day
+LEFT JOIN totals AS b ON b.name = p.name AND b.day = p.day

@@ -1,8 +1,5 @@
--- Engagements that got further inputs. $1 … $5: seqs, events after it, inputs after it, how long the conversation is kept, the
--- agent's digest; without one the agent stays whose turn it is.
--- Differs from SQLite: an array per column.
-UPDATE engagements
-SET events = r.events, inputs = r.inputs, digest = coalesce(r.digest, engagements.digest),
-    retention_ms = CASE WHEN r.digest IS NULL THEN engagements.retention_ms ELSE r.retention_ms END
-FROM unnest($1, $2, $3, $4, $5) AS r (seq, events, inputs, retention_ms, digest)
+-- Engagements that got a further input whose turn it is: its agent is theirs. $1 … $3: seqs, digests of the agents, how long
+-- these want the conversation kept. Differs from SQLite: an array per column.
+UPDATE engagements SET digest = r.digest, retention_ms = r.retention_ms
+FROM unnest($1, $2, $3) AS r (seq, digest, retention_ms)
 WHERE engagements.seq = r.seq

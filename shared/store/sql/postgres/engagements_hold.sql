@@ -1,2 +1,3 @@
--- Holds engagements, so that none of them gets a further input. $1 seqs. Differs from SQLite: an array, and the rows are locked.
-SELECT e.seq FROM engagements AS e WHERE e.seq = ANY($1) ORDER BY e.seq FOR UPDATE
+-- Holds engagements by their totals, so that none of them gets a further input. $1 seqs.
+-- Differs from SQLite: an array, and the rows are locked in one order for all.
+SELECT c.seq FROM totals AS c WHERE c.seq = ANY($1) ORDER BY c.seq DESC FOR UPDATE

@@ -1,10 +1,11 @@
 -- Engagements with their budgets, to be changed. $1: seqs.
--- Differs from SQLite: an array, and the engagements are locked, in one order for all. Budgets are not: they are moved
--- by differences, and locked in their own order where that matters.
-SELECT e.seq, e.id, e.agent_name, e.digest, e.user_id, e.user_email, e.started_at, e.budget_seq, e.turns, e.events,
-       e.messages, e.depth, e.parent_seq, e.children, e.inputs, e.limited_by, b.token_limit, b.settled, b.reserved, b.money_limit, b.money_settled, b.money_reserved, b.on_exceed, b.warn_at
+-- Differs from SQLite: an array, and the totals of the engagements are locked, in one order for all. Budgets of others are not:
+-- they are moved by differences, and locked where that matters.
+SELECT e.seq, e.id, e.agent_name, e.digest, e.user_id, e.user_email, e.started_at, e.budget_seq, c.turns, c.events,
+       c.messages, e.depth, e.parent_seq, c.children, c.inputs, e.limited_by, b.token_limit, b.settled, b.reserved, b.money_limit, b.money_settled, b.money_reserved, b.on_exceed, b.warn_at
 FROM engagements AS e
-JOIN budgets AS b ON b.seq = e.budget_seq
+JOIN totals AS c ON c.seq = e.seq
+JOIN totals AS b ON b.seq = e.budget_seq
 WHERE e.seq = ANY($1)
-ORDER BY e.seq
-FOR UPDATE OF e
+ORDER BY e.seq DESC
+FOR UPDATE OF c

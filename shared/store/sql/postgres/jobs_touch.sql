@@ -1,4 +1,5 @@
--- Writes what changes while a job stays in its state: no index has any of these columns, so none is touched.
+-- Writes what changes while a job stays in its state: no index has any of these columns, so none is touched. A row is
+-- written only if its token is as it was read, and if it was not paused or resumed since.
 -- Differs from SQLite: an array per column.
 UPDATE jobs
 SET lapses           = r.lapses,
@@ -7,6 +8,6 @@ SET lapses           = r.lapses,
     tokens_used      = r.tokens_used,
     events           = r.events,
     lease_expires_at = r.lease_expires_at
-FROM unnest($1, $2, $3, $4, $5, $6, $7, $8)
-     AS r (seq, lapses, position, reserved, tokens_used, events, lease_expires_at, read_token)
-WHERE jobs.seq = r.seq AND jobs.lease_token IS NOT DISTINCT FROM r.read_token
+FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)
+     AS r (seq, lapses, position, reserved, tokens_used, events, lease_expires_at, read_token, held)
+WHERE jobs.seq = r.seq AND jobs.lease_token IS NOT DISTINCT FROM r.read_token AND jobs.held = r.held

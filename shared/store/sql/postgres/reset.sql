@@ -7,7 +7,7 @@ WITH
     of_job_results AS (DELETE FROM job_results),
     of_job_errors AS (DELETE FROM job_errors),
     of_engagements AS (DELETE FROM engagements),
-    of_budgets AS (DELETE FROM budgets),
+    of_totals AS (DELETE FROM totals),
     of_reservations AS (DELETE FROM reservations),
     of_budget_waits AS (DELETE FROM budget_waits),
     of_breaker_waits AS (DELETE FROM breaker_waits),

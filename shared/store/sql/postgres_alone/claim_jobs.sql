@@ -65,19 +65,25 @@ taken AS (
     RETURNING n.number, j.*
 ),
 told AS (
-    UPDATE engagements AS e
-    SET events = e.events + 1
-    FROM taken AS t
-    WHERE e.seq = t.engagement_seq
-    RETURNING e.*
+    -- In the order in which totals are locked.
+    UPDATE totals AS c
+    SET events = c.events + 1
+    FROM (SELECT t.* FROM taken AS t WHERE t.engagement_seq IS NOT NULL ORDER BY t.engagement_seq DESC) AS t
+    WHERE c.seq = t.engagement_seq
+    RETURNING t.*, c.turns AS c_turns, c.events AS c_events, c.messages AS c_messages, c.children AS c_children, c.inputs AS c_inputs
+),
+-- Not joined: PostgreSQL takes each of these for one row, and would compare each with each.
+claimed AS (
+    SELECT t.* FROM told AS t
+    UNION ALL
+    SELECT t.*, NULL, NULL, NULL, NULL, NULL FROM taken AS t WHERE t.engagement_seq IS NULL
 ),
 started AS (
     -- The body is what engine/journal makes of this one event.
     INSERT INTO journal (stream, last_event, events, job_seq, turn, names, at, body)
-    SELECT t.stream, coalesce(e.events, t.events), 1, t.seq, coalesce((t.position::jsonb ->> 'turn')::bigint, 0), 'job.started', $4,
+    SELECT t.stream, coalesce(t.c_events, t.events), 1, t.seq, coalesce((t.position::jsonb ->> 'turn')::bigint, 0), 'job.started', $4,
            '[{"event":{"data":' || json_build_object('attempt', t.attempt, 'worker_id', $7::text)::text || '}}]'
-    FROM taken AS t
-    LEFT JOIN told AS e ON e.seq = t.engagement_seq
+    FROM claimed AS t
     RETURNING 1
 ),
 mark AS (
@@ -89,11 +95,11 @@ SELECT CAST(r.rule AS BIGINT)
               ELSE CAST('rows of w0 ' || (SELECT count(*) FROM mark) AS BIGINT) END AS rule,
        t.seq, t.id, t.job_type, t.queue, t.state, t.priority, t.attempt, t.failures, t.lapses, t.created_at, t.run_at, t.started_at, t.ended_at, t.expires_at, t.timeout_ms, t.engagement_seq, t.stream, t.position, t.reserved, t.tokens_used, t.events, t.worker_id, t.lease_token, t.lease_expires_at, t.retry_delay_ms, t.claimed_at, t.tenant, t.visibility_ms, t.lease_ms, t.limit_key, t.workflow_seq, t.workflow_step, t.held, t.dead_letter, t.runtime_tags,
        v.job_seq, v.retry, v.args, v.meta, v.options, v.extra,
-       e.seq AS e_seq, e.id AS e_id, e.agent_name AS e_agent_name, e.digest AS e_digest, e.user_id AS e_user_id, e.user_email AS e_user_email, e.started_at AS e_started_at, e.budget_seq AS e_budget_seq, e.turns AS e_turns, e.events AS e_events, e.messages AS e_messages, e.depth AS e_depth, e.parent_seq AS e_parent_seq, e.children AS e_children, e.inputs AS e_inputs, e.limited_by AS e_limited_by,
+       e.seq AS e_seq, e.id AS e_id, e.agent_name AS e_agent_name, e.digest AS e_digest, e.user_id AS e_user_id, e.user_email AS e_user_email, e.started_at AS e_started_at, e.budget_seq AS e_budget_seq, t.c_turns AS e_turns, t.c_events AS e_events, t.c_messages AS e_messages, e.depth AS e_depth, e.parent_seq AS e_parent_seq, t.c_children AS e_children, t.c_inputs AS e_inputs, e.limited_by AS e_limited_by,
        b.token_limit AS e_token_limit, b.settled AS e_settled, b.reserved AS e_reserved, b.money_limit AS e_money_limit, b.money_settled AS e_money_settled, b.money_reserved AS e_money_reserved, b.on_exceed AS e_on_exceed, b.warn_at AS e_warn_at
 FROM ruled AS r
-LEFT JOIN taken AS t ON true
-LEFT JOIN told AS e ON e.seq = t.engagement_seq
-LEFT JOIN budgets AS b ON b.seq = e.budget_seq
+LEFT JOIN claimed AS t ON true
+LEFT JOIN engagements AS e ON e.seq = t.engagement_seq
+LEFT JOIN totals AS b ON b.seq = e.budget_seq
 LEFT JOIN job_envelopes AS v ON v.job_seq = t.seq
 ORDER BY t.number

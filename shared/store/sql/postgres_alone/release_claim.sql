@@ -11,18 +11,19 @@ WITH given AS (
     RETURNING j.*
 ),
 told AS (
-    UPDATE engagements AS e
-    SET events = e.events + 1
-    FROM given AS g
-    WHERE e.seq = g.engagement_seq
-    RETURNING e.seq, e.events
+    -- In the order in which totals are locked.
+    UPDATE totals AS c
+    SET events = c.events + 1
+    FROM (SELECT g.engagement_seq FROM given AS g WHERE g.engagement_seq IS NOT NULL ORDER BY g.engagement_seq DESC) AS g
+    WHERE c.seq = g.engagement_seq
+    RETURNING c.seq, c.events
 ),
 yielded AS (
     -- The body is what engine/journal makes of this one event.
     INSERT INTO journal (stream, last_event, events, job_seq, turn, names, at, body)
-    SELECT g.stream, coalesce(e.events, g.events), 1, g.seq, 0, 'job.yielded', $2, '[{"event":{"data":{"reason":"not started"}}}]'
+    SELECT g.stream, coalesce(c.events, g.events), 1, g.seq, 0, 'job.yielded', $2, '[{"event":{"data":{"reason":"not started"}}}]'
     FROM given AS g
-    LEFT JOIN told AS e ON e.seq = g.engagement_seq
+    LEFT JOIN told AS c ON c.seq = g.engagement_seq
     RETURNING 1
 )
 SELECT count(*) AS jobs FROM given

@@ -1,7 +1,5 @@
--- Engagements that got further inputs. $1: JSON [[seq, events after it, inputs after it, how long the conversation is kept, the agent's digest], …].
--- Without a digest the agent stays whose turn it is. Differs from PostgreSQL: json_each.
-UPDATE engagements
-SET events = r.value ->> 1, inputs = r.value ->> 2, digest = coalesce(r.value ->> 4, engagements.digest),
-    retention_ms = CASE WHEN r.value ->> 4 IS NULL THEN engagements.retention_ms ELSE r.value ->> 3 END
+-- Engagements that got a further input whose turn it is: its agent is theirs.
+-- $1: JSON [[seq, digest of the agent, how long it wants the conversation kept], …]. Differs from PostgreSQL: json_each.
+UPDATE engagements SET digest = r.value ->> 1, retention_ms = r.value ->> 2
 FROM json_each($1) AS r
 WHERE engagements.seq = r.value ->> 0

@@ -5,7 +5,7 @@ DELETE FROM job_envelopes;
 DELETE FROM job_results;
 DELETE FROM job_errors;
 DELETE FROM engagements;
-DELETE FROM budgets;
+DELETE FROM totals;
 DELETE FROM reservations;
 DELETE FROM budget_waits;
 DELETE FROM breaker_waits;

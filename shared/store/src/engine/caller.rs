@@ -11,9 +11,9 @@ use super::statement::decode_all;
 use super::writer::{Answer, Asked, Request, Work};
 use super::{Engine, artifacts, delegations, forks, memories, views};
 use crate::{
-    AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Claim, ClaimRequest, Decision, DecisionOutcome,
-    Duty, Intake, Ledger, LedgerError, NewAgent, NewAnswer, Pushed, Recall, Standing, StoreError, Term,
-    Upkeep, WorkerBeat, sql,
+    AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Claim, ClaimRequest, Committed, Decision,
+    DecisionOutcome, Duty, Intake, Ledger, LedgerError, NewAgent, NewAnswer, Pushed, Recall, Standing,
+    StoreError, Term, Upkeep, WorkerBeat, sql,
 };
 use async_trait::async_trait;
 use backon::{BackoffBuilder, ExponentialBuilder};
@@ -22,7 +22,6 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use turnstone_domain::artifact::Artifact;
-use turnstone_domain::budget::Budget;
 use turnstone_domain::memory::Exchange;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
@@ -104,7 +103,7 @@ impl<R: Reader> Engine<R> {
         }
     }
 
-    async fn step(&self, step: TurnStep) -> Result<Budget, LedgerError> {
+    async fn step(&self, step: TurnStep) -> Result<Committed, LedgerError> {
         self.ask(|reply| Work::Turn(Box::new(step), reply)).await?
     }
 }
@@ -185,7 +184,7 @@ impl<R: Reader> Ledger for Engine<R> {
         write: TurnWrite,
         now: Timestamp,
         lease_ms: i64,
-    ) -> Result<Budget, LedgerError> {
+    ) -> Result<Committed, LedgerError> {
         let end = TurnEnd::Extend(now.plus_ms(lease_ms));
         self.step(TurnStep { lease: lease.clone(), write, now, end }).await
     }

@@ -36,10 +36,11 @@ struct Table {
 }
 
 impl Held {
-    /// The job of this lease, if it is known.
-    pub(super) fn get(&self, token: &str) -> Option<Known> {
-        let table = self.table();
-        let mut known = table.jobs.get(token).cloned()?;
+    /// Takes out the job of this lease, if it is known. The transaction that takes it gives it back with [`Held::learn`];
+    /// after one that failed it is read again.
+    pub(super) fn take(&self, token: &str) -> Option<Known> {
+        let mut table = self.table();
+        let mut known = table.jobs.remove(token)?;
         if let Some(row) = &mut known.engagement
             && let Some(budget) = table.budgets.get(&row.budget_seq)
         {

@@ -279,8 +279,8 @@ impl JobRow {
     pub(super) fn touched(&self) -> Result<impl BulkRow + use<>, StoreError> {
         let position = self.position.as_ref().map(as_json).transpose()?;
         let (reserved, used) = (self.reserved, self.tokens_used);
-        let token = self.read_token.clone();
-        Ok((self.seq, self.lapses, position, reserved, used, self.events, self.lease_expires_at, token))
+        let (until, token, held) = (self.lease_expires_at, self.read_token.clone(), i64::from(self.held));
+        Ok((self.seq, self.lapses, position, reserved, used, self.events, until, token, held))
     }
 
     /// The row as `jobs_write.sql` takes it.

@@ -7,6 +7,8 @@ mod budgets;
 
 pub(super) use budgets::{Move, Shared};
 
+use budgets::Counters;
+
 use super::held::{Known, Learnt};
 use super::journal::Journal;
 use super::ops::artifacts::Artifacts;
@@ -200,25 +202,24 @@ impl Unit {
         self.left.append(&mut flushed.left);
     }
 
-    /// What is known of the jobs when this unit is committed.
+    /// What is known of the jobs when this unit is committed. They are taken out of it.
     pub(super) fn learnt(&mut self) -> Vec<Learnt> {
         let mut learnt = take(&mut self.told);
-        for job in self.changed_jobs.iter().filter_map(|seq| self.jobs.get(seq)) {
-            if let Some(token) =
-                job.read_token.as_ref().filter(|token| job.lease_token.as_ref() != Some(token))
-            {
-                learnt.push((token.clone(), None));
+        for mut job in take(&mut self.changed_jobs).into_iter().filter_map(|seq| self.jobs.remove(&seq)) {
+            let read_token = std::mem::replace(&mut job.read_token, job.lease_token.clone());
+            if let Some(token) = read_token.filter(|token| job.lease_token.as_ref() != Some(token)) {
+                learnt.push((token, None));
             }
             // Plain jobs are written without their token, so what is known of them need not stay true.
-            if let Some(token) = job.lease_token.as_ref().filter(|_| job.engagement_seq.is_some()) {
-                let engagement = self.engagement_of(job.seq).map(|row| EngagementRow {
+            if let Some(token) = job.lease_token.clone().filter(|_| job.engagement_seq.is_some()) {
+                let engagement = job.engagement_seq.and_then(|seq| self.engagements.get(&seq));
+                let engagement = engagement.map(|row| EngagementRow {
                     read: (row.events, row.messages),
                     budget: self.budgets.of(row.budget_seq).unwrap_or(row.budget),
                     ..row.clone()
                 });
-                let read_token = Some(token.clone());
-                let job = JobRow { moved: false, read_token, read_state: job.state, ..job.clone() };
-                learnt.push((token.clone(), Some(Known { job, engagement })));
+                (job.moved, job.read_state) = (false, job.state);
+                learnt.push((token, Some(Known { job, engagement })));
             }
         }
         learnt.extend(take(&mut self.distrusted).into_iter().map(|token| (token, None)));
@@ -528,13 +529,6 @@ impl Unit {
         let mut writes = Writes::default();
         writes.all("write jobs", &sql::JOBS_WRITE, moved);
         writes.all("write jobs", &sql::JOBS_TOUCH, touched);
-        let engagements: Vec<_> = self
-            .changed_engagements
-            .iter()
-            .filter_map(|seq| self.engagements.get(seq))
-            .map(|row| (row.seq, row.engagement.turns, row.events, row.messages, row.read.0, row.read.1))
-            .collect();
-        writes.all("write engagements", &sql::ENGAGEMENTS_WRITE, engagements);
         self.journal.flush(&mut writes)?;
         writes.all("write tool calls", &sql::TOOL_CALLS_INSERT, take(&mut self.new_calls));
         writes.all("write stubs", &sql::STUBS_INSERT, take(&mut self.stubs));
@@ -548,8 +542,10 @@ impl Unit {
         writes.all("write reviews", &sql::REVIEWS_INSERT, take(&mut self.reviews));
         self.artifacts.flush(&mut writes);
         self.states.flush(&mut writes);
-        // Last, because many wait for a shared one: it is held no longer than the commit takes.
-        self.budgets.write(session, &mut writes).await?;
+        let counted = self.changed_engagements.iter().filter_map(|seq| self.engagements.get(seq));
+        let counted = counted.map(|row| (row.seq, Counters::of(row))).collect();
+        // Last, because many wait for a shared budget: it is held no longer than the commit takes.
+        self.budgets.write(session, &mut writes, counted).await?;
         writes.run(session).await?;
         // Apart, because a call may be journalled and settled in one go.
         let mut moves = Writes::default();

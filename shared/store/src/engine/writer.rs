@@ -21,9 +21,9 @@ use super::session::{CommitError, Session};
 use super::unit::Unit;
 use crate::elsewhere::CallOff;
 use crate::{
-    AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Decision, DecisionOutcome, Doorbell, Duty,
-    ForkRefusal, ImportRefusal, LedgerError, NewAgent, NewAnswer, NewFork, Pushed, RemoteOutcome, Report,
-    Ring, StoreError, Term, WorkerBeat,
+    AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Committed, Decision, DecisionOutcome, Doorbell,
+    Duty, ForkRefusal, ImportRefusal, LedgerError, NewAgent, NewAnswer, NewFork, Pushed, RemoteOutcome,
+    Report, Ring, StoreError, Term, WorkerBeat,
 };
 use backon::{BackoffBuilder, ExponentialBuilder};
 use std::collections::BTreeSet;
@@ -31,7 +31,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::Instant;
-use turnstone_domain::budget::Budget;
 use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::{Ids, JobId, Lease, NewJob, ReviewId, Timestamp};
 
@@ -118,14 +117,14 @@ pub(super) struct Asked {
 
 /// See [`Asked`].
 pub(super) enum Work {
-    Turn(Box<TurnStep>, Reply<Result<Budget, LedgerError>>),
+    Turn(Box<TurnStep>, Reply<Result<Committed, LedgerError>>),
     Push(Vec<NewJob>, Reply<Result<Vec<Pushed>, StoreError>>),
     Report(Box<Report>, Reply<Result<RemoteOutcome<JobRow>, StoreError>>),
     Other(Request, Reply<Result<Answer, StoreError>>),
 }
 
 enum Done {
-    Turn(Result<Budget, LedgerError>),
+    Turn(Result<Committed, LedgerError>),
     Push(Result<Vec<Pushed>, StoreError>),
     Report(Box<Result<RemoteOutcome<JobRow>, StoreError>>),
     Other(Result<Answer, StoreError>),

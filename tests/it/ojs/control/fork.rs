@@ -46,7 +46,7 @@ async fn a_fork_says_the_same_up_to_its_turn_and_goes_on_from_there(backend: Bac
     assert_eq!((fleet.models.calls().len(), fleet.tools.calls().len()), (4, 2));
     assert_eq!(fleet.models.calls()[3].request["messages"].as_array().unwrap().len(), 5);
     assert_eq!(done["ext_agent_tokens_used"], before["ext_agent_tokens_used"], "what was settled counts");
-    let spent = "SELECT CAST(sum(settled) AS BIGINT) FROM budgets";
+    let spent = "SELECT CAST(sum(settled) AS BIGINT) FROM totals";
     assert_eq!(fleet.number(spent).await, 2 * (19 + 19 + 15));
     assert_eq!(reserved(&fleet).await, 0);
     let mut after = fleet.job(&id).await;

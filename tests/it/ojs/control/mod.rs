@@ -48,5 +48,5 @@ fn agent_job(input: &str) -> Value {
 
 /// What is set aside of all budgets, and by all jobs.
 async fn reserved(fleet: &Fleet) -> i64 {
-    fleet.number("SELECT CAST(coalesce((SELECT sum(reserved) FROM budgets), 0) + coalesce((SELECT sum(reserved) FROM jobs), 0) AS BIGINT)").await
+    fleet.number("SELECT CAST(coalesce((SELECT sum(reserved) FROM totals), 0) + coalesce((SELECT sum(reserved) FROM jobs), 0) AS BIGINT)").await
 }

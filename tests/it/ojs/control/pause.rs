@@ -3,16 +3,18 @@
 use super::{agent_job, control, granted, on_every_store, reserved};
 use crate::conformance::jobs;
 use crate::fleet::Site;
+use crate::policy::{ask, document, register};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::{JobState, TurnWrite};
-use turnstone_store::{ClaimRequest, JobKind};
+use turnstone_store::{ClaimRequest, Doorbell, JobKind};
 use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
 
 on_every_store!(
     a_paused_job_is_not_claimed_until_it_is_resumed,
     a_job_that_a_worker_is_busy_with_stops_after_its_phase_and_pays_nothing_twice,
+    a_worker_that_is_not_notified_of_a_pause_calls_nothing_in_a_later_phase,
     a_plain_job_keeps_the_lease_of_its_worker_and_is_held_afterwards,
     an_answer_to_a_review_does_not_resume_a_paused_job,
     what_cannot_be_paused_or_resumed_says_so,
@@ -96,6 +98,80 @@ async fn a_job_that_a_worker_is_busy_with_stops_after_its_phase_and_pays_nothing
     assert_eq!(slow, 2, "a turn was paid for twice");
     assert_eq!(fleet.tools.calls().len(), 1);
     fleet.end().await;
+}
+
+/// The call during which a job is paused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum During {
+    /// NORM.
+    InputGuardrail,
+    /// INFER.
+    Model,
+    /// INFER of a turn without calls.
+    LastModel,
+    /// EXEC.
+    Tool,
+}
+
+impl During {
+    /// How many calls the model and the tools have got before the job is resumed.
+    fn calls(self) -> (usize, usize) {
+        match self {
+            Self::InputGuardrail => (0, 1),
+            Self::Model | Self::LastModel => (1, 0),
+            Self::Tool => (1, 1),
+        }
+    }
+
+    fn guardrail(self) -> &'static str {
+        match self {
+            Self::InputGuardrail => "guardrails: {input: {tool_name: search, assertion: \"true\"}}",
+            Self::LastModel => "guardrails: {output: {tool_name: search, assertion: \"true\"}}",
+            Self::Model | Self::Tool => "",
+        }
+    }
+}
+
+/// The commit before the first call of a phase finds the pause: INFER after a guardrail of NORM and after EXEC, EXEC after
+/// INFER, and a guardrail of EMIT after INFER.
+async fn a_worker_that_is_not_notified_of_a_pause_calls_nothing_in_a_later_phase(backend: Backend) {
+    for during in [During::InputGuardrail, During::Model, During::LastModel, During::Tool] {
+        let gate = Gate::default();
+        let behind = gate.clone();
+        let script = move |request: &Value| {
+            let reply = match model_server::outcomes(request) {
+                0 if during != During::LastModel => Reply::call("book", json!({})),
+                _ => Reply::text("done"),
+            };
+            if during == During::Tool { reply } else { reply.behind(&behind) }
+        };
+        let mut fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
+        fleet.tools.hold(&gate);
+        register(
+            &fleet,
+            &document("agent", &format!("capabilities: {{book: {{}}}}\n{}", during.guardrail())),
+        )
+        .await;
+        let id = ask(&fleet, "agent").await;
+        fleet.add_worker_with(1, |mut deps| {
+            deps.doorbell = Doorbell::default();
+            deps
+        });
+        let (models, tools) = during.calls();
+        fleet.models.seen(models).await;
+        fleet.tools.seen(tools).await;
+        granted(&fleet, &id, "pause", json!({})).await;
+        gate.open();
+        fleet.wait_for(&id, &[JobState::Available]).await;
+        let called = (fleet.models.calls().len(), fleet.tools.calls().len());
+        assert_eq!(called, (models, tools), "{during:?}");
+        assert_eq!(reserved(&fleet).await, 0, "{during:?}");
+        granted(&fleet, &id, "resume", json!({})).await;
+        fleet.wait_for(&id, &[JobState::Completed]).await;
+        let turns = if during == During::LastModel { 1 } else { 2 };
+        assert_eq!(fleet.models.calls().len(), turns, "{during:?}: a turn was paid for twice");
+        fleet.end().await;
+    }
 }
 
 async fn a_plain_job_keeps_the_lease_of_its_worker_and_is_held_afterwards(backend: Backend) {

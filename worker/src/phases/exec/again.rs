@@ -20,6 +20,9 @@ pub async fn again(turn: &mut Turn, asked: &AtomicBool) -> Result<(), Stop> {
     if turn.again.is_empty() {
         return Ok(());
     }
+    // They are the first calls of their phase: a pause that was answered before stops them.
+    turn.barrier().await?;
+    turn.unless_draining()?;
     for row in std::mem::take(&mut turn.again) {
         let (name, of_turn) = (row.name.clone(), row.turn);
         let asked = RequestedCall {

@@ -136,14 +136,18 @@ async fn admitted(
     let place = place(turn, provider, pass.as_ref(), draining).await?;
     let named = format!("{provider}/{}", wanted.model);
     match afford::reserve(turn, reserved, (prompt_bound, tokens), named).await {
-        Ok(held) => Ok(Ok((pass, place, held))),
-        Err(stop) => {
+        Ok(held) if !draining.is_cancelled() => Ok(Ok((pass, place, held))),
+        refused => {
             if let Some(pass) = &pass {
                 turn.deps.limits.settle(&*turn.deps.clock, pass, 0).await;
             }
             // A cheaper model may still fit.
-            let Stop::Fail(error) = stop else { return Err(stop) };
-            Ok(Err(error))
+            match refused {
+                Err(Stop::Fail(error)) => Ok(Err(error)),
+                Err(stop) => Err(stop),
+                // The job was paused before the reservation was durable. That is given back with the lease.
+                Ok(_) => Err(Stop::Drain),
+            }
         }
     }
 }

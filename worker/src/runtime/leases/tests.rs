@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::artifact::{Artifact, ArtifactLimits};
-use turnstone_domain::budget::{Budget, OnExceed};
+use turnstone_domain::budget::OnExceed;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::memory::Exchange;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
@@ -21,7 +21,8 @@ use turnstone_domain::{
     TurnWrite,
 };
 use turnstone_store::{
-    Claim, ClaimRequest, Doorbell, Ledger, LedgerError, Recall, Ring, Standing, StoreError, WorkerBeat,
+    Claim, ClaimRequest, Committed, Doorbell, Ledger, LedgerError, Recall, Ring, Standing, StoreError,
+    WorkerBeat,
 };
 
 /// The bound that `docs/GUARANTEES.md` gives.
@@ -52,7 +53,13 @@ impl Ledger for Revocations {
         Err(StoreError::Closed)
     }
 
-    async fn checkpoint(&self, _: &Lease, _: TurnWrite, _: Timestamp, _: i64) -> Result<Budget, LedgerError> {
+    async fn checkpoint(
+        &self,
+        _: &Lease,
+        _: TurnWrite,
+        _: Timestamp,
+        _: i64,
+    ) -> Result<Committed, LedgerError> {
         Err(StoreError::Closed.into())
     }
 

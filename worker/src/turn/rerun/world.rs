@@ -18,7 +18,9 @@ use turnstone_domain::{
     AgentDefinition, ArtifactId, CallId, Checkpoint, Clock, EngagementId, Ids, JobId, Lease, Phase,
     Settlement, Timestamp, TurnWrite,
 };
-use turnstone_store::{Claim, ClaimRequest, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat};
+use turnstone_store::{
+    Claim, ClaimRequest, Committed, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat,
+};
 
 /// What stands before the text of a summary.
 const SUMMARY: &str = "Summary of the conversation so far: ";
@@ -208,11 +210,11 @@ impl Ledger for World {
         write: TurnWrite,
         _: Timestamp,
         _: i64,
-    ) -> Result<Budget, LedgerError> {
+    ) -> Result<Committed, LedgerError> {
         if write.state.is_some() && std::mem::take(&mut self.inner().conflict) {
             return Err(LedgerError::StateConflict);
         }
-        Ok(self.take(write))
+        Ok(Committed { budget: self.take(write), paused: false })
     }
 
     async fn settle(&self, _: &Lease, _: TurnWrite, _: Settlement, _: Timestamp) -> Result<(), LedgerError> {

@@ -188,7 +188,7 @@ pub(in super::super) async fn delete<S: Session>(
     let referred = read_by(session, "look at old engagements", &sql::ENGAGEMENTS_PRUNABLE, keys, |row| {
         Ok((rows::get::<String>(row, "digest")?, rows::get::<i64>(row, "budget_seq")?))
     });
-    let (mut digests, budgets): (BTreeSet<String>, BTreeSet<i64>) = referred.await?.into_iter().unzip();
+    let (mut digests, roots): (BTreeSet<String>, BTreeSet<i64>) = referred.await?.into_iter().unzip();
     digests.extend(named);
     for text in OF_STREAMS {
         let keys = Columns::of(streams.iter().map(|stream| (*stream,)).collect());
@@ -197,8 +197,8 @@ pub(in super::super) async fn delete<S: Session>(
     let (action, text) = ("delete what no artifact has", &sql::PRUNE_ARTIFACT_CONTENTS);
     session.execute(action, text, Args::Values(&[])).await?;
     // A tree spends from the budget of its root, which may be gone before the last of the tree.
-    let budgets = Columns::of(budgets.union(&streams).map(|seq| (*seq,)).collect());
-    session.execute("delete old budgets", &sql::PRUNE_BUDGETS, Args::Rows(budgets, &[])).await?;
+    let totals = Columns::of(roots.union(&streams).map(|seq| (*seq,)).collect());
+    session.execute("delete old totals", &sql::PRUNE_TOTALS, Args::Rows(totals, &[])).await?;
     forget_definitions(session, digests).await
 }
 

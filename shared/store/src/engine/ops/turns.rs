@@ -10,9 +10,9 @@ use super::charge;
 use super::delegations;
 use super::reviews;
 use super::session_state;
-use crate::{LedgerError, Ring, StoreError, sql};
+use crate::{Committed, LedgerError, Ring, StoreError, sql};
 use serde_json::{Value, json};
-use turnstone_domain::budget::{Budget, BudgetWait};
+use turnstone_domain::budget::BudgetWait;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::question::AskedUser;
 use turnstone_domain::reported::HandlerWord;
@@ -44,14 +44,14 @@ pub(in super::super) async fn apply<S: Session>(
     unit: &mut Unit,
     steps: &[&TurnStep],
     known: Option<&Held>,
-) -> Result<Vec<Result<Budget, LedgerError>>, StoreError> {
+) -> Result<Vec<Result<Committed, LedgerError>>, StoreError> {
     // Who parks for a budget has to see a raise, or be seen by it: its rows are read and locked.
     let known = known.filter(|_| !steps.iter().any(|step| charge::waits(step).is_some()));
     let mut leases = Vec::new();
     for step in steps {
         // Whether a job was paused is not known here: who gives one back reads it.
         let yields = matches!(&step.end, TurnEnd::Settle(end) if matches!(**end, Settlement::Yield | Settlement::GiveWay));
-        match known.filter(|_| !yields).and_then(|held| held.get(&step.lease.token)) {
+        match known.filter(|_| !yields).and_then(|held| held.take(&step.lease.token)) {
             Some(known) => unit.take_known(known),
             None => leases.push((step.lease.job.clone(), step.lease.token.clone())),
         }
@@ -91,7 +91,7 @@ pub(in super::super) async fn apply<S: Session>(
     Ok(answers)
 }
 
-fn apply_one(unit: &mut Unit, step: &TurnStep) -> Result<Budget, LedgerError> {
+fn apply_one(unit: &mut Unit, step: &TurnStep) -> Result<Committed, LedgerError> {
     let lost = || LedgerError::LeaseLost(step.lease.job.clone());
     let seq = unit.seq_of(&step.lease.job).ok_or_else(lost)?;
     if unit.job(seq).and_then(|job| job.lease_token.as_deref()) != Some(step.lease.token.as_str()) {
@@ -135,7 +135,8 @@ fn apply_one(unit: &mut Unit, step: &TurnStep) -> Result<Budget, LedgerError> {
         TurnEnd::Extend(until) => job.lease_expires_at = Some(*until),
         TurnEnd::Settle(settlement) => settle(unit, seq, settlement, step.now)?,
     }
-    Ok(unit.budget_of(seq))
+    let paused = unit.job(seq).is_some_and(|job| job.held);
+    Ok(Committed { budget: unit.budget_of(seq), paused })
 }
 
 pub(super) fn settle(

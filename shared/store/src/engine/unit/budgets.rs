@@ -4,7 +4,7 @@
 //! true of it all the same, that a limit holds and that a warning is given once, the statement itself and the table's
 //! CHECKs look after: then the whole transaction fails, and is tried again with the rows locked.
 
-use super::super::rows::{Fields, Inconsistency, Share, budget, get, maybe};
+use super::super::rows::{EngagementRow, Fields, Inconsistency, Share, budget, get, maybe};
 use super::super::session::Session;
 use super::super::statement::{Writes, read_by};
 use super::Unit;
@@ -22,6 +22,23 @@ pub(in super::super) struct Move {
     pub reserved: i64,
     pub money_settled: i64,
     pub money_reserved: i64,
+}
+
+/// Counters of an engagement as they are now, and as they were read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Counters {
+    turns: i64,
+    events: i64,
+    messages: i64,
+    /// Events and messages.
+    read: (i64, i64),
+}
+
+impl Counters {
+    pub(super) fn of(row: &EngagementRow) -> Self {
+        let (turns, events, messages) = (row.engagement.turns, row.events, row.messages);
+        Self { turns, events, messages, read: row.read }
+    }
 }
 
 /// A row of a shared budget.
@@ -116,11 +133,13 @@ impl Budgets {
         }
     }
 
-    /// What is to be written of budgets.
+    /// What is to be written of budgets, and of the counters of these engagements: an engagement has one row for both, and
+    /// PostgreSQL applies only one of two changes that one statement makes to a row.
     pub(super) async fn write<S: Session>(
         &mut self,
         session: &mut S,
         writes: &mut Writes,
+        mut counted: BTreeMap<i64, Counters>,
     ) -> Result<(), StoreError> {
         let gone: Vec<(i64,)> = take(&mut self.settled).into_iter().map(|seq| (seq,)).collect();
         let (action, text) = ("give reservations back", &sql::RESERVATIONS_DELETE);
@@ -134,13 +153,23 @@ impl Budgets {
         }
         writes.all("write reservations", &sql::RESERVATIONS_INSERT, take(&mut self.reserved));
         writes.all("wait for budgets", &sql::BUDGET_WAITS_PUT, take(&mut self.waits));
-        let mut rows = Vec::with_capacity(self.moves.len());
-        for (seq, by) in take(&mut self.moves) {
+        let mut moves = take(&mut self.moves);
+        for seq in counted.keys() {
+            moves.entry(*seq).or_default();
+        }
+        let mut rows = Vec::with_capacity(moves.len());
+        for (seq, by) in moves {
+            let counters = counted.remove(&seq);
             let (least, most) = self.bounds(seq, Measure::Tokens, by.settled);
             let (money_least, money_most) = self.bounds(seq, Measure::Money, by.money_settled);
             let Move { settled, reserved, money_settled, money_reserved } = by;
             rows.push((
                 seq,
+                counters.map(|row| row.turns),
+                counters.map(|row| row.events),
+                counters.map(|row| row.messages),
+                counters.map(|row| row.read.0),
+                counters.map(|row| row.read.1),
                 settled,
                 reserved,
                 money_settled,
@@ -152,7 +181,7 @@ impl Budgets {
             ));
             self.read.extend(self.now.get(&seq).map(|now| (seq, *now)));
         }
-        writes.all("write budgets", &sql::BUDGETS_WRITE, rows);
+        writes.all("write totals", &sql::UPDATE_TOTALS, rows);
         Ok(())
     }
 

@@ -97,30 +97,29 @@ async fn taken<S: Session>(
         }
     }
     let mut agents = HashMap::new();
-    for taken in &found {
-        let (seq, row) = (taken.known.job.seq, taken.known.engagement.as_ref());
-        unit.take_claimed(taken.known.clone(), request);
-        if let Some(agent) = match row {
-            Some(row) => Some(definitions.get(session, &row.digest).await),
-            None => None,
-        } {
-            match agent {
-                Ok(agent) => drop(agents.insert(seq, agent)),
-                Err(error @ StoreError::Unreadable { .. }) => {
-                    tracing::error!(%error, "an agent cannot be read; its job is given back");
-                    damaged.extend(taken.known.job.lease_token.clone());
-                }
-                Err(error) => return Err(error),
+    let mut sent = Vec::with_capacity(found.len());
+    for Taken { known, retry, envelope } in found {
+        let (seq, token) = (known.job.seq, known.job.lease_token.clone());
+        let digest = known.engagement.as_ref().map(|row| row.digest.clone());
+        unit.take_claimed(known, request);
+        sent.push((seq, token, retry, envelope));
+        let Some(digest) = digest else { continue };
+        match definitions.get(session, &digest).await {
+            Ok(agent) => drop(agents.insert(seq, agent)),
+            Err(error @ StoreError::Unreadable { .. }) => {
+                tracing::error!(%error, "an agent cannot be read; its job is given back");
+                damaged.extend(unit.job(seq).and_then(|job| job.lease_token.clone()));
             }
+            Err(error) => return Err(error),
         }
     }
-    let mut checkpoints = checkpoints(session, unit, &found, &mut damaged).await?;
-    let mut claims = Vec::with_capacity(found.len());
-    for Taken { known, retry, envelope } in found {
-        if known.job.lease_token.as_ref().is_some_and(|token| damaged.contains(token)) {
+    let jobs = sent.iter().filter_map(|(seq, ..)| unit.job(*seq));
+    let mut checkpoints = checkpoints(session, unit, jobs, &mut damaged).await?;
+    let mut claims = Vec::with_capacity(sent.len());
+    for (seq, token, retry, envelope) in sent {
+        if token.is_some_and(|token| damaged.contains(&token)) {
             continue;
         }
-        let seq = known.job.seq;
         let done = checkpoints.remove(&seq).unwrap_or_default();
         claims.extend(super::claimed(unit, seq, retry, envelope, done, agents.remove(&seq)));
     }
@@ -136,10 +135,10 @@ async fn taken<S: Session>(
 async fn checkpoints<S: Session>(
     session: &mut S,
     unit: &Unit,
-    found: &[Taken],
+    found: impl Iterator<Item = &JobRow>,
     damaged: &mut Vec<String>,
 ) -> Result<HashMap<i64, Vec<Checkpoint>>, StoreError> {
-    let resumed = found.iter().map(|taken| &taken.known.job).filter(|job| super::has_past(unit, job));
+    let resumed = found.filter(|job| super::has_past(unit, job));
     let resumed = resumed.filter_map(|job| job.position.as_ref().map(|position| (job.seq, position.turn)));
     let decode = |row: &S::Row| Ok((get::<i64>(row, "job_seq")?, journal::checkpoints(row)));
     let (action, text) = ("read checkpoints", &sql::CHECKPOINTS_OF_TURN);

@@ -43,6 +43,7 @@ type JobInsert = (
 );
 type DelegationInsert = (i64, i64, Option<String>, i64, String, &'static str, Timestamp, Option<Timestamp>);
 type EnvelopeInsert = (i64, String, String, String, String, String, Option<String>);
+type TotalsInsert = (i64, i64, Option<String>, Option<i64>, Option<i64>);
 type EngagementInsert = (
     i64,
     String,
@@ -50,7 +51,6 @@ type EngagementInsert = (
     String,
     String,
     Option<String>,
-    i64,
     i64,
     i64,
     i64,
@@ -109,8 +109,7 @@ pub(super) struct Rows {
     queues: BTreeMap<String, i64>,
     definitions: Vec<(String, String)>,
     own_definitions: Vec<(i64, String, Option<i64>)>,
-    budgets: Vec<(i64, Option<i64>, Option<i64>)>,
-    limits: Vec<(i64, String, Option<i64>, Option<i64>)>,
+    totals: Vec<TotalsInsert>,
     engagements: Vec<EngagementInsert>,
     continued: BTreeMap<i64, Additions>,
     delegations: Vec<DelegationInsert>,
@@ -251,7 +250,7 @@ impl Rows {
         *self.adopted.entry(kin.parent_engagement_seq).or_default() += 1;
     }
 
-    /// An engagement and its budget take the number of the job that begins them.
+    /// An engagement and its totals take the number of the job that begins them.
     /// One that works for another has the other's budget and, when its agent has a limit, one of its own as well.
     fn add_engagement(
         &mut self,
@@ -265,13 +264,10 @@ impl Rows {
         let digest = digest::of_text(&definition);
         let (tokens, money) = (new.agent.limits.token_budget, new.agent.spending.cost_budget);
         let mut limited_by = entry.kinship.map(|kin| kin.limited_by.clone()).unwrap_or_default();
-        if entry.kinship.is_none() {
-            self.budgets.push((seq, tokens, money));
-        } else if tokens.is_some() || money.is_some() {
-            let name = budget::name_of_delegate(&new.id);
-            limited_by.push(name.clone());
-            self.limits.push((seq, name, tokens, money));
-        }
+        let is_limited = entry.kinship.is_some() && (tokens.is_some() || money.is_some());
+        let name = is_limited.then(|| budget::name_of_delegate(&new.id));
+        limited_by.extend(name.clone());
+        self.totals.push((seq, events, name, tokens, money));
         self.engagements.push((
             seq,
             new.id.0.clone(),
@@ -281,7 +277,6 @@ impl Rows {
             new.user.email.clone(),
             job.created_at.0,
             entry.kinship.map_or(seq, |kin| kin.budget_seq),
-            events,
             entry.kinship.map_or(new.depth, |kin| kin.depth),
             entry.kinship.map(|kin| kin.parent_seq),
             (!limited_by.is_empty()).then(|| limited_by.join(" ")),
@@ -299,21 +294,21 @@ impl Rows {
         let mut writes = Writes::default();
         writes.if_new("remember queues", &sql::QUEUES_INSERT, queues);
         writes.if_new("write agent definitions", &sql::DEFINITIONS_INSERT, self.definitions);
-        writes.all("write budgets", &sql::BUDGETS_INSERT, self.budgets);
-        writes.all("write budgets of delegates", &sql::BUDGETS_OF_DELEGATES_INSERT, self.limits);
+        writes.all("write totals", &sql::INSERT_TOTALS, self.totals);
         writes.all("write engagements", &sql::ENGAGEMENTS_INSERT, self.engagements);
-        let continued = self.continued.into_iter();
-        let continued = continued.map(|(seq, Additions { events, inputs, agent, .. })| {
-            let (digest, retention_ms) = agent.unzip();
-            (seq, events, inputs, retention_ms.flatten(), digest)
-        });
+        let (mut counted, mut given) = (Vec::new(), Vec::new());
+        for (seq, Additions { events, inputs, agent, .. }) in self.continued {
+            counted.push((seq, events, inputs));
+            given.extend(agent.map(|(digest, retention_ms)| (seq, digest, retention_ms)));
+        }
         writes.if_new("write agents of inputs", &sql::INPUT_DEFINITIONS_INSERT, self.own_definitions);
-        writes.all("continue engagements", &sql::ENGAGEMENTS_CONTINUE, continued.collect());
+        writes.all("count inputs", &sql::UPDATE_TOTALS_OF_INPUTS, counted);
+        writes.all("give engagements their agents", &sql::ENGAGEMENTS_CONTINUE, given);
         writes.all("write jobs", &sql::JOBS_INSERT, self.jobs);
         writes.all("write envelopes", &sql::ENVELOPES_INSERT, self.envelopes);
         self.journal.flush(&mut writes)?;
         writes.all("write delegations", &sql::DELEGATIONS_INSERT, self.delegations);
-        writes.all("count children", &sql::ENGAGEMENTS_ADOPT, self.adopted.into_iter().collect());
+        writes.all("count children", &sql::UPDATE_TOTALS_OF_CHILDREN, self.adopted.into_iter().collect());
         writes.run(session).await
     }
 }
