@@ -2,7 +2,6 @@
 
 use crate::agent_protocol::RunStream;
 use crate::bells::Bells;
-use crate::blocking::Blocking;
 use crate::caller::Peer;
 use crate::metrics::Metrics;
 use crate::names::Names;
@@ -109,8 +108,6 @@ pub(crate) struct App {
     pub(crate) metrics: Option<Metrics>,
     /// Compiled schemas of arguments.
     pub(crate) schemas: SchemaBook,
-    /// Where schemas are compiled.
-    pub(crate) blocking: Blocking,
     /// What receipts are signed with, once it is needed.
     pub(crate) signer: OnceCell<Signer>,
     /// What makes ids of names, once it is needed.
@@ -139,7 +136,6 @@ impl Api {
             started_at,
             metrics: Metrics::started(),
             schemas: SchemaBook::default(),
-            blocking: Blocking::default(),
             signer: OnceCell::new(),
             names: OnceCell::new(),
         });

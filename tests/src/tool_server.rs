@@ -6,7 +6,7 @@ use axum::Json;
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::header::RETRY_AFTER;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde_json::{Value, json};
@@ -29,8 +29,40 @@ pub struct Called {
     pub headers: HashMap<String, String>,
 }
 
-/// The status of a failure, and its `Retry-After`.
-type Failure = (StatusCode, Option<&'static str>);
+/// An answer that is no success.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    status: StatusCode,
+    retry_after: Option<&'static str>,
+    body: Option<Value>,
+}
+
+impl From<(StatusCode, Option<&'static str>)> for Failure {
+    /// A status with a `Retry-After`, and an empty body.
+    fn from((status, retry_after): (StatusCode, Option<&'static str>)) -> Self {
+        Self { status, retry_after, body: None }
+    }
+}
+
+impl From<(StatusCode, Value)> for Failure {
+    /// A status with a JSON body.
+    fn from((status, body): (StatusCode, Value)) -> Self {
+        Self { status, retry_after: None, body: Some(body) }
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = match self.body {
+            Some(body) => (self.status, Json(body)).into_response(),
+            None => self.status.into_response(),
+        };
+        if let Some(wait) = self.retry_after {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(wait));
+        }
+        response
+    }
+}
 
 struct Shared {
     log: Mutex<Vec<Called>>,
@@ -92,10 +124,10 @@ impl ToolServer {
         self.fail_with(tool, times, (StatusCode::INTERNAL_SERVER_ERROR, None));
     }
 
-    /// The next calls of a tool, so many of them, are answered with this status and this `Retry-After`.
-    pub fn fail_with(&self, tool: &str, times: usize, failure: Failure) {
+    /// The next calls of a tool, so many of them, are answered with this failure.
+    pub fn fail_with(&self, tool: &str, times: usize, failure: impl Into<Failure>) {
         let mut failing = self.shared.failing.lock().unwrap_or_else(PoisonError::into_inner);
-        failing.insert(tool.to_owned(), (times, failure));
+        failing.insert(tool.to_owned(), (times, failure.into()));
     }
 
     /// Keeps every answer back until the gate is open.
@@ -129,7 +161,7 @@ async fn call(
     let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok()).unwrap_or_default().to_owned();
     {
         let mut log = shared.log.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = |value: &axum::http::HeaderValue| value.to_str().unwrap_or_default().to_owned();
+        let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
         let headers = headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
         log.push(Called { tool: tool.clone(), key, input: input.clone(), headers });
         shared.count.send_replace(log.len());
@@ -144,13 +176,12 @@ async fn call(
         let mut failing = shared.failing.lock().unwrap_or_else(PoisonError::into_inner);
         failing.get_mut(&tool).filter(|(left, _)| *left > 0).map(|(left, failure)| {
             *left -= 1;
-            *failure
+            failure.clone()
         })
     };
     shared.under_way.fetch_sub(1, Ordering::SeqCst);
     match (failure, tool.as_str()) {
-        (Some((status, None)), _) => status.into_response(),
-        (Some((status, Some(wait))), _) => (status, [(RETRY_AFTER, wait)]).into_response(),
+        (Some(failure), _) => failure.into_response(),
         (None, "hang") => std::future::pending().await,
         (None, "broken") => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         (None, _) => Json(json!({"tool": tool, "echo": input})).into_response(),

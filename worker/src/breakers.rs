@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 use turnstone_domain::agent::errors::Breaker;
-use turnstone_domain::{Clock, JobId, Timestamp};
+use turnstone_domain::{Clock, JobId, Lease, Timestamp};
 use turnstone_store::StoreError;
 use turnstone_store::breakers::{BreakerKey, BreakerStep, Breakers, Passage};
 
@@ -92,15 +92,15 @@ impl BreakerWatch {
         self.keeper.as_deref().filter(|_| rule.enabled)
     }
 
-    /// Asks for permission to make a call for a job. A store that does not answer grants it: nothing is known against the
-    /// service.
-    pub async fn pass(&self, clock: &dyn Clock, key: &BreakerKey, rule: &Breaker, job: &JobId) -> Passage {
+    /// Asks for permission to make a call under the lease of a job. A store that does not answer grants it: nothing is known
+    /// against the service.
+    pub async fn pass(&self, clock: &dyn Clock, key: &BreakerKey, rule: &Breaker, lease: &Lease) -> Passage {
         let Some(keeper) = self.keeper(rule) else { return Passage::Free };
         self.look(keeper).await;
         if !self.known().troubled.contains(key) {
             return Passage::Free;
         }
-        let step = BreakerStep::Pass { job: job.0.clone() };
+        let step = BreakerStep::Pass { lease: lease.clone() };
         told(keeper.step(key, rule, step, clock.now()).await).map_or(Passage::Free, |stepped| stepped.passage)
     }
 
@@ -247,8 +247,8 @@ mod tests {
         let shared = Arc::new(Shared::default());
         let watch = BreakerWatch::new(Arc::clone(&shared) as Arc<dyn Breakers>);
         let (key, rule) = (BreakerKey::model("test", "m"), Breaker::default());
-        let job = JobId("a".to_owned());
-        let pass = async || watch.pass(&Noon, &key, &rule, &job).await;
+        let lease = Lease { job: JobId("a".to_owned()), token: "t".to_owned(), expires_at: Noon.now() };
+        let pass = async || watch.pass(&Noon, &key, &rule, &lease).await;
         assert_eq!(pass().await, Passage::Free);
         let until = Noon.now().plus_ms(60_000);
         *shared.open.lock().unwrap() =

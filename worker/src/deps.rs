@@ -6,11 +6,11 @@ use crate::options::WorkerOptions;
 use crate::tool::Toolbox;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::Semaphore;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use turnstone_blocking::{in_place, wait_in_place};
 use turnstone_domain::policy::Expression;
 use turnstone_domain::review::ReviewRules;
-use turnstone_domain::schema::Schema;
+use turnstone_domain::schema::{Schema, bytes_of};
 use turnstone_domain::{AgentDefinition, Clock, Ids};
 use turnstone_store::breakers::Breakers;
 use turnstone_store::credentials::Credentials;
@@ -53,23 +53,13 @@ pub struct Deps {
 
 /// The most that compiled schemas weigh together, about 100 MB, before they are thrown away and compiled again.
 const HEAVIEST: u64 = 5_000_000;
-/// How many schemas are compiled at once.
-const AT_ONCE: usize = 2;
 
 type CompiledSchema = Result<Arc<Schema>, String>;
 
+#[derive(Default)]
 struct Compiled {
     schemas: Mutex<HashMap<String, CompiledSchema>>,
-    /// The places where schemas are compiled.
-    places: Arc<Semaphore>,
     expressions: Mutex<HashMap<String, Expression>>,
-}
-
-impl Default for Compiled {
-    fn default() -> Self {
-        let places = Arc::new(Semaphore::new(AT_ONCE));
-        Self { schemas: Mutex::default(), places, expressions: Mutex::default() }
-    }
 }
 
 impl Compiled {
@@ -85,6 +75,18 @@ impl Compiled {
         }
         known.insert(key, compiled.clone());
     }
+
+    fn expressions(&self) -> MutexGuard<'_, HashMap<String, Expression>> {
+        self.expressions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Checks a value, where it may block when that takes longer than a moment.
+///
+/// # Errors
+/// As [`Schema::check`].
+pub fn check(schema: &Schema, value: &Value) -> Result<(), String> {
+    if schema.is_light(bytes_of(value)) { schema.check(value) } else { in_place(|| schema.check(value)) }
 }
 
 impl Deps {
@@ -163,29 +165,25 @@ impl Deps {
         if let Some(known) = self.compiled.known(&key) {
             return known.map(drop);
         }
-        let failed = || "the schema could not be compiled to its end".to_owned();
-        let place = Arc::clone(&self.compiled.places).acquire_owned().await.map_err(|_| failed())?;
         let schema = schema.clone();
-        let compiling = tokio::task::spawn_blocking(move || {
-            let _place = place;
-            Schema::compile(&schema).map(Arc::new)
-        });
-        let compiled = compiling.await.unwrap_or_else(|_| Err(failed()));
+        let compiling = turnstone_blocking::run(move || Schema::compile(&schema).map(Arc::new));
+        let compiled = compiling.await.unwrap_or_else(|_| Err("the schema could not be compiled".to_owned()));
         self.compiled.keep(key, &compiled);
         compiled.map(drop)
     }
 
-    /// Returns a compiled schema, which RESOL has prepared. One that was thrown away since is compiled here.
+    /// Checks a value against a schema, which RESOL has prepared; one that was thrown away since is compiled again.
     ///
     /// # Errors
-    /// A sentence that says why it is not a JSON Schema.
-    pub fn schema(&self, schema: &Value) -> Result<Arc<Schema>, String> {
+    /// A sentence that says why the value does not fit, or why the schema is not a JSON Schema.
+    pub fn check(&self, schema: &Value, value: &Value) -> Result<(), String> {
         let key = schema.to_string();
-        self.compiled.known(&key).unwrap_or_else(|| {
-            let compiled = Schema::compile(schema).map(Arc::new);
+        let schema = self.compiled.known(&key).unwrap_or_else(|| {
+            let compiled = in_place(|| Schema::compile(schema)).map(Arc::new);
             self.compiled.keep(key, &compiled);
             compiled
-        })
+        })?;
+        check(&schema, value)
     }
 
     /// A compiled expression of an agent.
@@ -195,14 +193,14 @@ impl Deps {
     pub fn expression(&self, agent: &AgentDefinition, source: &str) -> Result<Expression, String> {
         let names: Vec<&str> = agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
         let key = format!("{}\n{source}", names.join(","));
-        let mut known = self.compiled.expressions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.get(&key) {
+        if let Some(known) = self.compiled.expressions().get(&key) {
             return Ok(known.clone());
         }
+        let compiled = wait_in_place(|| Expression::compile(source, &names)).map_err(|e| e.to_string())?;
+        let mut known = self.compiled.expressions();
         if known.len() >= KEPT {
             known.clear();
         }
-        let compiled = Expression::compile(source, &names).map_err(|e| e.to_string())?;
         known.insert(key, compiled.clone());
         Ok(compiled)
     }

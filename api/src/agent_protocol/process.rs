@@ -5,6 +5,7 @@ use super::begin::{Begun, begin};
 use super::{cancel, configure, find, resume, stream};
 use crate::agents::input::check_json;
 use crate::api::{App, Shared};
+use crate::blocking;
 use crate::caller::Who;
 use crate::engagements::answering::Given;
 use crate::reply::{self, Answer, Failure};
@@ -97,7 +98,7 @@ pub(crate) async fn process(
     let record = app.api.store.views.agent(&agent).await?;
     let wait = params.flag("wait")?.unwrap_or(false);
     let operations = record.as_ref().map_or(&[][..], |record| &record.definition.operations);
-    let asked = read(&app, body?, &params, operations).await;
+    let asked = read(body?, &params, operations).await;
     // What runs of an agent that is registered no more goes on as it began, and can be ended and answered.
     let goes_on = asked.as_ref().is_ok_and(|asked| matches!(asked.wish, Wish::Cancel | Wish::Resume(_)));
     if record.is_none() && !goes_on {
@@ -164,7 +165,7 @@ pub(crate) async fn stream_request(
 ) -> Answer {
     check_json(&headers)?;
     let record = find::agent(&app, &agent).await?;
-    let asked = read(&app, body?, &params, &record.definition.operations).await?;
+    let asked = read(body?, &params, &record.definition.operations).await?;
     let (Wish::Chat(_) | Wish::Operation(..)) = &asked.wish else {
         let message = format!("A {} cannot be streamed; send it to process.", asked.wish.name());
         return Err(OjsError::validation("type", message).into());
@@ -240,7 +241,6 @@ fn name_it(response: &mut Response, agent: &str, begun: &Begun) {
 
 /// Reads a request, where it may block when its input is checked against a schema.
 async fn read(
-    app: &App,
     JsonBytes(bytes): JsonBytes,
     params: &Params,
     operations: &[Operation],
@@ -250,5 +250,5 @@ async fn read(
         return Asked::read(&bytes, run, operations);
     }
     let (run, operations) = (run.map(str::to_owned), operations.to_vec());
-    app.blocking.run(move || Asked::read(&bytes, run.as_deref(), &operations)).await?
+    blocking::run(move || Asked::read(&bytes, run.as_deref(), &operations)).await?
 }

@@ -3,6 +3,7 @@
 //! Engagements that run keep the definition they began with.
 
 use crate::api::{App, Shared};
+use crate::blocking;
 use crate::docs;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Params, Raw};
@@ -78,7 +79,7 @@ async fn read(
     let keyless = app.api.options.keyless_tools.clone();
     let remote = app.api.options.remote_hosts.clone();
     let reviewers = app.api.options.reviewers.clone();
-    let reading = app.blocking.run(move || {
+    let reading = blocking::run(move || {
         let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
         let keyless: Vec<&str> = keyless.iter().map(String::as_str).collect();
         let agents: Vec<&str> = agents.iter().map(String::as_str).collect();

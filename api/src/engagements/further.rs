@@ -56,7 +56,7 @@ pub(crate) async fn say(app: &App, id: &str, tenant: &Tenant, said: Further) -> 
     let job = said.job.clone();
     let now = app.api.clock.now();
     let (fields, mut allowance) = (fields(&latest, &engagement.agent, said), Allowance::default());
-    let request = accept::read(app, &mut allowance, fields, latest.tenant.as_deref(), now).await?;
+    let request = accept::read(&mut allowance, fields, latest.tenant.as_deref(), now).await?;
     let mut new: NewJob = request.into_new_job(Some(agent.clone()), app.api.ids.as_ref())?;
     rules::check(&new)?;
     app.schemas.check(app, &new).await?;

@@ -7,6 +7,7 @@ use crate::reply::{self, Answer, Failure};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use serde_json::{Value, json};
+use turnstone_blocking::wait_in_place;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::policy::Expression;
 use turnstone_domain::review::{Review, ReviewState};
@@ -86,13 +87,15 @@ async fn unexposed(
     let Some(object) = object::of(app.api.store.views.as_ref(), engagement, agent).await? else {
         return Ok(Vec::new());
     };
-    let names: Vec<&str> = agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
-    let failed = |source: &str| {
-        let expression = Expression::compile(source, &names);
-        expression.and_then(|expression| expression.evaluate(&object.view())).err()
-    };
-    let why = agent.exposes.iter().filter_map(|(key, source)| Some((key, failed(source)?)));
-    Ok(why.map(|(key, why)| json!({"key": key, "message": why.to_string()})).collect())
+    Ok(wait_in_place(|| {
+        let names: Vec<&str> = agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
+        let failed = |source: &str| {
+            let expression = Expression::compile(source, &names);
+            expression.and_then(|expression| expression.evaluate(&object.view())).err()
+        };
+        let why = agent.exposes.iter().filter_map(|(key, source)| Some((key, failed(source)?)));
+        why.map(|(key, why)| json!({"key": key, "message": why.to_string()})).collect()
+    }))
 }
 
 /// The review that the job waits for, whether it is about a call or about the engagement itself.

@@ -80,7 +80,7 @@ impl FireCron {
     ) -> Result<Result<NewJob, String>, StoreError> {
         let known = entry.clone();
         // The schemas of a template take a while to be compiled.
-        let reading = tokio::task::spawn_blocking(move || {
+        let reading = turnstone_blocking::run(move || {
             cron::template_of(&known)
                 .and_then(|fields| EnqueueRequest::from_fields(fields, known.tenant.as_deref(), now))
         });
@@ -109,8 +109,12 @@ impl FireCron {
         if let Err(wrong) = rules::check(job) {
             return Ok(Some(wrong));
         }
-        let schemas = ArgsSchemas::of(self.schemas.schemas(Some(&job.job_type), None).await?);
-        let Some(misfit) = schemas.misfit(job) else { return Ok(None) };
+        let registered = self.schemas.schemas(Some(&job.job_type), None).await?;
+        if registered.is_empty() {
+            return Ok(None);
+        }
+        let misfit = turnstone_blocking::in_place(|| ArgsSchemas::of(registered).misfit(job));
+        let Some(misfit) = misfit else { return Ok(None) };
         let Misfit { version, mode, why } = &misfit;
         tracing::warn!(
             job_type = job.job_type,

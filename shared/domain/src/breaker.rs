@@ -3,16 +3,16 @@
 //!
 //! A breaker is about a service and not about one job: jobs that fail by themselves must not stop the others.
 
-use crate::Timestamp;
 use crate::agent::errors::Breaker;
+use crate::{JobId, Lease, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// The failure of a job counts for this long, in milliseconds, where it counts once per job.
 const FAILURE_COUNTS_MS: i64 = 300_000;
 
-/// A trial call that returned nothing for this long, in milliseconds, no longer holds its place: its process may have died.
-/// The job whose trial call failed last may make the next one only after the same time.
+/// A trial call that takes longer than this, in milliseconds, lets another one through; its outcome counts all the same. The job
+/// whose trial call failed last may make the next one only after the same time.
 const TRIAL_MS: i64 = 60_000;
 
 /// How long a call that found every place taken waits before it asks again, in milliseconds.
@@ -55,8 +55,8 @@ struct Open {
     until: Timestamp,
     /// Trial calls that may be under way at the same time.
     places: u32,
-    /// Jobs whose trial calls are under way, and when they began.
-    trials: Vec<(String, Timestamp)>,
+    /// The trial calls that are under way.
+    trials: Vec<Trial>,
     /// Trial calls that succeeded.
     successes: u32,
     /// The job whose trial call failed last, and when.
@@ -64,11 +64,21 @@ struct Open {
     failed: Option<(String, Timestamp)>,
 }
 
+/// A trial call that is under way. It ends with the lease of its job, if nothing is known of it before.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Trial {
+    job: String,
+    /// The token of the lease.
+    lease: String,
+    /// Its place is its own until then.
+    until: Timestamp,
+}
+
 fn milliseconds(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-/// The time for which a trial call holds its place, in milliseconds.
+/// The time for which a trial call has its place for itself, in milliseconds.
 fn trial_ms(rule: &Breaker) -> i64 {
     milliseconds(rule.timeout_ms).max(if rule.once_per_job { TRIAL_MS } else { 0 })
 }
@@ -81,31 +91,51 @@ impl Open {
 
     /// Ends a trial call of this job; returns whether there was one.
     fn end_trial(&mut self, job: &str) -> bool {
-        let found = self.trials.iter().position(|(trial, _)| trial == job);
+        let found = self.trials.iter().position(|trial| trial.job == job);
         found.map(|at| self.trials.remove(at)).is_some()
+    }
+
+    /// The places that no trial call has for itself.
+    fn free_places(&self, now: Timestamp) -> usize {
+        let taken = self.trials.iter().filter(|trial| now < trial.until).count();
+        (self.places as usize).saturating_sub(taken)
     }
 }
 
 impl BreakerState {
-    /// Asks for permission to make one call for a job.
-    pub fn pass(&mut self, rule: &Breaker, job: &str, now: Timestamp) -> Passage {
+    /// Asks for permission to make one call under the lease of a job.
+    pub fn pass(&mut self, rule: &Breaker, lease: &Lease, now: Timestamp) -> Passage {
         let Some(open) = &mut self.open else { return Passage::Free };
         if now < open.until {
             return Passage::Refused { until: open.until };
         }
-        let lost = now.plus_ms(-trial_ms(rule));
-        open.trials.retain(|(_, began)| *began > lost);
+        let trial_ms = trial_ms(rule);
         if let Some((failed, at)) = &open.failed
-            && failed == job
-            && now < at.plus_ms(trial_ms(rule))
+            && *failed == lease.job.0
+            && now < at.plus_ms(trial_ms)
         {
-            return Passage::Refused { until: at.plus_ms(trial_ms(rule)) };
+            return Passage::Refused { until: at.plus_ms(trial_ms) };
         }
-        if open.trials.len() >= open.places as usize {
+        if open.free_places(now) == 0 {
             return Passage::Refused { until: now.plus_ms(ASK_AGAIN_MS) };
         }
-        open.trials.push((job.to_owned(), now));
+        let (job, lease) = (lease.job.0.clone(), lease.token.clone());
+        open.trials.push(Trial { job, lease, until: now.plus_ms(trial_ms) });
         Passage::Trial
+    }
+
+    /// The jobs whose trial calls are under way, with the tokens of their leases.
+    #[must_use]
+    pub fn trials(&self) -> Vec<(JobId, String)> {
+        let trials = self.open.iter().flat_map(|open| &open.trials);
+        trials.map(|trial| (JobId(trial.job.clone()), trial.lease.clone())).collect()
+    }
+
+    /// Ends the trial calls whose leases are not among these tokens: nobody makes them any more.
+    pub fn keep_trials(&mut self, held: &[String]) {
+        if let Some(open) = &mut self.open {
+            open.trials.retain(|trial| held.contains(&trial.lease));
+        }
     }
 
     /// Counts a failed call of a job, after this number of successes that were not counted yet. Returns whether the failure
@@ -185,9 +215,7 @@ impl BreakerState {
     /// How many more waiting jobs may try now; `None` when nothing holds them.
     #[must_use]
     pub fn room(&self, now: Timestamp) -> Option<usize> {
-        let open = self.open.as_ref()?;
-        let places = if now < open.until { 0 } else { open.places as usize };
-        Some(places.saturating_sub(open.trials.len()))
+        self.open.as_ref().map(|open| if now < open.until { 0 } else { open.free_places(now) })
     }
 
     /// The jobs with a failure that still counts.
@@ -234,6 +262,11 @@ mod tests {
         Breaker::of_models()
     }
 
+    /// The lease of a job, whose token is its name.
+    fn lease(job: &str) -> Lease {
+        Lease { job: JobId(job.to_owned()), token: job.to_owned(), expires_at: NOW }
+    }
+
     /// A breaker of models that twenty jobs opened at [`NOW`].
     fn open() -> BreakerState {
         let mut state = BreakerState::default();
@@ -258,7 +291,7 @@ mod tests {
         let opened =
             [false, false, false, false, true].map(|opens| state.failed(&tool(), "a", 0, NOW) == opens);
         assert_eq!(opened, [true; 5]);
-        assert_eq!(state.pass(&tool(), "b", NOW), Passage::Refused { until: NOW.plus_ms(60_000) });
+        assert_eq!(state.pass(&tool(), &lease("b"), NOW), Passage::Refused { until: NOW.plus_ms(60_000) });
     }
 
     #[test]
@@ -266,7 +299,7 @@ mod tests {
         let mut state = BreakerState::default();
         for failure in 0..1_000 {
             assert!(!state.failed(&model(), &format!("poison {}", failure % 10), 0, NOW));
-            assert_eq!(state.pass(&model(), "good", NOW), Passage::Free);
+            assert_eq!(state.pass(&model(), &lease("good"), NOW), Passage::Free);
         }
     }
 
@@ -293,14 +326,17 @@ mod tests {
     #[test]
     fn half_open_lets_one_then_two_through_and_closes_after_three() {
         let (mut state, at) = (open(), half_open_at());
-        assert_eq!(state.pass(&model(), "a", at.plus_ms(-1)), Passage::Refused { until: at });
+        assert_eq!(state.pass(&model(), &lease("a"), at.plus_ms(-1)), Passage::Refused { until: at });
         assert_eq!(state.room(at), Some(1));
-        assert_eq!(state.pass(&model(), "a", at), Passage::Trial);
-        assert!(matches!(state.pass(&model(), "b", at), Passage::Refused { until } if until > at));
+        assert_eq!(state.pass(&model(), &lease("a"), at), Passage::Trial);
+        assert!(matches!(state.pass(&model(), &lease("b"), at), Passage::Refused { until } if until > at));
         state.trial_succeeded(&model(), "a", at);
         assert_eq!(state.room(at), Some(2));
-        assert_eq!([state.pass(&model(), "b", at), state.pass(&model(), "c", at)], [Passage::Trial; 2]);
-        assert!(matches!(state.pass(&model(), "d", at), Passage::Refused { .. }));
+        assert_eq!(
+            [state.pass(&model(), &lease("b"), at), state.pass(&model(), &lease("c"), at)],
+            [Passage::Trial; 2]
+        );
+        assert!(matches!(state.pass(&model(), &lease("d"), at), Passage::Refused { .. }));
         state.trial_succeeded(&model(), "b", at);
         assert!(!state.is_clear());
         state.trial_succeeded(&model(), "c", at);
@@ -311,19 +347,19 @@ mod tests {
     #[test]
     fn the_trial_of_another_job_opens_it_again_and_that_of_a_failing_job_does_not() {
         let (mut state, at) = (open(), half_open_at());
-        assert_eq!(state.pass(&model(), "job 3", at), Passage::Trial);
+        assert_eq!(state.pass(&model(), &lease("job 3"), at), Passage::Trial);
         assert!(!state.failed(&model(), "job 3", 0, at), "its own repeated failure");
         assert_eq!(state.open_until(), Some(at));
-        assert!(matches!(state.pass(&model(), "job 3", at.plus_ms(59_999)), Passage::Refused { .. }));
-        assert_eq!(state.pass(&model(), "new", at), Passage::Trial);
+        assert!(matches!(state.pass(&model(), &lease("job 3"), at.plus_ms(59_999)), Passage::Refused { .. }));
+        assert_eq!(state.pass(&model(), &lease("new"), at), Passage::Trial);
         assert!(state.failed(&model(), "new", 0, at));
         assert_eq!(state.open_until(), Some(at.plus_ms(1_000)));
         state.trial_succeeded(&model(), "new", at.plus_ms(5));
         assert_eq!(
-            state.pass(&model(), "other", at.plus_ms(5)),
+            state.pass(&model(), &lease("other"), at.plus_ms(5)),
             Passage::Refused { until: at.plus_ms(1_000) }
         );
-        assert_eq!(state.pass(&model(), "job 3", at.plus_ms(60_000)), Passage::Trial);
+        assert_eq!(state.pass(&model(), &lease("job 3"), at.plus_ms(60_000)), Passage::Trial);
     }
 
     #[test]
@@ -338,12 +374,32 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_a_trial_that_never_returns_is_free_after_a_minute() {
+    fn a_trial_ends_with_the_lease_of_its_job() {
         let (mut state, at) = (open(), half_open_at());
-        assert_eq!(state.pass(&model(), "lost", at), Passage::Trial);
-        assert!(matches!(state.pass(&model(), "a", at.plus_ms(59_999)), Passage::Refused { .. }));
-        assert_eq!(state.pass(&model(), "a", at.plus_ms(60_000)), Passage::Trial);
+        assert_eq!(state.pass(&model(), &lease("killed"), at), Passage::Trial);
+        assert_eq!(state.trials(), [(JobId("killed".to_owned()), "killed".to_owned())]);
+        state.keep_trials(&["killed".to_owned()]);
+        assert_eq!(state.room(at), Some(0));
+        state.keep_trials(&[]);
+        assert_eq!(state.room(at), Some(1));
+        assert_eq!(state.pass(&model(), &lease("a"), at), Passage::Trial);
         state.trial_not_made("a");
-        assert_eq!(state.pass(&model(), "b", at.plus_ms(60_000)), Passage::Trial);
+        assert_eq!(state.pass(&model(), &lease("b"), at), Passage::Trial);
+    }
+
+    #[test]
+    fn a_trial_of_over_a_minute_lets_another_one_through_and_counts() {
+        let (mut state, at) = (open(), half_open_at());
+        assert_eq!(state.pass(&model(), &lease("slow"), at), Passage::Trial);
+        assert!(matches!(state.pass(&model(), &lease("a"), at.plus_ms(59_999)), Passage::Refused { .. }));
+        let later = at.plus_ms(60_000);
+        assert_eq!(state.room(later), Some(1));
+        assert_eq!(state.pass(&model(), &lease("a"), later), Passage::Trial);
+        state.trial_succeeded(&model(), "slow", later);
+        assert_eq!(state.room(later), Some(1), "one of two places is taken");
+        state.trial_succeeded(&model(), "a", later);
+        assert_eq!(state.pass(&model(), &lease("b"), later), Passage::Trial);
+        state.trial_succeeded(&model(), "b", later);
+        assert!(state.is_clear());
     }
 }

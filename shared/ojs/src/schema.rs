@@ -46,10 +46,8 @@ impl ArgsSchemas {
         Self { versions: registered.into_iter().map(compiled).collect() }
     }
 
-    /// What the schema of the version that the job names, else the newest one, says of its arguments. A version that is
-    /// not registered says nothing.
-    #[must_use]
-    pub fn misfit(&self, job: &NewJob) -> Option<Misfit> {
+    /// Returns the schema of the version that the job names, else the newest one, when somebody looks at it.
+    fn asked_by(&self, job: &NewJob) -> Option<&Compiled> {
         let found = match job.envelope.extra.given("version") {
             Some(asked) => {
                 let asked = names::schema_version_of(asked)?;
@@ -57,7 +55,21 @@ impl ArgsSchemas {
             }
             None => self.versions.first(),
         };
-        let Compiled { version, mode, schema } = found.filter(|known| known.mode != Mode::Off)?;
+        found.filter(|known| known.mode != Mode::Off)
+    }
+
+    /// Returns whether [`misfit`](Self::misfit) of this job takes no longer than a moment.
+    #[must_use]
+    pub fn is_light(&self, job: &NewJob) -> bool {
+        let schema = self.asked_by(job).and_then(|found| found.schema.as_ref().ok());
+        schema.is_none_or(|schema| schema.is_light(job.envelope.args.as_str().len()))
+    }
+
+    /// What the schema of the version that the job names, else the newest one, says of its arguments. A version that is
+    /// not registered says nothing.
+    #[must_use]
+    pub fn misfit(&self, job: &NewJob) -> Option<Misfit> {
+        let Compiled { version, mode, schema } = self.asked_by(job)?;
         let fits = match (schema, job.envelope.args.parse::<Value>()) {
             (Ok(schema), Ok(args)) => schema.check(&args),
             (_, Err(error)) => Err(format!("they hold a number that cannot be checked: {error}")),

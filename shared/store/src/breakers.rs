@@ -2,9 +2,9 @@
 
 use crate::StoreError;
 use async_trait::async_trait;
-use turnstone_domain::Timestamp;
 use turnstone_domain::agent::errors::Breaker;
 pub use turnstone_domain::breaker::Passage;
+use turnstone_domain::{Lease, Timestamp};
 
 /// The detail of an error that names the breaker which refused a model call. A job that fails with it waits for that breaker.
 pub const DETAIL: &str = "breaker";
@@ -79,8 +79,8 @@ impl Trouble {
 pub enum BreakerStep {
     /// A job asks for permission to make one call.
     Pass {
-        /// The job's id.
-        job: String,
+        /// The lease under which it makes the call.
+        lease: Lease,
     },
     /// A call failed.
     Failed {

@@ -14,6 +14,9 @@ use tracing_subscriber::{EnvFilter, Layer, Registry};
 /// What is logged when nobody says otherwise.
 const DEFAULT_FILTER: &str = "info,sqlx=warn,apalis=warn,hyper=warn,tower_http=warn";
 
+/// The library that speaks MCP calls every end of a connection an error. The worker itself reports those that are.
+const SILENT: &str = "rmcp=off";
+
 /// How a line looks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LogFormat {
@@ -40,8 +43,8 @@ impl LogFormat {
 /// `OTEL_*` variables ask. A second call changes nothing.
 ///
 /// `filter` is in the syntax of `tracing_subscriber::EnvFilter`, such as `info,turnstone_worker=debug`; a filter that
-/// cannot be read is reported in the log and the default is used (see [`check_filter`] to refuse it earlier). It is about log
-/// lines: spans are made whatever it says.
+/// cannot be read is reported in the log and the default is used (see [`check_filter`] to refuse it earlier). Lines of the MCP
+/// library are left out unless the filter names `rmcp`. It is about log lines: spans are made whatever it says.
 pub fn init(format: LogFormat, filter: Option<&str>, color: bool, service: Option<&Service>) {
     let mut problems = Vec::new();
     let text = match filter.map(|filter| (filter, read_filter(filter))) {
@@ -83,13 +86,17 @@ pub fn init(format: LogFormat, filter: Option<&str>, color: bool, service: Optio
             Box::new(lines.fmt_fields(format::JsonFields::new()).event_format(WithIds(format)))
         }
     };
-    let subscriber =
-        Registry::default().with(spans).with(records).with(lines.with_filter(EnvFilter::new(text)));
+    let subscriber = Registry::default().with(spans).with(records).with(lines.with_filter(lines_of(text)));
     if subscriber.try_init().is_ok() {
         for problem in problems {
             tracing::warn!("{problem}");
         }
     }
+}
+
+/// Returns the filter of the lines on standard error. A directive for `rmcp` in `filter` replaces ours.
+fn lines_of(filter: &str) -> EnvFilter {
+    EnvFilter::new(format!("{SILENT},{filter}"))
 }
 
 /// What is told of is what we do; what the libraries below us do is not, and least of all what sends telemetry.
@@ -222,6 +229,24 @@ mod tests {
         line.write_all(&key.as_bytes()[5..]).unwrap();
         drop(line);
         assert_eq!(paper.text(), "***");
+    }
+
+    #[test]
+    fn the_mcp_library_is_silent_unless_the_filter_names_it() {
+        for (filter, is_heard) in [("info", false), ("warn,turnstone=info", false), ("info,rmcp=warn", true)]
+        {
+            let paper = Paper::default();
+            let copy = paper.clone();
+            let lines = tracing_subscriber::fmt::layer().with_writer(move || copy.clone());
+            let subscriber = Registry::default().with(lines.with_filter(lines_of(filter)));
+            tracing::subscriber::with_default(subscriber, || {
+                tracing::error!(target: "rmcp::transport::worker", "worker quit with fatal");
+                tracing::warn!(target: "turnstone_worker::tool::mcp", "an MCP server is not available");
+            });
+            let text = paper.text();
+            assert_eq!(text.contains("worker quit"), is_heard, "{filter}: {text}");
+            assert!(text.contains("not available"), "{filter}: {text}");
+        }
     }
 
     #[test]

@@ -2,8 +2,10 @@
 
 use super::{attempts, desk, run};
 use crate::program::{run as run_program, without_environment};
+use reqwest::StatusCode;
 use serde_json::json;
 use tokio::process::Command;
+use turnstone_tests::tool_server::Failure;
 use turnstone_tests::{Backend, Fleet, binaries};
 
 /// Nothing is tried again, so each job is one try.
@@ -48,6 +50,41 @@ async fn the_fifth_failure_opens_it_for_every_engagement_and_process() {
         assert_eq!(fleet.number("SELECT count(*) FROM breakers").await, 0, "it is closed, and costs nothing");
         fleet.end().await;
     }
+}
+
+/// RS-26, issue 16: a tool that answers opens no breaker, whatever it answers: an error in JSON, or that it takes no call now.
+#[tokio::test]
+async fn an_error_that_a_tool_answers_opens_no_breaker() {
+    let missing = json!({"error": "there is no such file"});
+    let answers: [Failure; 4] = [
+        (StatusCode::INTERNAL_SERVER_ERROR, missing.clone()).into(),
+        (StatusCode::SERVICE_UNAVAILABLE, missing).into(),
+        (StatusCode::TOO_MANY_REQUESTS, None).into(),
+        (StatusCode::SERVICE_UNAVAILABLE, Some("1")).into(),
+    ];
+    for answer in answers {
+        let fleet = desk(Fleet::builder(), ONCE, &["search"]).await;
+        fleet.tools.fail_with("search", 6, answer.clone());
+        for _ in 0..6 {
+            assert_eq!(one_call(&fleet).await["ossa_code"], "TOOL_ERROR", "{answer:?}");
+        }
+        assert_eq!(fleet.tools.calls().len(), 6, "{answer:?}");
+        assert_eq!(fleet.number("SELECT count(*) FROM breakers").await, 0, "{answer:?}");
+        fleet.end().await;
+    }
+}
+
+/// RS-26, issue 16: what a gateway says in JSON is no answer of the tool behind it, so it counts.
+#[tokio::test]
+async fn an_error_of_a_gateway_opens_the_breaker() {
+    let fleet = desk(Fleet::builder(), ONCE, &["search"]).await;
+    fleet.tools.fail_with("search", 5, (StatusCode::BAD_GATEWAY, json!({"message": "bad gateway"})));
+    for _ in 0..5 {
+        assert_eq!(one_call(&fleet).await["ossa_code"], "TOOL_ERROR");
+    }
+    assert_eq!(one_call(&fleet).await["ossa_code"], "CIRCUIT_OPEN");
+    assert_eq!(fleet.tools.calls().len(), 5);
+    fleet.end().await;
 }
 
 /// RS-26: a failure while it is half-open opens it again; a success before the fifth failure forgets the others.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use turnstone_domain::JobState;
-use turnstone_tests::{Backend, Fleet, Reply};
+use turnstone_tests::{Backend, Fleet, Gate, Reply};
 
 /// A model that is away until it is well. It always fails for jobs whose input is "poison".
 fn model(well: &Arc<AtomicBool>) -> impl Fn(&Value) -> Reply + Send + Sync + 'static {
@@ -60,9 +60,7 @@ async fn an_outage_of_a_minute_delays_jobs_and_loses_none() {
         // The breaker is half-open after a second. From then on the waiting jobs need no further time.
         fleet.clock.advance_ms(1_100);
         fleet.tick().await;
-        let waiting = "SELECT count(*) FROM breaker_waits AS w JOIN jobs AS j ON j.seq = w.job_seq \
-                       WHERE j.state = 'retryable' AND j.attempt = w.attempt";
-        fleet.until("no job waits for the breaker", async || fleet.number(waiting).await == 0).await;
+        fleet.until("no job waits for the breaker", async || fleet.number(WAITING).await == 0).await;
         assert_eq!(fleet.get("/breakers").await["breakers"], json!([]));
         for _ in 0..20 {
             fleet.clock.advance_ms(300_000);
@@ -72,6 +70,46 @@ async fn an_outage_of_a_minute_delays_jobs_and_loses_none() {
             let done = fleet.wait_for(id, &[JobState::Completed, JobState::Discarded]).await;
             assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!("back")), "{done:#}");
         }
+        fleet.end().await;
+    }
+}
+
+/// The jobs that wait for a breaker.
+const WAITING: &str = "SELECT count(*) FROM breaker_waits AS w JOIN jobs AS j ON j.seq = w.job_seq \
+                       WHERE j.state = 'retryable' AND j.attempt = w.attempt";
+
+/// RS-47, issue 16: a worker that is killed in the trial call of a half-open breaker keeps its place from no other job, once its
+/// lease has ended. No time passes until all of them are released.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_is_killed_in_a_trial_call_holds_no_job_back() {
+    for backend in Backend::ALL {
+        let (well, gate) = (Arc::new(AtomicBool::new(false)), Gate::default());
+        let (answers, held) = (Arc::clone(&well), gate.clone());
+        let script = move |_: &Value| match answers.load(Ordering::SeqCst) {
+            false => Reply::Status(503),
+            true => Reply::text("back").behind(&held),
+        };
+        let fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
+        for _ in 0..40 {
+            fleet.push(&job("hi")).await;
+        }
+        let mut victim = crate::crash::spawn(&fleet, 4, None);
+        fleet.until("every job has failed", async || in_state(&fleet, "'retryable'").await == 40).await;
+        assert!(fleet.number(WAITING).await > 0, "jobs wait for the breaker");
+        let called = fleet.models.count();
+        well.store(true, Ordering::SeqCst);
+        fleet.clock.advance_ms(1_100);
+        fleet.tick().await;
+        fleet.models.seen(called + 1).await;
+        victim.start_kill().unwrap();
+        crate::crash::killed(victim).await;
+        fleet.release_all().await;
+        gate.open();
+        let other = crate::crash::spawn(&fleet, 4, None);
+        fleet.until("no job waits for the breaker", async || fleet.number(WAITING).await == 0).await;
+        assert_eq!(fleet.get("/breakers").await["breakers"], json!([]));
+        fleet.until("they complete", async || in_state(&fleet, "'active', 'available'").await == 0).await;
+        drop(other);
         fleet.end().await;
     }
 }

@@ -7,13 +7,14 @@ use std::process::Command;
 /// Each of our crates and which others of ours it may name. What is not listed is forbidden.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("domain", &[]),
+    ("blocking", &[]),
     ("telemetry", &[]),
     ("ojs", &["domain"]),
     ("specs", &["domain"]),
     ("store", &["domain", "ojs", "specs", "telemetry"]),
-    ("api", &["domain", "ojs", "specs", "store", "telemetry"]),
-    ("scheduler", &["domain", "ojs", "specs", "store", "telemetry"]),
-    ("worker", &["domain", "ojs", "specs", "store", "telemetry"]),
+    ("api", &["blocking", "domain", "ojs", "specs", "store", "telemetry"]),
+    ("scheduler", &["blocking", "domain", "ojs", "specs", "store", "telemetry"]),
+    ("worker", &["blocking", "domain", "ojs", "specs", "store", "telemetry"]),
     ("examples", &[]),
     ("cli", &["domain", "ojs", "specs", "store", "telemetry", "api", "scheduler", "worker", "examples"]),
     // The bench of a whole fleet stands on the same servers and processes as the tests.

@@ -11,6 +11,7 @@ use reqwest::Client;
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
+use turnstone_blocking::in_place;
 use turnstone_domain::agent::{Capability, Endpoint};
 use turnstone_domain::{Clock, digest};
 use turnstone_telemetry::SecretRef;
@@ -49,7 +50,7 @@ impl Declared {
         if let Some(known) = self.tools.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(Arc::clone(known));
         }
-        let tool: Arc<dyn Tool> = Arc::new(self.made(capability, endpoint)?);
+        let tool: Arc<dyn Tool> = Arc::new(in_place(|| self.made(capability, endpoint))?);
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         if tools.len() >= KEPT {
             tools.clear();

@@ -10,6 +10,7 @@ use crate::tool::{Answer, Invocation, Tool, ToolError, Transport};
 use async_trait::async_trait;
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Client, Request, Response};
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::time::Duration;
 use tracing::{Instrument, Span};
@@ -113,9 +114,13 @@ impl HttpTool {
         span::say(&Span::current(), names::HTTP_STATUS, i64::from(status.as_u16()));
         let (defers, wait_ms) = (response.headers().contains_key(RETRY_AFTER), retry_after_ms(&response));
         if !status.is_success() {
-            let told = match outbound::read_start(response, 4 * EXCERPT).await {
-                Ok((body, _)) => excerpt(&String::from_utf8_lossy(&body), EXCERPT),
-                Err(error) => error.to_string(),
+            let media_type = outbound::media_type(&response);
+            let (told, is_answer) = match outbound::read_start(response, 4 * EXCERPT).await {
+                Ok((body, whole)) => {
+                    let told = excerpt(&String::from_utf8_lossy(&body), EXCERPT);
+                    (told, is_json(&media_type, &body, whole))
+                }
+                Err(error) => (error.to_string(), false),
             };
             let hint = if status.is_redirection() { " (redirects are not followed)" } else { "" };
             let code = status.as_u16();
@@ -128,6 +133,9 @@ impl HttpTool {
                 408 | 502 | 504 | 520..=524 => ToolError::Lost(text),
                 // It will say the same of the same request.
                 300..=407 | 409..=424 | 426..=499 => ToolError::Final(text),
+                425 => ToolError::Answered(text),
+                // The tool itself writes JSON. What stands before it, or a server that broke, answers a page or nothing.
+                _ if is_answer => ToolError::Answered(text),
                 _ => ToolError::Failed(text),
             });
         }
@@ -247,10 +255,17 @@ fn is_file(media_type: &str) -> bool {
 
 /// Whether an answer of this type has to be text.
 fn is_text(media_type: &str) -> bool {
-    media_type.is_empty()
-        || media_type.starts_with("text/")
-        || media_type == "application/json"
-        || media_type.ends_with("+json")
+    media_type.is_empty() || media_type.starts_with("text/") || says_json(media_type)
+}
+
+/// Whether an answer of this type has to be JSON.
+fn says_json(media_type: &str) -> bool {
+    media_type == "application/json" || media_type.ends_with("+json")
+}
+
+/// Returns whether a body is JSON. The start of a longer one is taken at its word.
+fn is_json(media_type: &str, start: &[u8], whole: bool) -> bool {
+    says_json(media_type) && (!whole || serde_json::from_slice::<IgnoredAny>(start).is_ok())
 }
 
 async fn read_body(response: Response, limit: usize) -> Result<(String, Vec<u8>), String> {
@@ -269,7 +284,7 @@ fn read_text(media_type: &str, text: &str) -> Result<Value, String> {
     }
     // A tool that echoes our credentials must not carry them into the conversation.
     let text = redact(text);
-    if media_type == "application/json" || media_type.ends_with("+json") {
+    if says_json(media_type) {
         let value = serde_json::from_str(&text)
             .map_err(|error| format!("answered with {media_type} that is not JSON: {error}"))?;
         if deeper_than(&value, MAX_VALUE_DEPTH) {

@@ -56,6 +56,18 @@ async fn serve() -> (String, tokio::task::JoinHandle<()>) {
                 (StatusCode::from_u16(code).unwrap(), format!("no\nluck with {token} {}", "y".repeat(1000)))
             }),
         )
+        .route(
+            "/answer/{code}",
+            any(|Path(code): Path<u16>| async move {
+                (StatusCode::from_u16(code).unwrap(), Json(json!({"error": "x".repeat(2000)})))
+            }),
+        )
+        .route(
+            "/page",
+            any(|| async {
+                (StatusCode::INTERNAL_SERVER_ERROR, [("content-type", "application/json")], "<html>")
+            }),
+        )
         .route("/never", any(|| async { std::future::pending::<()>().await }));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -185,6 +197,26 @@ async fn what_a_gateway_gave_up_on_may_have_happened() {
     }
     let one = tool("POST", &format!("{base}/status/500"), json!({})).unwrap();
     assert!(matches!(call(&one, json!({})).await, Err(ToolError::Failed(_))));
+    server.abort();
+}
+
+/// Issue 16: an error in JSON is the tool's own, also when its body is longer than what is told; a page, or nothing, is of the
+/// service.
+#[tokio::test]
+async fn an_error_in_json_is_an_answer_of_the_tool() {
+    let (base, server) = serve().await;
+    let error = async |path: &str| {
+        let one = tool("POST", &format!("{base}{path}"), json!({})).unwrap();
+        call(&one, json!({})).await.unwrap_err()
+    };
+    for path in ["/answer/500", "/answer/503", "/status/425"] {
+        let error = error(path).await;
+        assert!(matches!(error, ToolError::Answered(_)), "{path}: {error:?}");
+    }
+    for path in ["/status/500", "/page"] {
+        let error = error(path).await;
+        assert!(matches!(error, ToolError::Failed(_)), "{path}: {error:?}");
+    }
     server.abort();
 }
 

@@ -64,11 +64,11 @@ impl From<Value> for Answer {
 /// Why a tool call failed. The sentences are for the model and the timeline, and free of secrets.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ToolError {
-    /// The service of the tool answered that it failed. The request may have had an effect.
+    /// The service of the tool answered that it failed, and the tool itself did not. The request may have had an effect.
     #[error("{0}")]
     Failed(String),
-    /// The tool answered with an error of its own, such as a file that does not exist. Its service is well, so no circuit
-    /// breaker counts it.
+    /// The tool answered with an error of its own, such as a file that does not exist or a 5xx with a JSON body. Its service is
+    /// well, so no circuit breaker counts it.
     #[error("{0}")]
     Answered(String),
     /// The tool could not be reached: the request had no effect.
@@ -78,6 +78,7 @@ pub enum ToolError {
     #[error("{0}")]
     Final(String),
     /// The tool turned the request away undone, and said after how many milliseconds it takes another one, or nothing of that.
+    /// Its service is well, so no circuit breaker counts it.
     #[error("{0}")]
     Busy(String, Option<u64>),
     /// The request may have reached the tool, and its answer was lost: nobody knows what became of it.

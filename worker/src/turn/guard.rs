@@ -222,9 +222,10 @@ async fn held(
             }));
         }
     };
-    let expression = Expression::compile_over_output(&guardrail.assertion).map_err(|e| e.to_string());
-    let holds =
-        expression.and_then(|holds| holds.assert_over_output(&output).map_err(|denial| denial.to_string()));
+    let holds = turnstone_blocking::wait_in_place(|| {
+        let expression = Expression::compile_over_output(&guardrail.assertion).map_err(|e| e.to_string())?;
+        expression.assert_over_output(&output).map_err(|denial| denial.to_string())
+    });
     asked.output = Some(output);
     asked.denial = holds.as_ref().err().cloned();
     Ok(holds.map_err(No::Denied))

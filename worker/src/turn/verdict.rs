@@ -8,6 +8,7 @@ use crate::model::FinishReason;
 use crate::phases::exec;
 use crate::phases::infer::{self, InferBody, Shortage};
 use serde_json::{Map, Value};
+use turnstone_blocking::wait_in_place;
 use turnstone_domain::agent::OutputFormat;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::turn_write::Position;
@@ -139,7 +140,7 @@ fn answer(turn: &Turn) -> Result<Value, String> {
     let value: Value =
         serde_json::from_str(unfenced(text)).map_err(|e| format!("it is not one JSON value: {e}"))?;
     if let Some(schema) = &turn.agent.output.schema {
-        turn.deps.schema(schema)?.check(&value)?;
+        turn.deps.check(schema, &value)?;
     }
     Ok(value)
 }
@@ -171,7 +172,10 @@ fn with_exposes(turn: &Turn, result: Value) -> Result<Value, Stop> {
     shown.insert("text".to_owned(), result);
     for (key, source) in &turn.agent.exposes {
         let expression = turn.deps.expression(&turn.agent, source);
-        let value = expression.ok().and_then(|expression| expression.evaluate(&object).ok());
+        let value = expression.ok().and_then(|expression| match expression.is_light() {
+            true => expression.evaluate(&object).ok(),
+            false => wait_in_place(|| expression.evaluate(&object)).ok(),
+        });
         shown.insert(key.clone(), value.unwrap_or_default());
     }
     Ok(Value::Object(shown))

@@ -2,6 +2,7 @@
 
 use super::{ChangeCron, CronReply, find, wrapped};
 use crate::api::Shared;
+use crate::blocking;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
@@ -25,7 +26,7 @@ pub(crate) async fn change_cron(
     let now = app.api.clock.now();
     let entry = find(&app, &name, &tenant).await?;
     let (sent, known) = (body::read_object(&bytes)?, entry.clone());
-    let change = app.blocking.run(move || cron::read_change(sent, &known, now)).await??;
+    let change = blocking::run(move || cron::read_change(sent, &known, now)).await??;
     let owner = Tenant(Some(entry.tenant.unwrap_or_default()));
     if !app.api.store.crons.change(&name, owner.name(), change, now).await? {
         return Err(OjsError::not_found("cron entry", &name).into());

@@ -2,6 +2,7 @@
 
 use super::{CronReply, PutCron, find, wrapped};
 use crate::api::Shared;
+use crate::blocking;
 use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Tenant};
@@ -31,7 +32,7 @@ pub(crate) async fn put_cron(
     let now = app.api.clock.now();
     let sent = body::read_object(&bytes)?;
     let owner = tenant.0.clone();
-    let entry = app.blocking.run(move || cron::read_entry(sent, owner.as_deref(), now)).await??;
+    let entry = blocking::run(move || cron::read_entry(sent, owner.as_deref(), now)).await??;
     let own = Tenant(Some(tenant.0.unwrap_or_default()));
     let known = app.api.store.crons.cron(&entry.name, own.name()).await?;
     let entry = continued(entry, known);

@@ -2,6 +2,7 @@
 //! workflow and the template of a cron entry alike.
 
 use crate::api::App;
+use crate::blocking;
 use crate::reply::Failure;
 use std::collections::HashMap;
 use turnstone_domain::schema::Allowance;
@@ -29,7 +30,6 @@ pub(crate) async fn accept(
 
 /// Reads the members of a job, where it may block when they bring schemas.
 pub(crate) async fn read(
-    app: &App,
     allowance: &mut Allowance,
     fields: RawObject,
     tenant: Option<&str>,
@@ -45,7 +45,7 @@ pub(crate) async fn read(
         (request, taken)
     };
     let request;
-    (request, *allowance) = app.blocking.run(reading).await?;
+    (request, *allowance) = blocking::run(reading).await?;
     Ok(request?)
 }
 
@@ -57,7 +57,7 @@ pub(super) async fn accept_knowing(
     tenant: Option<&str>,
     now: Timestamp,
 ) -> Result<NewJob, Failure> {
-    let request = read(app, &mut known.allowance, fields, tenant, now).await?;
+    let request = read(&mut known.allowance, fields, tenant, now).await?;
     let known = &mut known.agents;
     let registered = match request.agent_name() {
         Some(name) => match known.get(name) {

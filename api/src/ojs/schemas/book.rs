@@ -2,9 +2,11 @@
 //! at once.
 
 use crate::api::App;
+use crate::blocking;
 use crate::reply::Failure;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use turnstone_blocking::in_place;
 use turnstone_domain::schema::Mode;
 use turnstone_domain::{NewJob, Timestamp};
 use turnstone_ojs::{ArgsSchemas, Misfit};
@@ -53,7 +55,8 @@ impl SchemaBook {
     }
 
     async fn misfit(&self, app: &App, job: &NewJob) -> Result<Option<Misfit>, Failure> {
-        Ok(self.schemas(app, &job.job_type).await?.misfit(job))
+        let schemas = self.schemas(app, &job.job_type).await?;
+        Ok(if schemas.is_light(job) { schemas.misfit(job) } else { in_place(|| schemas.misfit(job)) })
     }
 
     async fn schemas(&self, app: &App, job_type: &str) -> Result<Arc<ArgsSchemas>, Failure> {
@@ -68,7 +71,7 @@ impl SchemaBook {
         let registered = app.api.store.schemas.schemas(Some(job_type), None).await?;
         let schemas = match registered.is_empty() {
             true => Arc::default(),
-            false => Arc::new(app.blocking.run(move || ArgsSchemas::of(registered)).await?),
+            false => Arc::new(blocking::run(move || ArgsSchemas::of(registered)).await?),
         };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST_TYPES {

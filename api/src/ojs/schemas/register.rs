@@ -3,6 +3,7 @@
 
 use super::{ArgsSchema, NewArgsSchema, named, shown};
 use crate::api::{App, Shared};
+use crate::blocking;
 use crate::docs;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Segments};
@@ -46,7 +47,7 @@ pub(super) async fn take(
 ) -> Result<RegisteredSchema, Failure> {
     check_job_type(&job_type).map_err(|why| OjsError::invalid_request("type", why))?;
     let (fields, now) = (fields.clone(), app.api.clock.now());
-    let schema = app.blocking.run(move || read(&fields, job_type, version, now)).await??;
+    let schema = blocking::run(move || read(&fields, job_type, version, now)).await??;
     let registered = app.api.store.schemas.register(schema.clone()).await?;
     app.schemas.forget(&schema.job_type);
     if !registered {

@@ -141,6 +141,13 @@ impl Expression {
         &self.inner.source
     }
 
+    /// Returns whether an evaluation takes no longer than a moment. Any other one may wait for the policy thread, up to 5
+    /// seconds.
+    #[must_use]
+    pub fn is_light(&self) -> bool {
+        self.inner.vetted.is_light()
+    }
+
     /// Evaluates over the Engagement object. Only the parts that the expression names are read, so an expression about
     /// one tool does not fail because another one has answered at length, and nothing that the engagement keeps is copied.
     ///

@@ -34,6 +34,9 @@ const MOST_BACKTRACKS: usize = 20_000;
 /// The longest text that is matched with a pattern that looks around, in bytes.
 const MOST_LOOKED_AROUND: usize = 10_000;
 
+/// The most steps of a check that takes no longer than a moment: the weight of the schema times the bytes of the value.
+const LIGHT: u64 = 1_000_000;
+
 /// How many schemas are remembered that compiled.
 const MOST_VERIFIED: usize = 1_024;
 /// The digests of schemas that compiled in this process.
@@ -161,10 +164,30 @@ impl Schema {
         if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
     }
 
+    /// Returns whether a check of a value of this many bytes takes no longer than a moment: less than about a millisecond.
+    #[must_use]
+    pub fn is_light(&self, value_bytes: usize) -> bool {
+        let steps = self.weight.saturating_mul(value_bytes as u64);
+        self.refers.is_none() && !self.looks_around && steps <= LIGHT
+    }
+
     /// Returns how much memory the schema takes, in units that are comparable among schemas: about 20 bytes.
     #[must_use]
     pub fn weight(&self) -> u64 {
         self.weight
+    }
+}
+
+/// Returns about how many bytes a value has as JSON.
+#[must_use]
+pub fn bytes_of(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| bytes_of(item) + 1).sum::<usize>() + 1,
+        Value::Object(map) => {
+            map.iter().map(|(name, value)| name.len() + bytes_of(value) + 4).sum::<usize>() + 1
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
     }
 }
 
@@ -221,6 +244,22 @@ mod tests {
             deep = json!({"not": deep});
         }
         assert!(Schema::compile(&deep).is_err_and(|e| e.contains("deeper")));
+    }
+
+    #[test]
+    fn small_values_of_plain_schemas_are_light() {
+        let schema = json!({"type": "object", "properties": {"city": {"type": "string", "maxLength": 80}}});
+        let value = json!({"city": "Bern", "days": [1, null, true]});
+        assert!((30..60).contains(&bytes_of(&value)), "{}", bytes_of(&value));
+        let plain = Schema::compile(&schema).unwrap();
+        assert!(plain.is_light(bytes_of(&value)) && !plain.is_light(1_000_000));
+        for heavy in [
+            json!({"pattern": r"^\p{L}{50}$"}),
+            json!({"pattern": "^(?!a)"}),
+            json!({"items": {"$ref": "#"}}),
+        ] {
+            assert!(!Schema::compile(&heavy).unwrap().is_light(1_000), "{heavy}");
+        }
     }
 
     #[test]

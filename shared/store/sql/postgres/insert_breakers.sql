@@ -1,6 +1,8 @@
--- Inserts closed breakers that do not exist yet; the scheduler looks at their waiting jobs at once.
+-- Inserts closed breakers. One that exists keeps the time at which the scheduler looks at its waiting jobs, or gets this one. Its
+-- row is locked, so that a breaker that closes meanwhile finds the jobs that wait for it.
 -- Differs from SQLite: an array per column.
 INSERT INTO breakers (name, release_at, changed_at)
-SELECT DISTINCT r.name, r.at, r.at FROM unnest($1, $2) AS r (name, at)
+SELECT r.name, min(r.release_at), min(r.now) FROM unnest($1, $2, $3) AS r (name, release_at, now)
+GROUP BY r.name
 ORDER BY r.name
-ON CONFLICT (name) DO NOTHING
+ON CONFLICT (name) DO UPDATE SET release_at = COALESCE(breakers.release_at, excluded.release_at)

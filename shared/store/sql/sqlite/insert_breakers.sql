@@ -1,5 +1,7 @@
--- Inserts closed breakers that do not exist yet; the scheduler looks at their waiting jobs at once.
--- $1: JSON [[name, time], …]. Differs from PostgreSQL: json_each.
+-- Inserts closed breakers. One that exists keeps the time at which the scheduler looks at its waiting jobs, or gets this one. Its
+-- row is locked, so that a breaker that closes meanwhile finds the jobs that wait for it.
+-- $1: JSON [[name, time or null, now], …]. Differs from PostgreSQL: json_each.
 INSERT INTO breakers (name, release_at, changed_at)
-SELECT DISTINCT r.value ->> 0, r.value ->> 1, r.value ->> 1 FROM json_each($1) AS r WHERE true
-ON CONFLICT (name) DO NOTHING
+SELECT r.value ->> 0, min(r.value ->> 1), min(r.value ->> 2) FROM json_each($1) AS r WHERE true
+GROUP BY r.value ->> 0
+ON CONFLICT (name) DO UPDATE SET release_at = COALESCE(breakers.release_at, excluded.release_at)

@@ -98,7 +98,7 @@ pub(super) struct Unit {
     memories: Vec<(i64, i64, i64, String, Timestamp)>,
     reviews: Vec<ReviewInsert>,
     breaker_waits: Vec<(i64, String, i64)>,
-    breakers: Vec<(String, Timestamp)>,
+    breakers: Vec<(String, Timestamp, Timestamp)>,
     /// What agents of other servers do for calls.
     away: Away,
     /// Files that agents made.
@@ -453,7 +453,7 @@ impl Unit {
         let Some(key) = said.and_then(Value::as_str).and_then(BreakerKey::parse) else { return };
         let attempt = self.job(job_seq).map_or(0, |job| job.attempt);
         self.breaker_waits.push((job_seq, key.as_str().to_owned(), attempt));
-        self.breakers.push((key.as_str().to_owned(), at));
+        self.breakers.push((key.as_str().to_owned(), at, at));
     }
 
     /// Stores a job's result.

@@ -279,7 +279,7 @@ async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
                 break;
             }
             let (key, rule) = breaker(turn, ready);
-            let passage = turn.deps.breakers.pass(&*turn.deps.clock, &key, &rule, &turn.job.id).await;
+            let passage = turn.deps.breakers.pass(&*turn.deps.clock, &key, &rule, &turn.lease).await;
             ready.passage = passage;
             let Passage::Refused { until } = passage else { break };
             let outcome = open(turn, &flight.call, until);

@@ -206,7 +206,7 @@ fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), T
     // What the agent says of the tool narrows what the registry says; it never replaces it.
     let checked = [&offer.input_schema, &tool.spec().input_schema]
         .into_iter()
-        .try_for_each(|schema| turn.deps.schema(schema)?.check(&call.asked.arguments));
+        .try_for_each(|schema| turn.deps.check(schema, &call.asked.arguments));
     if let Err(why) = checked {
         let text = format!("the arguments do not match the schema of `{name}`: {why}");
         return Err(ToolOutcome::refused(FailureKind::ToolInput.code(), text));
@@ -299,7 +299,7 @@ pub async fn make(
         Err(ToolError::Answered(text)) => (failed(text), Fate::Answered, false),
         Err(ToolError::Unreached(text)) => (failed(text), Fate::Undone, true),
         Err(ToolError::Final(text)) => (failed(text).again_is_useless(), Fate::Answered, false),
-        Err(ToolError::Busy(text, wait_ms)) => (failed(text).retry_after(wait_ms), Fate::Undone, true),
+        Err(ToolError::Busy(text, wait_ms)) => (failed(text).retry_after(wait_ms), Fate::Undone, false),
         Err(ToolError::Lost(text)) => (failed(text), Fate::Unknown, true),
         Err(ToolError::Timeout(text)) => {
             (ToolOutcome::failed(FailureKind::ToolTimeout.code(), text), Fate::Unknown, true)

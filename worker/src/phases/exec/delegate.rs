@@ -228,9 +228,7 @@ fn free(turn: &mut Turn, call: &Call, may_call: bool) -> Result<Arc<AgentDefinit
         let text = format!("this agent has no tool `{name}` in this turn");
         return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
     };
-    let checked =
-        turn.deps.schema(&deputy.offer.input_schema).and_then(|schema| schema.check(&call.asked.arguments));
-    if let Err(why) = checked {
+    if let Err(why) = turn.deps.check(&deputy.offer.input_schema, &call.asked.arguments) {
         let text = format!("the arguments do not match the schema of `{name}`: {why}");
         return Err(ToolOutcome::refused(FailureKind::ToolInput.code(), text));
     }

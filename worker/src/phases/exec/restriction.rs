@@ -6,6 +6,7 @@ use crate::turn::reviewers::{self, OPERATOR};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde_json::{Value, json};
+use turnstone_blocking::wait_in_place;
 use turnstone_domain::agent::errors::Contact;
 use turnstone_domain::agent::{AgentFormat, Capability, Restriction};
 use turnstone_domain::digest;
@@ -269,7 +270,13 @@ fn candidate(turn: &Turn, call: &Call, outputs: &Value) -> Value {
 fn violated(turn: &Turn, source: &str, view: Option<&View<'_>>) -> Option<String> {
     let Some(view) = view else { return Some("there is no Engagement object".to_owned()) };
     match turn.deps.expression(&turn.agent, source) {
-        Ok(expression) => expression.assert(view).err().map(|denial| denial.to_string()),
+        Ok(expression) => {
+            let denied = match expression.is_light() {
+                true => expression.assert(view),
+                false => wait_in_place(|| expression.assert(view)),
+            };
+            denied.err().map(|denial| denial.to_string())
+        }
         Err(why) => Some(why),
     }
 }

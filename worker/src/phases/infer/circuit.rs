@@ -23,7 +23,7 @@ pub async fn pass(turn: &Turn, provider: &str, model: &str) -> Result<Passage, J
     let deps = &turn.deps;
     let key = BreakerKey::model(provider, model);
     let rule = deps.providers.breaker(provider);
-    let passage = deps.breakers.pass(&*deps.clock, &key, &rule, &turn.job.id).await;
+    let passage = deps.breakers.pass(&*deps.clock, &key, &rule, &turn.lease).await;
     let Passage::Refused { until } = passage else { return Ok(passage) };
     let message = format!(
         "model {model} at provider {provider} fails for many jobs: the circuit breaker {} refuses calls until {}; the job runs \

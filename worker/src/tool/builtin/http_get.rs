@@ -4,10 +4,12 @@ use crate::tool::address_guard::check_url;
 use crate::tool::outbound;
 use crate::tool::{Invocation, Tool, ToolError, Transport};
 use async_trait::async_trait;
+use reqwest::header::RETRY_AFTER;
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
 use std::time::Duration;
 use turnstone_domain::agent::ToolSpec;
+use turnstone_domain::agent::errors::Breaker;
 use turnstone_telemetry::redact;
 use url::Url;
 
@@ -40,13 +42,14 @@ impl HttpGetTool {
     }
 
     async fn fetch(&self, url: Url, call_id: &str) -> Result<Value, ToolError> {
-        // A page that cannot be fetched says nothing about other pages.
         let failed = |problem: String| ToolError::Answered(format!("tool http_get: {problem}"));
+        // Another request would have the same answer.
+        let refused = |problem: String| ToolError::Final(format!("tool http_get: {problem}"));
         let sent = self.client.get(url.clone()).header("idempotency-key", call_id).send().await;
         let response = sent.map_err(|error| failed(outbound::describe(&error)))?;
         let status = response.status();
         if status.is_redirection() {
-            return Err(failed(match target(&url, &response) {
+            return Err(refused(match target(&url, &response) {
                 Some(target) => {
                     format!("status {}: the page is at {target}; ask for that URL", status.as_u16())
                 }
@@ -54,13 +57,22 @@ impl HttpGetTool {
             }));
         }
         if !status.is_success() {
-            return Err(failed(format!("the server answered with status {}", status.as_u16())));
+            let problem = format!("the server answered with status {}", status.as_u16());
+            let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+            return Err(match (status.as_u16(), retry_after) {
+                (429, _) | (503, Some(_)) => ToolError::Busy(
+                    format!("tool http_get: {problem}"),
+                    retry_after.and_then(outbound::wait_ms),
+                ),
+                (408 | 425, _) | (500.., _) => failed(problem),
+                _ => refused(problem),
+            });
         }
         let media_type = outbound::media_type(&response);
         let (body, whole) =
             outbound::read_start(response, TEXT_CAP).await.map_err(|error| failed(error.to_string()))?;
         if body.contains(&0) {
-            return Err(failed(format!("the page is {media_type:?}, which is not text")));
+            return Err(refused(format!("the page is {media_type:?}, which is not text")));
         }
         let text = redact(&String::from_utf8_lossy(&body));
         Ok(json!({"status": status.as_u16(), "content_type": media_type, "text": text, "truncated": !whole}))
@@ -86,6 +98,11 @@ impl Tool for HttpGetTool {
         Duration::from_secs(20)
     }
 
+    /// None: a page that cannot be fetched says nothing about the pages of other servers.
+    fn breaker(&self) -> Option<Breaker> {
+        Some(Breaker { enabled: false, ..Breaker::default() })
+    }
+
     fn transport(&self) -> Transport {
         Transport::Http
     }
@@ -109,6 +126,7 @@ impl Tool for HttpGetTool {
 mod tests {
     use super::*;
     use axum::Router;
+    use axum::http::StatusCode;
     use axum::http::header::LOCATION;
     use axum::routing::get;
 
@@ -116,7 +134,9 @@ mod tests {
         let app = Router::new()
             .route("/page", get(|| async { "hello" }))
             .route("/large", get(|| async { "x".repeat(TEXT_CAP + 1) }))
-            .route("/moved", get(|| async { (axum::http::StatusCode::FOUND, [(LOCATION, "/page")]) }))
+            .route("/moved", get(|| async { (StatusCode::FOUND, [(LOCATION, "/page")]) }))
+            .route("/busy", get(|| async { (StatusCode::TOO_MANY_REQUESTS, [(RETRY_AFTER, "7")]) }))
+            .route("/broken", get(|| async { StatusCode::INTERNAL_SERVER_ERROR }))
             .route("/binary", get(|| async { vec![0_u8; 10] }));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -141,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pages_are_capped_and_redirects_are_told() {
+    async fn pages_are_capped_and_a_missing_one_is_asked_for_once() {
         let (port, server) = serve().await;
         // The guard stands in `call` and in the client; `fetch` with an open client shows the rest.
         let tool = HttpGetTool::new(outbound::open_client().unwrap());
@@ -154,10 +174,15 @@ mod tests {
         );
         let large = fetch("/large").await.unwrap();
         assert_eq!((large["text"].as_str().unwrap().len(), &large["truncated"]), (TEXT_CAP, &json!(true)));
-        let moved = fetch("/moved").await.unwrap_err().to_string();
-        assert!(moved.contains("/page") && moved.contains("302"), "{moved}");
-        assert!(fetch("/binary").await.unwrap_err().to_string().contains("not text"));
-        assert!(fetch("/absent").await.unwrap_err().to_string().contains("404"));
+        for (path, words) in [("/moved", "302: the page is at"), ("/binary", "not text"), ("/absent", "404")]
+        {
+            let error = fetch(path).await.unwrap_err();
+            assert!(matches!(&error, ToolError::Final(text) if text.contains(words)), "once: {error:?}");
+        }
+        let busy = fetch("/busy").await.unwrap_err();
+        assert!(matches!(&busy, ToolError::Busy(text, Some(7_000)) if text.contains("429")), "{busy:?}");
+        let broken = fetch("/broken").await.unwrap_err();
+        assert!(matches!(&broken, ToolError::Answered(text) if text.contains("500")), "{broken:?}");
         server.abort();
     }
 }

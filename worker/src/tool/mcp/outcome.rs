@@ -1,5 +1,6 @@
 //! What a server answered to a call, as the tool's output.
 
+use crate::deps::check;
 use crate::tool::ToolError;
 use crate::tool::outbound::excerpt;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
@@ -39,7 +40,7 @@ pub(super) fn output(
     }
     if let Some(schema) = promised {
         let kept = match &result.structured_content {
-            Some(structured) => schema.check(structured),
+            Some(structured) => check(schema, structured),
             None => Err("there is no structured content".to_owned()),
         };
         kept.map_err(|why| unusable(format!("its answer is not what its outputSchema promises: {why}")))?;

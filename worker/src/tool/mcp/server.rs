@@ -108,7 +108,7 @@ impl McpServer {
             }
         };
         let server = Arc::clone(self);
-        let reading = tokio::task::spawn_blocking(move || Catalogue::of(&server, &server.config, listed));
+        let reading = turnstone_blocking::run(move || Catalogue::of(&server, &server.config, listed));
         let Ok(offered) = reading.await else {
             return Err(self.useless("its tools cannot be read".to_owned()).await);
         };

@@ -215,7 +215,7 @@ impl RemoteBook {
         let source =
             String::from_utf8(body).map_err(|_| format!("{address} answered with what is no text"))?;
         // A hostile document can take a while to read.
-        let reading = tokio::task::spawn_blocking(move || turnstone_specs::read(&source, None));
+        let reading = turnstone_blocking::run(move || turnstone_specs::read(&source, None));
         match reading.await {
             Ok(Ok((definition, _))) => Ok(definition),
             Ok(Err(problems)) => {

@@ -86,16 +86,11 @@ impl Wire {
                 ToolError::Lost(text)
             }
         })?;
-        let defers = response.headers().contains_key(RETRY_AFTER);
         match response.status().as_u16() {
             status if yes(status) => Ok(response),
             // A gateway does not know what became of the request behind it.
             408 | 500 | 502 | 504 | 520..=524 => match self.refusal(response).await {
                 ToolError::Failed(text) => Err(ToolError::Lost(text)),
-                other => Err(other),
-            },
-            503 if !defers => match self.refusal(response).await {
-                ToolError::Busy(text, _) => Err(ToolError::Failed(text)),
                 other => Err(other),
             },
             _ => Err(self.refusal(response).await),
@@ -151,7 +146,7 @@ impl Wire {
 
     /// Why an answer does not say yes.
     pub(super) async fn refusal(&self, response: Response) -> ToolError {
-        let status = response.status();
+        let (status, defers) = (response.status(), response.headers().contains_key(RETRY_AFTER));
         let told = match outbound::read_start(response, 4 * EXCERPT).await {
             Ok((body, _)) => short(&String::from_utf8_lossy(&body)),
             Err(error) => error.to_string(),
@@ -159,7 +154,8 @@ impl Wire {
         let hint = if status.is_redirection() { " (redirects are not followed)" } else { "" };
         let text = self.says(&format!("answered with status {}{hint}: {told}", status.as_u16()));
         match status.as_u16() {
-            429 | 503 => ToolError::Busy(text, None),
+            429 => ToolError::Busy(text, None),
+            503 if defers => ToolError::Busy(text, None),
             300..=407 | 409..=499 => ToolError::Final(text),
             _ => ToolError::Failed(text),
         }

@@ -4,7 +4,7 @@
 use super::super::columns::Columns;
 use super::super::rows::{Fields, Inconsistency, JobRow, get, time_or_none};
 use super::super::session::{Arg, Args, Session, limit as row_limit};
-use super::super::statement::{as_json, read};
+use super::super::statement::{as_json, read, read_by};
 use super::super::unit::Unit;
 use crate::breakers::{BreakerKey, BreakerStep, Stepped, Trouble};
 use crate::{Ring, StoreError, sql};
@@ -70,7 +70,7 @@ pub(in super::super) async fn apply<S: Session>(
             let Some(row) = lock(session, key).await? else { return Ok(Answer::Reset(false)) };
             let was = !row.state.is_clear();
             let row = Row { state: BreakerState::default(), ..row };
-            release_and_write(session, unit, &row, *now, AT_ONCE).await?;
+            release_and_write(session, unit, row, *now, AT_ONCE).await?;
             Ok(Answer::Reset(was))
         }
     }
@@ -79,6 +79,18 @@ pub(in super::super) async fn apply<S: Session>(
 async fn lock<S: Session>(session: &mut S, key: &BreakerKey) -> Result<Option<Row>, StoreError> {
     let values = [key.as_str().into()];
     Ok(read(session, "lock a breaker", &sql::LOCK_BREAKER, &values, decode).await?.pop())
+}
+
+/// Ends the trial calls of jobs that are not under the lease any more: their workers died, or their jobs were cancelled.
+async fn end_lost_trials<S: Session>(session: &mut S, state: &mut BreakerState) -> Result<(), StoreError> {
+    let trials = state.trials();
+    if trials.is_empty() {
+        return Ok(());
+    }
+    let decode = |row: &S::Row| get::<String>(row, "lease_token");
+    let held = read_by(session, "check the leases of trial calls", &sql::LEASES_HELD, trials, decode).await?;
+    state.keep_trials(&held);
+    Ok(())
 }
 
 async fn step<S: Session>(
@@ -90,7 +102,7 @@ async fn step<S: Session>(
     now: Timestamp,
 ) -> Result<Stepped, StoreError> {
     if matches!(step, BreakerStep::Failed { .. }) {
-        let row = Args::Rows(Columns::of(vec![(key.as_str().to_owned(), now)]), &[]);
+        let row = Args::Rows(Columns::of(vec![(key.as_str().to_owned(), None::<Timestamp>, now)]), &[]);
         session.execute("add a breaker", &sql::INSERT_BREAKERS, row).await?;
     }
     let mut stepped = Stepped { passage: Passage::Free, opened_until: None };
@@ -99,8 +111,9 @@ async fn step<S: Session>(
     match step {
         // Its call began before the breaker opened. To write the row would put off the release of waiting jobs.
         BreakerStep::Succeeded { .. } if was_open => return Ok(stepped),
-        BreakerStep::Pass { job } => {
-            stepped.passage = row.state.pass(rule, job, now);
+        BreakerStep::Pass { lease } => {
+            end_lost_trials(session, &mut row.state).await?;
+            stepped.passage = row.state.pass(rule, lease, now);
             if stepped.passage != Passage::Trial {
                 return Ok(stepped);
             }
@@ -120,7 +133,7 @@ async fn step<S: Session>(
         | BreakerStep::TrialNotMade { .. }
             if was_open =>
         {
-            release_and_write(session, unit, &row, now, AT_ONCE).await?;
+            release_and_write(session, unit, row, now, AT_ONCE).await?;
         }
         _ => write(session, unit, &row, look_at(&row.state, now, row.release_at.is_some()), now).await?,
     }
@@ -170,16 +183,17 @@ async fn write<S: Session>(
 async fn release_and_write<S: Session>(
     session: &mut S,
     unit: &mut Unit,
-    row: &Row,
+    mut row: Row,
     now: Timestamp,
     limit: usize,
 ) -> Result<usize, StoreError> {
+    end_lost_trials(session, &mut row.state).await?;
     let room = row.state.room(now).unwrap_or(limit).min(limit);
     let (released, more_wait) = match room {
         0 => (0, true),
-        room => release(session, unit, row, room, now).await?,
+        room => release(session, unit, &row, room, now).await?,
     };
-    write(session, unit, row, look_at(&row.state, now, more_wait), now).await?;
+    write(session, unit, &row, look_at(&row.state, now, more_wait), now).await?;
     Ok(released)
 }
 
@@ -234,7 +248,7 @@ pub(in super::super) async fn release_due<S: Session>(
     let rows = read(session, "lock due breakers", &sql::LOCK_BREAKERS_DUE, &values, decode).await?;
     let mut released = 0;
     for row in rows {
-        released += release_and_write(session, unit, &row, now, limit.saturating_sub(released)).await?;
+        released += release_and_write(session, unit, row, now, limit.saturating_sub(released)).await?;
     }
     Ok(released)
 }
