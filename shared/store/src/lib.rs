@@ -89,7 +89,7 @@ pub use ledger::{
 };
 pub use live::{Ear, Live, Piece, Speaker};
 pub use operate::{ActionOutcome, Bulk, BulkOutcome, DeadTotal, JobAction, Operate, TenantTotal};
-pub use postgres::{Finding, PostgresOptions, PostgresStore};
+pub use postgres::{Counters, Finding, PostgresOptions, PostgresStore};
 pub use questions::{GivenAnswer, Questions};
 pub use queues::{ConfigChange, Limit, Pool, PoolStrategy, Queue, QueueLimits, Queues, Retention, Share};
 pub use remote::{

@@ -83,8 +83,8 @@ const GOLDEN: &[Golden] = &[
     ),
     golden!(
         "postgres/jobs_touch",
-        "(bigint[], bigint[], text[], bigint[], bigint[], bigint[], bigint[], text[])",
-        "('{1}', '{1}', '{a}', '{1}', '{1}', '{1}', '{1}', '{b}')",
+        "(bigint[], bigint[], text[], bigint[], bigint[], bigint[], bigint[], text[], bigint[])",
+        "('{1}', '{1}', '{a}', '{1}', '{1}', '{1}', '{1}', '{b}', '{0}')",
         ["jobs_pkey"],
         false
     ),

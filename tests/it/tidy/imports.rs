@@ -25,8 +25,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 /// Outside crates that only these of ours may name. Their unit tests may name others: a counterpart to talk to is no
 /// part of the product.
 const ONLY: &[(&str, &[&str])] = &[
-    // The harness and `turnstone bench` look into the database as independent witnesses.
-    ("sqlx", &["store", "tests", "cli"]),
+    // The harness looks into the database as an independent witness.
+    ("sqlx", &["store", "tests"]),
     ("redis", &["store"]),
     ("axum", &["api", "examples", "tests"]),
     // The scheduler posts to webhooks: what is told of events happens as time does, and once for the whole fleet.

@@ -5,11 +5,13 @@
 
 mod clock;
 mod connection;
+mod counters;
 mod fitness;
 mod joined;
 mod relay;
 mod session;
 
+pub use counters::Counters;
 pub use fitness::Finding;
 
 use crate::cipher::{Keyring, Sealing};
@@ -133,5 +135,13 @@ impl PostgresStore {
     /// Looks at everything that could be wrong with the database, without changing anything.
     pub async fn check(options: &PostgresOptions) -> Vec<Finding> {
         fitness::check(options).await
+    }
+
+    /// Reads what the server counts of its own work.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when it does not answer.
+    pub async fn counters(options: &PostgresOptions) -> Result<Counters, StoreError> {
+        counters::read(options).await
     }
 }
