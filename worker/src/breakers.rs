@@ -22,7 +22,7 @@ pub struct BreakerConfig {
     /// Whether there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// The failed calls that open it; at least 1.
+    /// The failed calls that open it; 1 to 1,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_threshold: Option<u32>,
     /// The share of the last calls, in percent, that these failures have to be; 1 to 100.
@@ -31,12 +31,29 @@ pub struct BreakerConfig {
     /// How long it refuses every call, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Trial calls that have to succeed after that to close it.
+    /// Trial calls that have to succeed after that to close it; 1 to 1,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub half_open_requests: Option<u32>,
 }
 
 impl BreakerConfig {
+    /// Checks the numbers.
+    ///
+    /// # Errors
+    /// A sentence that names the key.
+    pub fn check(&self) -> Result<(), String> {
+        for (key, given, most) in [
+            ("failure_threshold", self.failure_threshold, 1_000),
+            ("failure_share", self.failure_share, 100),
+            ("half_open_requests", self.half_open_requests, 1_000),
+        ] {
+            if let Some(given) = given.filter(|given| !(1..=most).contains(given)) {
+                return Err(format!("breaker.{key}: must be between 1 and {most} (got {given})"));
+            }
+        }
+        Ok(())
+    }
+
     /// Merges this section over a default.
     #[must_use]
     pub fn over(self, default: Breaker) -> Breaker {
@@ -200,6 +217,22 @@ mod tests {
     use super::*;
     use async_trait::async_trait;
     use turnstone_store::breakers::{Stepped, Trouble};
+
+    #[test]
+    fn numbers_that_no_breaker_can_have_are_refused() {
+        let read = |text: &str| serde_json::from_str::<BreakerConfig>(text).unwrap().check();
+        assert_eq!(
+            read(r#"{"failure_threshold": 1, "failure_share": 100, "half_open_requests": 3}"#),
+            Ok(())
+        );
+        for (text, words) in [
+            (r#"{"failure_threshold": 0}"#, "breaker.failure_threshold: must be between 1 and 1000 (got 0)"),
+            (r#"{"failure_share": 101}"#, "breaker.failure_share: must be between 1 and 100 (got 101)"),
+            (r#"{"half_open_requests": 0}"#, "breaker.half_open_requests"),
+        ] {
+            assert!(read(text).unwrap_err().contains(words), "{text}");
+        }
+    }
 
     /// The breakers that other processes open, and the times at which this process read them.
     #[derive(Default)]

@@ -134,8 +134,10 @@ impl Providers {
             let model = build(name, config, &client, base)
                 .map_err(|problem| format!("[providers.{name}] {problem}"))?;
             providers.insert(name, model);
-            let rule = config.breaker().map(|breaker| breaker.over(Breaker::of_models()));
-            providers.breakers.extend(rule.map(|rule| (name.clone(), rule)));
+            if let Some(breaker) = config.breaker() {
+                breaker.check().map_err(|problem| format!("[providers.{name}] {problem}"))?;
+                providers.breakers.insert(name.clone(), breaker.over(Breaker::of_models()));
+            }
             let places = match config.concurrency() {
                 None => continue,
                 Some(0) => {

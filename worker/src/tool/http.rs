@@ -59,6 +59,7 @@ impl HttpTool {
         if config.timeout_ms == 0 || config.max_response_bytes == 0 {
             return Err("timeout_ms and max_response_bytes must be above 0".to_owned());
         }
+        config.breaker.map_or(Ok(()), |breaker| breaker.check())?;
         if config.read_only == Some(true) && config.idempotent == Some(false) {
             return Err(
                 "read_only: a tool that only reads is idempotent; remove `idempotent = false`".to_owned()
