@@ -24,8 +24,8 @@ impl Spending {
     /// # Errors
     /// The server does not answer, or does not let this role read them.
     pub async fn read(url: &str) -> anyhow::Result<Self> {
-        let processor_ms = processor_ms_of("postgres");
         tokio::time::sleep(REPORTED).await;
+        let processor_ms = processor_ms_of("postgres");
         let counters = PostgresStore::counters(&PostgresOptions::new(url)).await?;
         Ok(Self { processor_ms, rows: counters.rows as f64, bytes: counters.wal_bytes as f64 })
     }

@@ -55,12 +55,14 @@ pub fn processor_ms() -> Option<f64> {
     ticks(&std::fs::read_to_string("/proc/self/stat").ok()?).map(|ticks| ticks as f64 * 10.0)
 }
 
-/// The same of all processes of this name on this machine that run now; `None` when there is none.
+/// The same of all processes of this name on this machine, with that of their children that have ended; `None` when there is
+/// no such process.
 #[must_use]
 pub fn processor_ms_of(name: &str) -> Option<f64> {
     let processes = std::fs::read_dir("/proc").ok()?.filter_map(Result::ok);
     let stats = processes.filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok());
-    let taken: Vec<u64> = stats.filter(|stat| is_named(stat, name)).filter_map(|stat| ticks(&stat)).collect();
+    let taken: Vec<u64> =
+        stats.filter(|stat| is_named(stat, name)).filter_map(|stat| ticks_of_all(&stat)).collect();
     (!taken.is_empty()).then(|| taken.iter().sum::<u64>() as f64 * 10.0)
 }
 
@@ -70,11 +72,18 @@ fn is_named(stat: &str, name: &str) -> bool {
 
 /// User and system time in hundredths of a second, which is what Linux counts in for every program.
 fn ticks(stat: &str) -> Option<u64> {
+    sum(stat, 2)
+}
+
+/// The same with the time of children that have ended.
+fn ticks_of_all(stat: &str) -> Option<u64> {
+    sum(stat, 4)
+}
+
+fn sum(stat: &str, times: usize) -> Option<u64> {
     // The program's name stands in parentheses and may contain anything.
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some(user + system)
+    let fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11).take(times);
+    fields.map(|field| field.parse::<u64>().ok()).sum()
 }
 
 fn rss(status: &str) -> Option<u64> {
@@ -90,6 +99,7 @@ mod tests {
         assert_eq!(rss("Name:\tx\nVmRSS:\t   12345 kB\nRssAnon:\t 1 kB\n"), Some(12345));
         assert_eq!(rss("Name:\tx\n"), None);
         assert_eq!(ticks("7 (a) b) S 1 2 3 4 5 6 7 8 9 10 120 30 0 0"), Some(150));
+        assert_eq!(ticks_of_all("7 (postgres) S 1 2 3 4 5 6 7 8 9 10 120 30 7 5 20 0"), Some(162));
         assert!(is_named("7 (postgres) S 1", "postgres") && !is_named("7 (postgresql) S 1", "postgres"));
         assert_eq!(model_name("processor\t: 0\nmodel name\t: A CPU\n").as_deref(), Some("A CPU"));
         assert_eq!(model_name(""), None);
