@@ -89,7 +89,10 @@ async fn dead_letter_that_is_revived(ground: Ground) -> Value {
     let dead = json!({"options": {"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}}});
     let id = stage.run(&with(job("go"), dead)).await;
     stage.get(&format!("/ojs/v1/dead-letter/{id}")).await;
+    // The answer has the job as it is when it is read: no worker may have claimed it by then.
+    stage.fleet.stop_workers().await;
     stage.post(&format!("/ojs/v1/dead-letter/{id}/retry"), &json!({})).await;
+    stage.fleet.add_worker(4);
     stage.fleet.wait_for(&id, &[JobState::Completed]).await;
     stage.recorded().await
 }
