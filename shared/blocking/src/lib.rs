@@ -2,8 +2,11 @@
 //! and two pieces at once in the whole process.
 //!
 //! Schemas, patterns, expressions and documents come from outside. What one of them may cost is bounded where it is read; here
-//! it is bounded how many cost that at the same time. Work that waits for its turn delays nothing else.
+//! it is bounded how many cost that at the same time, and how many threads wait for it.
 
+mod places;
+
+use places::Places;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
 use tokio::task::{block_in_place, spawn_blocking};
@@ -12,7 +15,18 @@ use tokio::task::{block_in_place, spawn_blocking};
 const AT_ONCE: usize = 2;
 
 /// The places of this process. One memory and the same processors serve all its parts.
-static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
+static PLACES: Places = Places::new(AT_ONCE);
+
+/// The work of [`run`] that has a thread. The rest waits for one as futures, which cost no thread.
+static RUNNING: Semaphore = Semaphore::const_new(AT_ONCE);
+
+/// The threads that work or wait in place at once. The runtime starts another thread for each of them, and has at most 512 for
+/// this, for files and for names of hosts. Without a bound, the turns of one worker could take them all, and the runtime
+/// would stop until one came back.
+const AWAY: usize = 32;
+
+/// The threads that may still leave the runtime.
+static LEAVING: Semaphore = Semaphore::const_new(AWAY);
 
 /// The work panicked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -24,33 +38,43 @@ pub struct Panicked;
 /// # Errors
 /// [`Panicked`].
 pub async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Panicked> {
-    let place = PLACES.acquire().await.map_err(|_| Panicked)?;
+    let running = RUNNING.acquire().await.map_err(|_| Panicked)?;
     let done = spawn_blocking(move || {
-        let _place = place;
+        let _running = running;
+        let _place = PLACES.wait();
         work()
     });
     done.await.map_err(|_| Panicked)
 }
 
-/// Does the work on this thread, after its other tasks went to another one: for code that cannot wait. On a runtime of one
-/// thread nothing else runs meanwhile.
+/// Does the work on this thread, after its other tasks went to another one: for code that cannot wait. They stay, and wait for
+/// the work, on a runtime of one thread, and while 32 threads have left theirs.
 pub fn in_place<T>(work: impl FnOnce() -> T) -> T {
     match runtime_of_many() {
-        Some(runtime) => block_in_place(|| {
-            let _place = runtime.block_on(PLACES.acquire());
+        true => away(|| {
+            let _place = PLACES.wait();
             work()
         }),
-        None => work(),
+        false => work(),
     }
 }
 
 /// As [`in_place`], for work that waits for a thread of its own and takes no place: policy expressions.
 pub fn wait_in_place<T>(work: impl FnOnce() -> T) -> T {
-    if runtime_of_many().is_some() { block_in_place(work) } else { work() }
+    if runtime_of_many() { away(work) } else { work() }
 }
 
-fn runtime_of_many() -> Option<Handle> {
-    Handle::try_current().ok().filter(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
+/// Leaves the runtime for the work, if there is room. Work without room is done in the middle of the runtime: as many pieces as
+/// it has threads, each of which ends without any other task.
+fn away<T>(work: impl FnOnce() -> T) -> T {
+    match LEAVING.try_acquire() {
+        Ok(_left) => block_in_place(work),
+        Err(_) => work(),
+    }
+}
+
+fn runtime_of_many() -> bool {
+    Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
 }
 
 #[cfg(test)]
@@ -59,6 +83,10 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc;
+    use tokio::sync::Mutex;
+
+    /// The tests share the places and the threads of the process.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
     /// Counts how many pieces of work run at once, and the most that ever did.
     #[derive(Default)]
@@ -78,6 +106,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn no_more_than_two_pieces_run_at_once() {
+        let _alone = ONE_AT_A_TIME.lock().await;
         let gauge = Arc::new(Gauge::default());
         let mut tasks = tokio::task::JoinSet::new();
         for at in 0..40 {
@@ -96,6 +125,7 @@ mod tests {
     /// The only thread of the runtime is in the middle of work, which ends when another task ran.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn other_tasks_run_while_work_blocks_in_place() {
+        let _alone = ONE_AT_A_TIME.lock().await;
         let (done, other) = mpsc::channel();
         let worked = tokio::spawn(async move {
             tokio::spawn(async move { done.send(7) });
@@ -104,8 +134,47 @@ mod tests {
         assert_eq!(worked.await.unwrap(), Ok(7));
     }
 
+    /// The two places are taken while each task comes to them.
+    #[test]
+    fn a_bounded_number_of_threads_waits_in_place() {
+        const WORKERS: usize = 4;
+        let _alone = ONE_AT_A_TIME.blocking_lock();
+        let started = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&started);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(WORKERS)
+            .on_thread_start(move || drop(counted.fetch_add(1, Ordering::SeqCst)))
+            .build()
+            .unwrap();
+        let places: Vec<_> = (0..AT_ONCE).map(|_| PLACES.wait()).collect();
+        let (come, coming) = mpsc::channel();
+        let tasks: Vec<_> = (0..10 * AWAY)
+            .map(|_| {
+                let come = come.clone();
+                runtime.spawn(async move {
+                    come.send(()).unwrap();
+                    in_place(std::thread::yield_now);
+                })
+            })
+            .collect();
+        // Each thread brings one task, and no other one as long as it waits.
+        for _ in 0..AWAY + WORKERS {
+            coming.recv().unwrap();
+        }
+        drop(places);
+        runtime.block_on(async {
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+        // A thread that has come back is idle a moment later than the next one may leave.
+        let started = started.load(Ordering::SeqCst);
+        assert!(started <= WORKERS + 2 * AWAY, "{started} threads were started");
+    }
+
     #[tokio::test]
     async fn a_panic_is_an_error_and_gives_the_place_back() {
+        let _alone = ONE_AT_A_TIME.lock().await;
         for _ in 0..=AT_ONCE {
             let failed = run(|| std::panic::resume_unwind(Box::new("a bug"))).await;
             assert_eq!(failed, Err::<(), _>(Panicked));
