@@ -134,6 +134,10 @@ mod tests {
                 json!({"unique": {"keys": ["type"], "on_conflit": "ignore"}}),
                 "options.unique.on_conflit is unknown; did you mean `on_conflict`?",
             ),
+            (
+                json!({"rate_limit": {"key": "k", "concurency": 2}}),
+                "options.rate_limit.concurency is unknown; did you mean `concurrency`?",
+            ),
         ] {
             let refused = read(options.clone()).unwrap_err();
             assert!(refused.message.contains(told), "{options}: {refused:?}");

@@ -12,10 +12,14 @@ const MOST: i64 = 1_000_000_000;
 /// A key has at most this many characters.
 const KEY_CHARACTERS: usize = 256;
 const SECOND_MS: i64 = 1000;
+/// The members of a limit.
+const MEMBERS: [&str; 8] =
+    ["key", "concurrency", "max_per_second", "rate", "limit", "period", "throttle", "on_limit"];
 
 /// Reads the limit of a job: `{max_per_second}` for its queue, or with a `key` what [`read_limit`] reads.
 pub(super) fn rate_limit(members: &RawObject) -> Result<RateLimit, OjsError> {
     const PATH: &str = "options.rate_limit";
+    Section { path: PATH, members }.spelled(&MEMBERS)?;
     let limit = read_limit(PATH, members)?;
     // A job that names a key and says nothing of it takes the limit as it is.
     if limit.key.is_none()
