@@ -24,10 +24,13 @@ pub(super) fn queue_name(name: &str) -> Result<(), OjsError> {
 /// Settings in place of all that there were.
 ///
 /// # Errors
-/// 400 when no setting is named, which would take all of them away; `null` takes one away.
+/// 400 when no setting is named, which would remove all of them.
 pub(super) fn replaced(sent: &Fields) -> Result<ConfigChange, OjsError> {
     if !OPERATED.iter().any(|name| sent.raw(name).is_some()) {
-        let why = format!("must name at least one of {}; null takes a setting away", OPERATED.join(", "));
+        let why = format!(
+            "must name at least one of {}, because it replaces all of them; PUT /ojs/v1/queues/{{name}} changes one and keeps the others",
+            OPERATED.join(", ")
+        );
         return Err(OjsError::invalid_request("the body", why));
     }
     let mut members = Map::new();
