@@ -48,28 +48,29 @@ impl EncryptionConfig {
 mod tests {
     use super::*;
 
-    fn config(key: Option<&str>, previous: &[&str]) -> EncryptionConfig {
-        let dir = tempfile::tempdir().unwrap().keep();
+    /// The keys of a configuration that names these in files.
+    fn keys(key: Option<&str>, previous: &[&str]) -> Result<Option<EncryptionKeys>, Failure> {
+        let folder = tempfile::tempdir().unwrap();
         let kept = |(at, text): (usize, &str)| {
-            let path = dir.join(at.to_string());
+            let path = folder.path().join(at.to_string());
             std::fs::write(&path, text).unwrap();
             SecretRef::File(path)
         };
         let previous = previous.iter().copied().enumerate().map(kept).collect();
-        EncryptionConfig { key: key.map(|text| kept((99, text))), previous }
+        EncryptionConfig { key: key.map(|text| kept((99, text))), previous }.keys()
     }
 
     #[test]
     fn a_key_is_fetched_and_checked() {
         let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n";
-        assert_eq!(config(None, &[]).keys(), Ok(None));
-        assert_eq!(config(Some(key), &[key]).keys().unwrap().unwrap().ids().len(), 2);
-        for (config, words) in [
-            (config(None, &[key]), "`encryption.key` names none"),
-            (config(Some("c2hvcnQ="), &[]), "`key` is not 32 bytes"),
-            (config(Some(key), &["c2hvcnQ="]), "`previous`, number 1"),
+        assert_eq!(keys(None, &[]), Ok(None));
+        assert_eq!(keys(Some(key), &[key]).unwrap().unwrap().ids().len(), 2);
+        for (keys, words) in [
+            (keys(None, &[key]), "`encryption.key` names none"),
+            (keys(Some("c2hvcnQ="), &[]), "`key` is not 32 bytes"),
+            (keys(Some(key), &["c2hvcnQ="]), "`previous`, number 1"),
         ] {
-            let failure = config.keys().unwrap_err();
+            let failure = keys.unwrap_err();
             assert!(failure.message.contains(words), "{failure}");
             assert!(!failure.message.contains("c2hvcnQ"), "{failure}");
         }
