@@ -56,6 +56,10 @@ fn built() -> &'static Path {
                 cargo.env_remove(name);
             }
         }
+        // Outside of cargo, rustup would look for a toolchain of its own in the folder of each dependency.
+        if let Some(toolchain) = option_env!("RUSTUP_TOOLCHAIN") {
+            cargo.env("RUSTUP_TOOLCHAIN", toolchain);
+        }
         let target = dir.parent().expect("target");
         let status = cargo.env("CARGO_TARGET_DIR", target).status().expect("cargo runs");
         assert!(status.success(), "the programs that the tests run do not build");
