@@ -143,7 +143,9 @@ mod tests {
         let counted = Arc::clone(&started);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(WORKERS)
-            .on_thread_start(move || drop(counted.fetch_add(1, Ordering::SeqCst)))
+            .on_thread_start(move || {
+                counted.fetch_add(1, Ordering::SeqCst);
+            })
             .build()
             .unwrap();
         let places: Vec<_> = (0..AT_ONCE).map(|_| PLACES.wait()).collect();
