@@ -13,6 +13,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 /// The longest pause between two looks.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// The steps in which a deadline comes nearer.
+const STEP: Duration = Duration::from_millis(500);
 
 /// Waits until the condition holds.
 ///
@@ -71,10 +73,20 @@ pub async fn output_within<F: Future>(what: &str, patience: Duration, future: F)
 /// Returns the output of a future, or none when it does not end within `patience`.
 pub async fn ends<F: Future>(patience: Duration, future: F) -> Option<F::Output> {
     tokio::select! {
-        // After a pause of the whole process, what has ended by then counts.
         biased;
         output = future => Some(output),
-        () = real_time(patience) => None,
+        () = attended(patience) => None,
+    }
+}
+
+/// Ends when this much real time has passed while somebody looked. A stop of the process, or of the thread of the test, counts as
+/// one step: the future that is waited for stood still as well.
+async fn attended(time: Duration) {
+    let mut left = time;
+    while !left.is_zero() {
+        let step = left.min(STEP);
+        real_time(step).await;
+        left -= step;
     }
 }
 
@@ -159,6 +171,23 @@ mod tests {
         let mut left = vec![Some("found"), None];
         assert_eq!(found("a value", async || left.pop().unwrap()).await, "found");
         assert_eq!(output("an output", async { 7 }).await, 7);
+    }
+
+    /// A test waits for the start of a process in its thread, and with it all of its futures.
+    #[tokio::test]
+    async fn a_stopped_thread_comes_no_nearer_to_the_deadline() {
+        let stopped = std::cell::Cell::new(false);
+        let looks = until_within("the thread goes on", 2 * STEP, async || {
+            let seen = stopped.get();
+            tokio::task::yield_now().await;
+            seen
+        });
+        let stop = async {
+            let (_waiting, waits) = channel::<()>();
+            let _ = waits.recv_timeout(4 * STEP);
+            stopped.set(true);
+        };
+        tokio::join!(looks, stop);
     }
 
     #[tokio::test(start_paused = true)]
