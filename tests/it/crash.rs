@@ -4,6 +4,7 @@ mod budgets;
 mod every_write;
 mod guardrails;
 mod scenes;
+mod slow_awaits;
 mod urgent;
 
 use futures::future::join_all;
