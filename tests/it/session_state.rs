@@ -217,7 +217,7 @@ async fn a_conflict_runs_the_turn_again() {
     register(&fleet, SHARED).await;
     let slow = fleet.push(&job_of("ann")).await;
     // It dies when it has read the state and is about to commit its change. Nobody takes it up for now.
-    crate::crash::killed(crate::crash::spawn(&fleet, 1, Some("1:exec:after"))).await;
+    crate::crash::killed(crate::crash::spawn(&fleet, 1, Some("1:persist:before"))).await;
     let (status, body) =
         fleet.post(&format!("/ojs/v1/agents/{slow}/pause"), &json!({"reason": "later"})).await;
     assert!(status.is_success(), "{body}");
@@ -263,7 +263,7 @@ async fn finish(fleet: &Fleet, id: &str) -> Value {
 /// Facts §6.2 case 4: killed around PERSIST, the state is committed once and no tool is called again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_around_persist_commits_once() {
-    for point in ["1:outcome:after", "1:exec:after", "1:persist:before", "1:persist:after", "1:emit:before"] {
+    for point in ["1:outcome:after", "1:persist:before", "1:persist:after", "1:emit:before"] {
         let script = calls(vec![vec![
             ("state_append", json!({"key": "log", "value": "before"})),
             ("search", json!({"n": 1})),

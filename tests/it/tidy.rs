@@ -40,6 +40,9 @@ mod oas_rows;
 #[path = "tidy/ossa_rows.rs"]
 mod ossa_rows;
 #[cfg(test)]
+#[path = "tidy/secured.rs"]
+mod secured;
+#[cfg(test)]
 #[path = "tidy/sizes.rs"]
 mod sizes;
 #[cfg(test)]

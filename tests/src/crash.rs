@@ -1,63 +1,124 @@
-//! A ledger that kills its process with SIGKILL at a chosen point, and that commits every phase on its own.
+//! A ledger that numbers the writes of a worker and kills its process with SIGKILL before or after one of them.
 //!
-//! The product commits INIT, NORM and RESOL together, and EXEC, PERSIST and EMIT with what follows them. The ledger's
-//! contract allows any finer cut, so this one cuts as finely as possible: then a crash is possible, and is tried,
-//! before and after the commit of each single phase.
+//! A write is what the worker hands to the store as one commit: a claim that takes something, a barrier, a settlement. Nothing
+//! is cut and nothing is joined, so each point is one at which the product can die.
 
 use async_trait::async_trait;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use turnstone_domain::artifact::Artifact;
-use turnstone_domain::budget::{BudgetMove, ChargeMove};
-use turnstone_domain::guardrail_check::GuardrailCheck;
+use turnstone_domain::budget::BudgetMove;
 use turnstone_domain::memory::Exchange;
-use turnstone_domain::message::{Message, Role};
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::{ToolCall, ToolCallMove};
 use turnstone_domain::{
-    AgentDefinition, ArtifactId, CallId, EngagementId, EventName, JobId, Lease, NewEvent, Phase, Settlement,
-    Timestamp, TurnWrite,
+    AgentDefinition, ArtifactId, CallId, EngagementId, JobId, Lease, Phase, Settlement, Timestamp, TurnWrite,
 };
 use turnstone_store::{
     Claim, ClaimRequest, Committed, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat,
 };
 
-/// What is committed at the point.
+/// A write as the worker handed it over.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Written {
+    /// `claim`, `checkpoint`, or the settlement: `complete`, `retry`, `discard`, `park`, `yield`, `give_way`.
+    pub kind: &'static str,
+    /// The checkpoints in it: turn and phase.
+    pub phases: Vec<(i64, Phase)>,
+    /// The turn that its events are about.
+    pub turn: i64,
+    /// It books an answer of a model.
+    pub books: bool,
+    /// It has the intent of a tool call that leaves.
+    pub intent: bool,
+    /// It has the outcome of a tool call.
+    pub outcome: bool,
+}
+
+impl Written {
+    fn of(kind: &'static str, write: &TurnWrite) -> Self {
+        let sends = |step: &ToolCallMove| {
+            matches!(step, ToolCallMove::Intend { sent: true, .. } | ToolCallMove::Send { .. })
+        };
+        Self {
+            kind,
+            phases: write.checkpoints.iter().map(|done| (done.turn, done.phase)).collect(),
+            turn: write.events.iter().map(|event| event.turn).max().unwrap_or(0),
+            books: matches!(write.budget, Some(BudgetMove::Settle { .. })),
+            intent: write.tool_calls.iter().any(sends),
+            outcome: write.tool_calls.iter().any(|step| matches!(step, ToolCallMove::Settle { .. })),
+        }
+    }
+
+    /// Returns true when it has the checkpoint of a phase, in any turn.
+    #[must_use]
+    pub fn has(&self, phase: Phase) -> bool {
+        self.phases.iter().any(|(_, done)| *done == phase)
+    }
+}
+
+fn kind_of(settlement: &Settlement) -> &'static str {
+    match settlement {
+        Settlement::Complete { .. } => "complete",
+        Settlement::Retry { .. } => "retry",
+        Settlement::Discard { .. } => "discard",
+        Settlement::Park { .. } => "park",
+        Settlement::Yield => "yield",
+        Settlement::GiveWay => "give_way",
+    }
+}
+
+/// Which write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum What {
-    /// The checkpoint of this phase.
-    Phase(Phase),
-    /// A tool call's intent.
-    Intent,
-    /// A tool call's outcome.
-    Outcome,
-    /// The settlement by which a job gives its slot to a more urgent one; in any turn.
+enum Which {
+    /// The one with this number; the first is 1.
+    Number(usize),
+    /// The one with the checkpoint of this phase of this turn.
+    Phase(i64, Phase),
+    /// The first one in this turn with a tool call's intent.
+    Intent(i64),
+    /// The first one in this turn with a tool call's outcome.
+    Outcome(i64),
+    /// The settlement by which a job gives its slot to a more urgent one, in any turn.
     GiveWay,
 }
 
 /// When the process dies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Point {
-    /// In this turn.
-    pub turn: i64,
-    /// At this commit.
-    pub what: What,
-    /// After it, or before it.
-    pub after: bool,
+    which: Which,
+    after: bool,
 }
 
 impl Point {
-    /// Reads `turn:what:before|after`, such as `1:infer:after`.
+    /// Reads `write:NUMBER:before|after`, or `TURN:WHAT:before|after`, such as `1:infer:after`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(':');
-        let turn = parts.next()?.parse().ok()?;
-        let what = match parts.next()? {
-            "intent" => What::Intent,
-            "outcome" => What::Outcome,
-            "give_way" => What::GiveWay,
-            phase => What::Phase(Phase::ALL.into_iter().find(|p| p.as_str() == phase)?),
+        let (of, what) = (parts.next()?, parts.next()?);
+        let which = match (of, what) {
+            ("write", number) => Which::Number(number.parse().ok()?),
+            (turn, "intent") => Which::Intent(turn.parse().ok()?),
+            (turn, "outcome") => Which::Outcome(turn.parse().ok()?),
+            (_, "give_way") => Which::GiveWay,
+            (turn, phase) => {
+                Which::Phase(turn.parse().ok()?, Phase::ALL.into_iter().find(|p| p.as_str() == phase)?)
+            }
         };
-        Some(Self { turn, what, after: parts.next()? == "after" })
+        let after = match parts.next()? {
+            "before" => false,
+            "after" => true,
+            _ => return None,
+        };
+        Some(Self { which, after })
+    }
+
+    fn is_at(self, number: usize, write: &Written) -> bool {
+        match self.which {
+            Which::Number(wanted) => number == wanted,
+            Which::Phase(turn, phase) => write.phases.contains(&(turn, phase)),
+            Which::Intent(turn) => write.turn == turn && write.intent,
+            Which::Outcome(turn) => write.turn == turn && write.outcome,
+            Which::GiveWay => write.kind == "give_way",
+        }
     }
 }
 
@@ -65,56 +126,36 @@ impl Point {
 pub struct CrashLedger {
     inner: Arc<dyn Ledger>,
     point: Option<Point>,
-    lease_ms: i64,
-    /// The phases that were committed of writes that were refused in a later part, by the token of the lease. The worker
-    /// believes that nothing of such a write is durable, and hands it over again.
-    refused_after: Mutex<HashMap<String, Vec<(i64, Phase)>>>,
+    writes: Arc<Mutex<Vec<Written>>>,
 }
 
 impl CrashLedger {
-    /// Decorates a ledger; without a point it only cuts finely. The parts of a settlement extend the lease too.
-    pub fn new(inner: Arc<dyn Ledger>, point: Option<Point>, lease_ms: i64) -> Self {
-        Self { inner, point, lease_ms, refused_after: Mutex::default() }
+    /// Decorates a ledger; without a point it only numbers the writes.
+    pub fn new(inner: Arc<dyn Ledger>, point: Option<Point>) -> Self {
+        Self { inner, point, writes: Arc::default() }
     }
 
-    fn refused_after(&self) -> MutexGuard<'_, HashMap<String, Vec<(i64, Phase)>>> {
-        self.refused_after.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The writes so far, in the order of their numbers.
+    pub fn writes(&self) -> Arc<Mutex<Vec<Written>>> {
+        Arc::clone(&self.writes)
     }
 
-    /// The parts of a write that are not durable.
-    fn left_of(&self, lease: &Lease, write: TurnWrite) -> Vec<TurnWrite> {
-        let durable = self.refused_after().get(&lease.token).cloned().unwrap_or_default();
-        let is_left = |part: &TurnWrite| {
-            part.checkpoints.iter().all(|done| !durable.contains(&(done.turn, done.phase)))
-        };
-        cut(write).into_iter().filter(is_left).collect()
+    fn numbered(&self) -> MutexGuard<'_, Vec<Written>> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a part is durable while the write that it belongs to may still be refused.
-    fn note(&self, lease: &Lease, part: &TurnWrite) {
-        let phases = part.checkpoints.iter().map(|done| (done.turn, done.phase));
-        self.refused_after().entry(lease.token.clone()).or_default().extend(phases);
+    /// Gives a write its number.
+    fn number(&self, write: Written) -> usize {
+        let mut writes = self.numbered();
+        writes.push(write);
+        writes.len()
     }
 
-    async fn die_if(&self, write: &TurnWrite, turn: i64, settlement: Option<&Settlement>, after: bool) {
-        let Some(point) = self.point.filter(|point| point.after == after) else { return };
-        let here = match point.what {
-            What::Phase(phase) => write.checkpoints.iter().any(|c| c.turn == point.turn && c.phase == phase),
-            What::Intent => turn == point.turn && write.tool_calls.iter().any(sends),
-            What::Outcome => {
-                turn == point.turn
-                    && write.tool_calls.iter().any(|step| matches!(step, ToolCallMove::Settle { .. }))
-            }
-            What::GiveWay => settlement == Some(&Settlement::GiveWay),
-        };
-        if here {
+    async fn die_if(&self, number: usize, write: &Written, after: bool) {
+        if self.point.is_some_and(|point| point.after == after && point.is_at(number, write)) {
             kill_self().await;
         }
     }
-}
-
-fn sends(step: &ToolCallMove) -> bool {
-    matches!(step, ToolCallMove::Intend { sent: true, .. } | ToolCallMove::Send { .. })
 }
 
 /// SIGKILL: no destructor runs, nothing is flushed. The process sends it to itself, so nothing happens in between.
@@ -124,110 +165,16 @@ async fn kill_self() {
     std::future::pending::<()>().await;
 }
 
-/// Cuts a write into parts of at most one checkpoint each, with what belongs to each phase. What is only set aside, paid for
-/// or sent after the write goes with the last part.
-pub fn cut(write: TurnWrite) -> Vec<TurnWrite> {
-    if write.checkpoints.len() < 2 {
-        return vec![write];
-    }
-    // Without `..`: a new field has to be put somewhere.
-    let TurnWrite {
-        checkpoints,
-        messages,
-        tool_calls,
-        artifacts,
-        checks,
-        events,
-        budget,
-        state,
-        charge,
-        position,
-        remember,
-    } = write;
-    let of_phase = |done| TurnWrite { checkpoints: vec![done], ..TurnWrite::default() };
-    let mut parts: Vec<TurnWrite> = checkpoints.into_iter().map(of_phase).collect();
-    let last = parts.len() - 1;
-    tell(&mut parts, events);
-    check(&mut parts, checks);
-    say(&mut parts, messages);
-    let exec = find(&parts, None, &[Phase::Exec]);
-    for step in tool_calls {
-        let at = if sends(&step) { last } else { exec };
-        parts[at].tool_calls.push(step);
-    }
-    for (turn, artifact) in artifacts {
-        let at = find(&parts, Some(turn), &[Phase::Exec]);
-        parts[at].artifacts.push((turn, artifact));
-    }
-    let books = matches!(budget, Some(BudgetMove::Settle { .. }))
-        || matches!(charge.as_deref(), Some(ChargeMove::Settle { .. }));
-    let at = if books { find(&parts, None, &[Phase::Infer, Phase::Exec]) } else { last };
-    (parts[at].budget, parts[at].charge) = (budget, charge);
-    let at = find(&parts, None, &[Phase::Persist]);
-    parts[at].state = state;
-    let at = position.as_ref().map_or(last, |position| find(&parts, Some(position.turn - 1), &[Phase::Emit]));
-    parts[at].position = position;
-    parts[last].remember = remember;
-    parts
-}
-
-/// The part with the checkpoint of the first of these phases that has one, in this turn or in any; else the last part.
-fn find(parts: &[TurnWrite], turn: Option<i64>, phases: &[Phase]) -> usize {
-    let has = |part: &TurnWrite, phase: Phase| {
-        part.checkpoints.iter().any(|c| c.phase == phase && turn.is_none_or(|turn| c.turn == turn))
-    };
-    let at = |phase: &Phase| parts.iter().position(|part| has(part, *phase));
-    phases.iter().find_map(at).unwrap_or(parts.len() - 1)
-}
-
-/// Each phase emits its events up to the one that says that it is complete.
-fn tell(parts: &mut [TurnWrite], events: Vec<NewEvent>) {
-    let mut at = 0;
-    for event in events {
-        let ends = event.name == EventName::PhaseCompleted;
-        parts[at].events.push(event);
-        if ends && at + 1 < parts.len() {
-            at += 1;
-        }
-    }
-}
-
-/// A guardrail check belongs to the part with its event.
-fn check(parts: &mut [TurnWrite], checks: Vec<GuardrailCheck>) {
-    let mut checks = checks.into_iter();
-    for part in &mut *parts {
-        let told = part.events.iter().filter(|event| {
-            event.name == EventName::GuardrailChecked && event.data.get("on_record").is_none()
-        });
-        part.checks.extend(checks.by_ref().take(told.count()));
-    }
-    if let Some(last) = parts.last_mut() {
-        last.checks.extend(checks);
-    }
-}
-
-/// Messages keep their order.
-fn say(parts: &mut [TurnWrite], messages: Vec<(i64, Message)>) {
-    let mut least = 0;
-    for (turn, message) in messages {
-        let recalled = message.recalled_from.is_some();
-        // The client may send messages of both roles.
-        let phases: &[Phase] = match message.role {
-            _ if recalled => &[Phase::Norm],
-            Role::User => &[Phase::Norm, Phase::Emit],
-            Role::Assistant => &[Phase::Infer, Phase::Norm],
-            Role::Tool => &[Phase::Exec],
-            Role::System => &[Phase::Emit],
-        };
-        least = find(parts, (!recalled).then_some(turn), phases).max(least);
-        parts[least].messages.push((turn, message));
-    }
-}
-
 #[async_trait]
 impl Ledger for CrashLedger {
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
-        self.inner.claim(request).await
+        // A claim that finds nothing writes nothing, and to die before one is to die after the write before it.
+        let claims = self.inner.claim(request).await?;
+        if !claims.is_empty() {
+            let write = Written { kind: "claim", ..Written::default() };
+            self.die_if(self.number(write.clone()), &write, true).await;
+        }
+        Ok(claims)
     }
 
     async fn checkpoint(
@@ -237,16 +184,12 @@ impl Ledger for CrashLedger {
         now: Timestamp,
         lease_ms: i64,
     ) -> Result<Committed, LedgerError> {
-        let mut committed = Committed::default();
-        let turn = turn_of(&write);
-        for part in self.left_of(lease, write) {
-            self.die_if(&part, turn, None, false).await;
-            committed = self.inner.checkpoint(lease, part.clone(), now, lease_ms).await?;
-            self.note(lease, &part);
-            self.die_if(&part, turn, None, true).await;
-        }
-        self.refused_after().remove(&lease.token);
-        Ok(committed)
+        let written = Written::of("checkpoint", &write);
+        let number = self.number(written.clone());
+        self.die_if(number, &written, false).await;
+        let committed = self.inner.checkpoint(lease, write, now, lease_ms).await;
+        self.die_if(number, &written, true).await;
+        committed
     }
 
     async fn settle(
@@ -256,20 +199,12 @@ impl Ledger for CrashLedger {
         settlement: Settlement,
         now: Timestamp,
     ) -> Result<(), LedgerError> {
-        let turn = turn_of(&write);
-        let mut parts = self.left_of(lease, write);
-        let last = parts.pop().unwrap_or_default();
-        for part in parts {
-            self.die_if(&part, turn, None, false).await;
-            self.inner.checkpoint(lease, part.clone(), now, self.lease_ms).await?;
-            self.note(lease, &part);
-            self.die_if(&part, turn, None, true).await;
-        }
-        self.die_if(&last, turn, Some(&settlement), false).await;
-        self.inner.settle(lease, last.clone(), settlement.clone(), now).await?;
-        self.refused_after().remove(&lease.token);
-        self.die_if(&last, turn, Some(&settlement), true).await;
-        Ok(())
+        let written = Written::of(kind_of(&settlement), &write);
+        let number = self.number(written.clone());
+        self.die_if(number, &written, false).await;
+        let settled = self.inner.settle(lease, write, settlement, now).await;
+        self.die_if(number, &written, true).await;
+        settled
     }
 
     async fn extend(
@@ -334,9 +269,4 @@ impl Ledger for CrashLedger {
     ) -> Result<Recall, StoreError> {
         self.inner.recall(job, turn, window, whole_journal).await
     }
-}
-
-/// The turn that a write without checkpoints is about; events always carry it.
-fn turn_of(write: &TurnWrite) -> i64 {
-    write.events.iter().map(|event| event.turn).max().unwrap_or(0)
 }

@@ -1,14 +1,16 @@
 //! Workers for tests: the product's own, over the test's model and tool servers.
 
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::agent::ModelRef;
+use turnstone_domain::budget::Amount;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Clock, Ids};
 use turnstone_store::{Doorbell, Ledger};
-use turnstone_worker::model::{ModelDefaults, ProviderConfig, Providers};
-use turnstone_worker::tool::{ToolConfig, Toolbox};
+use turnstone_worker::model::{ModelDefaults, PriceConfig, Prices, ProviderConfig, Providers};
+use turnstone_worker::tool::{McpConfig, ToolConfig, Toolbox};
 use turnstone_worker::{Deps, WorkerOptions};
 
 /// The tools of the test's tool server: name, and whether it is idempotent.
@@ -43,6 +45,23 @@ pub fn deps(
     };
     let ids: Arc<dyn Ids> = Arc::new(SystemIds);
     Deps::new(store, Arc::clone(&clock), ids, providers(model_url), toolbox(tool_url, clock), options)
+}
+
+/// What a worker has beside the test's tools.
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct Settings {
+    models: BTreeMap<String, PriceConfig>,
+    tools: BTreeMap<String, Amount>,
+    mcp: BTreeMap<String, McpConfig>,
+}
+
+/// Gives a worker prices and MCP servers: `{"models": {"PROVIDER/MODEL": PRICE}, "tools": {"NAME": AMOUNT}, "mcp": {"NAME": SERVER}}`.
+pub fn with_settings(mut deps: Deps, settings: &str) -> Deps {
+    let Settings { models, tools, mcp } = serde_json::from_str(settings).expect("settings");
+    let clock = Arc::clone(&deps.clock);
+    deps.toolbox = deps.toolbox.with_mcp(&mcp, &clock).expect("MCP servers");
+    deps.with_prices(Prices::from_config(&models, tools).expect("prices of one currency"))
 }
 
 /// One provider, `test`, which also serves every other name.

@@ -1,6 +1,7 @@
 //! What this worker knows of the fleet's circuit breakers (RS-26, RS-47). While all is well, a look at them is shared by every
 //! call of this process and costs none of them a round trip of its own.
 
+use crate::turn::secured::Secured;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -94,6 +95,14 @@ struct Tally {
     since: Option<Instant>,
 }
 
+/// A success that the store has to learn of.
+#[derive(Debug)]
+pub struct Success {
+    key: BreakerKey,
+    rule: Breaker,
+    step: BreakerStep,
+}
+
 impl BreakerWatch {
     /// A watch over the breakers of this keeper.
     #[must_use]
@@ -111,7 +120,13 @@ impl BreakerWatch {
 
     /// Asks for permission to make a call under the lease of a job. A store that does not answer grants it: nothing is known
     /// against the service.
-    pub async fn pass(&self, clock: &dyn Clock, key: &BreakerKey, rule: &Breaker, lease: &Lease) -> Passage {
+    pub async fn pass(
+        &self,
+        _: Secured<'_>,
+        clock: &dyn Clock,
+        (key, rule): (&BreakerKey, &Breaker),
+        lease: &Lease,
+    ) -> Passage {
         let Some(keeper) = self.keeper(rule) else { return Passage::Free };
         self.look(keeper).await;
         if !self.known().troubled.contains(key) {
@@ -124,9 +139,9 @@ impl BreakerWatch {
     /// Counts a failed call of a job; returns the time until which the breaker is open, when this failure opened it.
     pub async fn failed(
         &self,
+        _: Secured<'_>,
         clock: &dyn Clock,
-        key: &BreakerKey,
-        rule: &Breaker,
+        (key, rule): (&BreakerKey, &Breaker),
         job: &JobId,
     ) -> Option<Timestamp> {
         let keeper = self.keeper(rule)?;
@@ -137,42 +152,57 @@ impl BreakerWatch {
         stepped.opened_until
     }
 
-    /// Counts a successful call of a job. While the service is well, the store learns of successes with the next failure.
-    pub async fn succeeded(
+    /// Counts a successful call of a job, without waiting for anything. While the service is well, the store learns of successes
+    /// with the next failure; otherwise the step is returned that [`BreakerWatch::tell`] stores.
+    #[must_use = "the store has to learn of it"]
+    pub fn succeeded(
         &self,
-        clock: &dyn Clock,
-        key: &BreakerKey,
-        rule: &Breaker,
+        key: BreakerKey,
+        rule: Breaker,
         job: &JobId,
         passage: Passage,
-    ) {
-        let Some(keeper) = self.keeper(rule) else { return };
+    ) -> Option<Success> {
+        self.keeper(&rule)?;
         if passage == Passage::Trial {
             let step = BreakerStep::TrialSucceeded { job: job.0.clone() };
-            told(keeper.step(key, rule, step, clock.now()).await);
-            // The next call sees whether this closed it.
-            self.known().looked = None;
-            return;
+            return Some(Success { key, rule, step });
         }
         let successes = {
             let mut known = self.known();
-            let troubled = known.troubled.contains(key);
+            let troubled = known.troubled.contains(&key);
             let tally = known.successes.entry(key.clone()).or_default();
             tally.successes = tally.successes.saturating_add(1);
             let since = *tally.since.get_or_insert_with(Instant::now);
             // A success in a row of failures counts at once; among many calls they are counted together.
             let due = rule.failure_share >= 100 || since.elapsed() >= LOOK;
             if !(troubled && due) {
-                return;
+                return None;
             }
-            known.successes.remove(key).unwrap_or_default().successes
+            known.successes.remove(&key).unwrap_or_default().successes
         };
-        let step = BreakerStep::Succeeded { successes };
-        told(keeper.step(key, rule, step, clock.now()).await);
+        Some(Success { key, rule, step: BreakerStep::Succeeded { successes } })
+    }
+
+    /// Stores a success.
+    pub async fn tell(&self, _: Secured<'_>, clock: &dyn Clock, success: Success) {
+        let Success { key, rule, step } = success;
+        let Some(keeper) = self.keeper(&rule) else { return };
+        let is_trial = matches!(step, BreakerStep::TrialSucceeded { .. });
+        told(keeper.step(&key, &rule, step, clock.now()).await);
+        if is_trial {
+            // The next call sees whether this closed it.
+            self.known().looked = None;
+        }
     }
 
     /// Gives back the place of a trial call that was not made after all, or that says nothing about the service.
-    pub async fn not_made(&self, clock: &dyn Clock, key: &BreakerKey, rule: &Breaker, job: &JobId) {
+    pub async fn not_made(
+        &self,
+        _: Secured<'_>,
+        clock: &dyn Clock,
+        (key, rule): (&BreakerKey, &Breaker),
+        job: &JobId,
+    ) {
         if let Some(keeper) = self.keeper(rule) {
             let step = BreakerStep::TrialNotMade { job: job.0.clone() };
             told(keeper.step(key, rule, step, clock.now()).await);
@@ -281,7 +311,7 @@ mod tests {
         let watch = BreakerWatch::new(Arc::clone(&shared) as Arc<dyn Breakers>);
         let (key, rule) = (BreakerKey::model("test", "m"), Breaker::default());
         let lease = Lease { job: JobId("a".to_owned()), token: "t".to_owned(), expires_at: Noon.now() };
-        let pass = async || watch.pass(&Noon, &key, &rule, &lease).await;
+        let pass = async || watch.pass(Secured::assumed(), &Noon, (&key, &rule), &lease).await;
         assert_eq!(pass().await, Passage::Free);
         let until = Noon.now().plus_ms(60_000);
         *shared.open.lock().unwrap() =

@@ -1,11 +1,11 @@
 //! A worker process is killed while budgets in money and budgets that engagements share apply: what is booked is what was
 //! durably answered, and a killed worker leaves nothing reserved.
 
-use super::{assert_paid_once, die, on_every_store, points_of, replace, shared_out};
+use super::every_write::{Kill, Left, Repeated, Scene, assert_left, goes_on, kills, undisturbed};
+use super::{on_every_store, script, shared_out};
 use reqwest::Method;
 use serde_json::{Value, json};
-use turnstone_domain::JobState;
-use turnstone_tests::{Backend, Fleet, Reply, model_server};
+use turnstone_tests::{Backend, Fleet};
 
 /// A thousandth of a dollar for a prompt token, two for a completion token, a quarter of a dollar for a call of a tool.
 pub const PRICES: &str = r#"{"models": {"test/m": {"input_per_million": 1000, "output_per_million": 2000}},
@@ -75,66 +75,62 @@ const SHARED: [&str; 2] = ["tenant/acme", "model/test/m"];
 
 /// A job that calls `tool` once; the first reservation of each of its model calls is refused, because its answers may be
 /// longer than any of its budgets in money can pay for.
-async fn with_budgets(backend: Backend, tool: &'static str) -> (Fleet, String) {
-    let script = move |request: &Value| match model_server::outcomes(request) {
-        0 => Reply::call(tool, json!({"n": 1})),
-        _ => Reply::text("done"),
-    };
-    let fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
-    limit(&fleet, &SHARED, &json!({"tokens": 200_000, "cost": "2"})).await;
-    let id = fleet
-        .push(&json!({"type": "agent.crash", "args": ["go"], "tenant_id": "acme", "ext_agent_model": "m",
-                       "ext_agent_max_tokens": 50_000, "ext_agent_token_budget": 100_000,
-                       "ext_agent_cost_budget": "4", "ext_agent_tools": [{"name": tool}]}))
-        .await;
-    (fleet, id)
+async fn with_budgets(backend: Backend, tool: &'static str) -> Scene {
+    let fleet = Fleet::builder().on(backend).model(script(tool));
+    Scene::set(fleet, PRICES, async |fleet| {
+        limit(fleet, &SHARED, &json!({"tokens": 200_000, "cost": "2"})).await;
+        fleet
+            .push(&json!({"type": "agent.crash", "args": ["go"], "tenant_id": "acme", "ext_agent_model": "m",
+                           "ext_agent_max_tokens": 50_000, "ext_agent_token_budget": 100_000,
+                           "ext_agent_cost_budget": "4", "ext_agent_tools": [{"name": tool}]}))
+            .await
+    })
+    .await
 }
 
-/// A crash at this point. `calls` is how often the tool was paid for in the end.
-async fn books_what_was_answered(backend: Backend, point: &str, tool: &'static str, calls: i64) {
-    let (fleet, id) = with_budgets(backend, tool).await;
-    die(&fleet, 4, PRICES, point).await;
-    fleet.release_all().await;
-    let at = format!("at {point} on {backend:?}");
-    assert_nothing_reserved(&fleet, &format!("when the dead worker's lease has ended, {at}")).await;
-    replace(&fleet, 4, PRICES, &id).await;
-    let done = fleet.job(&id).await;
-    // The outcome of a call that is not idempotent is unknown: a review is open.
-    let waits = tool == "book" && ["1:intent:after", "1:outcome:before"].contains(&point);
-    let expected = if waits { JobState::Pending } else { JobState::Completed };
-    assert_eq!(done["state"], expected.as_str(), "{at}: {done:#}");
-    let answered = if waits { 26_000 } else { 46_000 };
-    assert_eq!(fleet.number(OWN_MONEY).await, answered + calls * TOOL, "money, {at}");
-    assert_eq!(paid_for_guardrails(&fleet).await, 0, "money for nothing that is on record, {at}");
-    assert_booked(&fleet, &SHARED, &at).await;
-    assert_paid_once(&fleet, &id, point).await;
+/// A kill around a write. A call that is made again costs what a call costs.
+async fn books_what_was_answered(backend: Backend, kill: &Kill, plain: &Left) {
+    let at = format!("{kill:?} on {backend:?}");
+    let set = |backend| with_budgets(backend, "book");
+    let scene = goes_on(set, (backend, kill), (plain, Some(TOOL))).await;
+    assert_eq!(paid_for_guardrails(&scene.fleet).await, 0, "money for nothing that is on record, {at}");
+    assert_booked(&scene.fleet, &SHARED, &at).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_worker_books_money_and_shared_budgets_once() {
-    for (backend, point) in
-        shared_out(&["1:resol:before", "1:infer:before", "1:infer:after", "1:intent:after"])
-    {
-        books_what_was_answered(backend, point, "book", 1).await;
+    let (writes, plain) = undisturbed(with_budgets(Backend::Sqlite, "book").await).await;
+    let money = |kill: &Kill| kill.write.books || kill.write.intent;
+    let kills: Vec<_> = kills(&writes).into_iter().filter(money).collect();
+    for (backend, kill) in shared_out(&kills) {
+        books_what_was_answered(backend, kill, &plain).await;
     }
 }
 
 /// The repetition of an idempotent call is a call, and costs what a call costs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeated_call_is_paid_for_again() {
-    on_every_store(async |backend| books_what_was_answered(backend, "1:outcome:before", "search", 2).await)
-        .await;
+    on_every_store(async |backend| {
+        let (writes, plain) = undisturbed(with_budgets(backend, "search").await).await;
+        let unheard = |kill: &Kill| kill.write.outcome && !kill.after;
+        let kill = kills(&writes).into_iter().find(unheard).expect("an outcome");
+        let scene = with_budgets(backend, "search").await;
+        scene.die(&kill).await;
+        scene.end().await;
+        let at = format!("on {backend:?}");
+        assert_left(&scene, &plain, &kill, Repeated { calls: 1, money: TOOL }, &at).await;
+        assert_booked(&scene.fleet, &SHARED, &at).await;
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "long: every point of two turns on both databases, 64 killed processes"]
-async fn money_and_shared_budgets_are_booked_once_at_every_point() {
+#[ignore = "long: every write of two turns on both databases, about 40 killed processes"]
+async fn money_and_shared_budgets_are_booked_once_at_every_write() {
     on_every_store(async |backend| {
-        for point in points_of(1).iter().chain(&points_of(2)) {
-            books_what_was_answered(backend, point, "book", 1).await;
-        }
-        for point in ["1:intent:before", "1:intent:after", "1:outcome:before", "1:outcome:after"] {
-            books_what_was_answered(backend, point, "book", 1).await;
+        let (writes, plain) = undisturbed(with_budgets(backend, "book").await).await;
+        for kill in kills(&writes) {
+            books_what_was_answered(backend, &kill, &plain).await;
         }
     })
     .await;

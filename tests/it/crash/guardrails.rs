@@ -1,9 +1,11 @@
 //! A worker process is killed around the checks of an input guardrail and an output guardrail, under budgets in money.
 
 use super::budgets::{PRICES, TOOL, assert_booked, limit, paid_for_guardrails};
-use super::{assert_paid_once, die, on_every_store, points_of, replace, shared_out};
+use super::every_write::{Kill, Left, Repeated, Scene, assert_left, kills, undisturbed};
+use super::{on_every_store, shared_out};
 use crate::policy::{document, register, visible};
 use serde_json::{Value, json};
+use turnstone_domain::Phase;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
 /// A word that only the model says.
@@ -26,83 +28,94 @@ async fn recorded(fleet: &Fleet, side: &str) -> i64 {
 }
 
 /// An agent that calls `book` once, and whose answer passes its output guardrail, or does not; and a job for it.
-async fn guarded(backend: Backend, passes: bool) -> (Fleet, String) {
+async fn guarded(backend: Backend, passes: bool) -> Scene {
     let script = |request: &Value| match model_server::outcomes(request) {
         0 => Reply::call("book", json!({"note": SAID})),
         _ => Reply::text(format!("a {SAID} answer")),
     };
-    let fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
     let output = if passes { "echo.output.size() > 3" } else { "echo.output == ''" };
     let body = format!(
         "capabilities: {{book: {{}}}}\nguardrails:\n  input: {{tool_name: search, assertion: \"echo.input == 'go'\"}}\n  \
          output: {{tool_name: search, assertion: \"{output}\"}}"
     );
-    register(&fleet, &document("quiet", &body)).await;
-    limit(&fleet, &SHARED, &json!({"tokens": 200_000, "cost": "10"})).await;
-    let id = fleet
-        .push(
-            &json!({"type": "agent.crash", "args": ["go"], "meta": {"agent": "quiet", "user": {"id": "u-17"}}, "ext_agent_model": "m",
-                      "ext_agent_max_tokens": 100, "ext_agent_cost_budget": "10"}),
-        )
-        .await;
-    (fleet, id)
+    Scene::set(Fleet::builder().on(backend).model(script), PRICES, async |fleet| {
+        register(fleet, &document("quiet", &body)).await;
+        limit(fleet, &SHARED, &json!({"tokens": 200_000, "cost": "10"})).await;
+        fleet
+            .push(
+                &json!({"type": "agent.crash", "args": ["go"], "meta": {"agent": "quiet", "user": {"id": "u-17"}}, "ext_agent_model": "m",
+                          "ext_agent_max_tokens": 100, "ext_agent_cost_budget": "10"}),
+            )
+            .await
+    })
+    .await
 }
 
-/// A crash at this point: no endpoint exposes what the model said before it has passed, a verdict on record is not asked for
+/// A kill around a write: no endpoint exposes what the model said before it has passed, a verdict on record is not asked for
 /// again, one that is not is asked for under the same key, and every request is paid for.
 #[expect(clippy::cognitive_complexity, reason = "one story, told in order")]
-async fn is_guarded(backend: Backend, point: &str, passes: bool) {
-    let at = format!("at {point} on {backend:?}");
-    let (fleet, id) = guarded(backend, passes).await;
-    die(&fleet, 4, PRICES, point).await;
-    let engagement = fleet.engagement_of(&id).await;
-    let seen = visible(&fleet, &id, &engagement).await;
+async fn is_guarded(backend: Backend, kill: &Kill, passes: bool, plain: &Left) {
+    let at = format!("at {kill:?} on {backend:?}");
+    let scene = guarded(backend, passes).await;
+    let Scene { fleet, id, .. } = &scene;
+    scene.die(kill).await;
+    let engagement = fleet.engagement_of(id).await;
+    let seen = visible(fleet, id, &engagement).await;
     // Only after the last settlement the answer has passed.
-    assert_eq!(seen.contains(SAID), point == "2:emit:after", "after the kill {at}: {seen}");
-    let before = SIDES.map(|side| asked(&fleet, side).len());
-    let known = [recorded(&fleet, "input").await, recorded(&fleet, "output").await];
-    let paid = paid_for_guardrails(&fleet).await / TOOL;
+    let is_over = kill.after && kill.write.kind == "complete";
+    assert_eq!(seen.contains(SAID), is_over, "after the kill {at}: {seen}");
+    let before = SIDES.map(|side| asked(fleet, side).len());
+    let known = [recorded(fleet, "input").await, recorded(fleet, "output").await];
+    let paid = paid_for_guardrails(fleet).await / TOOL;
     let requests = i64::try_from(before.iter().sum::<usize>()).unwrap();
     assert!(paid == requests || paid == requests + 1, "{requests} requests, {paid} paid for, {at}");
 
-    replace(&fleet, 4, PRICES, &id).await;
-    let done = fleet.job(&id).await;
-    let expected = if passes { "completed" } else { "discarded" };
-    assert_eq!(done["state"], expected, "{at}: {done:#}");
+    scene.end().await;
     for (n, side) in SIDES.iter().enumerate() {
-        let keys = asked(&fleet, side);
+        let keys = asked(fleet, side);
         let again = usize::from(known[n] == 0);
         assert_eq!(keys.len(), before[n] + again, "requests of the {side} guardrail, {at}");
         assert!(keys.iter().all(|key| *key == keys[0]), "one key, {at}: {keys:?}");
-        assert_eq!(recorded(&fleet, side).await, 1, "verdicts of the {side} guardrail, {at}");
+        assert_eq!(recorded(fleet, side).await, 1, "verdicts of the {side} guardrail, {at}");
     }
-    let since = SIDES.iter().map(|side| asked(&fleet, side).len()).sum::<usize>();
+    let since = SIDES.iter().map(|side| asked(fleet, side).len()).sum::<usize>();
     let since = i64::try_from(since).unwrap() - requests;
-    assert_eq!(paid_for_guardrails(&fleet).await / TOOL, paid + since, "requests paid for, {at}");
-    let seen = visible(&fleet, &id, &engagement).await;
+    let all = paid_for_guardrails(fleet).await / TOOL;
+    assert_eq!(all, paid + since, "requests paid for, {at}");
+    let seen = visible(fleet, id, &engagement).await;
     assert_eq!(seen.contains(SAID), passes, "at the end, {at}: {seen}");
-    assert_eq!(fleet.tools.calls_of("book"), 1, "{at}");
-    assert_booked(&fleet, &SHARED, &at).await;
-    assert_paid_once(&fleet, &id, point).await;
+    // The two guardrails are asked once each where nobody is killed. A call of `book` in doubt is paid for and made again.
+    let doubt = kill.doubts_a_call();
+    let calls = usize::try_from(requests + since).unwrap() - 2 + usize::from(doubt && !kill.after);
+    let money = (all - 2) * TOOL + if doubt { TOOL } else { 0 };
+    assert_left(&scene, plain, kill, Repeated { calls, money }, &at).await;
+    assert_booked(fleet, &SHARED, &at).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_worker_shows_nothing_unchecked_and_asks_no_guardrail_twice() {
-    for (backend, point) in shared_out(&["1:norm:before", "1:norm:after", "2:emit:before", "2:emit:after"]) {
-        is_guarded(backend, point, true).await;
+    let (writes, plain) = undisturbed(guarded(Backend::Sqlite, true).await).await;
+    let of_sides =
+        |kill: &Kill| kill.write.phases.iter().any(|at| [(1, Phase::Norm), (2, Phase::Emit)].contains(at));
+    let kills_of_sides: Vec<_> = kills(&writes).into_iter().filter(of_sides).collect();
+    for (backend, kill) in shared_out(&kills_of_sides) {
+        is_guarded(backend, kill, true, &plain).await;
     }
-    is_guarded(Backend::Sqlite, "2:persist:after", false).await;
+    // The answer is committed before its guardrail is asked.
+    let (writes, plain) = undisturbed(guarded(Backend::Sqlite, false).await).await;
+    let secured = |kill: &Kill| kill.after && kill.write.phases.contains(&(2, Phase::Persist));
+    let secured = kills(&writes).into_iter().find(secured).expect("a write before the guardrail");
+    is_guarded(Backend::Sqlite, &secured, false, &plain).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "long: every point of two turns on both databases, 80 killed processes"]
-async fn guardrails_hold_at_every_point() {
+#[ignore = "long: every write of two turns on both databases, about 80 killed processes"]
+async fn guardrails_hold_at_every_write() {
     on_every_store(async |backend| {
-        for point in points_of(1).iter().chain(&points_of(2)) {
-            is_guarded(backend, point, true).await;
-            // An answer that does not pass is never emitted.
-            if !point.starts_with("2:emit") {
-                is_guarded(backend, point, false).await;
+        for passes in [true, false] {
+            let (writes, plain) = undisturbed(guarded(backend, passes).await).await;
+            for kill in kills(&writes) {
+                is_guarded(backend, &kill, passes, &plain).await;
             }
         }
     })

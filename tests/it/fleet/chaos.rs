@@ -1,12 +1,18 @@
-//! Six worker processes over one database, and in every round something breaks.
+//! An api and six worker processes over one database, and in every round something breaks.
 
+use super::configured;
 use crate::crash::spawn_with_lease;
+use crate::program::Program;
 use crate::random::Random;
 use serde_json::{Value, json};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::process::Command;
 use std::time::Duration;
 use tokio::process::ChildStdin;
+use turnstone_domain::Ids as _;
+use turnstone_domain::ids::SystemIds;
+use turnstone_tests::insist::insist;
 use turnstone_tests::processes::Process;
 use turnstone_tests::servers::Postgres;
 use turnstone_tests::wait::{until, until_within};
@@ -17,6 +23,8 @@ const SLOTS: usize = 8;
 const LEASE_MS: u64 = 3_000;
 /// Workers that stand still at once.
 const ASLEEP: usize = 4;
+/// At most about so many jobs wait for their first turn: the api is needed until the end.
+const AHEAD: usize = 40;
 /// How many of the jobs have a budget that they exhaust: one of so many.
 const POOR: usize = 20;
 
@@ -71,9 +79,9 @@ fn answer(request: &Value) -> Reply {
     }
 }
 
-fn job(n: usize) -> Value {
+fn job(n: usize, id: &str) -> Value {
     let budget = if is_poor(n) { 900 } else { 50_000 };
-    json!({"type": "agent.chaos", "args": [format!("job {n}")], "ext_agent_model": "m",
+    json!({"id": id, "type": "agent.chaos", "args": [format!("job {n}")], "ext_agent_model": "m",
            "ext_agent_token_budget": budget, "ext_agent_tools": [{"name": "search"}, {"name": "book"}],
            "options": {"retry": {"max_attempts": 2, "initial_interval": "PT0.1S", "jitter": false}}})
 }
@@ -142,9 +150,67 @@ impl<'a> Crew<'a> {
     }
 }
 
+/// The process that accepts jobs, always at the same address.
+struct Api<'a> {
+    fleet: &'a Fleet,
+    folder: tempfile::TempDir,
+    bind: String,
+    program: RefCell<Option<Program>>,
+}
+
+impl<'a> Api<'a> {
+    async fn start(fleet: &'a Fleet) -> Self {
+        let (folder, bind) = (configured(fleet), "127.0.0.1:0".to_owned());
+        let mut api = Self { fleet, folder, bind, program: RefCell::default() };
+        let mut program = api.process();
+        api.bind = program.first_line("turnstone listens on http://").await;
+        api.program.replace(Some(program));
+        api
+    }
+
+    fn process(&self) -> Program {
+        let place = self.fleet.place.to_string();
+        Program::start(
+            self.folder.path(),
+            &["api", "--bind", &self.bind],
+            &[("DATABASE_URL", place.as_str())],
+        )
+    }
+
+    /// Kills the process and starts another one. Whoever needs it waits until it listens.
+    async fn kill(&self) {
+        let mut program = self.program.take().expect("a running api");
+        program.signal("KILL");
+        assert_eq!(program.ended().await, None, "{}", program.warned());
+        self.program.replace(Some(self.process()));
+    }
+
+    /// Enqueues jobs, a few ahead of the workers. A request without an answer is repeated under the same id.
+    async fn enqueue(&self, jobs: usize) {
+        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let url = format!("http://{}/ojs/v1/jobs", self.bind);
+        for n in 0..jobs {
+            let job = job(n, &SystemIds.next());
+            let (status, answer) = insist(&http, reqwest::Method::POST, &url, &job).await;
+            // 409: an earlier request was accepted, and its answer was lost.
+            assert!(matches!(status, 201 | 409), "{answer}");
+            self.fleet.models.seen(n.saturating_sub(AHEAD)).await;
+        }
+    }
+}
+
 /// One round of chaos.
-async fn break_something(crew: &mut Crew<'_>, postgres: &Postgres, random: &mut Random) -> &'static str {
-    match random.below(10) {
+async fn break_something(
+    crew: &mut Crew<'_>,
+    api: &Api<'_>,
+    postgres: &Postgres,
+    random: &mut Random,
+) -> &'static str {
+    match random.below(12) {
+        10.. => {
+            api.kill().await;
+            "the api is killed"
+        }
         0..=3 => {
             crew.kill(random.below(WORKERS)).await;
             "a worker is killed"
@@ -166,24 +232,30 @@ async fn break_something(crew: &mut Crew<'_>, postgres: &Postgres, random: &mut 
 }
 
 /// Waits until the model was asked so often, or nothing is left to ask.
-async fn goes_on(fleet: &Fleet, calls: usize) {
+async fn goes_on(fleet: &Fleet, calls: usize, jobs: usize) {
     until("the jobs go on", async || {
         let asked = tokio::time::timeout(Duration::from_millis(250), fleet.models.seen(calls)).await;
-        asked.is_ok() || fleet.number(UNSETTLED).await == 0
+        asked.is_ok() || is_over(fleet, jobs).await
     })
     .await;
+}
+
+/// Every job was accepted, and has ended or is parked.
+async fn is_over(fleet: &Fleet, jobs: usize) -> bool {
+    let accepted = fleet.number("SELECT count(*) FROM jobs").await;
+    usize::try_from(accepted).is_ok_and(|accepted| accepted >= jobs) && fleet.number(UNSETTLED).await == 0
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_fleet_survives_chaos() {
-    survive(60, 6).await;
+    survive(100, 8).await;
 }
 
-#[ignore = "long: 2,000 engagements and 24 faults"]
+#[ignore = "long: 2,000 engagements and 32 faults"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_fleet_survives_chaos() {
-    survive(2_000, 24).await;
+    survive(2_000, 32).await;
 }
 
 /// Bounded in rounds; at the end only invariants count. `TURNSTONE_CHAOS_SEED` makes another run of it, and a failing one
@@ -193,23 +265,24 @@ async fn survive(jobs: usize, rounds: usize) {
         std::env::var("TURNSTONE_CHAOS_SEED").map_or(20_261_121, |seed| seed.parse().expect("a number"));
     let mut random = Random::new(seed);
     println!("{jobs} engagements, seed {seed}");
-    let postgres = Postgres::own().await;
+    let postgres = Postgres::own_with(&[("max_connections", "200")]).await;
     let database = postgres.database().await;
     let fleet = Fleet::builder().on_database(database).in_real_time().workers(0).model(answer).start().await;
     let time = fleet.keep_time();
-    for n in 0..jobs {
-        fleet.push(&job(n)).await;
-    }
+    let api = Api::start(&fleet).await;
     let mut crew = Crew::new(&fleet);
-    let mut calls = 0;
-    for round in 1..=rounds {
-        calls += random.below(2 * 2 * jobs / rounds);
-        goes_on(&fleet, calls).await;
-        let broken = break_something(&mut crew, &postgres, &mut random).await;
-        println!("round {round:>2}, {} calls: {broken}", fleet.models.count());
-    }
+    let chaos = async {
+        let mut calls = 0;
+        for round in 1..=rounds {
+            calls += random.below(2 * 2 * jobs / rounds);
+            goes_on(&fleet, calls, jobs).await;
+            let broken = break_something(&mut crew, &api, &postgres, &mut random).await;
+            println!("round {round:>2}, {} calls: {broken}", fleet.models.count());
+        }
+    };
+    tokio::join!(api.enqueue(jobs), chaos);
     until_within("every job has ended or is parked", Duration::from_secs(300), async || {
-        fleet.number(UNSETTLED).await == 0
+        is_over(&fleet, jobs).await
     })
     .await;
     println!("nothing is left to do");
@@ -227,7 +300,7 @@ async fn survive(jobs: usize, rounds: usize) {
         events,
         "a worker that overslept wrote something"
     );
-    drop(time);
+    drop((time, api));
     invariants(&fleet, jobs).await;
     fleet.end().await;
 }
@@ -271,7 +344,9 @@ async fn invariants(fleet: &Fleet, jobs: usize) {
         *asked.entry(number_of(call.input())).or_default().entry(call.outcomes()).or_default() += 1;
     }
     let fates = fates(fleet).await;
-    assert_eq!(fates.len(), jobs, "jobs were lost");
+    assert_eq!(fates.len(), jobs, "jobs were lost, or accepted twice");
+    let over = "SELECT count(*) FROM totals WHERE settled + reserved > token_limit";
+    assert_eq!(fleet.number(over).await, 0, "budgets were overspent");
     let mut states: HashMap<String, usize> = HashMap::new();
     let (mut paid, mut lost) = (0, 0);
     for fate in &fates {

@@ -19,23 +19,29 @@ pub(crate) struct Site {
     folder: tempfile::TempDir,
 }
 
+/// A folder with the configuration of programs that join a fleet.
+fn configured(fleet: &Fleet) -> tempfile::TempDir {
+    let folder = turnstone_tests::scratch::folder();
+    let mut settings = format!(
+        "[providers.test]\nkind = 'openai'\nbase_url = '{}'\n[models]\ndefault_model = 'm'\n",
+        fleet.models.url
+    );
+    for (name, idempotent) in worker::TOOLS {
+        let url = format!("{}/{name}", fleet.tools.url);
+        let _ = write!(
+            settings,
+            "[tools.{name}]\ndescription = 'a tool'\nmethod = 'POST'\nurl = '{url}'\nidempotent = {idempotent}\n\
+             allow_private = true\n"
+        );
+    }
+    std::fs::write(folder.path().join("turnstone.toml"), settings).expect("a file");
+    folder
+}
+
 impl Site {
     pub(crate) async fn start(script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
         let fleet = Fleet::builder().postgres().in_real_time().workers(0).model(script).start().await;
-        let folder = turnstone_tests::scratch::folder();
-        let mut settings = format!(
-            "[providers.test]\nkind = 'openai'\nbase_url = '{}'\n[models]\ndefault_model = 'm'\n",
-            fleet.models.url
-        );
-        for (name, idempotent) in worker::TOOLS {
-            let url = format!("{}/{name}", fleet.tools.url);
-            let _ = write!(
-                settings,
-                "[tools.{name}]\ndescription = 'a tool'\nmethod = 'POST'\nurl = '{url}'\nidempotent = {idempotent}\n\
-                 allow_private = true\n"
-            );
-        }
-        std::fs::write(folder.path().join("turnstone.toml"), settings).expect("a file");
+        let folder = configured(&fleet);
         Self { fleet, folder }
     }
 

@@ -32,8 +32,8 @@ async fn inputs_keep_their_order_when_workers_are_killed() {
             assert_eq!((status, &taken["state"]), (303, &json!("pending")), "{taken:#}");
             jobs.push(taken["job_id"].as_str().unwrap().to_owned());
         }
-        // The first input is answered, and the worker dies when the model has answered the second one.
-        crash::killed(crash::spawn(&fleet, 4, Some("2:infer:after"))).await;
+        // The first input is answered, and the worker dies before the answer to the second one is committed.
+        crash::killed(crash::spawn(&fleet, 4, Some("2:infer:before"))).await;
         assert_eq!(fleet.job(&jobs[2]).await["state"], "pending", "the second one has not ended");
         fleet.release_all().await;
         fleet.add_worker(4);

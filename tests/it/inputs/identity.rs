@@ -73,7 +73,7 @@ async fn a_takeover_keeps_the_interaction_and_changes_the_instance() {
     let fleet = Fleet::builder().workers(0).model(twice).start().await;
     super::register(&fleet, IDS).await;
     let id = fleet.push(&job(&json!(["go"]))).await;
-    crate::crash::killed(crate::crash::spawn(&fleet, 1, Some("1:exec:after"))).await;
+    crate::crash::killed(crate::crash::spawn(&fleet, 1, Some("1:exec:before"))).await;
     fleet.release_all().await;
     let second = crate::crash::spawn(&fleet, 1, None);
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;

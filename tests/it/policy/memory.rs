@@ -231,7 +231,7 @@ async fn what_was_refused_is_not_recalled() {
 async fn a_worker_that_goes_on_tells_the_same() {
     on_every_store(async |backend| {
         let points: &[&str] = match backend {
-            Backend::Sqlite => &["1:norm:after", "1:resol:after", "1:infer:before", "1:exec:after"],
+            Backend::Sqlite => &["1:norm:after", "1:infer:before", "1:exec:after"],
             _ => &["1:exec:after"],
         };
         for point in points.iter().copied() {

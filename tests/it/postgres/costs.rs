@@ -2,15 +2,10 @@
 //! the numbers of transactions.
 
 use crate::conformance::jobs::{agent, plain};
-use std::sync::PoisonError;
 use turnstone_domain::{JobState, NewJob};
 use turnstone_store::{PostgresOptions, Ring};
-use turnstone_tests::servers::{Database, Postgres};
+use turnstone_tests::servers::{Database, Postgres, Wire};
 use turnstone_tests::{Fleet, Place, wait};
-
-mod wire;
-
-use wire::Wire;
 
 /// Counts each row that is written. A sequence forgets nothing, whatever becomes of the transaction.
 const COUNT_ROWS: &str = "
@@ -77,11 +72,10 @@ impl Site {
 
     async fn cost_of(&self, work: impl AsyncFnOnce()) -> Cost {
         let rows = self.rows().await;
-        self.wire.said.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.wire.forget();
         work().await;
-        let said = self.wire.said.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Cost {
-            statements: said.iter().filter_map(|text| kind(text)).collect(),
+            statements: self.wire.said().iter().filter_map(|text| kind(text)).collect(),
             rows: self.rows().await - rows,
         }
     }
@@ -121,7 +115,7 @@ async fn a_lone_turn_is_three_round_trips_and_few_rows() {
     let (claims, others): (Vec<_>, Vec<_>) = ran.statements.into_iter().partition(|kind| *kind == "claim");
     assert!(!claims.is_empty());
     // The push, the write before the model, the settlement.
-    assert_eq!(others, ["read", "read", "read", "commit", "commit", "commit"], "{:#?}", site.wire.said);
+    assert_eq!(others, ["read", "read", "read", "commit", "commit", "commit"], "{:#?}", site.wire.said());
     assert_eq!(ran.rows, ROWS_OF_PUSH_AND_TURN);
     site.fleet.end().await;
 }

@@ -3,6 +3,7 @@
 
 mod bells;
 mod costs;
+mod cut_off;
 mod families;
 mod history;
 mod idempotency;

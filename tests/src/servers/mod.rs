@@ -1,4 +1,4 @@
-//! Real servers for tests: PostgreSQL, Redis and PgBouncer as private processes, and a TCP proxy that breaks on demand.
+//! Real servers for tests: PostgreSQL, Redis and PgBouncer as private processes, and proxies that break on demand.
 //!
 //! Every server listens on `127.0.0.1` only, keeps its files in a folder of its own, and ends with the test process, in
 //! whatever way that ends (`supervise.sh`). A missing program is installed once by `tests/install-servers.sh`. Where that is
@@ -14,6 +14,7 @@ mod redis;
 mod supervised;
 mod tcp_proxy;
 mod template;
+mod wire;
 
 pub use database::Database;
 pub use pgbouncer::PgBouncer;
@@ -22,6 +23,7 @@ pub use postgres::Postgres;
 pub use programs::{faketime_path, need_python};
 pub use redis::Redis;
 pub use tcp_proxy::TcpProxy;
+pub use wire::{Answer, Lost, Wire};
 
 /// Runs what blocks (processes, pipes, files) beside the runtime, so that the rest of a test goes on meanwhile.
 async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {

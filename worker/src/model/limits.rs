@@ -1,6 +1,7 @@
 //! Rate limits of models: which of them counts for a call, and waiting until the call may be made.
 
 use crate::model::Providers;
+use crate::turn::secured::Secured;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -123,7 +124,12 @@ impl ModelLimits {
     ///
     /// # Errors
     /// [`Refusal`].
-    pub async fn enter(&self, clock: &dyn Clock, call: Call<'_>) -> Result<Option<Pass>, Refusal> {
+    pub async fn enter(
+        &self,
+        _: Secured<'_>,
+        clock: &dyn Clock,
+        call: Call<'_>,
+    ) -> Result<Option<Pass>, Refusal> {
         let Some((limit, keeper)) = self.of(&call) else { return Ok(None) };
         let key = LimitKey::new(call.provider, call.model, call.tenant);
         let place = Place::at_the_end(self, &key);
@@ -151,7 +157,7 @@ impl ModelLimits {
     }
 
     /// Says what a call really used.
-    pub async fn settle(&self, clock: &dyn Clock, pass: &Pass, used: i64) {
+    pub async fn settle(&self, _: Secured<'_>, clock: &dyn Clock, pass: &Pass, used: i64) {
         let Some(keeper) = &self.keeper else { return };
         let Pass { key, limit, grant } = pass;
         if let Err(error) = keeper.settle(key, limit, *grant, used, clock.now()).await {
@@ -160,7 +166,7 @@ impl ModelLimits {
     }
 
     /// Lets everybody wait as long as the provider asked, but not for years because of one header.
-    pub async fn hold(&self, clock: &dyn Clock, pass: &Pass, wait_ms: u64) {
+    pub async fn hold(&self, _: Secured<'_>, clock: &dyn Clock, pass: &Pass, wait_ms: u64) {
         let Some(keeper) = &self.keeper else { return };
         let now = clock.now();
         let wait_ms = i64::try_from(wait_ms.min(MAX_RETRY_AFTER_MS)).unwrap_or(i64::MAX);
@@ -248,7 +254,7 @@ mod tests {
     async fn a_call_is_counted_where_its_section_says() {
         let clock = Hands::default();
         let limits = limits(&[("p/*", per_minute(1)), ("p/fast/er", per_minute(12))]).unwrap();
-        let enters = |call| limits.enter(&clock, call).now_or_never();
+        let enters = |call| limits.enter(Secured::assumed(), &clock, call).now_or_never();
         for (model, tenant, times) in
             [("fast/er", "", 2), ("slow", "", 1), ("slow", "t", 1), ("slower", "", 1)]
         {
@@ -266,11 +272,13 @@ mod tests {
     async fn whoever_waits_is_let_in_by_the_clock_and_in_order() {
         let clock = Arc::new(Hands::default());
         let limits = Arc::new(limits(&[("p/m", per_minute(1))]).unwrap());
-        limits.enter(&*clock, call("m", "")).await.unwrap();
+        limits.enter(Secured::assumed(), &*clock, call("m", "")).await.unwrap();
         let waiting: Vec<_> = (0..2)
             .map(|_| {
                 let (limits, clock) = (Arc::clone(&limits), Arc::clone(&clock));
-                tokio::spawn(async move { limits.enter(&*clock, call("m", "")).await.is_ok() })
+                tokio::spawn(
+                    async move { limits.enter(Secured::assumed(), &*clock, call("m", "")).await.is_ok() },
+                )
             })
             .collect();
         let mut waiting = waiting.into_iter();
@@ -287,14 +295,17 @@ mod tests {
     async fn a_hold_that_is_too_long_is_not_waited_for() {
         let clock = Hands::default();
         let limits = limits(&[("p/m", LimitConfig::default())]).unwrap();
-        let pass = limits.enter(&clock, call("m", "a")).await.unwrap().unwrap();
-        limits.hold(&clock, &pass, 5_001).await;
-        let refused = limits.enter(&clock, call("m", "b")).await;
+        let pass = limits.enter(Secured::assumed(), &clock, call("m", "a")).await.unwrap().unwrap();
+        limits.hold(Secured::assumed(), &clock, &pass, 5_001).await;
+        let refused = limits.enter(Secured::assumed(), &clock, call("m", "b")).await;
         assert!(matches!(refused, Err(Refusal::Held(until)) if until == Timestamp(5_001)), "{refused:?}");
         clock.0.store(1, Ordering::SeqCst);
-        assert!(limits.enter(&clock, call("m", "b")).now_or_never().is_none(), "now it can be waited for");
-        limits.hold(&clock, &pass, u64::MAX).await;
-        let refused = limits.enter(&clock, call("m", "b")).await;
+        assert!(
+            limits.enter(Secured::assumed(), &clock, call("m", "b")).now_or_never().is_none(),
+            "now it can be waited for"
+        );
+        limits.hold(Secured::assumed(), &clock, &pass, u64::MAX).await;
+        let refused = limits.enter(Secured::assumed(), &clock, call("m", "b")).await;
         assert!(matches!(refused, Err(Refusal::Held(until)) if until == Timestamp(3_600_001)), "{refused:?}");
     }
 }

@@ -5,6 +5,7 @@
 //! whose tool is away lets nothing pass either, and is asked again when the job's retry policy says so. What was asked and
 //! answered stands in the audit.
 
+use super::secured::Secured;
 use super::state::Turn;
 use super::stop::Stop;
 use super::verdict::exposes;
@@ -195,7 +196,7 @@ async fn held(
         turn.unless_draining()?;
     }
     asked.input = side.arguments(&Value::Null, text);
-    let tool = match tool(turn, name).await {
+    let tool = match tool(turn, turn.secured()?, name).await {
         Ok(tool) => tool,
         Err((no, error)) => {
             asked.error = Some(error);
@@ -252,7 +253,7 @@ fn cause(error: &ToolError) -> String {
     .to_owned()
 }
 
-async fn tool(turn: &Turn, name: &str) -> Result<Arc<dyn Tool>, (No, String)> {
+async fn tool(turn: &Turn, _: Secured<'_>, name: &str) -> Result<Arc<dyn Tool>, (No, String)> {
     let toolbox = &turn.deps.toolbox;
     if let Some(tool) = toolbox.get(name) {
         return Ok(Arc::clone(tool));
@@ -284,6 +285,7 @@ async fn called(
     let mut tries = 1;
     loop {
         pay::guardrail(turn, name).await?;
+        turn.secured()?;
         let invocation = Invocation { call_id, input, timeout: tool.timeout(), identity: &identity };
         match tool.call(invocation).await {
             Err(

@@ -13,6 +13,7 @@ pub mod place;
 pub mod rerun;
 pub mod reviewers;
 mod screen;
+pub mod secured;
 pub mod session_state;
 pub mod state;
 pub mod stop;

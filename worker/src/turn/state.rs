@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
-use turnstone_domain::budget::{AppliedBudget, Budget, BudgetMove};
+use turnstone_domain::budget::{AppliedBudget, Budget, BudgetMove, ChargeMove};
 use turnstone_domain::engagement::{Engagement, EngagementObject};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::feed::OssaEvent;
@@ -144,6 +144,8 @@ pub struct Turn {
     done: usize,
     /// Version and body of the checkpoints that the claim brought.
     recalled_bodies: Vec<(i64, Value)>,
+    /// A model has answered, and [`Turn::book`] was not called yet.
+    pub unrecorded: bool,
     /// What is not durable yet.
     pending: TurnWrite,
     phase_began: Instant,
@@ -202,6 +204,7 @@ impl Turn {
             persisted: None,
             done: side.checkpoints.len(),
             recalled_bodies: side.checkpoints.into_iter().map(|done| (done.version, done.body)).collect(),
+            unrecorded: false,
             pending: TurnWrite::default(),
             phase_began: Instant::now(),
             deps,
@@ -431,6 +434,17 @@ impl Turn {
         &mut self.pending
     }
 
+    /// Notes what the answer of a model costs. It becomes durable, with the answer, with the next barrier.
+    pub fn book(&mut self, tokens: BudgetMove, money: Option<Box<ChargeMove>>) {
+        self.unrecorded = false;
+        (self.pending.budget, self.pending.charge) = (Some(tokens), money);
+    }
+
+    /// The movement of the budget that is not durable yet.
+    pub fn booking(&self) -> Option<&BudgetMove> {
+        self.pending.budget.as_ref()
+    }
+
     /// Says that what follows from the turn is a failure, when the end of its phases is not told yet: a turn that failed is
     /// not told as complete (facts §2.10).
     pub fn fail_turn(&mut self) {
@@ -455,18 +469,6 @@ impl Turn {
     pub async fn barrier(&mut self) -> Result<(), Stop> {
         self.try_barrier().await.map_err(Stop::from)?;
         self.deadline.check().map_err(Stop::from)
-    }
-
-    /// A barrier, if something that was paid for is not durable yet. It stands before everything that may take long or
-    /// calls somebody, so that between a model's answer and its commit lies processor time alone (ADR 0002).
-    ///
-    /// # Errors
-    /// As [`Turn::barrier`].
-    pub async fn secure(&mut self) -> Result<(), Stop> {
-        match self.pending.budget {
-            Some(BudgetMove::Settle { .. }) => Box::pin(self.barrier()).await,
-            _ => Ok(()),
-        }
     }
 
     /// Stops the turn before the next phase when the worker drains or the job is paused. After a barrier that is exact: a pause

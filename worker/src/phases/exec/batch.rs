@@ -7,13 +7,16 @@
 use super::abroad;
 use super::artifacts;
 use super::call::{self, Call, Fate, Made, News};
+use super::circuit;
 use super::identity::Elsewhere;
 use super::pay;
 use super::remedy::{Remedy, Standing, remedy};
 use super::restriction::{self, Checked};
 use super::tell::{Ending, Over, tell};
+use crate::breakers::Success;
 use crate::phases::resol;
 use crate::tool::Tool;
+use crate::turn::secured::Secured;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use futures::StreamExt;
@@ -22,12 +25,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::agent::Capability;
-use turnstone_domain::agent::errors::Breaker;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::RequestedCall;
 use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome, Tried};
-use turnstone_domain::{CallId, EventName, Timestamp};
-use turnstone_store::breakers::{BreakerKey, Passage};
+use turnstone_domain::{CallId, EventName};
+use turnstone_store::breakers::Passage;
 
 /// Calls that run at once, at most.
 const AT_ONCE: usize = 8;
@@ -135,7 +137,7 @@ pub async fn run(
         if outside.is_some() {
             turn.place.leave();
         }
-        let returned = invoke(turn, &flights).await;
+        let returned = invoke(turn, turn.secured()?, &flights).await;
         let only_begun = returned.iter().all(|(_, made)| matches!(made.news, Some(News::Begun(_))));
         tokio::select! {
             () = turn.place.come_back(), if !only_begun => {}
@@ -146,12 +148,17 @@ pub async fn run(
         if turn.place.is_taken() {
             outside = None;
         }
-        let wait = judge(turn, &mut flights, returned).await?;
-        tell_in_order(turn, &mut flights)?;
-        // The outcomes are durable before anything is built on them.
-        turn.barrier().await?;
+        let mut successes = Vec::new();
+        let judged = judge(turn, &mut flights, returned, &mut successes).await;
+        if judged.is_ok() {
+            tell_in_order(turn, &mut flights)?;
+            // The outcomes are durable before anything is built on them.
+            turn.barrier().await?;
+        }
+        circuit::learn(turn, successes).await?;
+        let wait = judged?;
         if let Some(wait) = wait {
-            pause(wait, draining).await?;
+            pause(turn.secured()?, wait, draining).await?;
         }
     }
 }
@@ -167,7 +174,7 @@ fn reviewed(turn: &Turn, flights: &[Flight]) -> Vec<CallId> {
     flights.iter().filter(waits).map(|flight| flight.call.asked.call_id.clone()).collect()
 }
 
-async fn pause(wait: Duration, draining: &CancellationToken) -> Result<(), Stop> {
+async fn pause(_: Secured<'_>, wait: Duration, draining: &CancellationToken) -> Result<(), Stop> {
     tokio::select! {
         biased;
         () = draining.cancelled() => Err(Stop::Drain),
@@ -278,11 +285,10 @@ async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
             if ready.goes_on {
                 break;
             }
-            let (key, rule) = breaker(turn, ready);
-            let passage = turn.deps.breakers.pass(&*turn.deps.clock, &key, &rule, &turn.lease).await;
+            let passage = circuit::pass(turn, &ready.tool, &ready.capability).await?;
             ready.passage = passage;
             let Passage::Refused { until } = passage else { break };
-            let outcome = open(turn, &flight.call, until);
+            let outcome = circuit::open(turn, &flight.call, until);
             let standing = Standing { tries: ready.tries, repeatable: false, replaced: ready.replaced };
             match remedy(&turn.agent.errors, &ready.capability.errors, outcome.clone(), standing) {
                 Remedy::Instead(name) => {
@@ -303,25 +309,6 @@ async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
         }
     }
     Ok(())
-}
-
-/// What the agent's document says of the tool goes before what the configuration says of it, and that before what the document
-/// says of all tools.
-fn breaker(turn: &Turn, ready: &Ready) -> (BreakerKey, Breaker) {
-    let own = ready.capability.errors.breaker.or_else(|| ready.tool.breaker());
-    let rule = own.unwrap_or(turn.agent.errors.breaker);
-    (BreakerKey::tool(&turn.agent.name, &ready.capability.name), rule)
-}
-
-/// The refusal of an open breaker.
-fn open(turn: &Turn, call: &Call, until: Timestamp) -> ToolOutcome {
-    let text = format!(
-        "`{}` could not be reached repeatedly and is not called before {}; continue without it",
-        call.asked.name,
-        until.to_rfc3339()
-    );
-    let wait_ms = u64::try_from(until.since(turn.deps.clock.now())).unwrap_or(0);
-    ToolOutcome::refused(FailureKind::CircuitOpen.code(), text).retry_after(Some(wait_ms))
 }
 
 /// Makes the intents of the round durable.
@@ -347,16 +334,15 @@ async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
 }
 
 /// Makes the calls of the round; what came back, with the place of its flight.
-async fn invoke(turn: &Turn, flights: &[Flight]) -> Vec<(usize, Made)> {
-    let calls =
-        flights.iter().enumerate().filter_map(|(at, flight)| {
-            let Step::Ready(ready) = &flight.step else { return None };
-            let call = &flight.call.asked.call_id;
-            let elsewhere = Elsewhere { call, set_aside: ready.set_aside, handle: ready.handle.as_ref() };
-            Some(async move {
-                (at, call::make(turn, &flight.call, &ready.tool, &ready.capability, elsewhere).await)
-            })
-        });
+async fn invoke(turn: &Turn, secured: Secured<'_>, flights: &[Flight]) -> Vec<(usize, Made)> {
+    let calls = flights.iter().enumerate().filter_map(|(at, flight)| {
+        let Step::Ready(ready) = &flight.step else { return None };
+        let call = &flight.call.asked.call_id;
+        let elsewhere = Elsewhere { call, set_aside: ready.set_aside, handle: ready.handle.as_ref() };
+        Some(async move {
+            (at, call::make(turn, secured, &flight.call, (&ready.tool, &ready.capability), elsewhere).await)
+        })
+    });
     let calls: Vec<_> = calls.collect();
     let mut returned: Vec<_> = futures::stream::iter(calls).buffer_unordered(AT_ONCE).collect().await;
     returned.sort_unstable_by_key(|(at, _)| *at);
@@ -370,6 +356,7 @@ async fn judge(
     turn: &mut Turn,
     flights: &mut [Flight],
     returned: Vec<(usize, Made)>,
+    successes: &mut Vec<Success>,
 ) -> Result<Option<Duration>, Stop> {
     let (mut wait, mut stop) = (None, None);
     for (at, mut made) in returned {
@@ -410,7 +397,8 @@ async fn judge(
         {
             *message = format!("{message}; {UNKNOWN}");
         }
-        let is_open = count(turn, ready, &made).await;
+        let is_open =
+            circuit::count(turn, (&ready.tool, &ready.capability), ready.passage, &made, successes).await?;
         let tries = if is_open { u32::MAX - 1 } else { ready.tries };
         let standing = Standing { tries, repeatable, replaced: ready.replaced };
         match remedy(&turn.agent.errors, &ready.capability.errors, made.outcome.clone(), standing) {
@@ -467,26 +455,6 @@ fn abandon(turn: &mut Turn, call: &Call, ready: &Ready) {
     if ready.doubtful || ready.handle.is_some() {
         abroad::over(turn, &call.asked.call_id, &ready.tool, false);
     }
-}
-
-/// Counts the outcome of a call at its breaker; returns whether a failure opened it.
-async fn count(turn: &mut Turn, ready: &Ready, made: &Made) -> bool {
-    let (key, rule) = breaker(turn, ready);
-    let deps = Arc::clone(&turn.deps);
-    if !made.counts {
-        if made.outcome.was_invoked() {
-            deps.breakers.succeeded(&*deps.clock, &key, &rule, &turn.job.id, ready.passage).await;
-        } else if ready.passage == Passage::Trial {
-            deps.breakers.not_made(&*deps.clock, &key, &rule, &turn.job.id).await;
-        }
-        return false;
-    }
-    let failed = deps.breakers.failed(&*deps.clock, &key, &rule, &turn.job.id).await;
-    let Some(until) = failed else { return false };
-    let tool = &ready.capability.name;
-    tracing::warn!(tool, until = until.to_rfc3339(), "circuit breaker opened: the tool cannot be reached");
-    turn.event(EventName::BreakerOpened, json!({"tool": ready.capability.name, "until": until.to_rfc3339()}));
-    true
 }
 
 /// Goes on with another capability of the agent in the place of the one that failed, under the rules of that one.

@@ -6,6 +6,7 @@ use super::pay;
 use super::restriction::{self, Checked};
 use crate::phases::{infer, resol};
 use crate::tool::{AskedElsewhere, Invocation, Tool, ToolError};
+use crate::turn::secured::Secured;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use crate::turn::trace;
@@ -101,7 +102,7 @@ pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Res
     leave(turn, &mut call, is_idempotent(&tool, &capability), true);
     pay::barrier(turn, vec![(call.asked.call_id.clone(), call.asked.name.clone())], 0).await?;
     let elsewhere = Elsewhere { call: &call.asked.call_id, set_aside: 0, handle: None };
-    let made = make(turn, &call, &tool, &capability, elsewhere).await;
+    let made = make(turn, turn.secured()?, &call, (&tool, &capability), elsewhere).await;
     let Made { mut outcome, duration_ms, artifacts, .. } = made;
     let files = artifacts::admit(turn, &call, &mut outcome, artifacts).await?;
     let heard = known_again(turn, &call, &capability, outcome, duration_ms);
@@ -262,12 +263,12 @@ pub fn intend(turn: &Turn, call: &Call, idempotent: bool, sent: bool) -> ToolCal
 /// Makes the request and waits for what comes back.
 pub async fn make(
     turn: &Turn,
+    secured: Secured<'_>,
     call: &Call,
-    tool: &Arc<dyn Tool>,
-    capability: &Capability,
+    (tool, capability): (&Arc<dyn Tool>, &Capability),
     elsewhere: Elsewhere<'_>,
 ) -> Made {
-    let identity = match identity::of(turn, &**tool, capability, elsewhere).await {
+    let identity = match identity::of(turn, secured, &**tool, capability, elsewhere).await {
         Ok(identity) => identity,
         Err(outcome) => {
             let (duration_ms, tokens, artifacts) = (0, 0, Vec::new());

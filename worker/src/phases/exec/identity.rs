@@ -4,6 +4,7 @@
 use super::abroad;
 use crate::tool::identity::{Errand, Identity, headers};
 use crate::tool::{Tool, Transport};
+use crate::turn::secured::Secured;
 use crate::turn::state::Turn;
 use serde_json::Value;
 use std::sync::Arc;
@@ -59,6 +60,7 @@ pub struct Elsewhere<'a> {
 /// What the model hears when the credentials are not there.
 pub async fn of(
     turn: &Turn,
+    _: Secured<'_>,
     tool: &dyn Tool,
     capability: &Capability,
     elsewhere: Elsewhere<'_>,

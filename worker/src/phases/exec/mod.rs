@@ -11,6 +11,7 @@ mod artifacts;
 mod ask;
 mod batch;
 mod call;
+mod circuit;
 mod context;
 mod delegate;
 pub mod deputies;

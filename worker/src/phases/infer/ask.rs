@@ -4,8 +4,10 @@ use super::afford::{self, Afforded};
 use super::circuit;
 use super::patience::LONGEST_HOLD;
 use super::pictures;
+use crate::breakers::Success;
 use crate::model::limits::{Call, Pass, Refusal};
 use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest};
+use crate::turn::secured::Secured;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use crate::turn::trace;
@@ -29,6 +31,8 @@ pub struct Answered {
     pub pass: Option<Pass>,
     /// What was reserved for it.
     pub afforded: Afforded,
+    /// What the store has to learn of the model's circuit breaker, once the answer is durable.
+    pub success: Option<Success>,
 }
 
 /// Asks the models of the agent in order until one answers (agent extension §3 rule 2). What is `heard` reaches whoever
@@ -62,7 +66,7 @@ pub async fn ask(
             last = if last.retryable { last } else { unknown };
             continue;
         };
-        let passage = match circuit::pass(turn, &provider, &wanted.model).await {
+        let passage = match circuit::pass(turn, turn.secured()?, &provider, &wanted.model).await {
             Ok(passage) => passage,
             Err(open) => {
                 model_failed(turn, wanted, &provider, &open.message);
@@ -80,12 +84,12 @@ pub async fn ask(
             match admitted(turn, wanted, call, reserved, (prompt_bound, wanted_tokens), draining).await {
                 Ok(Ok(admitted)) => admitted,
                 Ok(Err(error)) => {
-                    circuit::not_asked(turn, &provider, &wanted.model, passage).await;
+                    circuit::not_asked(turn, turn.secured()?, &provider, &wanted.model, passage).await;
                     last = error;
                     continue;
                 }
                 Err(stop) => {
-                    circuit::not_asked(turn, &provider, &wanted.model, passage).await;
+                    circuit::not_asked(turn, turn.secured()?, &provider, &wanted.model, passage).await;
                     return Err(stop);
                 }
             };
@@ -94,14 +98,19 @@ pub async fn ask(
         request.model.clone_from(&wanted.model);
         request.max_tokens = held.max_tokens;
         request.listener = if heard { listener(turn) } else { Listener::default() };
-        let answered = call_model(turn, &provider, &*model, &request).await;
+        let answered = call_model(turn, turn.secured()?, (&provider, &*model), &request).await;
+        // Until it is booked nothing is waited for.
+        turn.unrecorded = answered.is_ok();
         drop(place);
-        circuit::asked(turn, &provider, &wanted.model, passage, answered.as_ref().err()).await;
         match answered {
-            Ok(answer) => return Ok(Answered { provider, answer, pass, afforded: held }),
+            Ok(answer) => {
+                let success = circuit::answered(turn, &provider, &wanted.model, passage);
+                return Ok(Answered { provider, answer, pass, afforded: held, success });
+            }
             Err(error) => {
+                circuit::failed(turn, &provider, &wanted.model, passage, &error).await?;
                 if let Some(pass) = &pass {
-                    give_back(turn, pass, &error).await;
+                    give_back(turn, turn.secured()?, pass, &error).await;
                 }
                 model_failed(turn, wanted, &provider, &error.to_string());
                 last = failure(wanted, &error);
@@ -139,7 +148,7 @@ async fn admitted(
         Ok(held) if !draining.is_cancelled() => Ok(Ok((pass, place, held))),
         refused => {
             if let Some(pass) = &pass {
-                turn.deps.limits.settle(&*turn.deps.clock, pass, 0).await;
+                turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, pass, 0).await;
             }
             // A cheaper model may still fit.
             match refused {
@@ -173,7 +182,7 @@ async fn place(
         () = draining.cancelled() => {}
     }
     if let Some(pass) = pass {
-        deps.limits.settle(&*deps.clock, pass, 0).await;
+        deps.limits.settle(turn.secured()?, &*deps.clock, pass, 0).await;
     }
     Err(Stop::Drain)
 }
@@ -185,10 +194,10 @@ async fn enter(
     call: Call<'_>,
     draining: &CancellationToken,
 ) -> Result<Result<Option<Pass>, JobError>, Stop> {
-    let deps = &turn.deps;
+    let (deps, secured) = (&turn.deps, turn.secured()?);
     let entered = tokio::select! {
         biased;
-        entered = deps.limits.enter(&*deps.clock, call) => entered,
+        entered = deps.limits.enter(secured, &*deps.clock, call) => entered,
         () = draining.cancelled() => return Err(Stop::Drain),
     };
     match entered {
@@ -217,8 +226,8 @@ pub fn listener(turn: &Turn) -> Listener {
 
 async fn call_model(
     turn: &Turn,
-    provider: &str,
-    model: &dyn Model,
+    _: Secured<'_>,
+    (provider, model): (&str, &dyn Model),
     request: &ModelRequest,
 ) -> Result<ModelAnswer, ModelError> {
     let (span, began) = (trace::chat(turn, provider, request), Instant::now());
@@ -240,13 +249,13 @@ async fn call_model(
 
 /// Gives back what a failed call did not use, and lets everybody wait when the provider asked for it. A call whose
 /// answer was lost may have used all of it.
-async fn give_back(turn: &Turn, pass: &Pass, error: &ModelError) {
+async fn give_back(turn: &Turn, secured: Secured<'_>, pass: &Pass, error: &ModelError) {
     let deps = &turn.deps;
     if let ModelError::RateLimited { retry_after_ms: Some(wait_ms), .. } = error {
-        deps.limits.hold(&*deps.clock, pass, *wait_ms).await;
+        deps.limits.hold(secured, &*deps.clock, pass, *wait_ms).await;
     }
     if !matches!(error, ModelError::Timeout(_) | ModelError::Malformed(_)) {
-        deps.limits.settle(&*deps.clock, pass, 0).await;
+        deps.limits.settle(secured, &*deps.clock, pass, 0).await;
     }
 }
 

@@ -3,8 +3,11 @@
 //!
 //! A model of a provider has a breaker of its own, so that a model name which no provider knows does not stop the others.
 
+use crate::breakers::Success;
 use crate::model::ModelError;
+use crate::turn::secured::Secured;
 use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
 use serde_json::json;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::ids::fraction;
@@ -19,11 +22,16 @@ const WAIT_MS: f64 = 30_000.0;
 ///
 /// # Errors
 /// [`FailureKind::CircuitOpen`], which names the breaker and a time after it.
-pub async fn pass(turn: &Turn, provider: &str, model: &str) -> Result<Passage, JobError> {
+pub async fn pass(
+    turn: &Turn,
+    secured: Secured<'_>,
+    provider: &str,
+    model: &str,
+) -> Result<Passage, JobError> {
     let deps = &turn.deps;
     let key = BreakerKey::model(provider, model);
     let rule = deps.providers.breaker(provider);
-    let passage = deps.breakers.pass(&*deps.clock, &key, &rule, &turn.lease).await;
+    let passage = deps.breakers.pass(secured, &*deps.clock, (&key, &rule), &turn.lease).await;
     let Passage::Refused { until } = passage else { return Ok(passage) };
     let message = format!(
         "model {model} at provider {provider} fails for many jobs: the circuit breaker {} refuses calls until {}; the job runs \
@@ -41,29 +49,52 @@ pub async fn pass(turn: &Turn, provider: &str, model: &str) -> Result<Passage, J
 }
 
 /// Gives back the place of a trial call that was not made.
-pub async fn not_asked(turn: &Turn, provider: &str, model: &str, passage: Passage) {
+pub async fn not_asked(turn: &Turn, secured: Secured<'_>, provider: &str, model: &str, passage: Passage) {
     if passage == Passage::Trial {
         let (key, rule) = (BreakerKey::model(provider, model), turn.deps.providers.breaker(provider));
-        turn.deps.breakers.not_made(&*turn.deps.clock, &key, &rule, &turn.job.id).await;
+        turn.deps.breakers.not_made(secured, &*turn.deps.clock, (&key, &rule), &turn.job.id).await;
     }
 }
 
-/// Counts the outcome of a call. A model that answers with an error has been reached.
-pub async fn asked(
+/// Counts a call that the model answered, if only with an error; nothing is waited for. What is returned is to be
+/// [told](tell) as soon as the answer is durable.
+pub fn answered(turn: &Turn, provider: &str, model: &str, passage: Passage) -> Option<Success> {
+    let (key, rule) = (BreakerKey::model(provider, model), turn.deps.providers.breaker(provider));
+    turn.deps.breakers.succeeded(key, rule, &turn.job.id, passage)
+}
+
+/// Counts a call that failed.
+///
+/// # Errors
+/// As [`Turn::secured`].
+pub async fn failed(
     turn: &mut Turn,
     provider: &str,
     model: &str,
     passage: Passage,
-    failure: Option<&ModelError>,
-) {
-    let deps = &turn.deps;
-    let (key, rule) = (BreakerKey::model(provider, model), deps.providers.breaker(provider));
-    if !matches!(failure, Some(ModelError::Unavailable(_) | ModelError::Timeout(_))) {
-        return deps.breakers.succeeded(&*deps.clock, &key, &rule, &turn.job.id, passage).await;
+    failure: &ModelError,
+) -> Result<(), Stop> {
+    if !matches!(failure, ModelError::Unavailable(_) | ModelError::Timeout(_)) {
+        let success = answered(turn, provider, model, passage);
+        return tell(turn, success).await;
     }
-    if let Some(until) = deps.breakers.failed(&*deps.clock, &key, &rule, &turn.job.id).await {
+    let (key, rule) = (BreakerKey::model(provider, model), turn.deps.providers.breaker(provider));
+    let (deps, secured) = (&turn.deps, turn.secured()?);
+    if let Some(until) = deps.breakers.failed(secured, &*deps.clock, (&key, &rule), &turn.job.id).await {
         let until = until.to_rfc3339();
         tracing::warn!(provider, model, until, "circuit breaker opened: the model fails for many jobs");
         turn.event(EventName::BreakerOpened, json!({"provider": provider, "model": model, "until": until}));
     }
+    Ok(())
+}
+
+/// Tells the store of a success, if it has to learn of it.
+///
+/// # Errors
+/// As [`Turn::secured`].
+pub async fn tell(turn: &Turn, success: Option<Success>) -> Result<(), Stop> {
+    if let Some(success) = success {
+        turn.deps.breakers.tell(turn.secured()?, &*turn.deps.clock, success).await;
+    }
+    Ok(())
 }

@@ -74,17 +74,19 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     let mut request = request(turn)?;
     pictures::attach(turn, &mut request).await?;
     let (bound, wanted) = (bound(&request), request.max_tokens);
-    let Answered { provider, mut answer, pass, afforded } =
+    let Answered { provider, mut answer, pass, afforded, success } =
         patience::ask(turn, request, bound, draining).await?;
     let used = afforded.book(answer.usage);
     let blocked = turn.screen_answer(&mut answer);
     record(turn, provider, answer, &afforded, afforded.max_tokens < wanted)?;
     let asks = turn.conversation.answer().is_some_and(|answer| !answer.tool_calls.is_empty());
-    let durable = if asks || pass.is_some() { turn.secure().await } else { Ok(()) };
+    let waits = asks || pass.is_some() || success.is_some();
+    let durable = if waits { turn.secure().await } else { Ok(()) };
     // The answer first: a limit that is not settled fills up by itself.
     if let Some(pass) = pass {
-        turn.deps.limits.settle(&*turn.deps.clock, &pass, used).await;
+        turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, &pass, used).await;
     }
+    circuit::tell(turn, success).await?;
     durable?;
     turn.deadline.check()?;
     // Blocked or not, it is paid for.
@@ -234,8 +236,7 @@ fn record(
     turn.position.raise_until = None;
     let position = turn.position.clone();
     turn.pending().position = Some(position);
-    turn.pending().budget = Some(BudgetMove::Settle { reserved, used });
-    turn.pending().charge = afforded.settled(cost);
+    turn.book(BudgetMove::Settle { reserved, used }, afforded.settled(cost));
     turn.say(Message { tool_calls, ..Message::text(Role::Assistant, content) });
     // A summary that was bought in this turn is part of what the phase cost.
     let (summed_in, summed_out) = turn.conversation.summed_up_for(turn.position.turn);

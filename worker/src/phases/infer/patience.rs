@@ -43,6 +43,7 @@ pub async fn ask(
         data["retry"] = tries.into();
         data["delay_ms"] = json!(wait_ms);
         turn.event(EventName::ModelRetrying, data);
+        turn.secured()?;
         tokio::select! {
             biased;
             () = draining.cancelled() => return Err(Stop::Drain),

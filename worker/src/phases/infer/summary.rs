@@ -4,7 +4,7 @@
 //! A worker that goes on after a crash finds it among the messages and does not ask again.
 
 use super::ask::{Answered, ask};
-use super::{allowed, bound};
+use super::{allowed, bound, circuit};
 use crate::model::ModelRequest;
 use crate::turn::conversation::Overflow;
 use crate::turn::state::Turn;
@@ -35,13 +35,12 @@ pub async fn make(turn: &mut Turn, draining: &CancellationToken) -> Result<(), S
         return Ok(());
     }
     let bound = bound(&request);
-    let Answered { provider, mut answer, pass, afforded } =
+    let Answered { provider, mut answer, pass, afforded, success } =
         ask(turn, request, bound, false, &mut None, draining).await?;
     let used = afforded.book(answer.usage);
     let booked = answer.usage.unwrap_or_default().within(used);
     let (tokens_in, cost) = (booked.input, afforded.cost(answer.usage.map(|_| booked)));
-    turn.pending().budget = Some(BudgetMove::Settle { reserved: afforded.tokens, used });
-    turn.pending().charge = afforded.settled(cost);
+    turn.book(BudgetMove::Settle { reserved: afforded.tokens, used }, afforded.settled(cost));
     turn.paid_before = turn.paid_before.saturating_add(cost);
     let blocked = turn.screen_answer(&mut answer);
     let facts = json!({"messages": overflow.messages.len(), "model": answer.model, "provider": provider,
@@ -52,8 +51,9 @@ pub async fn make(turn: &mut Turn, draining: &CancellationToken) -> Result<(), S
     turn.say(Message { summary, ..Message::text(Role::System, text) });
     let durable = turn.barrier().await;
     if let Some(pass) = pass {
-        turn.deps.limits.settle(&*turn.deps.clock, &pass, used).await;
+        turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, &pass, used).await;
     }
+    circuit::tell(turn, success).await?;
     durable?;
     blocked.map_or(Ok(()), |error| Err(error.into()))
 }

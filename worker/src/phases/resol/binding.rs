@@ -4,6 +4,7 @@ use super::record::{ResolvedTool, ToolSource};
 use crate::model::ToolOffer;
 use crate::tool::mcp::{Catalogue, McpServer, McpTool};
 use crate::tool::{Tool, Toolbox};
+use crate::turn::secured::Secured;
 use crate::turn::state::Turn;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -63,7 +64,7 @@ pub struct Catalogues {
 
 impl Catalogues {
     /// Asks the servers of all capabilities that are `wanted` by name, and those of the toolsets, at the same time.
-    pub async fn ask(turn: &Turn, wanted: impl Fn(&str) -> bool) -> Self {
+    pub async fn ask(turn: &Turn, secured: Secured<'_>, wanted: impl Fn(&str) -> bool) -> Self {
         let toolbox = &turn.deps.toolbox;
         let capabilities = turn.agent.capabilities.iter().filter(|capability| wanted(&capability.name));
         let servers: BTreeMap<String, Arc<McpServer>> = capabilities
@@ -83,7 +84,8 @@ impl Catalogues {
         let capabilities = turn.agent.capabilities.iter().filter(|capability| wanted(&capability.name));
         let remote: BTreeSet<&str> =
             capabilities.filter_map(|capability| elsewhere(toolbox, capability)).collect();
-        let read = remote.into_iter().map(async |key| (key.to_owned(), agent_at(toolbox, key).await));
+        let read =
+            remote.into_iter().map(async |key| (key.to_owned(), agent_at(toolbox, secured, key).await));
         let (by_server, remote) =
             futures::join!(futures::future::join_all(asked), futures::future::join_all(read));
         Self { by_server: by_server.into_iter().collect(), remote: remote.into_iter().collect() }
@@ -112,7 +114,7 @@ fn elsewhere<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<&'a st
     }
 }
 
-async fn agent_at(toolbox: &Toolbox, key: &str) -> Result<Arc<dyn Tool>, String> {
+async fn agent_at(toolbox: &Toolbox, _: Secured<'_>, key: &str) -> Result<Arc<dyn Tool>, String> {
     if toolbox.is_elsewhere(key) {
         return toolbox.named_agent(key).await.map(|agent| agent as Arc<dyn Tool>);
     }

@@ -35,7 +35,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     let (mut body, mut bindings) = recorded.unwrap_or_default();
     if turn.agent.tool_choice != ToolChoice::None && !is_known {
         let agent = Arc::clone(&turn.agent);
-        let catalogues = Catalogues::ask(turn, |_| true).await;
+        let catalogues = Catalogues::ask(turn, turn.secured()?, |_| true).await;
         for capability in &agent.capabilities {
             if let Some(found) = delegate(turn, capability).await {
                 match found {
@@ -117,7 +117,8 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
     prepare_output(turn).await;
     let body = turn.resolved()?;
     let agent = Arc::clone(&turn.agent);
-    let catalogues = Catalogues::ask(turn, |name| body.tools.iter().any(|known| known == name)).await;
+    let catalogues =
+        Catalogues::ask(turn, turn.secured()?, |name| body.tools.iter().any(|known| known == name)).await;
     let mut bindings = Bindings::default();
     for name in &body.tools {
         if turn.deputy(name).is_some() {

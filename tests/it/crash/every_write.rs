@@ -1,0 +1,249 @@
+//! Kills before and after each write of an engagement. An undisturbed run numbers the writes and says what is to be left; a
+//! run with a kill must leave the same.
+
+use super::{die, shared_out, start};
+use futures::future::join_all;
+use serde_json::{Value, json};
+use std::sync::{Arc, PoisonError};
+use tokio_util::task::AbortOnDropHandle;
+use turnstone_domain::{JobState, Phase};
+use turnstone_tests::crash::{CrashLedger, Written};
+use turnstone_tests::wait::Pauses;
+use turnstone_tests::{Backend, Fleet, FleetBuilder, journal, worker};
+
+/// Slots of each worker.
+const SLOTS: usize = 4;
+
+/// A fleet in real time without workers, with a job in it.
+pub struct Scene {
+    pub fleet: Fleet,
+    pub id: String,
+    prices: &'static str,
+    _time: AbortOnDropHandle<()>,
+}
+
+impl Scene {
+    /// Starts the fleet, and enqueues the job.
+    pub async fn set(
+        fleet: FleetBuilder,
+        prices: &'static str,
+        push: impl AsyncFnOnce(&Fleet) -> String,
+    ) -> Self {
+        let fleet = fleet.workers(0).in_real_time().start().await;
+        let (id, time) = (push(&fleet).await, fleet.keep_time());
+        Self { fleet, id, prices, _time: time }
+    }
+
+    /// A worker takes the job and dies; what it had reserved is given back.
+    pub async fn die(&self, kill: &Kill) {
+        attended(&self.fleet, die(&self.fleet, SLOTS, self.prices, &kill.point())).await;
+        self.fleet.release_all().await;
+    }
+
+    /// Another worker takes the job to its end.
+    pub async fn end(&self) {
+        let worker = start(&self.fleet, SLOTS, 15_000, self.prices, None);
+        self.ended().await;
+        drop(worker);
+    }
+
+    async fn ended(&self) {
+        attended(&self.fleet, self.fleet.wait_for(&self.id, &[JobState::Completed, JobState::Discarded]))
+            .await;
+    }
+}
+
+/// A reviewer approves whatever is asked, until this ends.
+async fn attended<T>(fleet: &Fleet, until: impl Future<Output = T>) -> T {
+    tokio::select! {
+        ended = until => ended,
+        () = approve_all(fleet) => panic!("the reviewer went away"),
+    }
+}
+
+async fn approve_all(fleet: &Fleet) {
+    let mut pauses = Pauses::default();
+    loop {
+        let reviews = fleet.get("/reviews?state=open").await;
+        for review in reviews["items"].as_array().into_iter().flatten() {
+            let path = format!("/reviews/{}/approve", review["id"].as_str().expect("an id"));
+            let (status, answer) = fleet.post(&path, &json!({"by": "manager"})).await;
+            assert!(status.is_success(), "{answer}");
+        }
+        pauses.next().await;
+    }
+}
+
+/// A kill before or after a write.
+#[derive(Clone, Debug)]
+pub struct Kill {
+    number: usize,
+    pub write: Written,
+    pub after: bool,
+}
+
+impl Kill {
+    /// The point, as the worker process reads it.
+    fn point(&self) -> String {
+        format!("write:{}:{}", self.number, if self.after { "after" } else { "before" })
+    }
+
+    /// Returns true when a model has answered and its answer is not committed: only then it is asked again.
+    fn loses_an_answer(&self) -> bool {
+        self.write.books && !self.after
+    }
+
+    /// Returns true when a tool call may have been made, for all that is known.
+    pub fn doubts_a_call(&self) -> bool {
+        if self.after { self.write.intent } else { self.write.outcome }
+    }
+}
+
+/// All kills around these writes.
+pub fn kills(writes: &[Written]) -> Vec<Kill> {
+    let around = |(at, write): (usize, &Written)| {
+        let kill = |after| Kill { number: at + 1, write: write.clone(), after };
+        // To die before a claim is to die after the write before it.
+        [false, true].map(kill).into_iter().filter(|kill| kill.after || kill.write.kind != "claim")
+    };
+    writes.iter().enumerate().flat_map(around).collect()
+}
+
+/// What an engagement leaves.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Left {
+    state: Value,
+    result: Value,
+    /// Roles and texts of its messages.
+    said: Vec<(Value, Value)>,
+    tokens: i64,
+    checkpoints: i64,
+    engagements: i64,
+    reviews: i64,
+    /// The keys under which tools were called.
+    keys: usize,
+    money: i64,
+    model_calls: usize,
+    tool_calls: usize,
+}
+
+const TOKENS: &str = "SELECT CAST(sum(tokens_used) AS BIGINT) FROM jobs";
+const MONEY: &str =
+    "SELECT CAST(coalesce(sum(money_settled), 0) AS BIGINT) FROM totals WHERE scope = 'engagement'";
+const REVIEWS: &str = "SELECT count(*) FROM reviews WHERE kind <> 'unknown_outcome'";
+const DOUBTS: &str = "SELECT count(*) FROM reviews WHERE kind = 'unknown_outcome'";
+
+impl Left {
+    async fn by(Scene { fleet, id, .. }: &Scene) -> Self {
+        let job = fleet.job(id).await;
+        let messages = fleet.get(&format!("/engagements/{}/messages", fleet.engagement_of(id).await)).await;
+        let said = messages["messages"].as_array().expect("messages").iter();
+        let tools = fleet.tools.calls();
+        let mut keys: Vec<_> = tools.iter().map(|call| &call.key).collect();
+        keys.sort();
+        keys.dedup();
+        Self {
+            state: job["state"].clone(),
+            result: job["result"].clone(),
+            said: said.map(|message| (message["role"].clone(), message["content"].clone())).collect(),
+            tokens: fleet.number(TOKENS).await,
+            checkpoints: fleet.number(journal::CHECKPOINTS).await,
+            engagements: fleet.number("SELECT count(*) FROM engagements").await,
+            reviews: fleet.number(REVIEWS).await,
+            keys: keys.len(),
+            money: fleet.number(MONEY).await,
+            model_calls: fleet.models.count(),
+            tool_calls: tools.len(),
+        }
+    }
+}
+
+/// The writes of an engagement whose worker is not killed, and what it leaves.
+pub async fn undisturbed(mut scene: Scene) -> (Vec<Written>, Left) {
+    let mut writes = None;
+    let prices = scene.prices;
+    scene.fleet.add_worker_with(SLOTS, |mut deps| {
+        let ledger = CrashLedger::new(Arc::clone(&deps.ledger), None);
+        writes = Some(ledger.writes());
+        deps.ledger = Arc::new(ledger);
+        worker::with_settings(deps, prices)
+    });
+    scene.ended().await;
+    scene.fleet.stop_workers().await;
+    scene.fleet.place.check().await;
+    let writes = writes.expect("a worker").lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let infer = |write: &Written| write.has(Phase::Infer);
+    assert!(writes.iter().any(infer), "no model was asked: {writes:#?}");
+    (writes, Left::by(&scene).await)
+}
+
+/// What a repeated call of a tool adds.
+#[derive(Clone, Copy, Default)]
+pub struct Repeated {
+    /// How often it is made again after this kill.
+    pub calls: usize,
+    /// What that costs.
+    pub money: i64,
+}
+
+/// Asserts that a killed worker left what an undisturbed one leaves. A lost answer is bought again, and nothing else is.
+pub async fn assert_left(scene: &Scene, plain: &Left, kill: &Kill, again: Repeated, at: &str) {
+    let lost = usize::from(kill.loses_an_answer());
+    let expected = Left {
+        model_calls: plain.model_calls + lost,
+        tool_calls: plain.tool_calls + again.calls,
+        money: plain.money + again.money,
+        ..plain.clone()
+    };
+    assert_eq!(Left::by(scene).await, expected, "{at}: {kill:#?}");
+    scene.fleet.place.check().await;
+}
+
+/// Kills a worker of the scene, lets another one end it, and compares. A call in doubt of a tool that is not idempotent is made
+/// again because the reviewer agrees, and never without. `price` is that of such a call, where the scene has one.
+pub async fn goes_on<F: Future<Output = Scene>>(
+    set: impl Fn(Backend) -> F,
+    (backend, kill): (Backend, &Kill),
+    (plain, price): (&Left, Option<i64>),
+) -> Scene {
+    let at = format!("{} on {backend:?}", kill.point());
+    let scene = set(backend).await;
+    scene.die(kill).await;
+    super::budgets::assert_nothing_reserved(
+        &scene.fleet,
+        &format!("when the dead worker's lease has ended, {at}"),
+    )
+    .await;
+    scene.end().await;
+    let doubts = price.is_some() && kill.doubts_a_call();
+    let again = Repeated {
+        // When the kill came before the outcome was committed, the call had been made.
+        calls: usize::from(doubts && !kill.after),
+        // The intent was paid for before, too.
+        money: if doubts { price.unwrap_or_default() } else { 0 },
+    };
+    assert_left(&scene, plain, kill, again, &at).await;
+    assert_eq!(scene.fleet.number(DOUBTS).await, i64::from(doubts), "reviews of unknown outcomes, {at}");
+    scene
+}
+
+/// The kills around the writes of one kind, each on one of the databases.
+pub async fn around<F: Future<Output = Scene>>(kind: &str, set: impl Fn(Backend) -> F, price: Option<i64>) {
+    let (writes, plain) = undisturbed(set(Backend::Sqlite).await).await;
+    let kills: Vec<_> = kills(&writes).into_iter().filter(|kill| kill.write.kind == kind).collect();
+    assert!(!kills.is_empty(), "no write is a {kind}: {writes:#?}");
+    for (backend, kill) in shared_out(&kills) {
+        goes_on(&set, (backend, kill), (&plain, price)).await;
+    }
+}
+
+/// Every kill of a scene, on both databases.
+pub async fn at_every_write<F: Future<Output = Scene>>(set: impl Fn(Backend) -> F, price: Option<i64>) {
+    join_all(Backend::ALL.map(async |backend| {
+        let (writes, plain) = undisturbed(set(backend).await).await;
+        for kill in kills(&writes) {
+            goes_on(&set, (backend, &kill), (&plain, price)).await;
+        }
+    }))
+    .await;
+}

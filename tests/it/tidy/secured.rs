@@ -1,0 +1,63 @@
+//! A turn makes no slow call with an answer that is not committed (ADR 0008). Breakers and rate limits take the proof as an
+//! argument. Models, tools and MCP servers are also called by programs without a turn; here the function that calls one has to
+//! show the proof.
+
+use crate::house::{files, none, read};
+
+/// What leaves the process, or lasts.
+const SLOW: [&str; 8] = [
+    ".answer(&request)",
+    ".answer(invocation)",
+    "tool.call(",
+    ".catalogue()",
+    ".named_agent(",
+    ".remote_agent(",
+    ".of_call(",
+    "time::sleep(",
+];
+
+/// The timer of the whole attempt: it runs beside the turn, which does not wait for it.
+const BESIDE: &str = "expired";
+
+/// The functions of a file: name and text, without the comments before them.
+fn functions(text: &str) -> Vec<(&str, &str)> {
+    let starts: Vec<usize> =
+        text.match_indices("fn ").map(|(at, _)| at).filter(|at| text[..*at].ends_with([' ', '\n'])).collect();
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    let function = |(start, end): (usize, usize)| {
+        let body = &text[start..end];
+        let name = body["fn ".len()..].split(['(', '<']).next().unwrap_or_default();
+        (name, body)
+    };
+    starts.iter().copied().zip(ends).map(function).collect()
+}
+
+#[test]
+fn no_slow_call_of_a_turn_goes_around_secure() {
+    let (mut problems, mut found) = (Vec::new(), 0);
+    for path in ["worker/src/turn", "worker/src/phases"].into_iter().flat_map(|folder| files(folder, ".rs")) {
+        let text = read(&path);
+        let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        for (name, body) in functions(product) {
+            let code: String = body
+                .lines()
+                .filter(|line| !line.trim_start().starts_with("//"))
+                .collect::<Vec<_>>()
+                .join("\n");
+            for word in SLOW.iter().filter(|word| code.contains(**word)) {
+                found += 1;
+                if name == BESIDE {
+                    continue;
+                }
+                if !code.contains("Secured") && !code.contains(".secured()?") {
+                    problems.push(format!(
+                        "{}: `{name}` has {word}; take a `Secured`, or call `turn.secured()?` before it",
+                        path.display()
+                    ));
+                }
+            }
+        }
+    }
+    assert!(found >= SLOW.len(), "the calls have other names now: {found} were found");
+    none("A slow call may wait with an answer that is not committed:", &problems);
+}

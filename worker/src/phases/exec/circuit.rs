@@ -1,0 +1,94 @@
+//! The circuit breakers of tools (RS-26): while many calls cannot reach a tool, the whole fleet stops calling it.
+
+use super::call::{Call, Made};
+use crate::breakers::Success;
+use crate::tool::Tool;
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use serde_json::json;
+use std::sync::Arc;
+use turnstone_domain::agent::Capability;
+use turnstone_domain::agent::errors::Breaker;
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::tool_call::ToolOutcome;
+use turnstone_domain::{EventName, Timestamp};
+use turnstone_store::breakers::{BreakerKey, Passage};
+
+/// What the agent's document says of the tool goes before what the configuration says of it, and that before what the document
+/// says of all tools.
+fn breaker(turn: &Turn, tool: &Arc<dyn Tool>, capability: &Capability) -> (BreakerKey, Breaker) {
+    let own = capability.errors.breaker.or_else(|| tool.breaker());
+    let rule = own.unwrap_or(turn.agent.errors.breaker);
+    (BreakerKey::tool(&turn.agent.name, &capability.name), rule)
+}
+
+/// Asks for permission to call a tool.
+///
+/// # Errors
+/// As [`Turn::secure`].
+pub async fn pass(turn: &mut Turn, tool: &Arc<dyn Tool>, capability: &Capability) -> Result<Passage, Stop> {
+    turn.secure().await?;
+    let ((key, rule), deps) = (breaker(turn, tool, capability), &turn.deps);
+    Ok(deps.breakers.pass(turn.secured()?, &*deps.clock, (&key, &rule), &turn.lease).await)
+}
+
+/// The refusal of an open breaker.
+pub fn open(turn: &Turn, call: &Call, until: Timestamp) -> ToolOutcome {
+    let text = format!(
+        "`{}` could not be reached repeatedly and is not called before {}; continue without it",
+        call.asked.name,
+        until.to_rfc3339()
+    );
+    let wait_ms = u64::try_from(until.since(turn.deps.clock.now())).unwrap_or(0);
+    ToolOutcome::refused(FailureKind::CircuitOpen.code(), text).retry_after(Some(wait_ms))
+}
+
+/// Counts the outcome of a call at its breaker; returns true when a failure opened it. What the store has to learn of
+/// `successes` waits for the barrier.
+///
+/// # Errors
+/// As [`Turn::secure`].
+pub async fn count(
+    turn: &mut Turn,
+    (tool, capability): (&Arc<dyn Tool>, &Capability),
+    passage: Passage,
+    made: &Made,
+    successes: &mut Vec<Success>,
+) -> Result<bool, Stop> {
+    let (key, rule) = breaker(turn, tool, capability);
+    if !made.counts && made.outcome.was_invoked() {
+        successes.extend(turn.deps.breakers.succeeded(key, rule, &turn.job.id, passage));
+        return Ok(false);
+    }
+    if !made.counts && passage != Passage::Trial {
+        return Ok(false);
+    }
+    // Calls beside it may have been paid for.
+    turn.secure().await?;
+    let (deps, secured) = (&turn.deps, turn.secured()?);
+    if !made.counts {
+        deps.breakers.not_made(secured, &*deps.clock, (&key, &rule), &turn.job.id).await;
+        return Ok(false);
+    }
+    let failed = deps.breakers.failed(secured, &*deps.clock, (&key, &rule), &turn.job.id).await;
+    let Some(until) = failed else { return Ok(false) };
+    let tool = &capability.name;
+    tracing::warn!(tool, until = until.to_rfc3339(), "circuit breaker opened: the tool cannot be reached");
+    turn.event(EventName::BreakerOpened, json!({"tool": capability.name, "until": until.to_rfc3339()}));
+    Ok(true)
+}
+
+/// Tells the store of successes.
+///
+/// # Errors
+/// As [`Turn::secure`].
+pub async fn learn(turn: &mut Turn, successes: Vec<Success>) -> Result<(), Stop> {
+    if successes.is_empty() {
+        return Ok(());
+    }
+    turn.secure().await?;
+    for success in successes {
+        turn.deps.breakers.tell(turn.secured()?, &*turn.deps.clock, success).await;
+    }
+    Ok(())
+}
