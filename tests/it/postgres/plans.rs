@@ -64,7 +64,13 @@ const GOLDEN: &[Golden] = &[
     golden!("postgres/jobs_to_change", "(text[])", "('{a,b}')", ["jobs_id_key"], true),
     golden!("common/job_by_id", "(text, text)", "('a', NULL)", ["jobs_id_key"], false),
     golden!("postgres/job_to_change", "(text, text)", "('a', 'acme')", ["jobs_id_key"], false),
-    golden!("postgres/jobs_known", "(text[], text[])", "('{a,b}', '{q3}')", ["jobs_id_key"], false),
+    golden!(
+        "postgres/select_before_push",
+        "(text[], text[], bigint)",
+        "('{a,b}', '{q3,q4}', 1)",
+        ["jobs_id_key"],
+        false
+    ),
     golden!("postgres/rate_keys_active", "(text[])", "('{a,b}')", ["jobs_started"], false),
     golden!(
         "common/jobs_bring_forward",

@@ -55,18 +55,16 @@ pub(super) async fn read_by<S: Session, K: BulkRow, T>(
     decode_all(&rows, decode)
 }
 
-/// As [`read_by`], for what may be read before the transaction begins: see [`Session::look`].
+/// Reads by keys and single values what may be read before the transaction begins: see [`Session::look`].
 pub(super) async fn look_by<S: Session, K: BulkRow, T>(
     session: &mut S,
     action: &'static str,
     text: &Text,
     keys: Vec<K>,
+    values: &[Arg<'_>],
     decode: fn(&S::Row) -> Result<T, Inconsistency>,
 ) -> Result<Vec<T>, StoreError> {
-    if keys.is_empty() {
-        return Ok(Vec::new());
-    }
-    decode_all(&session.look(action, text, Args::Rows(Columns::of(keys), &[])).await?, decode)
+    decode_all(&session.look(action, text, Args::Rows(Columns::of(keys), values)).await?, decode)
 }
 
 /// Reads rows by single values.

@@ -71,7 +71,7 @@ async fn pause<S: Session>(
     if was == paused {
         return Ok(false);
     }
-    let Some(number) = push::numbers(session, 1).await?.pop() else { return Err(StoreError::Closed) };
+    let number = push::number(session).await?;
     let event = if paused { EventName::QueuePaused } else { EventName::QueueResumed };
     let (mut journal, mut writes) = (Journal::default(), Writes::default());
     journal.lone(number, event, json!({"queue": name, "subject": name}), now);

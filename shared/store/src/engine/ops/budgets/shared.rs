@@ -183,7 +183,7 @@ async fn tell<S: Session>(
     after: Option<&BudgetRule>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let Some(number) = push::numbers(session, 1).await?.pop() else { return Err(StoreError::Closed) };
+    let number = push::number(session).await?;
     let data = json!({"subject": name, "before": before.map(limits), "after": after.map(limits)});
     let (mut journal, mut writes) = (Journal::default(), Writes::default());
     journal.lone(number, EventName::BudgetChanged, data, now);

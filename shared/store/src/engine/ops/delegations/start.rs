@@ -4,7 +4,7 @@ use super::super::super::rows::JobRow;
 use super::super::super::session::Session;
 use super::super::super::statement::read_by;
 use super::super::super::unit::Unit;
-use super::super::push::{self, Entry, Kinship};
+use super::super::push::{self, Entry, Kinship, Look};
 use super::super::remote;
 use super::Family;
 use super::advance::activate_idle;
@@ -38,8 +38,9 @@ pub(in super::super::super) async fn start<S: Session>(
     let entry = |(job, kin)| Entry { job, step: None, kinship: Some(kin), continues: None };
     let entries: Vec<Vec<Entry<'_>>> =
         born.iter().map(|own| own.iter().map(|(job, kin)| entry((job, kin))).collect()).collect();
-    let numbers = push::numbers(session, entries.iter().map(Vec::len).sum()).await?;
-    let pushed = push::enqueue(session, unit, numbers, &entries).await?;
+    let jobs: Vec<_> = born.iter().flatten().map(|(job, _)| job).collect();
+    let look = Look::take(session, &jobs, 0).await?;
+    let pushed = push::enqueue(session, unit, look, &entries).await?;
     pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
     for (job, kin) in born.iter().flatten() {
         tell_parent(unit, job, kin)?;

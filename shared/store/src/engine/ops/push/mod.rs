@@ -1,25 +1,24 @@
 //! Enqueue: job, envelope, engagement, budget and `job.enqueued` in one transaction.
 
-mod attest;
 mod bounds;
 mod continuing;
 pub(in super::super) mod idempotency;
 mod kinship;
 mod limits;
+mod look;
 mod rows;
 mod tenants;
 mod unique;
 
-use super::super::rows::{get, maybe};
-use super::super::session::{Args, Session, limit};
-use super::super::statement::{decode_all, look_by};
+use super::super::session::Session;
 use super::super::unit::Unit;
-use crate::{Pushed, Ring, StoreError, sql};
+use crate::{Pushed, Ring, StoreError};
 use bounds::Bounds;
 use continuing::{Continued, Open};
 use kinship::Places;
+pub(in super::super) use look::Look;
 use rows::{Rows, first_state};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use tenants::Allowances;
 use turnstone_domain::agent::delegation::DelegationMode;
 use turnstone_domain::{CallId, JobId, JobState, NewJob, Timestamp};
@@ -67,12 +66,15 @@ pub(in super::super) async fn apply<S: Session>(
     unit: &mut Unit,
     pushes: &[&[NewJob]],
 ) -> Result<Vec<Result<Vec<Pushed>, StoreError>>, StoreError> {
-    let mut refusals = attest::refusals(session, pushes).await?;
     let places = Places::find(session, pushes).await?;
     let continued = Continued::find(session, pushes).await?;
-    for (refused, jobs) in refusals.iter_mut().zip(pushes) {
-        *refused = refused.take().or_else(|| places.refusal(jobs)).or_else(|| continued.refusal(jobs));
-    }
+    // After engagements are held: their inputs are worked on in the order of their numbers.
+    let jobs: Vec<&NewJob> = pushes.iter().copied().flatten().collect();
+    let look = Look::take(session, &jobs, 0).await?;
+    let refusal = |jobs: &&[NewJob]| {
+        look.refusal(jobs).or_else(|| places.refusal(jobs)).or_else(|| continued.refusal(jobs))
+    };
+    let refusals: Vec<Option<StoreError>> = pushes.iter().map(refusal).collect();
     let mut allowed: Vec<&[NewJob]> = Vec::with_capacity(pushes.len());
     for (jobs, refused) in pushes.iter().zip(&refusals) {
         allowed.extend(refused.is_none().then_some(*jobs));
@@ -81,8 +83,7 @@ pub(in super::super) async fn apply<S: Session>(
         let entry = |job| Entry { job, step: None, kinship: places.of(job), continues: continued.of(job) };
         let entries: Vec<Vec<Entry<'_>>> =
             allowed.iter().map(|jobs| jobs.iter().map(entry).collect()).collect();
-        let numbers = numbers(session, entries.iter().map(Vec::len).sum()).await?;
-        enqueue(session, unit, numbers, &entries).await?
+        enqueue(session, unit, look, &entries).await?
     };
     let mut told = Vec::new();
     for (jobs, pushed) in allowed.iter().zip(&taken) {
@@ -94,32 +95,20 @@ pub(in super::super) async fn apply<S: Session>(
     Ok(refusals.into_iter().filter_map(answer).collect())
 }
 
-/// New numbers for jobs and workflows.
-pub(in super::super) async fn numbers<S: Session>(
-    session: &mut S,
-    count: usize,
-) -> Result<Vec<i64>, StoreError> {
-    let count = [limit(count).into()];
-    let rows = session.look("number jobs", &sql::SEQS, Args::Values(&count)).await?;
-    decode_all(&rows, |row| get::<i64>(row, "seq"))
+/// A new number for an event that belongs to no job.
+pub(in super::super) async fn number<S: Session>(session: &mut S) -> Result<i64, StoreError> {
+    Look::take(session, &[], 1).await?.numbers.pop().ok_or(StoreError::Closed)
 }
 
-/// The same as [`apply`], with `numbers` for the jobs.
+/// The same as [`apply`], after a look for these jobs.
 pub(in super::super) async fn enqueue<S: Session>(
     session: &mut S,
     unit: &mut Unit,
-    numbers: Vec<i64>,
+    look: Look,
     pushes: &[Vec<Entry<'_>>],
 ) -> Result<Vec<Result<Vec<Pushed>, StoreError>>, StoreError> {
-    let ids: Vec<(JobId, String)> =
-        pushes.iter().flatten().map(|entry| (entry.job.id.clone(), entry.job.queue.clone())).collect();
-    let decode = |row: &S::Row| Ok((maybe::<String>(row, "id")?, maybe::<String>(row, "queue")?));
-    let known = look_by(session, "look for duplicates", &sql::JOBS_KNOWN, ids, decode).await?;
-    let (mut taken, mut bounded) = (HashSet::new(), BTreeSet::new());
-    for (id, queue) in known {
-        taken.extend(id);
-        bounded.extend(queue);
-    }
+    let Look { numbers, mut taken, mut bounded, .. } = look;
+    bounded.retain(|queue| pushes.iter().flatten().any(|entry| entry.job.queue == *queue));
     let mut bounds = Bounds::read(session, bounded).await?;
     let mut allowances = Allowances::read(session, pushes).await?;
     let mut alike = Alike::read(session, pushes).await?;

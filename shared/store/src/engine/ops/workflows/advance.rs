@@ -4,7 +4,7 @@ use super::super::super::rows::get;
 use super::super::super::session::Session;
 use super::super::super::statement::{Writes, read, read_by};
 use super::super::super::unit::Unit;
-use super::super::push::{self, Entry};
+use super::super::push::{self, Entry, Look};
 use super::Ended;
 use super::rows::{Board, StepRow};
 use crate::{StoreError, WaitingJob, sql};
@@ -131,8 +131,8 @@ async fn start<S: Session>(
         .zip(&jobs)
         .map(|(step, job)| vec![Entry { job, step: Some(step.key()), kinship: None, continues: None }])
         .collect();
-    let numbers = push::numbers(session, entries.len()).await?;
-    let pushed = push::enqueue(session, unit, numbers, &entries).await?;
+    let look = Look::take(session, &jobs.iter().collect::<Vec<_>>(), 0).await?;
+    let pushed = push::enqueue(session, unit, look, &entries).await?;
     for (step, pushed) in ready.iter().zip(pushed) {
         let Err(refused) = pushed else {
             board.put(step.key(), StepState::Enqueued);

@@ -1,16 +1,15 @@
 //! Making a workflow: its rows, and the jobs that wait for nothing, in one transaction.
 
 use super::super::super::columns::Columns;
-use super::super::super::rows::get;
 use super::super::super::session::{Args, Session};
-use super::super::super::statement::{Writes, as_json, read, read_by};
+use super::super::super::statement::{Writes, as_json, read};
 use super::super::super::unit::Unit;
-use super::super::push::{self, Entry};
+use super::super::push::{self, Entry, Look};
 use super::rows::{Board, WorkflowRow};
 use crate::sql;
 use crate::{NewStep, NewWorkflow, StoreError, Workflow};
 use serde_json::json;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use turnstone_domain::workflow::{StepRole, StepState, WorkflowState};
 use turnstone_domain::{EventName, JobId};
 
@@ -23,13 +22,19 @@ pub(super) async fn apply<S: Session>(
     unit: &mut Unit,
     new: &NewWorkflow,
 ) -> Result<Result<(), StoreError>, StoreError> {
-    if let Some(refused) = taken(session, new).await? {
-        return Ok(Err(refused));
+    if is_taken(session, new).await? {
+        return Ok(Err(StoreError::DuplicateWorkflow(new.id.clone())));
+    }
+    // Steps that begin later take their ids now, and a number only then.
+    let jobs: Vec<_> = new.steps.iter().map(|step| &step.waiting.job).collect();
+    let mut look = Look::take(session, &jobs, 1).await?;
+    let mut ids = look.taken.clone();
+    if let Some(job) = jobs.iter().find(|job| !ids.insert(job.id.0.clone())) {
+        return Ok(Err(StoreError::DuplicateJob(job.id.clone())));
     }
     let ready: Vec<usize> = (0..new.steps.len()).filter(|at| starts_at_once(&new.steps[*at])).collect();
-    let mut numbers = push::numbers(session, ready.len() + 1).await?;
     // The last one: on SQLite a number is free for others until it is used.
-    let Some(seq) = numbers.pop() else { return Err(StoreError::Closed) };
+    let Some(seq) = look.numbers.pop() else { return Err(StoreError::Closed) };
     // First of all: whoever makes one of the same id at the same time waits here, and is refused.
     let Some(workflow) = insert(session, new, seq).await? else {
         return Ok(Err(StoreError::DuplicateWorkflow(new.id.clone())));
@@ -41,7 +46,7 @@ pub(super) async fn apply<S: Session>(
         continues: None,
     };
     let entries = vec![ready.iter().map(entry).collect::<Vec<_>>()];
-    if let Some(Err(refused)) = push::enqueue(session, unit, numbers, &entries).await?.pop() {
+    if let Some(Err(refused)) = push::enqueue(session, unit, look, &entries).await?.pop() {
         let own = Args::Rows(Columns::of(vec![(seq,)]), &[]);
         session.execute("take a workflow back", &sql::PRUNE_WORKFLOWS, own).await?;
         return Ok(Err(refused));
@@ -50,19 +55,10 @@ pub(super) async fn apply<S: Session>(
     Ok(Ok(()))
 }
 
-/// Whether an id is taken: that of the workflow, or that of a step, now or later.
-async fn taken<S: Session>(session: &mut S, new: &NewWorkflow) -> Result<Option<StoreError>, StoreError> {
+/// Whether a workflow has this id.
+async fn is_taken<S: Session>(session: &mut S, new: &NewWorkflow) -> Result<bool, StoreError> {
     let (action, values) = ("look for a workflow", [new.id.as_str().into(), None.into()]);
-    if !read(session, action, &sql::WORKFLOW_BY_ID, &values, WorkflowRow::decode).await?.is_empty() {
-        return Ok(Some(StoreError::DuplicateWorkflow(new.id.clone())));
-    }
-    let ids = || new.steps.iter().map(|step| &step.waiting.job.id);
-    let keys = ids().map(|id| (id.clone(), None::<String>)).collect();
-    let known =
-        read_by(session, "look for duplicates", &sql::JOBS_KNOWN, keys, |row| get::<String>(row, "id"));
-    let mut taken: HashSet<String> = known.await?.into_iter().collect();
-    let twice = ids().find(|id| !taken.insert(id.0.clone()));
-    Ok(twice.map(|id| StoreError::DuplicateJob(id.clone())))
+    Ok(!read(session, action, &sql::WORKFLOW_BY_ID, &values, WorkflowRow::decode).await?.is_empty())
 }
 
 fn starts_at_once(step: &NewStep) -> bool {

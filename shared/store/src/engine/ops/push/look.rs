@@ -1,0 +1,72 @@
+//! The one look before jobs are enqueued: numbers for them, ids that are taken, and queues with rules of their own.
+
+use super::super::super::rows::{get, maybe};
+use super::super::super::session::{Session, limit};
+use super::super::super::statement::look_by;
+use crate::{StoreError, sql};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use turnstone_domain::NewJob;
+use turnstone_domain::attest::AttestPolicy;
+
+/// The part of a queue's configuration that is read here.
+#[derive(Deserialize)]
+struct Config {
+    #[serde(default)]
+    attest_policy: Option<AttestPolicy>,
+}
+
+/// The result of a look. Nothing is decided upon it for good: ids are unique, and bounds are locked and counted.
+#[derive(Default)]
+pub(in super::super::super) struct Look {
+    /// New numbers, for jobs and whatever else takes one.
+    pub numbers: Vec<i64>,
+    /// Ids that jobs have.
+    pub taken: HashSet<String>,
+    /// Queues with a bound.
+    pub(super) bounded: BTreeSet<String>,
+    /// Queues that take only jobs which ask for attestation.
+    policies: BTreeMap<String, AttestPolicy>,
+}
+
+impl Look {
+    /// Looks for these jobs; `others` more numbers are taken.
+    pub(in super::super::super) async fn take<S: Session>(
+        session: &mut S,
+        jobs: &[&NewJob],
+        others: usize,
+    ) -> Result<Self, StoreError> {
+        let keys: Vec<_> = jobs.iter().map(|job| (job.id.clone(), job.queue.clone())).collect();
+        let decode = |row: &S::Row| {
+            let queue = maybe::<String>(row, "queue")?;
+            let rules = match queue {
+                Some(name) => Some((name, get::<bool>(row, "bounded")?, maybe::<String>(row, "config")?)),
+                None => None,
+            };
+            Ok((maybe::<i64>(row, "seq")?, maybe::<String>(row, "id")?, rules))
+        };
+        let (action, text) = ("look before a push", &sql::SELECT_BEFORE_PUSH);
+        let mut look = Self::default();
+        for (number, id, rules) in
+            look_by(session, action, text, keys, &[limit(others).into()], decode).await?
+        {
+            look.numbers.extend(number);
+            look.taken.extend(id);
+            let Some((queue, bounded, config)) = rules else { continue };
+            let config = config.and_then(|text| serde_json::from_str::<Config>(&text).ok());
+            if let Some(policy) = config.and_then(|config| config.attest_policy) {
+                look.policies.insert(queue.clone(), policy);
+            }
+            look.bounded.extend(bounded.then_some(queue));
+        }
+        Ok(look)
+    }
+
+    /// Why a push is refused, if the queue of one of its jobs demands what that job does not ask for.
+    pub(super) fn refusal(&self, jobs: &[NewJob]) -> Option<StoreError> {
+        jobs.iter().find_map(|job| {
+            let why = self.policies.get(&job.queue)?.check(&job.envelope.extra).err()?;
+            Some(StoreError::NotAttested { queue: job.queue.clone(), why })
+        })
+    }
+}
