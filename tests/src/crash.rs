@@ -197,7 +197,7 @@ fn check(parts: &mut [TurnWrite], checks: Vec<GuardrailCheck>) {
     let mut checks = checks.into_iter();
     for part in &mut *parts {
         let told = part.events.iter().filter(|event| {
-            event.name == EventName::GuardrailChecked && event.data.get("on_record").is_none()
+            event.name == EventName::GuardrailChecked && !event.data.whole().as_str().contains("on_record")
         });
         part.checks.extend(checks.by_ref().take(told.count()));
     }

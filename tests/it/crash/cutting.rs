@@ -8,19 +8,21 @@ use turnstone_domain::memory::Remember;
 use turnstone_domain::message::{Message, Role};
 use turnstone_domain::tool_call::{ToolCallMove, ToolOutcome};
 use turnstone_domain::turn_write::Position;
-use turnstone_domain::{CallId, Checkpoint, EventName, NewEvent, Phase, Spent, Timestamp, TurnWrite};
+use turnstone_domain::{
+    CallId, EventName, NewCheckpoint, NewEvent, Phase, RawJson, Spent, Timestamp, TurnWrite,
+};
 use turnstone_tests::crash::cut;
 
 const PHASES: [(i64, Phase); 5] =
     [(1, Phase::Exec), (1, Phase::Emit), (2, Phase::Init), (2, Phase::Norm), (2, Phase::Resol)];
 
-fn done((turn, phase): (i64, Phase)) -> Checkpoint {
-    let (body, at, spent) = (Value::Null, Timestamp(0), Spent::default());
-    Checkpoint { turn, phase, version: 1, body, duration_ms: 0, tokens_in: 0, tokens_out: 0, at, spent }
+fn done((turn, phase): (i64, Phase)) -> NewCheckpoint {
+    let (body, at, spent) = (RawJson::null(), Timestamp(0), Spent::default());
+    NewCheckpoint { turn, phase, version: 1, body, duration_ms: 0, tokens_in: 0, tokens_out: 0, at, spent }
 }
 
 fn event(turn: i64, name: EventName, data: Value) -> NewEvent {
-    NewEvent { name, turn, data, at: Timestamp(0) }
+    NewEvent { name, turn, data: data.into(), at: Timestamp(0) }
 }
 
 fn checked(side: Side) -> GuardrailCheck {
