@@ -15,8 +15,8 @@ use turnstone_domain::ids::SystemIds;
 use turnstone_domain::job::Envelope;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::{
-    AgentDefinition, Checkpoint, Clock as _, EventName, Ids as _, JobId, NewEvent, NewJob, Phase, RawJson,
-    Spent, SystemClock, TurnWrite,
+    AgentDefinition, Clock as _, EventData, EventName, Ids as _, JobId, NewCheckpoint, NewEvent, NewJob,
+    Phase, PhaseCompleted, RawJson, Spent, SystemClock, TurnWrite,
 };
 use turnstone_store::{Claim, ClaimRequest, JobKind, SqliteStore, Store, StoreError};
 
@@ -124,18 +124,21 @@ pub fn request(kind: JobKind, limit: usize) -> ClaimRequest {
 #[must_use]
 pub fn phase(turn: i64) -> TurnWrite {
     let at = SystemClock.now();
-    let done = Checkpoint {
+    let done = NewCheckpoint {
         turn,
         phase: Phase::Init,
         version: 1,
-        body: json!({"interaction_id": "0190a7b2-0000-7000-8000-000000000000", "turn_number": turn}),
+        body: RawJson::of(
+            &json!({"interaction_id": "0190a7b2-0000-7000-8000-000000000000", "turn_number": turn}),
+        ),
         duration_ms: 1,
         tokens_in: 0,
         tokens_out: 0,
         at,
         spent: Spent::default(),
     };
-    let data = json!({"phase": Phase::Init, "duration_ms": 1});
+    let said = PhaseCompleted { phase: Phase::Init, duration_ms: 1, more: RawJson::empty_object() };
+    let data = EventData::Phase(said);
     let event = NewEvent { name: EventName::PhaseCompleted, turn, data, at };
     TurnWrite { checkpoints: vec![done], events: vec![event], ..TurnWrite::default() }
 }

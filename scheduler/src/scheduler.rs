@@ -108,7 +108,7 @@ impl Scheduler {
         let mut setback = Setback::none();
         let mut timetable = Timetable::default();
         // Register before the first query, so that nothing that becomes due after it is missed.
-        let mut ear = self.doorbell.listen();
+        let mut ear = self.doorbell.listen_for_work();
         loop {
             let term = self.leadership.begun().await;
             match self.turn_of_the_clock(&term, &mut timetable).await {

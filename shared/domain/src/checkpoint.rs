@@ -1,12 +1,13 @@
 //! The durable fact that phase p of turn t is done, with what later phases need.
 
-use crate::{Phase, Timestamp};
+use crate::{Phase, RawJson, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A checkpoint: append-only, at most one per (job, turn, phase).
+/// A checkpoint: append-only, at most one per (job, turn, phase). Its body is JSON: text when it is to be written
+/// ([`NewCheckpoint`]), a value once it was read.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Checkpoint {
+pub struct Checkpoint<B = Value> {
     /// 1-based within the engagement.
     pub turn: i64,
     /// The phase that is done.
@@ -14,7 +15,7 @@ pub struct Checkpoint {
     /// The version of the body's shape, so that a newer worker can read what an older one wrote.
     pub version: i64,
     /// What later phases need; its shape belongs to the phase.
-    pub body: Value,
+    pub body: B,
     /// How long the phase took, in milliseconds.
     pub duration_ms: i64,
     /// Prompt tokens the provider counted in this phase.
@@ -26,6 +27,18 @@ pub struct Checkpoint {
     /// What the phase paid for.
     #[serde(flatten)]
     pub spent: Spent,
+}
+
+/// A checkpoint that is to be written.
+pub type NewCheckpoint = Checkpoint<RawJson>;
+
+impl<B> Checkpoint<B> {
+    /// The same with another body.
+    #[must_use]
+    pub fn with<C>(self, body: impl FnOnce(B) -> C) -> Checkpoint<C> {
+        let Self { turn, phase, version, body: old, duration_ms, tokens_in, tokens_out, at, spent } = self;
+        Checkpoint { turn, phase, version, body: body(old), duration_ms, tokens_in, tokens_out, at, spent }
+    }
 }
 
 /// What a phase paid for.

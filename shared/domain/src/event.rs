@@ -1,8 +1,9 @@
 //! Events: something that happened, in the past tense, written in the transaction that made it true.
 
-use crate::Timestamp;
+use crate::{Phase, RawJson, Timestamp};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::fmt;
 
 macro_rules! events {
@@ -225,9 +226,55 @@ pub struct NewEvent {
     /// The turn it happened in; 0 outside of turns.
     pub turn: i64,
     /// The fields that the name promises.
-    pub data: Value,
+    pub data: EventData,
     /// When it happened.
     pub at: Timestamp,
+}
+
+/// The data of an event that is to be written: JSON text, made once by the caller.
+#[derive(Clone, PartialEq, Debug)]
+pub enum EventData {
+    /// An object.
+    Whole(RawJson),
+    /// The data of `phase.completed`, which begins with two fields of the phase's checkpoint.
+    Phase(PhaseCompleted),
+}
+
+/// The data of `phase.completed`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PhaseCompleted {
+    /// The phase.
+    pub phase: Phase,
+    /// The duration of the phase in milliseconds.
+    pub duration_ms: i64,
+    /// The fields that follow: an object.
+    pub more: RawJson,
+}
+
+impl EventData {
+    /// Returns the whole object.
+    #[must_use]
+    pub fn whole(&self) -> Cow<'_, RawJson> {
+        match self {
+            Self::Whole(data) => Cow::Borrowed(data),
+            Self::Phase(PhaseCompleted { phase, duration_ms, more }) => {
+                let begun = RawJson::of(&json!({"phase": phase, "duration_ms": duration_ms}));
+                Cow::Owned(begun.joined(more))
+            }
+        }
+    }
+}
+
+impl From<RawJson> for EventData {
+    fn from(data: RawJson) -> Self {
+        Self::Whole(data)
+    }
+}
+
+impl From<Value> for EventData {
+    fn from(data: Value) -> Self {
+        Self::Whole(RawJson::of(&data))
+    }
 }
 
 /// An event as stored.

@@ -34,6 +34,14 @@ impl RawJson {
         serde_json::value::to_raw_value(value).map_or_else(|_| Self::null(), Self)
     }
 
+    /// The text of anything that can be written as JSON.
+    ///
+    /// # Errors
+    /// It cannot, because a map in it has a key that is no text.
+    pub fn written<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Self> {
+        serde_json::value::to_raw_value(value).map(Self)
+    }
+
     /// The text of a list.
     #[must_use]
     pub fn list<T: Serialize>(items: &[T]) -> Self {
@@ -52,6 +60,12 @@ impl RawJson {
         Self::of(&Value::Array(Vec::new()))
     }
 
+    /// `{}`.
+    #[must_use]
+    pub fn empty_object() -> Self {
+        Self::of(&Value::Object(Map::new()))
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -62,6 +76,18 @@ impl RawJson {
     #[must_use]
     pub fn into_text(self) -> String {
         Box::<str>::from(self.0).into()
+    }
+
+    /// The members of this object, and behind them those of another one. Nothing keeps a name from being there twice.
+    #[must_use]
+    pub fn joined(&self, more: &Self) -> Self {
+        let members = |object: &Self| {
+            let inner = object.as_str().trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+            inner.map_or("", str::trim).to_owned()
+        };
+        let parts = [members(self), members(more)];
+        let parts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+        Self::from_text(format!("{{{}}}", parts.join(","))).unwrap_or_else(|_| Self::null())
     }
 
     /// Whether it is `null`.
@@ -305,6 +331,16 @@ mod tests {
         assert_eq!(object.get("a").unwrap().as_str(), "[1000000000000000000000000000000,0.1, 1.0]");
         assert!(object.get("z").unwrap().parse::<Value>().is_err());
         assert_eq!(object.parse().unwrap_err().0, "z");
+    }
+
+    #[test]
+    fn objects_are_joined_in_their_order() {
+        let object = |value| RawJson::of(&value);
+        let (empty, one, two) =
+            (object(json!({})), object(json!({"b": 1})), object(json!({"a": "}", "c": []})));
+        assert_eq!(one.joined(&two).as_str(), r#"{"b":1,"a":"}","c":[]}"#);
+        assert_eq!((empty.joined(&one), one.joined(&empty)), (one.clone(), one));
+        assert_eq!(empty.joined(&empty), empty);
     }
 
     #[test]

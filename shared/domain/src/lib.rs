@@ -49,10 +49,10 @@ pub mod webhook;
 pub mod workflow;
 
 pub use agent::AgentDefinition;
-pub use checkpoint::{Checkpoint, Spent};
+pub use checkpoint::{Checkpoint, NewCheckpoint, Spent};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::JobError;
-pub use event::{EventName, NewEvent};
+pub use event::{EventData, EventName, NewEvent, PhaseCompleted};
 pub use ids::{ArtifactId, CallId, EngagementId, Ids, JobId, ReviewId};
 pub use job::{Job, NewJob};
 pub use json::{RawJson, RawObject};

@@ -7,14 +7,14 @@ use crate::memory::Remember;
 use crate::message::Message;
 use crate::session_state::StateCommit;
 use crate::tool_call::ToolCallMove;
-use crate::{CallId, Checkpoint, NewEvent, Timestamp};
+use crate::{CallId, NewCheckpoint, NewEvent, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// Everything new that a turn has to make durable at a barrier. All of it is committed, or none of it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct TurnWrite {
     /// Phases that are done, in order.
-    pub checkpoints: Vec<Checkpoint>,
+    pub checkpoints: Vec<NewCheckpoint>,
     /// New messages of the engagement, with the turn that wrote each.
     pub messages: Vec<(i64, Message)>,
     /// New or changed rows of the tool journal.

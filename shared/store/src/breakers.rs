@@ -4,7 +4,7 @@ use crate::StoreError;
 use async_trait::async_trait;
 use turnstone_domain::agent::errors::Breaker;
 pub use turnstone_domain::breaker::Passage;
-use turnstone_domain::{Lease, Timestamp};
+use turnstone_domain::{Lease, RawJson, Timestamp};
 
 /// The detail of an error that names the breaker which refused a model call. A job that fails with it waits for that breaker.
 pub const DETAIL: &str = "breaker";
@@ -17,13 +17,13 @@ impl BreakerKey {
     /// A tool as one agent calls it.
     #[must_use]
     pub fn tool(agent: &str, tool: &str) -> Self {
-        Self(serde_json::json!(["tool", agent, tool]).to_string())
+        Self(RawJson::list(&["tool", agent, tool]).into_text())
     }
 
     /// A model of a provider.
     #[must_use]
     pub fn model(provider: &str, model: &str) -> Self {
-        Self(serde_json::json!(["model", provider, model]).to_string())
+        Self(RawJson::list(&["model", provider, model]).into_text())
     }
 
     /// Reads the name of [`BreakerKey::name`].

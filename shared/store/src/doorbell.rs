@@ -29,38 +29,63 @@ pub enum Ring {
 /// rung there; what came in is never carried out again.
 #[derive(Clone, Debug)]
 pub struct Doorbell {
-    heard: broadcast::Sender<Ring>,
+    heard: Ears,
     rung: broadcast::Sender<Ring>,
     live: Live,
 }
 
+/// Who is notified of a ring. Events are most of all rings, and only readers of events wait for them.
+#[derive(Clone, Debug)]
+struct Ears {
+    all: broadcast::Sender<Ring>,
+    work: broadcast::Sender<Ring>,
+}
+
+impl Ears {
+    fn hear(&self, ring: Ring) {
+        if !matches!(ring, Ring::Events(_)) {
+            let _ = self.work.send(ring.clone());
+        }
+        let _ = self.all.send(ring);
+    }
+}
+
 impl Default for Doorbell {
     fn default() -> Self {
-        Self { heard: broadcast::channel(KEPT).0, rung: broadcast::channel(KEPT).0, live: Live::default() }
+        let heard = Ears { all: broadcast::channel(KEPT).0, work: broadcast::channel(KEPT).0 };
+        Self { heard, rung: broadcast::channel(KEPT).0, live: Live::default() }
     }
 }
 
 impl Doorbell {
     /// Rings, here and wherever a relay carries it. Nobody needs to listen.
     pub fn ring(&self, ring: Ring) {
-        let _ = self.rung.send(ring.clone());
-        let _ = self.heard.send(ring);
+        if self.rung.receiver_count() > 0 {
+            let _ = self.rung.send(ring.clone());
+        }
+        self.heard.hear(ring);
     }
 
     /// Lets the parts of this process hear what was rung elsewhere.
     pub fn bring_in(&self, ring: Ring) {
-        let _ = self.heard.send(ring);
+        self.heard.hear(ring);
     }
 
     /// A doorbell that does not keep this one alive: for a relay, which ends when nobody else uses the bell.
     pub(crate) fn downgrade(&self) -> WeakDoorbell {
-        WeakDoorbell { heard: self.heard.downgrade() }
+        WeakDoorbell { all: self.heard.all.downgrade(), work: self.heard.work.downgrade() }
     }
 
     /// Registers a listener. Register before querying, then nothing is missed; a listener that lags must query again.
     #[must_use]
     pub fn listen(&self) -> broadcast::Receiver<Ring> {
-        self.heard.subscribe()
+        self.heard.all.subscribe()
+    }
+
+    /// The same for a listener that events are nothing to: it is notified of every ring but [`Ring::Events`].
+    #[must_use]
+    pub fn listen_for_work(&self) -> broadcast::Receiver<Ring> {
+        self.heard.work.subscribe()
     }
 
     /// Where models are heard while they speak: as volatile as a ring, and carried by the same relays.
@@ -79,14 +104,15 @@ impl Doorbell {
 /// See [`Doorbell::downgrade`].
 #[derive(Clone, Debug)]
 pub(crate) struct WeakDoorbell {
-    heard: broadcast::WeakSender<Ring>,
+    all: broadcast::WeakSender<Ring>,
+    work: broadcast::WeakSender<Ring>,
 }
 
 impl WeakDoorbell {
     /// Lets the parts of this process hear what was rung elsewhere.
     pub(crate) fn bring_in(&self, ring: Ring) {
-        if let Some(heard) = self.heard.upgrade() {
-            let _ = heard.send(ring);
+        if let (Some(all), Some(work)) = (self.all.upgrade(), self.work.upgrade()) {
+            Ears { all, work }.hear(ring);
         }
     }
 }

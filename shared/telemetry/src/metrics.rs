@@ -15,7 +15,7 @@ use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
 use prometheus::Registry;
 use prometheus::proto::MetricFamily;
 use std::collections::BTreeSet;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// As many different values a label has that users can choose; more are told as [`OTHER`].
@@ -135,8 +135,8 @@ pub fn gathered() -> Vec<MetricFamily> {
     families
 }
 
-/// Values of one label that were met.
-struct Met(Mutex<BTreeSet<String>>);
+/// Values of one label that were met. Those who count share them.
+struct Met(Mutex<BTreeSet<Arc<str>>>);
 
 static AGENTS: Met = Met(Mutex::new(BTreeSet::new()));
 static VERSIONS: Met = Met(Mutex::new(BTreeSet::new()));
@@ -146,16 +146,17 @@ static TOOLS: Met = Met(Mutex::new(BTreeSet::new()));
 impl Met {
     /// The value, or what stands for it when there are too many.
     fn bounded(&self, value: &str) -> StringValue {
-        let value: String = value.chars().take(LONGEST).collect();
+        let value = value.char_indices().nth(LONGEST).map_or(value, |(end, _)| &value[..end]);
         let mut met = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if met.contains(&value) {
-            return value.into();
+        if let Some(known) = met.get(value) {
+            return Arc::clone(known).into();
         }
         if met.len() >= MOST_VALUES {
             return OTHER.into();
         }
-        met.insert(value.clone());
-        value.into()
+        let new: Arc<str> = value.into();
+        met.insert(Arc::clone(&new));
+        new.into()
     }
 }
 
@@ -211,28 +212,31 @@ impl Counted {
         let whole = |tokens: i64| u64::try_from(tokens).unwrap_or(0).min(MOST_TOKENS);
         meters().tokens_input.add(whole(input), &self.labels);
         meters().tokens_output.add(whole(output), &self.labels);
-        for (kind, tokens) in [("input", input), ("output", output)] {
-            let mut labels = self.call(provider);
-            labels.push(KeyValue::new(names::TOKEN_TYPE, kind));
-            meters().call_tokens.record(whole(tokens), &labels);
-        }
+        let [operation, provider, model] = self.call(provider);
+        let mut labels = [operation, provider, model, KeyValue::new(names::TOKEN_TYPE, "input")];
+        meters().call_tokens.record(whole(input), &labels);
+        labels[3] = KeyValue::new(names::TOKEN_TYPE, "output");
+        meters().call_tokens.record(whole(output), &labels);
     }
 
     /// A call to a model ended after so long; with what kind of error, if it failed.
     pub fn asked(&self, provider: &str, took: Duration, failed: Option<&'static str>) {
-        let mut labels = self.call(provider);
-        labels.extend(failed.map(|kind| KeyValue::new(names::ERROR_TYPE, kind)));
-        meters().call_duration.record(took.as_secs_f64(), &labels);
+        let (call, seconds) = (self.call(provider), took.as_secs_f64());
+        match failed {
+            None => meters().call_duration.record(seconds, &call),
+            Some(kind) => {
+                let [operation, provider, model] = call;
+                let kind = KeyValue::new(names::ERROR_TYPE, kind);
+                meters().call_duration.record(seconds, &[operation, provider, model, kind]);
+            }
+        }
     }
 
-    fn call(&self, provider: &str) -> Vec<KeyValue> {
+    fn call(&self, provider: &str) -> [KeyValue; 3] {
         let [_, _, model] = &self.labels;
-        vec![
-            KeyValue::new(names::OPERATION, "chat"),
-            // Providers are named by the configuration, so there are as many as it says.
-            KeyValue::new(names::PROVIDER, provider.to_owned()),
-            model.clone(),
-        ]
+        // Providers are named by the configuration, so there are as many as it says.
+        let provider = KeyValue::new(names::PROVIDER, provider.to_owned());
+        [KeyValue::new(names::OPERATION, "chat"), provider, model.clone()]
     }
 }
 

@@ -148,6 +148,9 @@ pub const FIELDS: [&str; 8] = [
 /// Makes a span that was not entered yet a part of the caller's trace; what cannot be read counts as absent. What is `common`
 /// is said of it and of every span below it.
 pub fn continue_from(span: &Span, sent: &Carried, common: &Common) {
+    if sent.is_empty() && !exports_spans() {
+        return;
+    }
     let context = formats().iter().fold(Context::new(), |context, format| format.read(sent, &context));
     let context = context.with_value(Given(Arc::new(sent.clone()))).with_value(common.clone());
     // Without a layer that makes ids of spans there is nothing to go on with.

@@ -91,6 +91,9 @@ pub struct Common(Arc<Mutex<BTreeMap<&'static str, Value>>>);
 impl Common {
     /// Says something, or takes it back.
     pub fn say(&self, attribute: &'static str, value: impl Into<Said>) {
+        if !exports_spans() {
+            return;
+        }
         let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match value.into().value() {
             Some(value) => said.insert(attribute, value),

@@ -10,8 +10,8 @@ use turnstone_domain::job::Envelope;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::review::{NewReview, ReviewKind, ReviewPlan};
 use turnstone_domain::{
-    AgentDefinition, Checkpoint, EngagementId, EventName, Ids, Job, JobError, JobId, JobState, Lease,
-    NewEvent, NewJob, Phase, Settlement, Spent, Timestamp, TurnWrite, Wait,
+    AgentDefinition, EngagementId, EventName, Ids, Job, JobError, JobId, JobState, Lease, NewCheckpoint,
+    NewEvent, NewJob, Phase, RawJson, Settlement, Spent, Timestamp, TurnWrite, Wait,
 };
 use turnstone_store::{Claim, ClaimRequest, Duty, EventFilter, JobKind, Term};
 
@@ -62,18 +62,19 @@ pub fn request(kind: JobKind, limit: usize, now: Timestamp) -> ClaimRequest {
 
 /// A checkpoint of turn 1 with its event.
 pub fn done(phase: Phase) -> TurnWrite {
-    let checkpoint = Checkpoint {
+    let checkpoint = NewCheckpoint {
         turn: 1,
         phase,
         version: 1,
-        body: json!({}),
+        body: RawJson::empty_object(),
         duration_ms: 0,
         tokens_in: 0,
         tokens_out: 0,
         at: NOW,
         spent: Spent::default(),
     };
-    let event = NewEvent { name: EventName::PhaseCompleted, turn: 1, data: json!({"phase": phase}), at: NOW };
+    let event =
+        NewEvent { name: EventName::PhaseCompleted, turn: 1, data: json!({"phase": phase}).into(), at: NOW };
     TurnWrite { checkpoints: vec![checkpoint], events: vec![event], ..TurnWrite::default() }
 }
 

@@ -6,7 +6,6 @@ use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use crate::turn::verdict::{Verdict, verdict};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use turnstone_domain::{Phase, Spent};
 
 /// Version 1 did not say whether the answer is released.
@@ -61,7 +60,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
         tool_calls = body.tool_calls,
         "turn complete"
     );
-    turn.complete_phase(Phase::Emit, VERSION, &body, (0, 0), Value::Null)?;
+    turn.complete_phase(Phase::Emit, VERSION, &body)?;
     turn.spent(Spent::default());
     Ok(())
 }

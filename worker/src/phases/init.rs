@@ -61,7 +61,7 @@ pub fn run(turn: &mut Turn) -> Result<(), Stop> {
         span: propagation::traceparent(&turn.trace.invoke),
     };
     turn.interaction_id.clone_from(&body.interaction_id);
-    turn.complete_phase(Phase::Init, VERSION, &body, (0, 0), Value::Null)
+    turn.complete_phase(Phase::Init, VERSION, &body)
 }
 
 /// The id of this worker in the form that the manifest asks for. It stays the same as long as the process lives.

@@ -8,7 +8,7 @@ use crate::turn::state::Turn;
 use crate::turn::stop::{Stop, state_conflict};
 use crate::turn::trace;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 use tracing::Instrument;
 use turnstone_domain::agent::StateMode;
@@ -75,7 +75,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
         let data = json!({"transaction_id": body.transaction_id, "changes": shown(&body.changes)});
         turn.event(EventName::StateChanged, data);
     }
-    turn.complete_phase(Phase::Persist, VERSION, &body, (0, 0), Value::Null)?;
+    turn.complete_phase(Phase::Persist, VERSION, &body)?;
     if let Some(before) = before {
         turn.pending().state = commit;
         let span = trace::state_save(turn);
@@ -84,7 +84,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
                 turn.undo_phase(before);
                 turn.lose_state();
                 body.status = Transaction::RolledBack;
-                turn.complete_phase(Phase::Persist, VERSION, &body, (0, 0), Value::Null)?;
+                turn.complete_phase(Phase::Persist, VERSION, &body)?;
             }
             other => other?,
         }

@@ -31,7 +31,7 @@ pub async fn run(
     let mut delays = patience.build();
     while !draining.is_cancelled() {
         // Registered before the query: a ring in between is heard.
-        let mut bell = deps.doorbell.listen();
+        let mut bell = deps.doorbell.listen_for_work();
         let Some(free) = free_slots(&slots, &draining).await else { break };
         let request = ClaimRequest {
             kind: JobKind::Agent,

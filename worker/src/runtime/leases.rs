@@ -190,7 +190,7 @@ struct Watch {
 }
 
 async fn watch(keeper: Arc<LeaseKeeper>) {
-    let mut bell = keeper.deps.doorbell.listen();
+    let mut bell = keeper.deps.doorbell.listen_for_work();
     let mut watch = Watch { keeper: Arc::clone(&keeper), extended: Instant::now(), answers: true };
     let mut next = Instant::now() + WATCH;
     loop {

@@ -114,8 +114,9 @@ async fn assigned(assignment: Assignment, deps: Data<Arc<Deps>>) -> Result<(), B
     let Some((claim, slot)) = assignment.take() else { return Ok(()) };
     let (job, signals) = (claim.job.clone(), slot.signals());
     // A panic outside of the phases must not leave the lease extended for ever; without a watch it runs out.
-    let running = AssertUnwindSafe(turn::run_job(Arc::clone(&deps), claim, signals.clone())).catch_unwind();
-    let mut running = std::pin::pin!(running);
+    // In a box, because apalis moves this future several times before it runs.
+    let running = Box::pin(turn::run_job(Arc::clone(&deps), claim, signals.clone()));
+    let mut running = AssertUnwindSafe(running).catch_unwind();
     let ended = tokio::select! {
         biased;
         ended = &mut running => ended,

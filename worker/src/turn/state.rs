@@ -17,7 +17,7 @@ use crate::phases::persist::{self, PersistBody};
 use crate::phases::resol::{self, Bindings, ResolBody};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json, to_value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,8 +37,8 @@ use turnstone_domain::short_circuit::ShortCircuit;
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{
-    AgentDefinition, CallId, Checkpoint, EventName, JobError, JobId, Lease, NewEvent, Phase, RawJson,
-    RawObject, Spent, TurnWrite,
+    AgentDefinition, CallId, Checkpoint, EventData, EventName, JobError, JobId, Lease, NewCheckpoint,
+    NewEvent, Phase, PhaseCompleted, RawJson, RawObject, Spent, TurnWrite,
 };
 use turnstone_store::{Claim, Delegated, LedgerError};
 
@@ -353,38 +353,60 @@ impl Turn {
         Stop::Fail(JobError::new(FailureKind::Internal, message))
     }
 
-    /// Completes a phase: its checkpoint becomes durable with the next barrier.
+    /// Completes a phase: its checkpoint becomes durable with the next barrier. The events of INIT and EMIT name the turn and
+    /// the instance.
     ///
     /// # Errors
     /// When the body cannot be written as JSON.
-    pub fn complete_phase<T: Serialize>(
+    pub fn complete_phase<B: Serialize>(&mut self, phase: Phase, version: i64, body: &B) -> Result<(), Stop> {
+        let more = match phase {
+            Phase::Init | Phase::Emit => RawJson::written(&self.named()),
+            _ => Ok(RawJson::empty_object()),
+        };
+        let body = RawJson::written(body);
+        self.phase_done(phase, version, body, (0, 0), more)
+    }
+
+    /// Completes INFER, with its tokens and the facts that its event tells.
+    ///
+    /// # Errors
+    /// As [`Turn::complete_phase`].
+    pub fn complete_infer<B: Serialize, F: Serialize>(
+        &mut self,
+        version: i64,
+        body: &B,
+        tokens: (i64, i64),
+        facts: &F,
+    ) -> Result<(), Stop> {
+        let (body, more) = (RawJson::written(body), self.shown(facts));
+        self.phase_done(Phase::Infer, version, body, tokens, more)
+    }
+
+    fn phase_done(
         &mut self,
         phase: Phase,
         version: i64,
-        body: &T,
-        tokens: (i64, i64),
-        facts: Value,
+        body: serde_json::Result<RawJson>,
+        (tokens_in, tokens_out): (i64, i64),
+        more: serde_json::Result<RawJson>,
     ) -> Result<(), Stop> {
-        let body = serde_json::to_value(body)
-            .map_err(|e| JobError::new(FailureKind::Internal, format!("phase {phase} left no JSON: {e}")))?;
-        let now = self.deps.clock.now();
-        let duration_ms = self.phase_ms();
-        let mut data = serde_json::json!({"phase": phase, "duration_ms": duration_ms});
-        if let (Value::Object(data), Value::Object(facts)) = (&mut data, facts) {
-            data.extend(facts);
-        }
-        self.pending.checkpoints.push(Checkpoint {
-            turn: self.position.turn,
+        let failed = |e| JobError::new(FailureKind::Internal, format!("phase {phase} left no JSON: {e}"));
+        let (body, more) = (body.map_err(failed)?, more.map_err(failed)?);
+        let (at, duration_ms, turn) = (self.deps.clock.now(), self.phase_ms(), self.position.turn);
+        let spent = Spent::default();
+        self.pending.checkpoints.push(NewCheckpoint {
+            turn,
             phase,
             version,
             body,
             duration_ms,
-            tokens_in: tokens.0,
-            tokens_out: tokens.1,
-            at: now,
-            spent: Spent::default(),
+            tokens_in,
+            tokens_out,
+            at,
+            spent,
         });
-        self.event(EventName::PhaseCompleted, data);
+        let data = EventData::Phase(PhaseCompleted { phase, duration_ms, more });
+        self.pending.events.push(NewEvent { name: EventName::PhaseCompleted, turn, data, at });
         self.done += 1;
         Ok(())
     }
@@ -407,14 +429,29 @@ impl Turn {
     pub fn event(&mut self, name: EventName, mut data: Value) {
         self.screen_event(&mut data);
         self.hold_back(&mut data);
-        if tells_ossa(name, &data)
-            && let Value::Object(data) = &mut data
+        if OssaEvent::ALL.iter().any(|form| form.is_form_of(name))
+            && let (Value::Object(data), Ok(Value::Object(named))) = (&mut data, to_value(self.named()))
         {
-            data.insert("interaction_id".to_owned(), self.interaction_id.as_str().into());
-            data.insert("instance_id".to_owned(), instance_id(self).into());
+            data.extend(named);
         }
         let at = self.deps.clock.now();
-        self.pending.events.push(NewEvent { name, turn: self.position.turn, data, at });
+        self.pending.events.push(NewEvent { name, turn: self.position.turn, data: data.into(), at });
+    }
+
+    /// What events say that OSSA knows as well: the turn and the instance.
+    fn named(&self) -> Named<'_> {
+        Named { interaction_id: &self.interaction_id, instance_id: instance_id(self) }
+    }
+
+    /// Facts of an event, without what its readers may not see.
+    fn shown<F: Serialize>(&self, facts: &F) -> serde_json::Result<RawJson> {
+        if !self.agent.safety.holds_back() && !self.agent.guardrails.hold_back() {
+            return RawJson::written(facts);
+        }
+        let mut facts = to_value(facts)?;
+        self.screen_event(&mut facts);
+        self.hold_back(&mut facts);
+        Ok(RawJson::of(&facts))
     }
 
     /// Says something in the conversation; it becomes durable with the next barrier.
@@ -448,11 +485,13 @@ impl Turn {
     /// Says that what follows from the turn is a failure, when the end of its phases is not told yet: a turn that failed is
     /// not told as complete (facts §2.10).
     pub fn fail_turn(&mut self) {
-        let ends = |event: &&mut NewEvent| {
-            event.name == EventName::PhaseCompleted && event.data["phase"] == Phase::Emit.as_str()
-        };
-        if let Some(event) = self.pending.events.iter_mut().rev().find(ends) {
-            event.data["failed"] = true.into();
+        for event in self.pending.events.iter_mut().rev() {
+            if let EventData::Phase(said) = &mut event.data
+                && said.phase == Phase::Emit
+            {
+                said.more = said.more.joined(&RawJson::of(&json!({"failed": true})));
+                return;
+            }
         }
     }
 
@@ -557,12 +596,11 @@ impl Turn {
     }
 }
 
-/// Whether this is told as an event of OSSA as well, which names the turn and the instance.
-fn tells_ossa(name: EventName, data: &Value) -> bool {
-    match name {
-        EventName::PhaseCompleted => matches!(data["phase"].as_str(), Some("init" | "emit")),
-        name => OssaEvent::ALL.iter().any(|form| form.is_form_of(name)),
-    }
+/// Who runs a turn.
+#[derive(Serialize)]
+struct Named<'a> {
+    interaction_id: &'a str,
+    instance_id: String,
 }
 
 /// What INIT said of the turn that these checkpoints are of.

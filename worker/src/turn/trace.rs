@@ -17,9 +17,9 @@ use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::trace_context::{self, is_traceparent};
 use turnstone_domain::{JobError, RawObject};
 use turnstone_telemetry::metrics::Counted;
-use turnstone_telemetry::names;
 use turnstone_telemetry::propagation::{self, Carried};
 use turnstone_telemetry::span::{self, Common, Said};
+use turnstone_telemetry::{exports_spans, names};
 
 /// Where a delegated job's `meta` has the span that delegated.
 pub const PARENT_TRACEPARENT: &str = "ossa.parent.traceparent";
@@ -173,9 +173,11 @@ pub fn answered(turn: &Turn, span: &Span, answer: &ModelAnswer) {
     if let Some(id) = &answer.response_id {
         span::say(span, names::RESPONSE_ID, id.as_str());
     }
-    let reason = json!(answer.finish_reason).as_str().unwrap_or_default().to_owned();
-    span::say(span, names::FINISH_REASON, reason.as_str());
-    span::say(span, names::FINISH_REASONS, Said::Texts(vec![reason]));
+    if exports_spans() {
+        let reason = json!(answer.finish_reason).as_str().unwrap_or_default().to_owned();
+        span::say(span, names::FINISH_REASON, reason.as_str());
+        span::say(span, names::FINISH_REASONS, Said::Texts(vec![reason]));
+    }
     if let Some(usage) = answer.usage {
         span.record(names::INPUT_TOKENS, usage.input);
         span.record(names::OUTPUT_TOKENS, usage.output);

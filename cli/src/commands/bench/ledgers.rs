@@ -341,13 +341,13 @@ mod tests {
     use super::*;
     use serde_json::json;
     use turnstone_domain::budget::BudgetMove;
-    use turnstone_domain::{Checkpoint, NewEvent, Phase, Spent};
+    use turnstone_domain::{NewCheckpoint, NewEvent, Phase, RawJson, Spent};
 
-    fn done(phase: Phase) -> Checkpoint {
-        let body = json!({});
+    fn done(phase: Phase) -> NewCheckpoint {
+        let body = RawJson::empty_object();
         let at = Timestamp(0);
         let spent = Spent::default();
-        Checkpoint {
+        NewCheckpoint {
             turn: 1,
             phase,
             version: 1,
@@ -361,7 +361,7 @@ mod tests {
     }
 
     fn event(name: EventName) -> NewEvent {
-        NewEvent { name, turn: 1, data: json!({}), at: Timestamp(0) }
+        NewEvent { name, turn: 1, data: json!({}).into(), at: Timestamp(0) }
     }
 
     #[test]

@@ -15,8 +15,8 @@ const KEPT: usize = 65_536;
 /// A job with its engagement.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
-    pub job: JobRow,
-    pub engagement: Option<EngagementRow>,
+    pub job: Box<JobRow>,
+    pub engagement: Option<Box<EngagementRow>>,
 }
 
 /// What became of a job in a transaction, by the token of its lease.

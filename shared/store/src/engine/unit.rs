@@ -35,7 +35,7 @@ use turnstone_domain::message::Message;
 use turnstone_domain::review::NewReview;
 use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome};
 use turnstone_domain::{
-    Checkpoint, EventName, JobError, JobId, JobState, NewChild, NewEvent, RawJson, Timestamp,
+    EventData, EventName, JobError, JobId, JobState, NewCheckpoint, NewChild, NewEvent, RawJson, Timestamp,
 };
 
 // Rows as the bulk statements of the same names take them: the order is theirs.
@@ -82,9 +82,9 @@ fn ended(job: &JobRow) -> Option<Ended> {
 /// Rows that were read, and what is to be written.
 #[derive(Default)]
 pub(super) struct Unit {
-    jobs: BTreeMap<i64, JobRow>,
+    jobs: BTreeMap<i64, Box<JobRow>>,
     by_id: HashMap<String, i64>,
-    engagements: BTreeMap<i64, EngagementRow>,
+    engagements: BTreeMap<i64, Box<EngagementRow>>,
     budgets: budgets::Budgets,
     changed_jobs: BTreeSet<i64>,
     changed_engagements: BTreeSet<i64>,
@@ -115,6 +115,8 @@ pub(super) struct Unit {
     pub(super) freed: Vec<Freed>,
     /// Jobs that wait for others, who are to be enqueued.
     pub(super) families: Vec<Family>,
+    /// Jobs that a claim has taken, and written by itself.
+    claimed: Vec<i64>,
     /// What units that were absorbed knew.
     told: Vec<Learnt>,
     /// Leases of which nothing is to be known.
@@ -141,13 +143,13 @@ impl Unit {
                 holding.push(job.seq);
             }
             self.by_id.insert(job.id.0.clone(), job.seq);
-            self.jobs.entry(job.seq).or_insert(job);
+            self.jobs.entry(job.seq).or_insert_with(|| Box::new(job));
         }
         self.read_shares(session, holding).await?;
         let keys: Vec<(i64,)> = missing.into_iter().map(|seq| (seq,)).collect();
         let (action, text) = ("read engagements", &sql::ENGAGEMENTS_TO_CHANGE);
         let engagements = read_by(session, action, text, keys, EngagementRow::decode).await?;
-        engagements.into_iter().for_each(|row| self.take_engagement(row));
+        engagements.into_iter().for_each(|row| self.take_engagement(Box::new(row)));
         Ok(())
     }
 
@@ -165,7 +167,7 @@ impl Unit {
         Ok(seq)
     }
 
-    fn take_engagement(&mut self, row: EngagementRow) {
+    fn take_engagement(&mut self, row: Box<EngagementRow>) {
         // Engagements may share a budget: the row that was read first stands for all of them, so moves add up.
         self.budgets.take_in(row.budget_seq, row.budget);
         self.engagements.insert(row.seq, row);
@@ -186,8 +188,8 @@ impl Unit {
             self.rings.push(Ring::Due);
         }
         // Plain jobs are written without their token, so what is known of them need not stay true.
-        if let Some(token) = known.job.lease_token.clone().filter(|_| known.engagement.is_some()) {
-            self.told.push((token, Some(known.clone())));
+        if known.engagement.is_some() {
+            self.claimed.push(known.job.seq);
         }
         self.take_known(known);
     }
@@ -205,25 +207,32 @@ impl Unit {
     /// What is known of the jobs when this unit is committed. They are taken out of it.
     pub(super) fn learnt(&mut self) -> Vec<Learnt> {
         let mut learnt = take(&mut self.told);
-        for mut job in take(&mut self.changed_jobs).into_iter().filter_map(|seq| self.jobs.remove(&seq)) {
+        let known = take(&mut self.claimed).into_iter().chain(take(&mut self.changed_jobs));
+        for mut job in known.filter_map(|seq| self.jobs.remove(&seq)).collect::<Vec<_>>() {
             let read_token = std::mem::replace(&mut job.read_token, job.lease_token.clone());
             if let Some(token) = read_token.filter(|token| job.lease_token.as_ref() != Some(token)) {
                 learnt.push((token, None));
             }
             // Plain jobs are written without their token, so what is known of them need not stay true.
             if let Some(token) = job.lease_token.clone().filter(|_| job.engagement_seq.is_some()) {
-                let engagement = job.engagement_seq.and_then(|seq| self.engagements.get(&seq));
-                let engagement = engagement.map(|row| EngagementRow {
-                    read: (row.events, row.messages),
-                    budget: self.budgets.of(row.budget_seq).unwrap_or(row.budget),
-                    ..row.clone()
-                });
+                let engagement = job.engagement_seq.and_then(|seq| self.learnt_engagement(seq, &learnt));
                 (job.moved, job.read_state) = (false, job.state);
                 learnt.push((token, Some(Known { job, engagement })));
             }
         }
         learnt.extend(take(&mut self.distrusted).into_iter().map(|token| (token, None)));
         learnt
+    }
+
+    /// What is known of an engagement. It is taken out, so a second job of it finds it with the first.
+    fn learnt_engagement(&mut self, seq: i64, learnt: &[Learnt]) -> Option<Box<EngagementRow>> {
+        let Some(mut row) = self.engagements.remove(&seq) else {
+            let mut rows = learnt.iter().filter_map(|(_, known)| known.as_ref()?.engagement.as_ref());
+            return rows.find(|row| row.seq == seq).cloned();
+        };
+        row.read = (row.events, row.messages);
+        row.budget = self.budgets.of(row.budget_seq).unwrap_or(row.budget);
+        Some(row)
     }
 
     /// The same, by the token of the lease.
@@ -245,13 +254,13 @@ impl Unit {
 
     /// A job that was taken in.
     pub(super) fn job(&self, seq: i64) -> Option<&JobRow> {
-        self.jobs.get(&seq)
+        self.jobs.get(&seq).map(Box::as_ref)
     }
 
     /// A job that was taken in, to be changed.
     pub(super) fn change_job(&mut self, seq: i64) -> Result<&mut JobRow, StoreError> {
         self.changed_jobs.insert(seq);
-        self.jobs.get_mut(&seq).ok_or(StoreError::Inconsistent {
+        self.jobs.get_mut(&seq).map(Box::as_mut).ok_or(StoreError::Inconsistent {
             table: "jobs",
             column: "seq",
             row: seq.to_string(),
@@ -261,34 +270,41 @@ impl Unit {
 
     /// The engagement of a job, if it has one.
     pub(super) fn engagement_of(&self, job_seq: i64) -> Option<&EngagementRow> {
-        self.jobs.get(&job_seq)?.engagement_seq.and_then(|seq| self.engagements.get(&seq))
+        self.jobs.get(&job_seq)?.engagement_seq.and_then(|seq| self.engagements.get(&seq)).map(Box::as_ref)
     }
 
     fn change_engagement(&mut self, job_seq: i64) -> Option<&mut EngagementRow> {
         let seq = self.jobs.get(&job_seq)?.engagement_seq?;
         self.changed_engagements.insert(seq);
-        self.engagements.get_mut(&seq)
+        self.engagements.get_mut(&seq).map(Box::as_mut)
     }
 
     /// Appends an event to the job's stream.
     pub(super) fn event(&mut self, job_seq: i64, event: &NewEvent) -> Result<(), StoreError> {
         let stream = self.change_job(job_seq)?.stream;
-        let (seq, bell) = match self.change_engagement(job_seq) {
+        let seq = match self.change_engagement(job_seq) {
             Some(row) => {
                 row.events += 1;
-                (row.events, row.engagement.id.0.clone())
+                row.events
             }
             None => {
                 let job = self.change_job(job_seq)?;
                 job.events += 1;
-                (job.events, job.id.0.clone())
+                job.events
             }
         };
         self.journal.event(stream, seq, job_seq, event);
-        if self.rings.last() != Some(&Ring::Events(bell.clone())) {
-            self.rings.push(Ring::Events(bell));
-        }
+        self.ring_events(job_seq);
         Ok(())
+    }
+
+    fn ring_events(&mut self, job_seq: i64) {
+        let engagement = self.engagement_of(job_seq).map(|row| row.engagement.id.as_str());
+        let Some(id) = engagement.or_else(|| self.job(job_seq).map(|job| job.id.as_str())) else { return };
+        if !matches!(self.rings.last(), Some(Ring::Events(last)) if last == id) {
+            let ring = Ring::Events(id.to_owned());
+            self.rings.push(ring);
+        }
     }
 
     /// Appends an event that is not a turn's own.
@@ -296,7 +312,7 @@ impl Unit {
         &mut self,
         job_seq: i64,
         name: EventName,
-        data: Value,
+        data: impl Into<EventData>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let turn =
@@ -305,11 +321,11 @@ impl Unit {
             // A stream says nothing after the end of its job.
             self.event(job_seq, &NewEvent { turn, ..told })?;
         }
-        self.event(job_seq, &NewEvent { name, turn, data, at })
+        self.event(job_seq, &NewEvent { name, turn, data: data.into(), at })
     }
 
     /// Appends a checkpoint; a complete turn counts in its engagement.
-    pub(super) fn checkpoint(&mut self, job_seq: i64, done: &Checkpoint) {
+    pub(super) fn checkpoint(&mut self, job_seq: i64, done: &NewCheckpoint) {
         let Some(job) = self.job(job_seq) else { return };
         let events = self.engagement_of(job_seq).map_or(job.events, |row| row.events);
         let stream = (job.stream, events);

@@ -1,6 +1,27 @@
 //! Several statements that write as one, so that they cost one round trip together.
 
+use crate::engine::session::Write;
+use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// More texts than this are not kept.
+const KEPT: usize = 256;
+
+/// Statements that were made of several, to be used again: the same few meet in most commits.
+#[derive(Default)]
+pub(super) struct Texts(HashMap<Vec<(usize, bool)>, Arc<str>>);
+
+impl Texts {
+    /// The statement that `make` makes of these writes.
+    pub(super) fn of(&mut self, writes: &[Write], make: impl FnOnce() -> String) -> Arc<str> {
+        let key = writes.iter().map(|write| (std::ptr::from_ref(write.text).addr(), write.each)).collect();
+        if self.0.len() > KEPT {
+            self.0.clear();
+        }
+        Arc::clone(self.0.entry(key).or_insert_with(|| make().into()))
+    }
+}
 
 /// Makes each statement a common table expression of one that returns how many rows each of them wrote. `texts` are the
 /// statements with the number of their parameters; parameters are numbered on from one statement to the next.

@@ -7,7 +7,10 @@ use super::session::Readers;
 use crate::doorbell::WeakDoorbell;
 use crate::{Doorbell, Ring};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use sqlx::postgres::PgListener;
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -22,10 +25,19 @@ const APART: Duration = Duration::from_millis(5);
 /// The pause after a failure.
 const PAUSE: Duration = Duration::from_secs(2);
 
-#[derive(Serialize, Deserialize)]
-struct Rings {
-    from: String,
-    rings: Vec<Ring>,
+#[derive(Serialize)]
+struct Rings<'a> {
+    from: &'a str,
+    rings: HashSet<Ring>,
+}
+
+/// The same as it arrives. Most rings are this process's own: those are not read.
+#[derive(Deserialize)]
+struct Heard<'a> {
+    #[serde(borrow)]
+    from: Cow<'a, str>,
+    #[serde(borrow)]
+    rings: &'a RawValue,
 }
 
 /// Starts both directions; they end when nobody else uses the bell. `origin` tells this process's own rings from those
@@ -48,18 +60,18 @@ async fn carry_out(mut rung: Receiver<Ring>, readers: &Readers, origin: &str) {
             Err(RecvError::Lagged(_)) => Ring::Available,
             Err(RecvError::Closed) => return,
         };
-        let mut rings = vec![first];
+        let mut rings = HashSet::from([first]);
         let mut size = 0;
         while let Ok(ring) = rung.try_recv() {
-            if !rings.contains(&ring) {
-                size += length(&ring);
-                rings.push(ring);
+            let length = length(&ring);
+            if rings.insert(ring) {
+                size += length;
             }
             if size > LARGEST {
                 break;
             }
         }
-        let payload = serde_json::to_string(&Rings { from: origin.to_owned(), rings }).unwrap_or_default();
+        let payload = serde_json::to_string(&Rings { from: origin, rings }).unwrap_or_default();
         let told = sqlx::query(NOTIFY).bind(payload).execute(readers.pool()).await;
         if let Err(error) = told {
             tracing::debug!(%error, "bells were not carried to other processes; they will poll");
@@ -93,8 +105,10 @@ async fn listen(readers: &Readers, doorbell: &WeakDoorbell, origin: &str) -> Res
             look_again(doorbell);
             continue;
         };
-        let Ok(Rings { from, rings }) = serde_json::from_str(heard.payload()) else { continue };
-        if from != origin {
+        let Ok(Heard { from, rings }) = serde_json::from_str(heard.payload()) else { continue };
+        if from != origin
+            && let Ok(rings) = serde_json::from_str::<Vec<Ring>>(rings.get())
+        {
             rings.into_iter().for_each(|ring| doorbell.bring_in(ring));
         }
     }

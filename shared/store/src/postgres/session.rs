@@ -5,7 +5,7 @@
 
 use super::PostgresOptions;
 use super::connection::{Address, failed};
-use super::joined::{alone, counted, joined};
+use super::joined::{Texts, alone, counted, joined};
 use crate::StoreError;
 use crate::engine::columns::{Column, Columns};
 use crate::engine::rows::Fields;
@@ -122,6 +122,10 @@ pub(super) struct Writing {
     begun: bool,
     /// Writes that wait for the statement, or the commit, that follows them.
     waiting: Vec<Write>,
+    /// Statements of a transaction.
+    joined: Texts,
+    /// Statements that are transactions.
+    alone: Texts,
 }
 
 impl Writing {
@@ -142,6 +146,8 @@ impl Writing {
             named: false,
             begun: false,
             waiting: Vec::new(),
+            joined: Texts::default(),
+            alone: Texts::default(),
         }
     }
 
@@ -190,7 +196,8 @@ impl Writing {
     async fn run(&mut self, mut writes: Vec<Write>) -> Result<(), StoreError> {
         let texts = writes.iter().map(|write| (write.text.postgres, write.rows.columns.len()));
         // Joined from the files' own texts and nothing else.
-        let mut query = sqlx::query(AssertSqlSafe(joined(texts))).persistent(self.persistent);
+        let text = self.joined.of(&writes, || joined(texts));
+        let mut query = sqlx::query(AssertSqlSafe(text)).persistent(self.persistent);
         for write in &mut writes {
             query = with_columns(query, std::mem::take(&mut write.rows.columns));
         }
@@ -207,7 +214,8 @@ impl Writing {
     /// Runs writes as a transaction of one statement.
     async fn run_alone(&mut self, mut writes: Vec<Write>) -> Result<(), CommitError> {
         let texts = writes.iter().map(|write| (write.text.postgres, write.rows.columns.len(), write.each));
-        let mut query = sqlx::query(AssertSqlSafe(alone(texts, MARK)));
+        let text = self.alone.of(&writes, || alone(texts, MARK));
+        let mut query = sqlx::query(AssertSqlSafe(text));
         for write in &mut writes {
             query = with_columns(query, std::mem::take(&mut write.rows.columns));
         }

@@ -30,7 +30,6 @@ pub use delegate::{handed_over, took_over};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::{CallId, Phase};
 
@@ -81,5 +80,5 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
             }
         }
     }
-    turn.complete_phase(Phase::Exec, VERSION, &body, (0, 0), Value::Null)
+    turn.complete_phase(Phase::Exec, VERSION, &body)
 }

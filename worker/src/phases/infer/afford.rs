@@ -117,14 +117,14 @@ pub async fn reserve(
             money: money.unwrap_or_default(),
             price: price.clone(),
         };
-        let charge = Charge {
+        let charge = charged.then(|| Charge {
             what: format!("model {model}"),
             money,
             currency: turn.deps.prices.currency().to_owned(),
             budgets: budgets.clone(),
-        };
+        });
         turn.pending().budget = Some(BudgetMove::Reserve { tokens });
-        turn.pending().charge = charged.then(|| Box::new(ChargeMove::Reserve(charge)));
+        turn.pending().charge = charge.map(|charge| Box::new(ChargeMove::Reserve(charge)));
         match turn.try_barrier().await {
             Ok(()) => {
                 *before = None;

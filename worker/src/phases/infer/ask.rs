@@ -12,6 +12,7 @@ use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use crate::turn::trace;
 use serde_json::json;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
@@ -37,20 +38,23 @@ pub struct Answered {
 
 /// Asks the models of the agent in order until one answers (agent extension §3 rule 2). What is `heard` reaches whoever
 /// follows the engagement while the model speaks. `reserved` is what was reserved for a
-/// call before that did not answer.
+/// call before that did not answer. The request is left as it was for the last model that was asked, but with its own number
+/// of tokens.
 pub async fn ask(
     turn: &mut Turn,
-    mut request: ModelRequest,
+    request: &mut ModelRequest,
     prompt_bound: i64,
     heard: bool,
     reserved: &mut Option<Afforded>,
     draining: &CancellationToken,
 ) -> Result<Answered, Stop> {
-    let models = match turn.agent.model.models.as_slice() {
-        [] => {
-            turn.deps.providers.default_model_at(turn.agent.model.provider.as_deref()).into_iter().collect()
-        }
-        models => models.to_vec(),
+    let agent = Arc::clone(&turn.agent);
+    let default;
+    let models = if turn.agent.model.models.is_empty() {
+        default = turn.deps.providers.default_model_at(turn.agent.model.provider.as_deref());
+        default.as_slice()
+    } else {
+        agent.model.models.as_slice()
     };
     let mut last = hopeless(
         "the job names no model and the server has no default; set ext_agent_model or [models] default_model"
@@ -98,9 +102,10 @@ pub async fn ask(
         request.model.clone_from(&wanted.model);
         request.max_tokens = held.max_tokens;
         request.listener = if heard { listener(turn) } else { Listener::default() };
-        let answered = call_model(turn, turn.secured()?, (&provider, &*model), &request).await;
+        let answered = call_model(turn, turn.secured()?, (&provider, &*model), request).await;
         // Until it is booked nothing is waited for.
         turn.unrecorded = answered.is_ok();
+        request.max_tokens = wanted_tokens;
         drop(place);
         match answered {
             Ok(answer) => {

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use turnstone_domain::agent::{OutputContract, ToolChoice};
 use turnstone_domain::budget::{self, Allowance, Amount, BudgetMove};
 use turnstone_domain::message::{Message, RequestedCall, Role};
-use turnstone_domain::{CallId, EventName, Phase, Spent};
+use turnstone_domain::{CallId, EventName, Spent};
 
 const VERSION: i64 = 3;
 /// Versions of the body that this worker reads; version 1 did not tell cached and reasoning tokens apart, version 2 not which
@@ -64,6 +64,22 @@ pub struct InferBody {
     pub shortage: Option<Shortage>,
 }
 
+/// What `phase.completed` says of INFER.
+#[derive(Serialize)]
+struct Facts<'a> {
+    model: &'a str,
+    provider: &'a str,
+    tokens_in: i64,
+    tokens_out: i64,
+    tokens_cached: i64,
+    tokens_reasoning: i64,
+    finish_reason: FinishReason,
+    budget_left: Option<i64>,
+    cost: Option<Amount>,
+    tool_calls: Vec<String>,
+    tool_calls_cut: Option<Vec<String>>,
+}
+
 /// Runs INFER.
 ///
 /// # Errors
@@ -75,7 +91,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     pictures::attach(turn, &mut request).await?;
     let (bound, wanted) = (bound(&request), request.max_tokens);
     let Answered { provider, mut answer, pass, afforded, success } =
-        patience::ask(turn, request, bound, draining).await?;
+        patience::ask(turn, &mut request, bound, draining).await?;
     let used = afforded.book(answer.usage);
     let blocked = turn.screen_answer(&mut answer);
     record(turn, provider, answer, &afforded, afforded.max_tokens < wanted)?;
@@ -219,19 +235,19 @@ fn record(
         })
         .collect();
     let content = answer.content.unwrap_or_default();
-    let facts = json!({
-        "model": body.model,
-        "provider": body.provider,
-        "tokens_in": body.tokens_in,
-        "tokens_out": body.tokens_out,
-        "tokens_cached": body.tokens_cached,
-        "tokens_reasoning": body.tokens_reasoning,
-        "finish_reason": body.finish_reason,
-        "budget_left": turn.budget.limit.map(|limit| limit - turn.budget.settled - used),
-        "cost": (cost > 0).then_some(Amount(cost)),
-        "tool_calls": tool_calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(),
-        "tool_calls_cut": (!cut.is_empty()).then_some(cut),
-    });
+    let facts = Facts {
+        model: &body.model,
+        provider: &body.provider,
+        tokens_in: body.tokens_in,
+        tokens_out: body.tokens_out,
+        tokens_cached: body.tokens_cached,
+        tokens_reasoning: body.tokens_reasoning,
+        finish_reason: body.finish_reason,
+        budget_left: turn.budget.limit.map(|limit| limit - turn.budget.settled - used),
+        cost: (cost > 0).then_some(Amount(cost)),
+        tool_calls: tool_calls.iter().map(|call| call.name.clone()).collect(),
+        tool_calls_cut: (!cut.is_empty()).then_some(cut),
+    };
     turn.position.model_used = Some(body.model.clone());
     turn.position.raise_until = None;
     let position = turn.position.clone();
@@ -241,7 +257,7 @@ fn record(
     // A summary that was bought in this turn is part of what the phase cost.
     let (summed_in, summed_out) = turn.conversation.summed_up_for(turn.position.turn);
     let tokens = (body.tokens_in + summed_in, body.tokens_out + summed_out);
-    turn.complete_phase(Phase::Infer, VERSION, &body, tokens, facts)?;
+    turn.complete_infer(VERSION, &body, tokens, &facts)?;
     turn.spent(Spent { tokens_cached: body.tokens_cached, cost, model: Some(afforded.model.clone()) });
     turn.inferred = Some(Arc::new(body));
     Ok(())

@@ -27,13 +27,13 @@ pub const LONGEST_HOLD: Duration = Duration::from_secs(15);
 /// As [`super::run`].
 pub async fn ask(
     turn: &mut Turn,
-    request: ModelRequest,
+    request: &mut ModelRequest,
     prompt_bound: i64,
     draining: &CancellationToken,
 ) -> Result<Answered, Stop> {
     let (mut reserved, mut tries) = (None, 0);
     loop {
-        let error = match ask_once(turn, request.clone(), prompt_bound, true, &mut reserved, draining).await {
+        let error = match ask_once(turn, request, prompt_bound, true, &mut reserved, draining).await {
             Err(Stop::Fail(error)) => error,
             other => return other,
         };

@@ -29,14 +29,14 @@ const TASK: &str = "You sum up the earlier part of a conversation between a user
 /// As the main call of the phase.
 pub async fn make(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     let Some(overflow) = turn.conversation.overflow(&turn.agent.memory) else { return Ok(()) };
-    let request = request(turn, &overflow);
+    let mut request = request(turn, &overflow);
     if allowed(turn, &request).is_none() {
         turn.conversation.forget_before(overflow.until);
         return Ok(());
     }
     let bound = bound(&request);
     let Answered { provider, mut answer, pass, afforded, success } =
-        ask(turn, request, bound, false, &mut None, draining).await?;
+        ask(turn, &mut request, bound, false, &mut None, draining).await?;
     let used = afforded.book(answer.usage);
     let booked = answer.usage.unwrap_or_default().within(used);
     let (tokens_in, cost) = (booked.input, afforded.cost(answer.usage.map(|_| booked)));

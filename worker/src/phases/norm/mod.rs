@@ -8,7 +8,6 @@ use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use crate::turn::{guard, memory};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use turnstone_domain::message::{Message, Metadata, Source};
 use turnstone_domain::{JobError, Phase, Spent};
 
@@ -39,7 +38,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     for message in inputs {
         turn.say(message);
     }
-    turn.complete_phase(Phase::Norm, VERSION, &body, (0, 0), Value::Null)?;
+    turn.complete_phase(Phase::Norm, VERSION, &body)?;
     turn.spent(Spent::default());
     Ok(())
 }

@@ -12,7 +12,7 @@ use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use binding::{Bound, Catalogues};
 use record::ToolSource;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::Target;
 use turnstone_domain::agent::{Capability, ToolChoice};
@@ -67,7 +67,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     for (name, message) in &body.unavailable {
         turn.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
     }
-    turn.complete_phase(Phase::Resol, VERSION, &body, (0, 0), Value::Null)?;
+    turn.complete_phase(Phase::Resol, VERSION, &body)?;
     turn.resolved = Some(Arc::new(body));
     turn.bindings = Some(Arc::new(bindings));
     Ok(())

@@ -15,7 +15,7 @@ use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::session_state::{Scope, StateCommit, StateEntry, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
-    AgentDefinition, ArtifactId, CallId, Checkpoint, Clock, EngagementId, Ids, JobId, Lease, Phase,
+    AgentDefinition, ArtifactId, CallId, Checkpoint, Clock, EngagementId, Ids, JobId, Lease, Phase, RawJson,
     Settlement, Timestamp, TurnWrite,
 };
 use turnstone_store::{
@@ -108,7 +108,8 @@ impl World {
     /// Takes what a turn wrote.
     pub(super) fn take(&self, write: TurnWrite) -> Budget {
         let mut inner = self.inner();
-        inner.written.extend(write.checkpoints);
+        let read = |body: RawJson| body.parse::<Value>().unwrap_or_default();
+        inner.written.extend(write.checkpoints.into_iter().map(|done| done.with(read)));
         inner.said.extend(write.messages);
         match write.budget {
             Some(BudgetMove::Reserve { tokens }) => inner.budget.reserved += tokens,

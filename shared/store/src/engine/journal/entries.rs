@@ -88,11 +88,6 @@ fn none<T>() -> Option<T> {
     None
 }
 
-/// The first words of what `phase.completed` says, which its checkpoint says as well.
-pub(super) const PHASE: &str = "phase";
-/// See [`PHASE`].
-pub(super) const DURATION: &str = "duration_ms";
-
 /// A list of the row; an empty one where there is none.
 fn list<T: DeserializeOwned>(row: &impl Fields, column: &'static str) -> Result<Vec<T>, Inconsistency> {
     let Some(text) = maybe::<&str>(row, column)? else { return Ok(Vec::new()) };
@@ -145,8 +140,8 @@ pub(in super::super) fn events(row: &impl Fields) -> Result<Vec<Told>, Inconsist
             Entry::Phase(Done { told: None, .. }) => continue,
             Entry::Phase(Done { phase: index, duration_ms, told: Some(told), at, told_at, .. }) => {
                 let mut data = Map::new();
-                data.insert(PHASE.to_owned(), phase(row, index)?.as_str().into());
-                data.insert(DURATION.to_owned(), duration_ms.into());
+                data.insert("phase".to_owned(), phase(row, index)?.as_str().into());
+                data.insert("duration_ms".to_owned(), duration_ms.into());
                 if let Value::Object(told) = told {
                     data.extend(told);
                 }

@@ -1,15 +1,14 @@
 //! Gathers what one transaction writes to streams, and makes rows of it.
 
 use super::super::statement::{Writes, as_json};
-use super::entries::{DURATION, Done, Entry, Happened, PHASE, Said};
+use super::entries::{Done, Entry, Happened, Said};
 use crate::{StoreError, sql};
-use serde::{Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::mem::take;
 use turnstone_domain::message::Message;
-use turnstone_domain::{Checkpoint, EventName, NewEvent, Phase, RawJson, Timestamp};
+use turnstone_domain::{EventData, EventName, NewCheckpoint, NewEvent, PhaseCompleted, RawJson, Timestamp};
 
 /// A row as `insert_journal.sql` takes it.
 type JournalInsert = (
@@ -41,11 +40,22 @@ struct Turn {
     turn: i64,
 }
 
-struct NewCheckpoint {
+/// A checkpoint.
+struct Added {
     of: Turn,
     done: Done<RawJson, RawJson>,
     /// Whether an event says that it is done.
     is_told: bool,
+}
+
+impl Added {
+    /// Whether this event says that this checkpoint is done.
+    fn is_told_by(&self, of: Turn, said: &PhaseCompleted) -> bool {
+        !self.is_told
+            && self.of == of
+            && usize::try_from(self.done.phase) == Ok(said.phase.index())
+            && self.done.duration_ms == said.duration_ms
+    }
 }
 
 struct NewMessage {
@@ -74,7 +84,7 @@ struct Stream {
     seq: i64,
     /// The last event before.
     before: i64,
-    checkpoints: Vec<NewCheckpoint>,
+    checkpoints: Vec<Added>,
     messages: Vec<NewMessage>,
     events: Vec<Happening>,
 }
@@ -118,22 +128,23 @@ impl Journal {
     pub(in super::super) fn event(&mut self, stream: i64, seq: i64, job_seq: i64, event: &NewEvent) {
         let of = Turn { job_seq, turn: event.turn };
         let stream = self.stream(stream, seq - 1);
-        let told = stream.checkpoints.iter().position(|new| new.of == of && is_told_by(new, event));
-        let data = match told.zip(beside(&event.data)) {
-            Some((place, beside)) => {
+        let data = match &event.data {
+            EventData::Phase(said)
+                if let Some(place) = stream.checkpoints.iter().position(|new| new.is_told_by(of, said)) =>
+            {
                 let new = &mut stream.checkpoints[place];
                 new.is_told = true;
                 new.done.told_at = Some(event.at.0).filter(|at| Some(*at) != new.done.at);
-                Data::Beside(place, beside)
+                Data::Beside(place, said.more.clone())
             }
-            None => Data::Whole(RawJson::of(&event.data)),
+            data => Data::Whole(data.whole().into_owned()),
         };
         stream.events.push(Happening { of, name: event.name, data, at: event.at });
     }
 
     /// Adds an event that is a stream of its own, and about no job.
     pub(in super::super) fn lone(&mut self, stream: i64, name: EventName, data: Value, at: Timestamp) {
-        self.event(stream, 1, stream, &NewEvent { name, turn: 0, data, at });
+        self.event(stream, 1, stream, &NewEvent { name, turn: 0, data: data.into(), at });
     }
 
     /// Adds a checkpoint to a stream that has `events` so far.
@@ -141,13 +152,13 @@ impl Journal {
         &mut self,
         (stream, events): (i64, i64),
         job_seq: i64,
-        checkpoint: &Checkpoint,
+        checkpoint: &NewCheckpoint,
     ) {
         let of = Turn { job_seq, turn: checkpoint.turn };
         let done = Done {
             phase: i64::try_from(checkpoint.phase.index()).unwrap_or(i64::MAX),
             version: checkpoint.version,
-            body: RawJson::of(&checkpoint.body),
+            body: checkpoint.body.clone(),
             duration_ms: checkpoint.duration_ms,
             tokens_in: checkpoint.tokens_in,
             tokens_out: checkpoint.tokens_out,
@@ -158,7 +169,7 @@ impl Journal {
             told: None,
             told_at: None,
         };
-        self.stream(stream, events).checkpoints.push(NewCheckpoint { of, done, is_told: false });
+        self.stream(stream, events).checkpoints.push(Added { of, done, is_told: false });
     }
 
     /// Adds message number `seq` of turn `turn` to a stream that has `events` so far.
@@ -200,7 +211,7 @@ impl Stream {
     fn drafts(self) -> Vec<Draft> {
         let mut rows: Vec<Draft> = Vec::new();
         let (mut told, mut others) = (Vec::new(), Vec::new());
-        for NewCheckpoint { of, done, is_told } in self.checkpoints {
+        for Added { of, done, is_told } in self.checkpoints {
             if is_told {
                 told.push(Some(done));
             } else {
@@ -247,31 +258,6 @@ impl Stream {
         }
         rows
     }
-}
-
-/// Whether this event says that this checkpoint is done, in the words that every such event begins with.
-fn is_told_by(new: &NewCheckpoint, event: &NewEvent) -> bool {
-    let Some(data) = event.data.as_object().filter(|_| event.name == EventName::PhaseCompleted) else {
-        return false;
-    };
-    let phase = Phase::from_index(new.done.phase).map_or("", Phase::as_str);
-    let mut said = data.iter();
-    !new.is_told
-        && said.next().is_some_and(|(key, value)| key == PHASE && *value == phase)
-        && said.next().is_some_and(|(key, value)| key == DURATION && *value == new.done.duration_ms)
-}
-
-/// What such an event says after those words.
-struct Beside<'a>(&'a Map<String, Value>);
-
-impl Serialize for Beside<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().skip(2))
-    }
-}
-
-fn beside(data: &Value) -> Option<RawJson> {
-    RawJson::from_text(as_json(&Beside(data.as_object()?)).ok()?).ok()
 }
 
 impl Draft {

@@ -59,7 +59,7 @@ pub(in super::super) async fn apply<S: Session>(
             if let Some(data) = data.as_object_mut() {
                 data.insert(IMPORTED.to_owned(), true.into());
             }
-            unit.event(seq, &NewEvent { name, turn, data, at: event.at })?;
+            unit.event(seq, &NewEvent { name, turn, data: data.into(), at: event.at })?;
         }
     }
     unit.flush(session).await?;

@@ -3,7 +3,7 @@
 use super::super::held::Held;
 use super::super::rows::JobRow;
 use super::super::session::Session;
-use super::super::statement::read_by;
+use super::super::statement::{as_raw, read_by};
 use super::super::unit::Unit;
 use super::artifacts;
 use super::charge;
@@ -11,12 +11,15 @@ use super::delegations;
 use super::reviews;
 use super::session_state;
 use crate::{Committed, LedgerError, Ring, StoreError, sql};
+use serde::Serialize;
 use serde_json::{Value, json};
 use turnstone_domain::budget::BudgetWait;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::question::AskedUser;
 use turnstone_domain::reported::HandlerWord;
-use turnstone_domain::{EventName, JobError, Lease, RawJson, Settlement, Timestamp, TurnWrite, Wait};
+use turnstone_domain::{
+    EventData, EventName, JobError, Lease, RawJson, Settlement, Timestamp, TurnWrite, Wait,
+};
 
 /// A result of more bytes than this is not repeated in the event that tells of it.
 const MOST_RESULT_BYTES: usize = 8 * 1024;
@@ -149,11 +152,11 @@ pub(super) fn settle(
     let job = unit.change_job(seq)?;
     job.step(settlement.trigger(), now)?;
     let held = job.held;
-    let (name, data): (EventName, Value) = match settlement {
+    let (name, data): (EventName, EventData) = match settlement {
         Settlement::Complete { result, withheld } => {
             unit.result(seq, result);
             let told = Some(result).filter(|_| !withheld);
-            (EventName::JobCompleted, completed(unit.change_job(seq)?, told, now))
+            (EventName::JobCompleted, completed(unit.change_job(seq)?, told, now)?.into())
         }
         Settlement::Retry { error, run_at, delay_ms } => {
             job.failures += i64::from(error.counts_as_failure());
@@ -170,7 +173,7 @@ pub(super) fn settle(
             let mut data = error.told();
             data["retry_delay_ms"] = (*delay_ms).into();
             data["next_retry_at"] = next.into();
-            (EventName::JobRetrying, data)
+            (EventName::JobRetrying, data.into())
         }
         Settlement::Discard { error } => {
             job.failures += 1;
@@ -183,26 +186,24 @@ pub(super) fn settle(
             }
             unit.error(seq, error, now)?;
             failed(unit, seq, error, now)?;
-            (EventName::JobDiscarded, error.told())
+            (EventName::JobDiscarded, error.told().into())
         }
         Settlement::Park { wait: Wait::Review(review) } => {
             reviews::open(unit, seq, review, now)?;
-            (
-                EventName::JobParked,
-                json!({"review_id": review.id, "kind": review.kind, "reviewer": review.reviewer}),
-            )
+            let data = json!({"review_id": review.id, "kind": review.kind, "reviewer": review.reviewer});
+            (EventName::JobParked, data.into())
         }
         Settlement::Park { wait: Wait::Input(asked) } => wait_for_user(unit, seq, asked, now)?,
         Settlement::GiveWay => {
             unit.rings.push(Ring::Available);
-            (EventName::JobYielded, json!({"reason": "something more urgent waits"}))
+            (EventName::JobYielded, json!({"reason": "something more urgent waits"}).into())
         }
         Settlement::Park { wait: Wait::Children(children) } => {
             for review in children.iter().filter_map(|child| child.review.as_deref()) {
                 reviews::open(unit, seq, review, now)?;
             }
             unit.wait_for_children(seq, children, now);
-            (EventName::JobParked, json!({"children": children.len()}))
+            (EventName::JobParked, json!({"children": children.len()}).into())
         }
         Settlement::Park { wait: Wait::Raise(wait) } => {
             let look_again = charge::look_again(unit, seq, wait, now);
@@ -212,12 +213,12 @@ pub(super) fn settle(
             let name = wait.name.as_deref().unwrap_or("engagement");
             let given_up = wait.until.map(Timestamp::to_rfc3339);
             let data = json!({"kind": "budget", "budget": name, "until": until, "given_up_at": given_up});
-            (EventName::JobParked, data)
+            (EventName::JobParked, data.into())
         }
-        Settlement::Yield if held => (EventName::JobYielded, json!({"reason": "paused"})),
+        Settlement::Yield if held => (EventName::JobYielded, json!({"reason": "paused"}).into()),
         Settlement::Yield => {
             unit.rings.push(Ring::Available);
-            (EventName::JobYielded, json!({"reason": "draining"}))
+            (EventName::JobYielded, json!({"reason": "draining"}).into())
         }
     };
     unit.note(seq, name, data, now)
@@ -229,13 +230,13 @@ fn wait_for_user(
     seq: i64,
     asked: &AskedUser,
     now: Timestamp,
-) -> Result<(EventName, Value), StoreError> {
+) -> Result<(EventName, EventData), StoreError> {
     if let Some(position) = &mut unit.change_job(seq)?.position {
         position.asks = Some(asked.call_id.clone());
     }
     let data = json!({"call_id": asked.call_id, "request_keys": asked.question.request_keys()});
     unit.note(seq, EventName::InputRequested, data, now)?;
-    Ok((EventName::JobParked, json!({"kind": "input", "call_id": asked.call_id})))
+    Ok((EventName::JobParked, json!({"kind": "input", "call_id": asked.call_id}).into()))
 }
 
 /// Notes that an attempt failed, whatever becomes of the job.
@@ -246,21 +247,39 @@ pub(super) fn failed(unit: &mut Unit, seq: i64, error: &JobError, now: Timestamp
     unit.note(seq, EventName::JobFailed, data, now)
 }
 
-/// What `job.completed` says of a job.
-pub(super) fn completed(job: &JobRow, result: Option<&RawJson>, now: Timestamp) -> Value {
+/// The data of `job.completed`.
+#[derive(Serialize)]
+struct Completed<'a> {
+    attempt: i64,
+    duration_ms: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a RawJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_bytes: Option<usize>,
+    #[serde(flatten)]
+    of_agent: Option<OfAgent<'a>>,
+}
+
+/// What it says of agent jobs.
+#[derive(Serialize)]
+struct OfAgent<'a> {
+    tokens_used: i64,
+    model_used: Option<&'a str>,
+}
+
+fn completed(job: &JobRow, result: Option<&RawJson>, now: Timestamp) -> Result<RawJson, StoreError> {
     let began = job.claimed_at.or(job.started_at).unwrap_or(now);
-    let mut data = json!({"attempt": job.attempt, "duration_ms": now.since(began).max(0)});
-    if let Some(result) = result {
-        let bytes = result.as_str().len();
-        // A number that no reader of events could take stays with the job.
-        match result.parse::<Value>() {
-            Ok(value) if bytes <= MOST_RESULT_BYTES => data["result"] = value,
-            _ => data["result_bytes"] = bytes.into(),
-        }
-    }
-    if job.engagement_seq.is_some() {
-        data["tokens_used"] = job.tokens_used.into();
-        data["model_used"] = json!(job.position.as_ref().and_then(|position| position.model_used.as_deref()));
-    }
-    data
+    let bytes = result.map(|result| result.as_str().len());
+    // A number that no reader of events could take stays with the job.
+    let shown =
+        result.filter(|result| result.as_str().len() <= MOST_RESULT_BYTES && result.parse::<Value>().is_ok());
+    let model_used = job.position.as_ref().and_then(|position| position.model_used.as_deref());
+    let data = Completed {
+        attempt: job.attempt,
+        duration_ms: now.since(began).max(0),
+        result: shown,
+        result_bytes: bytes.filter(|_| shown.is_none()),
+        of_agent: job.engagement_seq.map(|_| OfAgent { tokens_used: job.tokens_used, model_used }),
+    };
+    as_raw(&data)
 }

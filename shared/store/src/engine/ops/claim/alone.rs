@@ -34,9 +34,9 @@ struct Taken {
 
 impl Taken {
     fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
-        let job = JobRow::decode(row)?;
+        let job = Box::new(JobRow::decode(row)?);
         let engagement = match job.engagement_seq {
-            Some(_) => Some(EngagementRow::decode(&Prefixed { row, prefix: "e_" })?),
+            Some(_) => Some(Box::new(EngagementRow::decode(&Prefixed { row, prefix: "e_" })?)),
             None => None,
         };
         let (_, retry, envelope) = rows::envelope(row)?;

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use turnstone_domain::message::{Message, StoredMessage};
 use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::tool_call::{ToolCall, ToolCallState};
-use turnstone_domain::{CallId, Checkpoint, Ids, Spent, digest};
+use turnstone_domain::{CallId, Checkpoint, Ids, RawJson, Spent, digest};
 
 /// Messages that are read and written at once.
 const MESSAGES: usize = 500;
@@ -35,8 +35,9 @@ impl Past {
     }
 
     /// Adds a checkpoint as it is; what no event tells.
-    fn checkpoint(self, journal: &mut Journal, done: &Checkpoint) {
-        journal.checkpoint((self.engagement_seq, 0), self.job_seq, done);
+    fn checkpoint(self, journal: &mut Journal, done: Checkpoint) {
+        let done = done.with(|body| RawJson::of(&body));
+        journal.checkpoint((self.engagement_seq, 0), self.job_seq, &done);
     }
 }
 
@@ -152,7 +153,7 @@ pub(in super::super) async fn copy_beginning<S: Session>(
         }
         let body = serde_json::from_str(&body)
             .map_err(|error| StoreError::Database { action: "rename calls", message: error.to_string() })?;
-        into.checkpoint(&mut journal, &Checkpoint { body, ..unpaid(checkpoint) });
+        into.checkpoint(&mut journal, Checkpoint { body, ..unpaid(checkpoint) });
     }
     let mut writes = Writes::default();
     journal.flush(&mut writes)?;
@@ -279,7 +280,7 @@ async fn checkpoints<S: Session>(
         copied.tokens = copied.tokens.saturating_add(done.tokens_in).saturating_add(done.tokens_out);
         // The branch has not paid for what it took over.
         let spent = Spent { cost: 0, model: None, ..done.spent };
-        into.checkpoint(&mut journal, &Checkpoint { turn: done.turn + segment.shift, spent, ..done });
+        into.checkpoint(&mut journal, Checkpoint { turn: done.turn + segment.shift, spent, ..done });
     }
     let mut writes = Writes::default();
     journal.flush(&mut writes)?;
@@ -300,8 +301,8 @@ pub(in super::super) async fn copy_record<S: Session>(
     for done in &record.checkpoints {
         // What a fork shares was paid for by the engagement that it comes from.
         match done.turn < record.shared_until() {
-            true => into.checkpoint(&mut journal, &unpaid(done.clone())),
-            false => into.checkpoint(&mut journal, done),
+            true => into.checkpoint(&mut journal, unpaid(done.clone())),
+            false => into.checkpoint(&mut journal, done.clone()),
         }
     }
     let stub = |call: &ToolCall| {

@@ -72,7 +72,7 @@ pub(in super::super) fn before_the_end(
     };
     let data = json!({"role": "child", "agent_id": row.engagement.agent, "status": status,
                       "duration_ms": at.since(job.created_at).max(0), "tokens_used": job.tokens_used});
-    Some(NewEvent { name: EventName::DelegationCompleted, turn: 0, data, at })
+    Some(NewEvent { name: EventName::DelegationCompleted, turn: 0, data: data.into(), at })
 }
 
 /// Holds jobs, all that work for them, and the inputs that they wait for, before anything of them is changed: in the order in

@@ -180,11 +180,11 @@ impl Rows {
             data["input"] = input.into();
         }
         let at = job.created_at;
-        let enqueued = NewEvent { name: EventName::JobEnqueued, turn: 0, data, at };
+        let enqueued = NewEvent { name: EventName::JobEnqueued, turn: 0, data: data.into(), at };
         self.journal.event(stream, after + 1, seq, &enqueued);
         if state == JobState::Scheduled {
             let data = json!({"scheduled_at": run_at.to_rfc3339()});
-            let scheduled = NewEvent { name: EventName::JobScheduled, turn: 0, data, at };
+            let scheduled = NewEvent { name: EventName::JobScheduled, turn: 0, data: data.into(), at };
             self.journal.event(stream, after + 2, seq, &scheduled);
         }
         if let Some(kin) = entry.kinship {
@@ -235,7 +235,7 @@ impl Rows {
         let agent = job.engagement.as_ref().map_or_else(String::new, |new| new.agent.name.clone());
         let data = json!({"role": "child", "agent_id": agent, "mode": kin.mode, "call_id": kin.call_id,
                           "job_id": kin.parent, "depth": kin.depth, "timeout_ms": kin.timeout_ms});
-        let started = NewEvent { name: EventName::DelegationStarted, turn: 0, data, at };
+        let started = NewEvent { name: EventName::DelegationStarted, turn: 0, data: data.into(), at };
         self.journal.event(seq, event, seq, &started);
         self.delegations.push((
             seq,

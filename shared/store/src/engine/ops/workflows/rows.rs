@@ -154,7 +154,7 @@ impl Board {
         if !row.queues.is_empty() {
             data[QUEUES] = row.queues.as_slice().into();
         }
-        let event = NewEvent { name, turn: 0, data, at };
+        let event = NewEvent { name, turn: 0, data: data.into(), at };
         self.journal.event(seq, row.events, seq, &event);
     }
 
