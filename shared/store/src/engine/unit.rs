@@ -117,8 +117,8 @@ pub(super) struct Unit {
     pub(super) families: Vec<Family>,
     /// What units that were absorbed knew.
     told: Vec<Learnt>,
-    /// Leases of which nothing is to be known.
-    distrusted: Vec<String>,
+    /// Jobs of which nothing is to be known.
+    distrusted: Vec<JobId>,
     /// Queues whose jobs are active no longer: another may start in their place.
     pub(super) left: BTreeSet<String>,
 }
@@ -185,10 +185,7 @@ impl Unit {
         if request.kind == JobKind::Plain && claim::ends_soon(&known.job) {
             self.rings.push(Ring::Due);
         }
-        // Plain jobs are written without their token, so what is known of them need not stay true.
-        if let Some(token) = known.job.lease_token.clone().filter(|_| known.engagement.is_some()) {
-            self.told.push((token, Some(known.clone())));
-        }
+        self.told.push((known.job.id.clone(), Some(known.clone())));
         self.take_known(known);
     }
 
@@ -207,35 +204,26 @@ impl Unit {
         let mut learnt = take(&mut self.told);
         for mut job in take(&mut self.changed_jobs).into_iter().filter_map(|seq| self.jobs.remove(&seq)) {
             let read_token = std::mem::replace(&mut job.read_token, job.lease_token.clone());
-            if let Some(token) = read_token.filter(|token| job.lease_token.as_ref() != Some(token)) {
-                learnt.push((token, None));
+            if job.lease_token.is_none() {
+                learnt.extend(read_token.map(|_| (job.id, None)));
+                continue;
             }
-            // Plain jobs are written without their token, so what is known of them need not stay true.
-            if let Some(token) = job.lease_token.clone().filter(|_| job.engagement_seq.is_some()) {
-                let engagement = job.engagement_seq.and_then(|seq| self.engagements.get(&seq));
-                let engagement = engagement.map(|row| EngagementRow {
-                    read: (row.events, row.messages),
-                    budget: self.budgets.of(row.budget_seq).unwrap_or(row.budget),
-                    ..row.clone()
-                });
-                (job.moved, job.read_state) = (false, job.state);
-                learnt.push((token, Some(Known { job, engagement })));
-            }
+            let engagement = job.engagement_seq.and_then(|seq| self.engagements.get(&seq));
+            let engagement = engagement.map(|row| EngagementRow {
+                read: (row.events, row.messages),
+                budget: self.budgets.of(row.budget_seq).unwrap_or(row.budget),
+                ..row.clone()
+            });
+            (job.moved, job.read_state) = (false, job.state);
+            learnt.push((job.id.clone(), Some(Known { job, engagement })));
         }
-        learnt.extend(take(&mut self.distrusted).into_iter().map(|token| (token, None)));
+        learnt.extend(take(&mut self.distrusted).into_iter().map(|job| (job, None)));
         learnt
     }
 
-    /// The same, by the token of the lease.
-    pub(super) fn distrust_token(&mut self, token: &str) {
-        self.distrusted.push(token.to_owned());
-    }
-
-    /// What this process knows of the lease of a job is not to be relied on any more.
+    /// What this process knows of a job is not to be relied on any more.
     pub(super) fn distrust(&mut self, seq: i64) {
-        if let Some(token) = self.jobs.get(&seq).and_then(|job| job.lease_token.clone()) {
-            self.distrusted.push(token);
-        }
+        self.distrusted.extend(self.jobs.get(&seq).map(|job| job.id.clone()));
     }
 
     /// The seq of a job that was taken in.
