@@ -1,9 +1,9 @@
-//! What a lone turn costs, counted from outside: round trips by a proxy that reads the protocol, rows by triggers, commits by
+//! What a lone turn and a plain job cost, counted from outside: round trips by a proxy that reads the protocol, rows by triggers, commits by
 //! the numbers of transactions.
 
-use crate::conformance::jobs::{agent, plain};
-use turnstone_domain::{JobState, NewJob};
-use turnstone_store::{PostgresOptions, Ring};
+use crate::conformance::jobs::{agent, plain, request};
+use turnstone_domain::{Clock as _, JobState, NewJob};
+use turnstone_store::{ClaimRequest, JobKind, PostgresOptions, RemoteOutcome, Report, ReportedEnd, Ring};
 use turnstone_tests::servers::{Database, Postgres, Wire};
 use turnstone_tests::{Fleet, Place, wait};
 
@@ -70,6 +70,17 @@ impl Site {
         wait::until("the job completes", async || self.beside.number(&state).await == 1).await;
     }
 
+    /// Runs a plain job to its end, as a worker over HTTP does.
+    async fn work(&self) {
+        let (remote, at) = (&self.fleet.store.remote, self.fleet.clock.now());
+        let request = ClaimRequest { worker_id: String::new(), ..request(JobKind::Plain, 1, at) };
+        let job = remote.fetch(request).await.expect("the claim").pop().expect("a job").id;
+        let end = ReportedEnd::Done { result: "done".into() };
+        let report = Report { job, worker: None, tenant: None, end, at };
+        let outcome = remote.report(report).await.expect("the end");
+        assert!(matches!(outcome, RemoteOutcome::Done(_)), "{outcome:?}");
+    }
+
     async fn cost_of(&self, work: impl AsyncFnOnce()) -> Cost {
         let rows = self.rows().await;
         self.wire.forget();
@@ -120,6 +131,23 @@ async fn a_lone_turn_is_three_round_trips_and_few_rows() {
     site.fleet.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+async fn a_plain_job_is_claimed_and_ended_in_one_statement_each() {
+    let site = Site::start().await;
+    site.push(plain(0)).await;
+    site.work().await;
+    site.push(plain(0)).await;
+    let worked = site.cost_of(async || site.work().await).await;
+    // Workers that look for agent jobs claim nothing; after the claim and after the end the job is read to be shown.
+    let others: Vec<_> = worked.statements.into_iter().filter(|kind| *kind != "claim").collect();
+    assert_eq!(others, ["read", "read", "read", "commit", "read", "read", "read", "read"]);
+    assert_eq!(worked.rows, ROWS_OF_WORK);
+    site.fleet.end().await;
+}
+
+/// Job and journal when it is claimed; the same and the result when it ends.
+const ROWS_OF_WORK: i64 = 5;
 /// A job, its envelope, its event.
 const ROWS_OF_PUSH: i64 = 3;
 /// The same with engagement and totals; and of the turn: job, totals and journal three times, the result.

@@ -7,9 +7,13 @@ use futures::future::join_all;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use turnstone_domain::error::FailureKind;
 use turnstone_domain::workflow::WorkflowKind;
-use turnstone_domain::{AgentDefinition, JobId, NewJob};
-use turnstone_store::{JobFilter, JobKind, NewAgent, NewWorkflow, Page, Store, StoreError};
+use turnstone_domain::{AgentDefinition, EventName, JobError, JobId, JobState, NewJob};
+use turnstone_store::{
+    ClaimRequest, EventFilter, JobFilter, JobKind, NewAgent, NewWorkflow, Page, RemoteOutcome, Report,
+    ReportedEnd, Store, StoreError,
+};
 use turnstone_tests::servers::Database;
 use turnstone_tests::wait;
 
@@ -67,6 +71,57 @@ async fn no_job_is_handed_out_twice_and_every_claim_is_in_order() {
     let all: Vec<&JobId> = claims.iter().flatten().collect();
     let different: BTreeSet<&JobId> = all.iter().copied().collect();
     assert_eq!((all.len(), different.len()), (JOBS, JOBS));
+}
+
+fn reported(job: &JobId, worker: &str, end: ReportedEnd) -> Report {
+    Report { job: job.clone(), worker: Some(worker.to_owned()), tenant: None, end, at: NOW }
+}
+
+async fn fetched_by(store: &Store, worker: &str) -> JobId {
+    let request = ClaimRequest { worker_id: worker.to_owned(), ..request(JobKind::Plain, 1, NOW) };
+    store.remote.fetch(request).await.unwrap().pop().expect("a job").id
+}
+
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+async fn an_end_follows_the_events_that_another_process_added() {
+    let pair = pair().await;
+    let ends = [
+        ReportedEnd::Done { result: "done".into() },
+        ReportedEnd::Failed { error: JobError::new(FailureKind::Tool, "it broke") },
+        ReportedEnd::Back,
+    ];
+    for end in ends {
+        pair.one.intake.push(vec![plain(0)]).await.unwrap();
+        let job = fetched_by(&pair.one, "w").await;
+        pair.other.remote.save_state(&job, None, "1".into(), NOW).await.unwrap();
+        let outcome = pair.one.remote.report(reported(&job, "w", end)).await.unwrap();
+        assert!(matches!(outcome, RemoteOutcome::Done(_)), "{outcome:?}");
+        let events = pair.one.views.events_after(&EventFilter::Job(job.clone()), 0, 100).await.unwrap();
+        let numbers: Vec<i64> = events.iter().map(|event| event.seq).collect();
+        assert_eq!(numbers, (1..).take(events.len()).collect::<Vec<i64>>());
+        assert_eq!(events[2].name, EventName::JobCheckpointed);
+        assert!(events.len() > 3);
+        pair.one.intake.cancel(&job, NOW).await.unwrap();
+    }
+}
+
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+async fn only_the_worker_that_holds_a_plain_job_ends_it_whatever_a_process_knew() {
+    let pair = pair().await;
+    pair.one.intake.push(vec![plain(0)]).await.unwrap();
+    let job = fetched_by(&pair.one, "first").await;
+    let back = pair.other.remote.report(reported(&job, "first", ReportedEnd::Back)).await.unwrap();
+    assert!(matches!(back, RemoteOutcome::Done(_)), "{back:?}");
+    assert_eq!(fetched_by(&pair.other, "second").await, job);
+    let end = || ReportedEnd::Done { result: "done".into() };
+    let late = pair.one.remote.report(reported(&job, "first", end())).await.unwrap();
+    assert_eq!(late, RemoteOutcome::NotYours { holder: "second".to_owned() });
+    let done = pair.one.remote.report(reported(&job, "second", end())).await.unwrap();
+    assert!(matches!(done, RemoteOutcome::Done(_)), "{done:?}");
+    let twice = pair.other.remote.report(reported(&job, "second", end())).await.unwrap();
+    assert_eq!(twice, RemoteOutcome::WrongState(JobState::Completed));
 }
 
 #[tokio::test]

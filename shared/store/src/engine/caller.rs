@@ -1,7 +1,7 @@
 //! The writing side of the four traits: each call is one request to the writer.
 
 use super::columns::Columns;
-use super::ops::claim::alone::Outcome;
+use super::ops::claim::alone::{Batch, Outcome};
 use super::ops::claim::{self, ReadyQueue};
 use super::ops::leases;
 use super::ops::turns::{TurnEnd, TurnStep};
@@ -63,7 +63,7 @@ impl<R: Reader> Engine<R> {
     }
 
     /// Claims in one statement; `None` when the claim has to be made step by step.
-    async fn claim_alone(&self, request: &ClaimRequest) -> Result<Option<Vec<Claim>>, StoreError> {
+    pub(super) async fn claim_alone(&self, request: &ClaimRequest) -> Result<Option<Batch>, StoreError> {
         let Some(claimer) = &self.claimer else { return Ok(None) };
         if request.limit == 0 || request.now.0 < claimer.from.load(Ordering::Relaxed) {
             return Ok(None);
@@ -75,10 +75,10 @@ impl<R: Reader> Engine<R> {
         }
         let Ok(answer) = answer.await else { return Ok(None) };
         match answer {
-            Ok(Outcome::Claimed(claims)) => Ok(Some(claims)),
-            Ok(Outcome::Damaged(claims)) => {
+            Ok(Outcome::Claimed(batch)) => Ok(Some(batch)),
+            Ok(Outcome::Damaged(batch)) => {
                 pause(DAMAGED_MS);
-                Ok(Some(claims))
+                Ok(Some(batch))
             }
             Ok(Outcome::Ruled(stays)) => {
                 if stays {
@@ -162,8 +162,8 @@ impl<R: Reader> Intake for Engine<R> {
 #[async_trait]
 impl<R: Reader> Ledger for Engine<R> {
     async fn claim(&self, mut request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
-        if let Some(claims) = self.claim_alone(&request).await? {
-            return Ok(claims);
+        if let Some(batch) = self.claim_alone(&request).await? {
+            return Ok(batch.claims);
         }
         let asked = std::mem::take(&mut request.queues);
         let mut pauses = again().build();

@@ -7,10 +7,13 @@
 use super::rows::{EngagementRow, JobRow};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use turnstone_domain::JobId;
 use turnstone_domain::budget::Budget;
 
-/// More jobs than this are not kept; workers that hold more leases read again.
+/// More jobs of agents than this are not kept; workers that hold more leases read again.
 const KEPT: usize = 65_536;
+/// The same for plain jobs: another process may write their ends, and this one does not notice.
+const KEPT_PLAIN: usize = 8_192;
 
 /// A job with its engagement.
 #[derive(Clone, Debug)]
@@ -19,10 +22,10 @@ pub(super) struct Known {
     pub engagement: Option<Box<EngagementRow>>,
 }
 
-/// What became of a job in a transaction, by the token of its lease.
-pub(super) type Learnt = (String, Option<Known>);
+/// A job after a transaction; `None` when it has no lease, or is to be read again.
+pub(super) type Learnt = (JobId, Option<Known>);
 
-/// By the token of the lease.
+/// The jobs with leases, as far as they are known.
 #[derive(Default)]
 pub(super) struct Held {
     jobs: Mutex<Table>,
@@ -31,16 +34,20 @@ pub(super) struct Held {
 /// What is known. Jobs of one tree share a budget: the newest of what is known of it stands for all of them.
 #[derive(Default)]
 struct Table {
-    jobs: HashMap<String, Known>,
+    agents: HashMap<JobId, Known>,
+    plain: HashMap<JobId, Known>,
     budgets: HashMap<i64, Budget>,
 }
 
 impl Held {
-    /// Takes out the job of this lease, if it is known. The transaction that takes it gives it back with [`Held::learn`];
-    /// after one that failed it is read again.
-    pub(super) fn take(&self, token: &str) -> Option<Known> {
+    /// Takes out a job, if it is known and `fits`. The transaction that takes it gives it back with [`Held::learn`]; after
+    /// one that failed it is read again.
+    pub(super) fn take(&self, job: &JobId, fits: impl Fn(&JobRow) -> bool) -> Option<Known> {
         let mut table = self.table();
-        let mut known = table.jobs.remove(token)?;
+        let Table { agents, plain, .. } = &mut *table;
+        let jobs = if agents.contains_key(job) { agents } else { plain };
+        jobs.get(job).filter(|known| fits(&known.job))?;
+        let mut known = jobs.remove(job)?;
         if let Some(row) = &mut known.engagement
             && let Some(budget) = table.budgets.get(&row.budget_seq)
         {
@@ -52,18 +59,22 @@ impl Held {
     /// Takes over what a transaction that is committed did.
     pub(super) fn learn(&self, learnt: Vec<Learnt>) {
         let mut table = self.table();
-        for (token, known) in learnt {
+        for (job, known) in learnt {
             match known {
+                Some(known) if known.engagement.is_none() => drop(table.plain.insert(job, known)),
                 Some(known) => {
                     if let Some(row) = known.engagement.as_ref().filter(|row| row.shares_budget()) {
                         table.budgets.insert(row.budget_seq, row.budget);
                     }
-                    table.jobs.insert(token, known);
+                    table.agents.insert(job, known);
                 }
-                None => drop(table.jobs.remove(&token)),
+                None => {
+                    table.agents.remove(&job);
+                    table.plain.remove(&job);
+                }
             }
         }
-        if table.jobs.len() > KEPT || table.budgets.len() > KEPT {
+        if table.agents.len() > KEPT || table.budgets.len() > KEPT || table.plain.len() > KEPT_PLAIN {
             *table = Table::default();
         }
     }

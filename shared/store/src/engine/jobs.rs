@@ -118,7 +118,8 @@ impl<R: Reader> Engine<R> {
         let envelopes =
             envelopes.await?.into_iter().map(|(seq, retry, envelope)| (seq, (retry, envelope))).collect();
         let result = |row: &R::Row| Ok((get::<i64>(row, "job_seq")?, json::<RawJson>(row, "result")?));
-        let results = by_seqs(readers, "read results", &sql::RESULTS_BY_JOB, &seqs, result);
+        let ended = rows.iter().filter(|row| row.state.is_terminal()).map(|row| row.seq).collect::<Vec<_>>();
+        let results = by_seqs(readers, "read results", &sql::RESULTS_BY_JOB, &ended, result);
         let results = results.await?.into_iter().collect();
         let saved = by_seqs(readers, "read saved states", &sql::SAVED_BY_JOB, &seqs, remote::saved);
         let saved = saved.await?.into_iter().collect();

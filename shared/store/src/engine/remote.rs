@@ -55,14 +55,17 @@ impl<R: Reader> Engine<R> {
 impl<R: Reader> Remote for Engine<R> {
     async fn fetch(&self, mut request: ClaimRequest) -> Result<Vec<Job>, StoreError> {
         request.kind = JobKind::Plain;
-        let asked = std::mem::take(&mut request.queues);
-        let Some(mut ask) = self.work_for(&asked, &request).await? else { return Ok(Vec::new()) };
         if !request.worker_id.is_empty()
             && let Some(worker) = self.worker(&request.worker_id).await?
             && (worker.state == WorkerState::Draining || worker.directive.is_some())
         {
             return Ok(Vec::new());
         }
+        if let Some(batch) = self.claim_alone(&request).await? {
+            return self.complete(batch.rows).await;
+        }
+        let asked = std::mem::take(&mut request.queues);
+        let Some(mut ask) = self.work_for(&asked, &request).await? else { return Ok(Vec::new()) };
         let mut pauses = again().build();
         loop {
             let Remotely::Fetched { rows, busy } = self.remotely(Remoted::Fetch(ask)).await? else {

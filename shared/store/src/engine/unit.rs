@@ -119,8 +119,8 @@ pub(super) struct Unit {
     claimed: Vec<i64>,
     /// What units that were absorbed knew.
     told: Vec<Learnt>,
-    /// Leases of which nothing is to be known.
-    distrusted: Vec<String>,
+    /// Jobs of which nothing is to be known.
+    distrusted: Vec<JobId>,
     /// Queues whose jobs are active no longer: another may start in their place.
     pub(super) left: BTreeSet<String>,
 }
@@ -187,10 +187,7 @@ impl Unit {
         if request.kind == JobKind::Plain && claim::ends_soon(&known.job) {
             self.rings.push(Ring::Due);
         }
-        // Plain jobs are written without their token, so what is known of them need not stay true.
-        if known.engagement.is_some() {
-            self.claimed.push(known.job.seq);
-        }
+        self.claimed.push(known.job.seq);
         self.take_known(known);
     }
 
@@ -210,17 +207,15 @@ impl Unit {
         let known = take(&mut self.claimed).into_iter().chain(take(&mut self.changed_jobs));
         for mut job in known.filter_map(|seq| self.jobs.remove(&seq)).collect::<Vec<_>>() {
             let read_token = std::mem::replace(&mut job.read_token, job.lease_token.clone());
-            if let Some(token) = read_token.filter(|token| job.lease_token.as_ref() != Some(token)) {
-                learnt.push((token, None));
+            if job.lease_token.is_none() {
+                learnt.extend(read_token.map(|_| (job.id, None)));
+                continue;
             }
-            // Plain jobs are written without their token, so what is known of them need not stay true.
-            if let Some(token) = job.lease_token.clone().filter(|_| job.engagement_seq.is_some()) {
-                let engagement = job.engagement_seq.and_then(|seq| self.learnt_engagement(seq, &learnt));
-                (job.moved, job.read_state) = (false, job.state);
-                learnt.push((token, Some(Known { job, engagement })));
-            }
+            let engagement = job.engagement_seq.and_then(|seq| self.learnt_engagement(seq, &learnt));
+            (job.moved, job.read_state) = (false, job.state);
+            learnt.push((job.id.clone(), Some(Known { job, engagement })));
         }
-        learnt.extend(take(&mut self.distrusted).into_iter().map(|token| (token, None)));
+        learnt.extend(take(&mut self.distrusted).into_iter().map(|job| (job, None)));
         learnt
     }
 
@@ -235,16 +230,9 @@ impl Unit {
         Some(row)
     }
 
-    /// The same, by the token of the lease.
-    pub(super) fn distrust_token(&mut self, token: &str) {
-        self.distrusted.push(token.to_owned());
-    }
-
-    /// What this process knows of the lease of a job is not to be relied on any more.
+    /// What this process knows of a job is not to be relied on any more.
     pub(super) fn distrust(&mut self, seq: i64) {
-        if let Some(token) = self.jobs.get(&seq).and_then(|job| job.lease_token.clone()) {
-            self.distrusted.push(token);
-        }
+        self.distrusted.extend(self.jobs.get(&seq).map(|job| job.id.clone()));
     }
 
     /// The seq of a job that was taken in.

@@ -312,11 +312,11 @@ impl<S: Session> Writer<S> {
                 Work::Other(..) => {}
             }
         }
+        let known = trusting.then_some(&*self.held);
         let mut unit = Unit::default();
         let stepped = if steps.is_empty() {
             Vec::new()
         } else {
-            let known = trusting.then_some(&*self.held);
             turns::apply(&mut self.session, &mut unit, &steps, known).await?
         };
         yielded.take(unit);
@@ -331,7 +331,7 @@ impl<S: Session> Writer<S> {
         let reported = if reports.is_empty() {
             Vec::new()
         } else {
-            remote::report(&mut self.session, &mut unit, &reports).await?
+            remote::report(&mut self.session, &mut unit, &reports, known).await?
         };
         yielded.take(unit);
         let (mut stepped, mut pushed) = (stepped.into_iter(), pushed.into_iter());

@@ -20,9 +20,17 @@ pub(in super::super::super) enum Outcome {
     /// Nothing was taken, because a rule may apply. `true`: a rule that stays, such as a limit of a queue.
     Ruled(bool),
     /// All that there is, or as many as were asked for.
-    Claimed(Vec<Claim>),
+    Claimed(Batch),
     /// The same, without jobs that cannot be read; those were given back.
-    Damaged(Vec<Claim>),
+    Damaged(Batch),
+}
+
+/// The jobs of a claim, in its order.
+#[derive(Default)]
+pub(in super::super::super) struct Batch {
+    pub claims: Vec<Claim>,
+    /// The rows of plain jobs.
+    pub rows: Vec<JobRow>,
 }
 
 /// A job that was taken.
@@ -115,20 +123,21 @@ async fn taken<S: Session>(
     }
     let jobs = sent.iter().filter_map(|(seq, ..)| unit.job(*seq));
     let mut checkpoints = checkpoints(session, unit, jobs, &mut damaged).await?;
-    let mut claims = Vec::with_capacity(sent.len());
+    let mut batch = Batch::default();
     for (seq, token, retry, envelope) in sent {
         if token.is_some_and(|token| damaged.contains(&token)) {
+            unit.distrust(seq);
             continue;
         }
         let done = checkpoints.remove(&seq).unwrap_or_default();
-        claims.extend(super::claimed(unit, seq, retry, envelope, done, agents.remove(&seq)));
+        batch.claims.extend(super::claimed(unit, seq, retry, envelope, done, agents.remove(&seq)));
+        batch.rows.extend(unit.job(seq).filter(|job| job.engagement_seq.is_none()).cloned());
     }
     if damaged.is_empty() {
-        return Ok(Outcome::Claimed(claims));
+        return Ok(Outcome::Claimed(batch));
     }
-    damaged.iter().for_each(|token| unit.distrust_token(token));
     release(session, unit, &damaged.join(" "), request.now).await?;
-    Ok(Outcome::Damaged(claims))
+    Ok(Outcome::Damaged(batch))
 }
 
 /// The checkpoints of the unfinished turns.

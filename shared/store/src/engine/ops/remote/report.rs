@@ -1,5 +1,6 @@
 //! Acknowledgements and failures: the ends of leases without a token, many in one transaction.
 
+use super::super::super::held::Held;
 use super::super::super::rows::{JobRow, get, json};
 use super::super::super::session::Session;
 use super::super::super::statement::read_by;
@@ -8,22 +9,29 @@ use super::super::turns;
 use super::is_of;
 use crate::{RemoteOutcome, Report, ReportedEnd, StoreError, sql};
 use serde_json::json;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use turnstone_domain::ids::fraction;
 use turnstone_domain::retry::{Decision, RetryPolicy};
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobError, JobState, Settlement, Timestamp};
 
 /// Applies all reports; each gets its own answer, and one that is refused writes nothing. Of two about the same job the
-/// first counts.
+/// first counts. What is `known` is not read again; if it is no longer so, the whole of it fails, and has to be tried without.
 pub(in super::super::super) async fn apply<S: Session>(
     session: &mut S,
     unit: &mut Unit,
     reports: &[&Report],
+    known: Option<&Held>,
 ) -> Result<Vec<RemoteOutcome<JobRow>>, StoreError> {
-    let mut ids: Vec<_> = reports.iter().map(|report| report.job.clone()).collect();
-    ids.sort();
-    ids.dedup();
+    let mut ids = BTreeSet::new();
+    for report in reports {
+        let known = known.and_then(|held| held.take(&report.job, |job| is_expected(job, report)));
+        match known {
+            Some(known) => unit.take_known(known),
+            None if unit.seq_of(&report.job).is_some() => {}
+            None => drop(ids.insert(report.job.clone())),
+        }
+    }
     let ids = ids.into_iter().map(|id| (id,)).collect();
     let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, ids, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
@@ -36,6 +44,15 @@ pub(in super::super::super) async fn apply<S: Session>(
     }
     unit.flush(session).await?;
     Ok(outcomes)
+}
+
+/// Whether a report fits a job as it is known: a refusal has to be read. A failure adds two events, and events that other
+/// processes added show only where one number is given twice.
+fn is_expected(job: &JobRow, report: &Report) -> bool {
+    let is_holder = job.worker_id.is_none() || report.worker.is_none() || job.worker_id == report.worker;
+    let is_tenant = report.tenant.is_none() || job.tenant == report.tenant;
+    let is_agent = job.engagement_seq.is_some();
+    is_holder && is_tenant && !is_agent && !matches!(report.end, ReportedEnd::Failed { .. })
 }
 
 /// When and how often these jobs are tried again.
