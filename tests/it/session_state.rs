@@ -205,29 +205,30 @@ async fn state_outlives_its_engagement_for_the_same_user() {
 /// RS-30, RS-46: two turns that read the same state; the one that commits second is run again and loses nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conflict_runs_the_turn_again() {
-    let script = |request: &Value| {
-        let again = request["messages"].to_string().contains("were rolled back");
+    let append = |value: i64| ("state_append".to_owned(), json!({"key": "visits", "value": value}));
+    let script = move |request: &Value| {
+        let text = request["messages"].to_string();
+        let search = ("search".to_owned(), json!({"n": 1}));
         match model_server::outcomes(request) {
-            0 => Reply::call("state_append", json!({"key": "visits", "value": 1})),
-            1 if again => Reply::call("state_append", json!({"key": "visits", "value": 2})),
+            0 if text.contains("slowly") => Reply::Calls(vec![append(1), search], (12, 7)),
+            0 => Reply::Calls(vec![append(1)], (12, 7)),
+            2 if text.contains("were rolled back") => Reply::Calls(vec![append(2)], (12, 7)),
             _ => Reply::text("done"),
         }
     };
     let mut fleet = Fleet::builder().workers(0).model(script).start().await;
     register(&fleet, SHARED).await;
-    let slow = fleet.push(&job_of("ann")).await;
-    // It dies when it has read the state and is about to commit its change. Nobody takes it up for now.
-    crate::crash::killed(crate::crash::spawn(&fleet, 1, Some("1:persist:before"))).await;
-    let (status, body) =
-        fleet.post(&format!("/ojs/v1/agents/{slow}/pause"), &json!({"reason": "later"})).await;
-    assert!(status.is_success(), "{body}");
-    fleet.release_all().await;
+    let gate = Gate::default();
+    fleet.tools.hold(&gate);
     fleet.add_worker(4);
+    let mut job = job_of("ann");
+    job["args"] = json!(["slowly"]);
+    let slow = fleet.push(&job).await;
+    // Its turn has read the state, and waits for a tool before it commits its change.
+    fleet.tools.seen(1).await;
     let quick = fleet.push(&job_of("ann")).await;
     assert_eq!(fleet.settled(&quick).await["state"], "completed");
-    let (status, body) =
-        fleet.post(&format!("/ojs/v1/agents/{slow}/resume"), &json!({"approved": true})).await;
-    assert!(status.is_success(), "{body}");
+    gate.open();
     let done = finish(&fleet, &slow).await;
     assert_eq!(done["state"], "completed", "{done:#}");
     let shown = state(&fleet, &slow).await;

@@ -80,6 +80,7 @@ pub struct FleetBuilder {
     keys: Option<EncryptionKeys>,
     real_time: bool,
     private_webhooks: bool,
+    mcp_servers: Vec<String>,
     reviews: ReviewRules,
     serve_limits: ServeLimits,
     drain_grace: Duration,
@@ -108,6 +109,12 @@ impl FleetBuilder {
     /// Webhooks may name addresses of the public internet only, as they may unless it is configured.
     pub fn public_webhooks(mut self) -> Self {
         self.private_webhooks = false;
+        self
+    }
+
+    /// MCP servers that agents may name; the workers have to be given them.
+    pub fn mcp_servers(mut self, names: &[&str]) -> Self {
+        self.mcp_servers = names.iter().map(|name| (*name).to_owned()).collect();
         self
     }
 
@@ -189,6 +196,7 @@ impl FleetBuilder {
                 private_webhooks: self.private_webhooks,
                 reviewers: self.reviews.names(),
                 keyless_tools: toolbox.keyless(),
+                mcp_servers: self.mcp_servers,
                 ..ApiOptions::default()
             },
             shutdown: shutdown.clone(),
@@ -272,6 +280,7 @@ impl Fleet {
             keys: None,
             real_time: false,
             private_webhooks: true,
+            mcp_servers: Vec::new(),
             reviews: ReviewRules::default(),
             serve_limits: ServeLimits::default(),
             drain_grace: worker::DRAIN_GRACE,

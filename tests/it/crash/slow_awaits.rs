@@ -13,11 +13,9 @@ use turnstone_tests::{Backend, Fleet, Gate};
 
 /// A fleet without workers, and a job whose answer has to pass a guardrail of this tool.
 async fn guarded_by(backend: Backend, tool: &str) -> (Fleet, String) {
-    let fleet = Fleet::builder().on(backend).workers(0).start().await;
+    let fleet = Fleet::builder().on(backend).workers(0).mcp_servers(&["parrot"]).start().await;
     let body = format!("guardrails:\n  output: {{tool_name: {tool}, assertion: \"true\"}}");
-    // The api knows no MCP server.
-    let path = "/agents?allow_unresolved=1";
-    let (status, answer) = fleet.send(Method::POST, path, document("quiet", &body)).await;
+    let (status, answer) = fleet.send(Method::POST, "/agents", document("quiet", &body)).await;
     assert!(status.is_success(), "{answer:#}");
     let job = json!({"type": "agent.crash", "args": ["go"], "meta": {"agent": "quiet", "user": {"id": "u-17"}},
                      "ext_agent_model": "m", "ext_agent_token_budget": 50_000});

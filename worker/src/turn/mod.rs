@@ -4,6 +4,7 @@ pub mod conversation;
 pub mod deadline;
 mod ending;
 pub mod escalation;
+mod events;
 mod exceeded;
 mod failure;
 pub mod guard;

@@ -12,12 +12,11 @@ use crate::phases::exec::deputies::Deputy;
 use crate::phases::exec::reviewer::Reviewers;
 use crate::phases::exec::state_call;
 use crate::phases::infer::{self, InferBody};
-use crate::phases::init::instance_id;
 use crate::phases::persist::{self, PersistBody};
 use crate::phases::resol::{self, Bindings, ResolBody};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json, to_value};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,7 +24,6 @@ use tokio_util::sync::CancellationToken;
 use turnstone_domain::budget::{AppliedBudget, Budget, BudgetMove, ChargeMove};
 use turnstone_domain::engagement::{Engagement, EngagementObject};
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::feed::OssaEvent;
 use turnstone_domain::fork::{Origin, Recorded};
 use turnstone_domain::memory::BEFORE;
 use turnstone_domain::message::Message;
@@ -425,35 +423,6 @@ impl Turn {
         }
     }
 
-    /// Notes an event; it becomes durable with the next barrier.
-    pub fn event(&mut self, name: EventName, mut data: Value) {
-        self.screen_event(&mut data);
-        self.hold_back(&mut data);
-        if OssaEvent::ALL.iter().any(|form| form.is_form_of(name))
-            && let (Value::Object(data), Ok(Value::Object(named))) = (&mut data, to_value(self.named()))
-        {
-            data.extend(named);
-        }
-        let at = self.deps.clock.now();
-        self.pending.events.push(NewEvent { name, turn: self.position.turn, data: data.into(), at });
-    }
-
-    /// What events say that OSSA knows as well: the turn and the instance.
-    fn named(&self) -> Named<'_> {
-        Named { interaction_id: &self.interaction_id, instance_id: instance_id(self) }
-    }
-
-    /// Facts of an event, without what its readers may not see.
-    fn shown<F: Serialize>(&self, facts: &F) -> serde_json::Result<RawJson> {
-        if !self.agent.safety.holds_back() && !self.agent.guardrails.hold_back() {
-            return RawJson::written(facts);
-        }
-        let mut facts = to_value(facts)?;
-        self.screen_event(&mut facts);
-        self.hold_back(&mut facts);
-        Ok(RawJson::of(&facts))
-    }
-
     /// Says something in the conversation; it becomes durable with the next barrier.
     pub fn say(&mut self, message: Message) {
         self.pending.messages.push((self.position.turn, message.clone()));
@@ -594,13 +563,6 @@ impl Turn {
     pub fn is_reviewed_by_agent(&self, word: &str) -> bool {
         self.reviewers.contains_key(word) && !self.deps.reviews.groups.contains_key(word)
     }
-}
-
-/// Who runs a turn.
-#[derive(Serialize)]
-struct Named<'a> {
-    interaction_id: &'a str,
-    instance_id: String,
 }
 
 /// What INIT said of the turn that these checkpoints are of.

@@ -50,6 +50,19 @@ pub(in super::super) async fn apply<S: Session>(
 ) -> Result<Vec<Result<Committed, LedgerError>>, StoreError> {
     // Who parks for a budget has to see a raise, or be seen by it: its rows are read and locked.
     let known = known.filter(|_| !steps.iter().any(|step| charge::waits(step).is_some()));
+    read(session, unit, steps, known).await?;
+    let answers = decide(unit, steps, known.is_some())?;
+    commit(session, unit).await?;
+    Ok(answers)
+}
+
+/// Takes in everything that the steps are decided upon.
+async fn read<S: Session>(
+    session: &mut S,
+    unit: &mut Unit,
+    steps: &[&TurnStep],
+    known: Option<&Held>,
+) -> Result<(), StoreError> {
     let mut leases = Vec::new();
     for step in steps {
         // Whether a job was paused is not known here: who gives one back reads it.
@@ -74,12 +87,21 @@ pub(in super::super) async fn apply<S: Session>(
     if known.is_none() {
         unit.lock_budgets(session, &jobs).await?;
     }
+    Ok(())
+}
+
+/// Decides each step in memory, from what the unit took in. With `unlocked` rows nobody is refused on the strength of them:
+/// others may have given something back since.
+fn decide(
+    unit: &mut Unit,
+    steps: &[&TurnStep],
+    unlocked: bool,
+) -> Result<Vec<Result<Committed, LedgerError>>, StoreError> {
     let mut answers = Vec::with_capacity(steps.len());
     for step in steps {
-        answers.push(match apply_one(unit, step) {
+        answers.push(match decide_one(unit, step) {
             Err(LedgerError::Store(error)) => return Err(error),
-            // Others may have given something back since: nobody is refused on the strength of what was not locked.
-            Err(LedgerError::BudgetExceeded { .. } | LedgerError::Unpriced { .. }) if known.is_some() => {
+            Err(LedgerError::BudgetExceeded { .. } | LedgerError::Unpriced { .. }) if unlocked => {
                 return Err(StoreError::Database {
                     action: "rely on what is known of a budget",
                     message: "it has not enough left; it is locked and looked at again".to_owned(),
@@ -88,6 +110,11 @@ pub(in super::super) async fn apply<S: Session>(
             answer => answer,
         });
     }
+    Ok(answers)
+}
+
+/// Writes what was decided, and starts those whom jobs now wait for.
+async fn commit<S: Session>(session: &mut S, unit: &mut Unit) -> Result<(), StoreError> {
     unit.flush(session).await?;
     let families = std::mem::take(&mut unit.families);
     if !families.is_empty() {
@@ -95,7 +122,7 @@ pub(in super::super) async fn apply<S: Session>(
         delegations::start(session, &mut own, families).await?;
         unit.absorb(own);
     }
-    Ok(answers)
+    Ok(())
 }
 
 /// Whether a step adds nothing to a plain job's stream but its end. The state that its worker saves through another process
@@ -105,7 +132,7 @@ fn is_one_event(step: &TurnStep) -> bool {
     completes && step.write.events.is_empty()
 }
 
-fn apply_one(unit: &mut Unit, step: &TurnStep) -> Result<Committed, LedgerError> {
+fn decide_one(unit: &mut Unit, step: &TurnStep) -> Result<Committed, LedgerError> {
     let lost = || LedgerError::LeaseLost(step.lease.job.clone());
     let seq = unit.seq_of(&step.lease.job).ok_or_else(lost)?;
     if unit.job(seq).and_then(|job| job.lease_token.as_deref()) != Some(step.lease.token.as_str()) {

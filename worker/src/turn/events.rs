@@ -1,0 +1,47 @@
+//! Events of a turn.
+
+use super::state::Turn;
+use crate::phases::init::instance_id;
+use serde::Serialize;
+use serde_json::{Value, to_value};
+use turnstone_domain::feed::OssaEvent;
+use turnstone_domain::{EventName, NewEvent, RawJson};
+
+/// Who runs a turn.
+#[derive(Serialize)]
+pub(super) struct Named<'a> {
+    interaction_id: &'a str,
+    instance_id: String,
+}
+
+impl Turn {
+    /// Notes an event; it becomes durable with the next barrier.
+    pub fn event(&mut self, name: EventName, mut data: Value) {
+        self.screen_event(&mut data);
+        self.hold_back(&mut data);
+        if OssaEvent::ALL.iter().any(|form| form.is_form_of(name))
+            && let (Value::Object(data), Ok(Value::Object(named))) = (&mut data, to_value(self.named()))
+        {
+            data.extend(named);
+        }
+        let at = self.deps.clock.now();
+        let event = NewEvent { name, turn: self.position.turn, data: data.into(), at };
+        self.pending().events.push(event);
+    }
+
+    /// What events say that OSSA knows as well: the turn and the instance.
+    pub(super) fn named(&self) -> Named<'_> {
+        Named { interaction_id: &self.interaction_id, instance_id: instance_id(self) }
+    }
+
+    /// Facts of an event, without what its readers may not see.
+    pub(super) fn shown<F: Serialize>(&self, facts: &F) -> serde_json::Result<RawJson> {
+        if !self.agent.safety.holds_back() && !self.agent.guardrails.hold_back() {
+            return RawJson::written(facts);
+        }
+        let mut facts = to_value(facts)?;
+        self.screen_event(&mut facts);
+        self.hold_back(&mut facts);
+        Ok(RawJson::of(&facts))
+    }
+}
