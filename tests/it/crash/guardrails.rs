@@ -53,7 +53,6 @@ async fn guarded(backend: Backend, passes: bool) -> Scene {
 
 /// A kill around a write: no endpoint exposes what the model said before it has passed, a verdict on record is not asked for
 /// again, one that is not is asked for under the same key, and every request is paid for.
-#[expect(clippy::cognitive_complexity, reason = "one story, told in order")]
 async fn is_guarded(backend: Backend, kill: &Kill, passes: bool, plain: &Left) {
     let at = format!("at {kill:?} on {backend:?}");
     let scene = guarded(backend, passes).await;
