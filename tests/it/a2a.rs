@@ -24,7 +24,7 @@ fn request(fleet: &Fleet, agent: &str, call: &Value) -> reqwest::RequestBuilder 
 }
 
 fn client() -> reqwest::Client {
-    reqwest::Client::builder().no_proxy().build().unwrap()
+    turnstone_tests::http::client()
 }
 
 async fn rpc(fleet: &Fleet, agent: &str, method: &str, params: Value) -> Value {

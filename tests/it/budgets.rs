@@ -283,7 +283,7 @@ async fn tenants_do_not_see_each_others_budgets() {
     let fleet = fleet(Backend::Sqlite, |_| Reply::text("done")).await;
     set(&fleet, "tenant/acme", json!({"tokens": 1_000_000, "warn_at": 50})).await;
     set(&fleet, "fleet", json!({"tokens": 1_000_000})).await;
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = turnstone_tests::http::client();
     let asked = async |method: Method, path: &str, body: &'static str| {
         let request = http.request(method, format!("{}{path}", fleet.url)).body(body);
         let answer =

@@ -46,7 +46,7 @@ async fn half_sent_headers_are_closed_and_live_streams_stay() {
         fleet(ServeLimits { header: SHORT, body: SHORT, idle: SHORT, ..ServeLimits::default() }).await;
     let id = "0190a7b2-0000-7000-8000-000000000001";
     let job = json!({"type": "a.b", "args": [], "id": id});
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = turnstone_tests::http::client();
     let jobs = format!("{}/ojs/v1/jobs", fleet.url);
     assert_eq!(http.post(&jobs).json(&job).send().await.unwrap().status(), 201);
     let mut stream = http.get(format!("{jobs}/{id}/events?stream=true")).send().await.unwrap().bytes_stream();

@@ -84,7 +84,7 @@ async fn an_agent_whose_patterns_cost_too_much_is_refused() {
 #[tokio::test]
 async fn others_are_answered_while_schemas_compile() {
     let fleet = Fleet::builder().workers(0).start().await;
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = turnstone_tests::http::client();
     let jobs: Vec<Value> =
         (0..40).map(|at| job(&json!({"pattern": format!(r"\p{{L}}{{15}}c{at}")}))).collect();
     let costly = http.post(format!("{}/ojs/v1/jobs/batch", fleet.url)).json(&json!({"jobs": jobs}));

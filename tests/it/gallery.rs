@@ -40,7 +40,7 @@ impl Gallery {
         let arguments = ["dev", "--data", "data", "--bind", "127.0.0.1:0"];
         let mut program = Program::start(folder.path(), &arguments, &SECRETS);
         let url = program.first_line("turnstone listens on ").await;
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let http = turnstone_tests::http::client();
         let gallery = Self { program, url, tools, http, _folder: folder };
         let files = AGENTS.map(|agent| from.join(format!("agents/{agent}.yaml")).display().to_string());
         let files: Vec<&str> = files.iter().map(String::as_str).collect();

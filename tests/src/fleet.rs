@@ -218,12 +218,7 @@ impl FleetBuilder {
             tools,
             shutdown,
             // Without roots of trust: to parse them takes longer than to start the rest.
-            http: Client::builder()
-                .no_proxy()
-                .tls_certs_only([])
-                .timeout(wait::PATIENCE)
-                .build()
-                .expect("a client"),
+            http: crate::http::client_builder().timeout(wait::PATIENCE).build().expect("a client"),
             workers: Vec::new(),
             _serving: AbortOnDropHandle::new(serving),
             _ground: ground,

@@ -9,6 +9,7 @@ pub mod binaries;
 pub mod clock;
 pub mod crash;
 pub mod fleet;
+pub mod http;
 pub mod insist;
 pub mod journal;
 pub mod model_server;

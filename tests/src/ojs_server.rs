@@ -56,7 +56,7 @@ impl OjsServer {
 
     /// The same on a fleet that was built in another way.
     pub fn over(fleet: Fleet) -> Self {
-        let http = Client::builder().no_proxy().timeout(wait::PATIENCE).build().expect("a client");
+        let http = crate::http::client_builder().timeout(wait::PATIENCE).build().expect("a client");
         Self { fleet, http }
     }
 

@@ -18,7 +18,7 @@ pub async fn read(url: &str, after: Option<&str>, enough: impl Fn(&[Event]) -> b
 }
 
 async fn read_to_the_end(url: &str, after: Option<&str>, enough: impl Fn(&[Event]) -> bool) -> Vec<Event> {
-    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let client = crate::http::client();
     let mut request = client.get(url).header("accept", "text/event-stream");
     if let Some(after) = after {
         request = request.header("last-event-id", after);
@@ -42,7 +42,7 @@ async fn read_to_the_end(url: &str, after: Option<&str>, enough: impl Fn(&[Event
 /// # Panics
 /// When that does not happen in five minutes.
 pub async fn follow(url: impl Fn() -> String, mut enough: impl FnMut(&[Event]) -> bool) -> Vec<Event> {
-    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let client = crate::http::client();
     let following = async {
         let mut events: Vec<Event> = Vec::new();
         let mut pauses = Pauses::default();

@@ -42,7 +42,7 @@ async fn ask(fleet: &Fleet, agent: &str, tenant: Option<&str>) -> Value {
 }
 
 fn client() -> reqwest::Client {
-    reqwest::Client::builder().no_proxy().build().unwrap()
+    turnstone_tests::http::client()
 }
 
 async fn get(fleet: &Fleet, path: &str, headers: &[(&str, &str)]) -> reqwest::Response {
@@ -54,11 +54,12 @@ async fn listed(fleet: &Fleet, engagement: &str) -> Vec<Value> {
     fleet.get(&format!("/engagements/{engagement}/artifacts")).await["artifacts"].as_array().unwrap().clone()
 }
 
-/// All events of a request, once it has ended or waits.
+/// All events of a request, once it has ended or waits, without what its models said meanwhile.
 async fn told(fleet: &Fleet, agent: &str, request: &str) -> Vec<Value> {
     let url = format!("{}/agents/{agent}/getevents/{request}?stream=true", fleet.url);
     let frames = turnstone_tests::sse::read(&url, None, |_| false).await;
-    frames.iter().map(|frame| serde_json::from_str(&frame.data).unwrap()).collect()
+    let events = frames.iter().filter(|frame| frame.event != "delta");
+    events.map(|frame| serde_json::from_str(&frame.data).unwrap()).collect()
 }
 
 fn of_files(events: &[Value]) -> Vec<&Value> {

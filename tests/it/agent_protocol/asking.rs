@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use turnstone_tests::{Backend, Fleet, Gate, Reply};
 
 async fn send(fleet: &Fleet, path: &str, body: &Value, tenant: &str) -> reqwest::Response {
-    let request = reqwest::Client::builder().no_proxy().build().unwrap().post(format!("{}{path}", fleet.url));
+    let request = turnstone_tests::http::client().post(format!("{}{path}", fleet.url));
     let request = request.header("content-type", "application/json").header("x-ojs-tenant", tenant);
     request.body(body.to_string()).send().await.unwrap()
 }
@@ -102,7 +102,7 @@ async fn what_cannot_be_done_is_refused() {
     ] {
         assert_eq!(send(&fleet, "/agents/lead/process", &request, "other").await.status(), 404, "{request}");
     }
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = turnstone_tests::http::client();
     for path in [format!("getevents/{run}"), "getevents/theirs".into(), "request/theirs".into()] {
         let url = format!("{}/agents/lead/{path}", fleet.url);
         let answer = client.get(url).header("x-ojs-tenant", "other").send().await.unwrap();

@@ -42,7 +42,7 @@ async fn register(url: &str) {
 }
 
 async fn put(url: &str, document: &str) {
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = turnstone_tests::http::client();
     let sent = http.post(format!("{url}/agents")).header("content-type", "application/yaml");
     let sent = sent.body(document.to_owned()).send().await.unwrap();
     assert!(sent.status().is_success(), "{}", sent.text().await.unwrap());
@@ -129,7 +129,7 @@ async fn the_client_and_the_command_save_a_file() {
     let (program, url) = site.open("127.0.0.1:0").await;
     let document = "kind: \"openagentspec:v1/agent\"\nname: writer\ndescription: Writes.\nintent: You are writer.\nowner: tests\n\
                     capabilities: {save-artifact: {user_identity: false}}\n";
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = turnstone_tests::http::client();
     let sent =
         http.post(format!("{url}/agents")).header("content-type", "application/yaml").body(document).send();
     assert!(sent.await.unwrap().status().is_success());
@@ -256,7 +256,7 @@ async fn answers_survive_the_death_of_the_server() {
     assert_eq!(events.last().unwrap()["result"], "done");
 
     // The same by single commands, and a request that is cancelled while it waits.
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = turnstone_tests::http::client();
     let body = json!({"input": "go", "request_id": "q"});
     let sent = http.post(format!("{url}/agents/asker/process")).json(&body).send().await.unwrap();
     assert_eq!(sent.status(), 202);

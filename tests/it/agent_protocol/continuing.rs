@@ -89,7 +89,7 @@ async fn every_input_of_a_run_has_its_own_name_and_trace() {
     let first = ask(&fleet, &json!({"input": "go", "request_id": "a"})).await;
     told(&fleet, "a").await;
     let run = first["run_id"].as_str().unwrap();
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = turnstone_tests::http::client();
     let body = json!({"input": "on", "run_id": run, "request_id": "b"});
     let sent =
         client.post(format!("{}/agents/lead/process", fleet.url)).header("content-type", "application/json");
@@ -120,7 +120,7 @@ async fn every_input_of_a_run_has_its_own_name_and_trace() {
 async fn a_request_keeps_its_trace() {
     let fleet = Fleet::builder().workers(1).model(|_| Reply::text("ok")).start().await;
     register(&fleet).await;
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = turnstone_tests::http::client();
     let mut run = Value::Null;
     for number in 1..=2 {
         let trace = format!("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b{number}-01");

@@ -83,7 +83,7 @@ fn kinds(events: &[Value]) -> Vec<(&str, i64)> {
 /// Sends a request to the lead and waits for an event: its first, or its end when it is cancelled. The server waits five seconds
 /// for it and then answers 202, which a busy machine may need.
 async fn ask(fleet: &Fleet, request: &Value) -> Value {
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = turnstone_tests::http::client();
     let sent = client.post(format!("{}/agents/lead/process?wait=True", fleet.url)).json(request);
     let answer = sent.send().await.unwrap();
     if answer.status() != StatusCode::ACCEPTED {

@@ -20,7 +20,7 @@ async fn post(
     body: &Value,
     headers: &[(&'static str, &str)],
 ) -> (u16, HeaderMap, Value) {
-    let client = reqwest::Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
+    let client = turnstone_tests::http::client_builder().redirect(Policy::none()).build().unwrap();
     let mut request = client.post(format!("{}{path}", fleet.url)).json(body);
     for (name, value) in headers {
         request = request.header(*name, *value);

@@ -61,7 +61,7 @@ fn gated(gate: &Gate) -> impl Fn(&Value) -> Reply + Send + Sync + 'static {
 
 fn client() -> reqwest::Client {
     fleet::install_crypto();
-    reqwest::Client::builder().no_proxy().build().unwrap()
+    turnstone_tests::http::client()
 }
 
 async fn post(url: &str, body: String) -> reqwest::Response {

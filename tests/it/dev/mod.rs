@@ -36,7 +36,7 @@ impl Dev {
         let dev = ["dev", "--data", "data", "--bind", "127.0.0.1:0"];
         let mut program = Program::start(folder, &[&dev, arguments].concat(), &[]);
         let url = program.first_line("turnstone listens on ").await;
-        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let http = turnstone_tests::http::client();
         Self { program, url, http }
     }
 

@@ -36,7 +36,7 @@ pub async fn before(
     far: &str,
     judge: impl Fn(&str) -> Fate + Send + Sync + 'static,
 ) -> (String, JoinHandle<()>) {
-    let http = Client::builder().no_proxy().build().unwrap();
+    let http = turnstone_tests::http::client();
     let gateway = Arc::new(Gateway { far: far.to_owned(), http, judge: Box::new(judge) });
     let app = Router::new().fallback(pass).with_state(gateway);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -52,7 +52,7 @@ impl Site {
              default_model = 'm'\nmax_tokens = 100\n[agents]\ndir = 'agents'\n{settings}"
         );
         write(folder.path(), "turnstone.toml", &settings);
-        let http = Client::builder().no_proxy().build().unwrap();
+        let http = turnstone_tests::http::client();
         let mut site = Self { folder, url: String::new(), program: None, http };
         site.revive().await;
         site

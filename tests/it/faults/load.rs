@@ -76,7 +76,7 @@ async fn enqueue(
 /// A client with the patience of a usual one.
 pub fn client() -> Client {
     let patience = Duration::from_secs(30);
-    Client::builder().no_proxy().timeout(patience).build().expect("a client")
+    turnstone_tests::http::client_builder().timeout(patience).build().expect("a client")
 }
 
 /// A job of one turn.

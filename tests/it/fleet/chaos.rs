@@ -187,7 +187,7 @@ impl<'a> Api<'a> {
 
     /// Enqueues jobs, a few ahead of the workers. A request without an answer is repeated under the same id.
     async fn enqueue(&self, jobs: usize) {
-        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let http = turnstone_tests::http::client();
         let url = format!("http://{}/ojs/v1/jobs", self.bind);
         for n in 0..jobs {
             let job = job(n, &SystemIds.next());

@@ -49,7 +49,7 @@ async fn a_second_signal_stops_a_worker_at_once_and_loses_nothing() {
     site.asked().await;
     worker.signal("TERM");
     worker.warns("stopping").await;
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = turnstone_tests::http::client();
     wait::until("the fleet sees that the worker drains", async || {
         let listed = http.get(format!("{}/workers", api.url)).send().await.unwrap();
         let workers: Vec<Value> = listed.json().await.unwrap();
@@ -76,7 +76,7 @@ async fn a_drained_api_ends_its_event_streams() {
     let site = site().await;
     let mut api = site.api().await;
     let id = api.push().await;
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = turnstone_tests::http::client();
     let url = format!("{}/ojs/v1/jobs/{id}/events?stream=true", api.url);
     let mut stream = http.get(url).send().await.unwrap().bytes_stream();
     wait::output("the first event of the stream", stream.next()).await.unwrap().unwrap();

@@ -43,7 +43,7 @@ async fn leader(place: &Place, schedulers: &mut Vec<Program>) -> Program {
 
 /// Enqueues a job for later and waits until it is available, which a scheduler makes it.
 async fn acts(place: &Place, url: &str) {
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = turnstone_tests::http::client();
     let job =
         json!({"type": "email.send", "args": [], "queue": "mail", "options": {"delay_until": "+PT0.1S"}});
     let sent = http.post(format!("{url}/ojs/v1/jobs")).json(&job).send().await.unwrap();

@@ -17,7 +17,7 @@ async fn probed(site: &Site, arguments: &[&str]) -> (Program, String) {
 }
 
 async fn get(url: &str, path: &str) -> Option<(u16, String)> {
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = turnstone_tests::http::client();
     let answer = http.get(format!("{url}{path}")).send().await.ok()?;
     Some((answer.status().as_u16(), answer.text().await.ok()?))
 }

@@ -21,7 +21,7 @@ pub async fn register(fleet: &Fleet, rest: &str) {
 
 /// Posts an input and returns the status and the body, following no redirect.
 pub async fn post(fleet: &Fleet, path: &str, body: &Value, headers: &[(&str, &str)]) -> (u16, Value) {
-    let client = Client::builder().no_proxy().redirect(redirect::Policy::none()).build().unwrap();
+    let client = turnstone_tests::http::client_builder().redirect(redirect::Policy::none()).build().unwrap();
     let request = client.post(format!("{}{path}", fleet.url)).header("content-type", "application/json");
     let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
     let answer = request.body(body.to_string()).send().await.unwrap();

@@ -452,7 +452,7 @@ async fn what_is_answered_to_a_guarded_agent_is_shown_by_no_door() {
         assert!(seen.contains("job.completed"), "{seen}");
         let list =
             json!({"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {"includeArtifacts": true}});
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let client = turnstone_tests::http::client();
         let listed = client.post(format!("{}/a2a/child", fleet.url)).header("a2a-version", "1.0").json(&list);
         let listed: Value = listed.send().await.unwrap().json().await.unwrap();
         let task = &listed["result"]["tasks"][0];

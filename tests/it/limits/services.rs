@@ -66,7 +66,7 @@ impl Site {
     /// Enqueues three jobs with this input, whose calls are held, and breaks Redis while all of them are under way and each of their
     /// streams has received the first piece. The calls go on when `broken` is over, and every stream ends with a completed job.
     async fn complete_through(&self, url: &str, input: &str, held: &Held, broken: impl Future<Output = ()>) {
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let http = turnstone_tests::http::client();
         let job = json!({"type": "agent.ask", "args": [input], "ext_agent_model": "m"});
         let mut engagements = Vec::new();
         for _ in 0..3 {

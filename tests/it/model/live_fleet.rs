@@ -65,7 +65,7 @@ async fn a_worker_is_heard_at_the_api_of_another_process() {
     worker.first_line("turnstone worker one runs ").await;
 
     let job = json!({"type": "agent.ask", "args": ["hi"], "ext_agent_model": "m"});
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = turnstone_tests::http::client();
     let pushed: Value =
         http.post(format!("{url}/ojs/v1/jobs")).json(&job).send().await.unwrap().json().await.unwrap();
     let engagement = pushed["job"]["ext_agent_engagement_id"].as_str().unwrap().to_owned();

@@ -36,7 +36,7 @@ impl Authority {
     /// A client that trusts this authority and follows nothing.
     fn client(&self) -> Client {
         let trusted = Certificate::from_pem(self.issuer.pem().as_bytes()).unwrap();
-        let builder = Client::builder().no_proxy().redirect(redirect::Policy::none());
+        let builder = turnstone_tests::http::client_builder().redirect(redirect::Policy::none());
         builder.tls_certs_only([trusted]).build().unwrap()
     }
 }
@@ -44,7 +44,7 @@ impl Authority {
 /// A client that follows no redirect.
 fn client() -> Client {
     turnstone_tests::fleet::install_crypto();
-    Client::builder().no_proxy().redirect(redirect::Policy::none()).build().unwrap()
+    turnstone_tests::http::client_builder().redirect(redirect::Policy::none()).build().unwrap()
 }
 
 /// A document; its intent is `You are NAME.`

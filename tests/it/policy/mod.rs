@@ -70,7 +70,7 @@ pub async fn visible(fleet: &Fleet, job: &str, engagement: &str) -> String {
     seen.push_str(&fleet.get(&format!("/agents/{agent}/getevents/{engagement}")).await.to_string());
     let call =
         json!({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": job, "historyLength": 100}});
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = turnstone_tests::http::client();
     let task = client.post(format!("{}/a2a/{agent}", fleet.url)).header("a2a-version", "1.0").json(&call);
     let task: Value = task.send().await.unwrap().json().await.unwrap();
     assert_eq!(task["result"]["id"], job, "{task:#}");

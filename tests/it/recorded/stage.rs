@@ -52,9 +52,7 @@ impl Stage {
     pub async fn of(builder: FleetBuilder) -> Self {
         let fleet = builder.start().await;
         // Without roots of trust, whose parsing takes longer than many a story.
-        let client = Client::builder()
-            .no_proxy()
-            .tls_certs_only([])
+        let client = turnstone_tests::http::client_builder()
             .redirect(redirect::Policy::none())
             .timeout(wait::PATIENCE);
         Self { fleet, client: client.build().unwrap(), steps: Vec::new() }

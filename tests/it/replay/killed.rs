@@ -20,7 +20,7 @@ const BUSY: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = curren
                     AND xact_start IS NOT NULL AND backend_type = 'client backend'";
 
 fn client() -> Client {
-    Client::builder().no_proxy().timeout(PATIENCE).build().unwrap()
+    turnstone_tests::http::client_builder().timeout(PATIENCE).build().unwrap()
 }
 
 /// Sends a document; `None` when nobody answered.

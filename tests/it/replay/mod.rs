@@ -88,7 +88,7 @@ async fn calls(fleet: &Fleet, engagement: &str) -> Vec<Value> {
 }
 
 async fn exported(fleet: &Fleet, engagement: &str) -> String {
-    let answer = reqwest::Client::builder().no_proxy().build().unwrap();
+    let answer = turnstone_tests::http::client();
     let answer = answer.get(format!("{}/engagements/{engagement}/export", fleet.url)).send().await.unwrap();
     let status = answer.status();
     let text = answer.text().await.unwrap();

@@ -15,7 +15,7 @@ on_every_store!(
 
 /// The record of an engagement.
 async fn record(fleet: &Fleet, engagement: &str) -> EngagementRecord {
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = turnstone_tests::http::client();
     let answer = client.get(format!("{}/engagements/{engagement}/export", fleet.url)).send().await.unwrap();
     EngagementRecord::read(&answer.text().await.unwrap()).unwrap()
 }

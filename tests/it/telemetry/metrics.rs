@@ -152,7 +152,7 @@ async fn a_worker_is_scraped_by_itself() {
     let mut worker = Program::start(folder.path(), &["worker", "--name", "w"], &env);
     let said = worker.warns("metrics are read at ").await;
     let at = said.split("metrics are read at ").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = turnstone_tests::http::client();
     let answer = http.get(&at).send().await.unwrap();
     assert_eq!(
         (answer.status().as_u16(), answer.headers()["content-type"].clone()),

@@ -79,7 +79,7 @@ impl Site {
         let arguments = ["dev", "--data", "data", "--bind", "127.0.0.1:0"];
         let mut program = Program::start(folder.path(), &arguments, &[&own, env].concat());
         let url = program.first_line("turnstone listens on ").await;
-        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let http = turnstone_tests::http::client();
         let site = Self { program, url, http, collector, models, tools, _folder: folder };
         site.register(&document("desk", "1.4.0", "state: {mode: session, ttl_seconds: 60}")).await;
         site

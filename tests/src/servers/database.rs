@@ -105,8 +105,7 @@ impl Lending {
         let schema = self.schema.get_or_init(|| migrate(postgres)).await;
         let superuser = || postgres.superuser();
         while let Some(name) = self.returned() {
-            let answer = superuser().ask(&name, format!("{EMPTY}{SCHEMA}")).await;
-            if answer.lines().last() == Some(schema) {
+            if superuser().value(&name, &format!("{EMPTY}{SCHEMA}")).await == *schema {
                 return self.lent(name, postgres);
             }
         }
@@ -133,5 +132,5 @@ async fn migrate(postgres: &Postgres) -> String {
     let options =
         PostgresOptions { connections: 1, ..PostgresOptions::new(url_of(postgres.addr(), MIGRATED)) };
     PostgresStore::migrate(&options, &[]).await.expect("the migrations");
-    superuser().ask(MIGRATED, format!("{KEEP_ROWS}{SCHEMA}")).await
+    superuser().value(MIGRATED, &format!("{KEEP_ROWS}{SCHEMA}")).await
 }

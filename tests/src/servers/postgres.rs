@@ -6,6 +6,8 @@ use super::port::Port;
 use super::programs::postgres_dir;
 use super::supervised::{Recipe, Supervised};
 use super::template::{DATA, ROLE, succeeded, template};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -28,7 +30,8 @@ pub struct Postgres {
 }
 
 /// Settings of the shared server. It is never crashed, so nothing of it has to survive a loss of power.
-const SHARED: &[(&str, &str)] = &[("max_connections", "300"), ("fsync", "off"), ("full_page_writes", "off")];
+const SHARED: &[(&str, &str)] =
+    &[("max_connections", "300"), ("fsync", "off"), ("full_page_writes", "off"), ("autovacuum", "off")];
 
 impl Postgres {
     /// The server that the tests of this process share. It takes 300 connections and does not sync. It cannot be stopped
@@ -175,8 +178,30 @@ impl Superuser {
         }
     }
 
+    /// Runs statements with psql, and returns what it prints.
     pub(super) async fn ask(self, database: &str, sql: String) -> String {
         let database = database.to_owned();
         beside(move || succeeded("psql", self.psql(&database, &sql))).await
+    }
+
+    /// Runs statements in one transaction, and returns the first column of their last row. It starts no program: the tests
+    /// borrow more than a thousand databases.
+    ///
+    /// # Panics
+    /// When a statement fails or nothing is returned.
+    pub(super) async fn value(&self, database: &str, sql: &str) -> String {
+        let options = PgConnectOptions::new_without_pgpass()
+            .socket(&self.folder)
+            .port(self.port)
+            .username("postgres")
+            .database(database)
+            .application_name(OURS);
+        let mut connection =
+            PgConnection::connect_with(&options).await.unwrap_or_else(|error| panic!("{database}: {error}"));
+        let rows = sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).fetch_all(&mut connection).await;
+        let rows = rows.unwrap_or_else(|error| panic!("{database}: {error}\n{sql}"));
+        // A connection that is only dropped may outlive this call, and holds its database.
+        connection.close().await.unwrap_or_else(|error| panic!("{database}: {error}"));
+        rows.last().unwrap_or_else(|| panic!("no row from {sql}")).get_unchecked(0)
     }
 }

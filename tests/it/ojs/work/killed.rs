@@ -120,7 +120,7 @@ async fn the_example_worker_outlives_its_server_and_its_own_death() {
     let bind = port.addr().to_string();
     let mut server = start(&bind);
     let url = server.first_line("turnstone listens on ").await;
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = turnstone_tests::http::client();
     let jobs = 200;
     for n in 0..jobs {
         let sent = http.post(format!("{url}/ojs/v1/jobs")).json(&job(n)).send().await.unwrap();

@@ -1,0 +1,18 @@
+//! The clients that tests call servers of this machine with.
+
+use reqwest::{Client, ClientBuilder};
+
+/// Builds a client that uses no proxy and trusts no certificate: to parse those of the system takes longer than most tests.
+#[must_use]
+pub fn client_builder() -> ClientBuilder {
+    Client::builder().no_proxy().tls_certs_only([])
+}
+
+/// Returns a client for `http` addresses.
+///
+/// # Panics
+/// When it cannot be built.
+#[must_use]
+pub fn client() -> Client {
+    client_builder().build().expect("a client")
+}
