@@ -6,7 +6,7 @@ mod killed;
 mod order;
 mod refusals;
 
-use reqwest::{Client, Method, redirect};
+use reqwest::{Method, redirect};
 use serde_json::{Value, json};
 use turnstone_tests::Fleet;
 
