@@ -1,8 +1,8 @@
-//! Addresses that somebody else wrote down: which of them are the public internet.
+//! Addresses from outside, and the check that they belong to the public internet.
 //!
-//! Whoever calls an address that a model, a document or a client has named looks twice, because neither look is enough:
-//! [`check_url`] at what is written (an IP literal never reaches a resolver), [`is_public`] at what a name resolves to at
-//! the moment of the connection (so that a name that changes its mind between check and use gains nothing).
+//! A URL from a model, a document or a client is checked twice, because neither check is enough alone. [`check_url`]
+//! checks the text: an IP literal never reaches a resolver. [`is_public`] checks the resolved address when the
+//! connection is made, so a name that changes between check and use gains nothing.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use url::{Host, Url};
@@ -36,8 +36,8 @@ const REFUSED_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
 ];
 
-/// Whether an address belongs to an ordinary host of the public internet. Everything that is not known to be one is
-/// refused: loopback, private, link-local, shared, mapped, translated, multicast, documentation, unassigned.
+/// Returns true if an address belongs to an ordinary host of the public internet. Everything else is refused: loopback,
+/// private, link-local, shared, mapped, translated, multicast, documentation, unassigned.
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {
     match address {
@@ -55,11 +55,11 @@ fn same_prefix(address: u128, network: u128, width: u32, length: u32) -> bool {
     (address >> (width - length)) == (network >> (width - length))
 }
 
-/// Checks what can be known of a URL without resolving it: scheme, credentials, and a host that is written as an
-/// address (in whatever notation: the url crate has normalised `0x7f.1` and `2130706433` by now).
+/// Checks a URL without resolving it: scheme, credentials, and a host that is an IP address. The notation does not
+/// matter: the url crate has normalised `0x7f.1` and `2130706433` by now.
 ///
 /// # Errors
-/// A sentence that says what is refused.
+/// A sentence that names what is refused.
 pub fn check_url(url: &Url) -> Result<(), String> {
     check_form(url)?;
     let refused = |what: &str| {
@@ -73,19 +73,19 @@ pub fn check_url(url: &Url) -> Result<(), String> {
     }
 }
 
-/// The same for an address that is still a text. `allow_private` leaves only the look at its form.
+/// Checks a URL that is still a text. With `allow_private`, only its form is checked.
 ///
 /// # Errors
-/// A sentence that says what is refused.
+/// A sentence that names what is refused.
 pub fn check_text(text: &str, allow_private: bool) -> Result<(), String> {
     let url = Url::parse(text).map_err(|error| format!("it is not a URL: {error}"))?;
     if allow_private { check_form(&url) } else { check_url(&url) }
 }
 
-/// Checks scheme, host and credentials: what is asked of every URL, guarded or not.
+/// Checks scheme, host and credentials, which apply to every URL, guarded or not.
 ///
 /// # Errors
-/// A sentence that says what is refused. Credentials are not repeated.
+/// A sentence that names what is refused. Credentials are not repeated.
 pub fn check_form(url: &Url) -> Result<(), String> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("the scheme {} is refused; only http and https are called", url.scheme()));
@@ -106,10 +106,10 @@ fn is_local_name(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Of the addresses that a name has, those of the public internet.
+/// Returns the addresses of a name that belong to the public internet.
 ///
 /// # Errors
-/// A sentence that says that it has none.
+/// A sentence that says that the name has none.
 pub fn only_public(name: &str, found: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, String> {
     let public: Vec<SocketAddr> = found.into_iter().filter(|address| is_public(address.ip())).collect();
     if public.is_empty() {

@@ -1,7 +1,6 @@
-//! Artifacts: files that agents make for those who asked (Agent Protocol `ArtifactGenerated`, A2A `Artifact`).
+//! Artifacts: files that agents make for their users (Agent Protocol `ArtifactGenerated`, A2A `Artifact`).
 //!
-//! A file is known by what is in it: its digest. The same call that is made again makes the same artifact again, and not
-//! another one.
+//! The digest of its content identifies a file. A repeated call makes the same artifact again, and no second one.
 
 use crate::{ArtifactId, CallId, EngagementId, JobId, Timestamp, digest};
 use serde::{Deserialize, Serialize};
@@ -13,10 +12,10 @@ pub const MOST: usize = 1000;
 const NAME_CHARACTERS: usize = 200;
 /// The longest media type, in bytes.
 const MEDIA_TYPE_BYTES: usize = 200;
-/// The media type of what says of itself no more than that it is bytes.
+/// The media type of content whose type is unknown.
 pub const BYTES: &str = "application/octet-stream";
 
-/// What one artifact may have, and all of an engagement, in bytes.
+/// The size limits of one artifact and of all artifacts of an engagement, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ArtifactLimits {
     /// One artifact.
@@ -32,7 +31,7 @@ impl Default for ArtifactLimits {
 }
 
 impl ArtifactLimits {
-    /// Whether one more of so many bytes may be kept beside `kept` others that have `bytes` together.
+    /// Checks if one more artifact of `new` bytes may be kept beside `kept` others of `bytes` bytes together.
     ///
     /// # Errors
     /// A sentence for the model and the operator.
@@ -61,7 +60,7 @@ impl ArtifactLimits {
 /// A file that a tool call made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewArtifact {
-    /// What it is called from now on; the same of the same file of the same call.
+    /// Its id; the same file of the same call gets the same id.
     pub id: ArtifactId,
     /// The call that made it.
     pub call_id: CallId,
@@ -69,19 +68,19 @@ pub struct NewArtifact {
     pub part: i64,
     /// The name of the file.
     pub name: String,
-    /// Its media type, without parameters that say nothing.
+    /// Its media type, without redundant parameters.
     pub media_type: String,
     /// Lower-case hex SHA-256 of the content.
     pub digest: String,
-    /// What is in it.
+    /// The content.
     pub content: Arc<[u8]>,
 }
 
 impl NewArtifact {
-    /// A file of a call.
+    /// Makes the artifact of a call.
     ///
     /// # Errors
-    /// A sentence when the name is no name of a file, or the media type none.
+    /// A sentence, when the name is no file name or the media type is invalid.
     pub fn new(
         call_id: &CallId,
         part: usize,
@@ -114,20 +113,20 @@ impl NewArtifact {
         })
     }
 
-    /// How many bytes it has.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         u64::try_from(self.content.len()).unwrap_or(u64::MAX)
     }
 
-    /// What is in it, when that is text.
+    /// Returns the content if it is text.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         std::str::from_utf8(&self.content).ok()
     }
 }
 
-/// An artifact as it is kept, without what is in it.
+/// A stored artifact, without its content.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Artifact {
     /// Its id.
@@ -146,36 +145,36 @@ pub struct Artifact {
     pub media_type: String,
     /// Lower-case hex SHA-256 of the content.
     pub digest: String,
-    /// How many bytes it has.
+    /// The size in bytes.
     pub bytes: i64,
     /// When it was kept.
     pub created_at: Timestamp,
-    /// Whether what its call returned may not be shown outside.
+    /// True if the result of its call is withheld from the outside.
     pub withheld: bool,
 }
 
 impl Artifact {
-    /// Where it is downloaded.
+    /// Returns the path of its download.
     #[must_use]
     pub fn path(&self) -> String {
         path(&self.id)
     }
 }
 
-/// Where an artifact is downloaded.
+/// Returns the path of an artifact's download.
 #[must_use]
 pub fn path(id: &ArtifactId) -> String {
     format!("/artifacts/{id}")
 }
 
-/// Whether this is the name of one file, and no way to another place.
+/// Returns true if this is a plain file name, without a path to another place.
 fn is_file_name(name: &str) -> bool {
     (1..=NAME_CHARACTERS).contains(&name.chars().count())
         && !matches!(name, "." | "..")
         && !name.chars().any(|one| one.is_control() || matches!(one, '/' | '\\'))
 }
 
-/// Whether this is `type/subtype`, with parameters or without (RFC 9110 §8.3.1).
+/// Returns true if this is `type/subtype`, with or without parameters (RFC 9110 §8.3.1).
 fn is_media_type(text: &str) -> bool {
     let is_token = |text: &str| {
         !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))

@@ -1,4 +1,4 @@
-//! What jobs ask of attestation, and what queues demand (OJS attest; the published cases are the only definition).
+//! The attestation that jobs request and queues demand (OJS attest; the published cases are the only definition).
 
 use crate::RawObject;
 use serde::Deserialize;
@@ -8,18 +8,18 @@ pub const ALGORITHM: &str = "ed25519";
 /// The quotes that the members of `ext_attest` may name.
 const QUOTES: [&str; 5] = ["none", "pqc-only", "aws-nitro-v1", "intel-tdx-v4", "amd-sev-snp-v2"];
 
-/// What a job asks of attestation, in its member `ext_attest`.
+/// A job's request for attestation, in its member `ext_attest`.
 pub struct Asked {
-    /// Whether it asks at all; `None` when it says nothing.
+    /// True if it requests attestation; `None` when it does not say.
     pub enabled: Option<bool>,
-    /// What is to be signed with.
+    /// The requested algorithm.
     pub algorithm: Option<String>,
     /// The kind of quote that the job has.
     pub quote: String,
 }
 
 impl Asked {
-    /// Reads the member out of a job's own ones.
+    /// Reads the member from a job's extension members.
     #[must_use]
     pub fn of(extra: &RawObject) -> Self {
         let asked: serde_json::Value =
@@ -37,17 +37,17 @@ impl Asked {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct AttestPolicy {
-    /// Whether a job has to ask for attestation.
+    /// True if a job has to request attestation.
     pub required: bool,
     /// Which algorithms it may ask for; an empty list allows every one.
     pub allowed_algorithms: Vec<String>,
 }
 
 impl AttestPolicy {
-    /// Why a job with these members of its own is not taken.
+    /// Checks a job's extension members against the policy.
     ///
     /// # Errors
-    /// A sentence.
+    /// A sentence that says why the job is refused.
     pub fn check(&self, extra: &RawObject) -> Result<(), String> {
         let asked = Asked::of(extra);
         if asked.enabled != Some(true) {

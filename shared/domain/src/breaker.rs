@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 /// The failure of a job counts for this long, in milliseconds, where it counts once per job.
 const FAILURE_COUNTS_MS: i64 = 300_000;
 
-/// A trial call that takes longer than this, in milliseconds, lets another one through; its outcome counts all the same. The job
-/// whose trial call failed last may make the next one only after the same time.
+/// A trial call that takes longer than this, in milliseconds, lets another one through; its outcome still counts. The
+/// job whose trial call failed last may make the next one only after the same time.
 const TRIAL_MS: i64 = 60_000;
 
 /// How long a call that found every place taken waits before it asks again, in milliseconds.
@@ -131,7 +131,7 @@ impl BreakerState {
         trials.map(|trial| (JobId(trial.job.clone()), trial.lease.clone())).collect()
     }
 
-    /// Ends the trial calls whose leases are not among these tokens: nobody makes them any more.
+    /// Ends the trial calls whose leases are not among these tokens: their holders are gone.
     pub fn keep_trials(&mut self, held: &[String]) {
         if let Some(open) = &mut self.open {
             open.trials.retain(|trial| held.contains(&trial.lease));
@@ -187,14 +187,14 @@ impl BreakerState {
         }
     }
 
-    /// Gives back the place of a trial call that was not made, or that says nothing about the service.
+    /// Frees the place of a trial call that was not made, or whose outcome does not depend on the service.
     pub fn trial_not_made(&mut self, job: &str) {
         if let Some(open) = &mut self.open {
             open.end_trial(job);
         }
     }
 
-    /// Returns whether the state says no more than that of a new breaker.
+    /// Returns true if the state equals that of a new breaker.
     #[must_use]
     pub fn is_clear(&self) -> bool {
         self.open.is_none() && self.failures() == 0
@@ -212,7 +212,7 @@ impl BreakerState {
         self.open.as_ref().map(|open| open.until)
     }
 
-    /// How many more waiting jobs may try now; `None` when nothing holds them.
+    /// Returns how many more waiting jobs may try now; `None` when the breaker does not hold them back.
     #[must_use]
     pub fn room(&self, now: Timestamp) -> Option<usize> {
         self.open.as_ref().map(|open| if now < open.until { 0 } else { open.free_places(now) })

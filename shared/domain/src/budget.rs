@@ -12,7 +12,7 @@ pub use rule::{AppliedBudget, BudgetName, BudgetRule, OnExceed, delegate_named, 
 
 use serde::Serialize;
 
-/// The row of a shared budget that counts altogether, where others have the number of a day.
+/// The day number of a row that counts the whole lifetime of a shared budget.
 pub const ALL_DAYS: i64 = -1;
 
 /// The day of a time in UTC, counted from the epoch.
@@ -29,7 +29,7 @@ pub fn end_of(day: i64) -> crate::Timestamp {
 
 const DAY_MS: i64 = 86_400_000;
 
-/// The percentage of a limit at which a warning is given, unless the budget says otherwise.
+/// The percentage of a limit at which a warning is given, unless the budget sets another.
 pub const WARN_AT: i64 = 80;
 
 /// One movement of a budget, applied in the same transaction as the checkpoint it belongs to.
@@ -42,9 +42,9 @@ pub enum BudgetMove {
     },
     /// After INFER: give the reservation back and book what was used.
     Settle {
-        /// What was reserved before.
+        /// The reservation.
         reserved: i64,
-        /// What is booked; never more than `reserved`.
+        /// The booked amount; never more than `reserved`.
         used: i64,
     },
 }
@@ -61,14 +61,14 @@ pub struct Budget {
     pub reserved: i64,
     /// The same in money.
     pub money: Purse,
-    /// What becomes of a job that needs more; `None` leaves it to the server.
+    /// The treatment of a job that needs more; `None` leaves it to the server.
     pub on_exceed: Option<OnExceed>,
     /// The percentage of a limit at which a warning is given; `None` is [`WARN_AT`].
     pub warn_at: Option<i64>,
 }
 
 impl Budget {
-    /// What may still be reserved in tokens; `None` is unlimited.
+    /// Returns the tokens that may still be reserved; `None` is unlimited.
     #[must_use]
     pub fn left(&self) -> Option<i64> {
         self.tokens().left()
@@ -89,7 +89,7 @@ impl Budget {
         }
     }
 
-    /// From how much spent on a warning is due; `None` where there is no limit to come close to.
+    /// Returns the spent amount at which a warning is due; `None` without a limit.
     #[must_use]
     pub fn warns_from(&self, measure: Measure) -> Option<i64> {
         let limit = self.purse(measure).limit.filter(|limit| *limit > 0)?;
@@ -110,7 +110,7 @@ pub struct Purse {
 }
 
 impl Purse {
-    /// What may still be reserved; `None` is unlimited.
+    /// Returns the amount that may still be reserved; `None` is unlimited.
     #[must_use]
     pub fn left(&self) -> Option<i64> {
         let left = |limit: i64| limit.saturating_sub(self.settled).saturating_sub(self.reserved).max(0);
@@ -118,7 +118,7 @@ impl Purse {
     }
 }
 
-/// What a model call may use at most, given what is left.
+/// The most that a model call may use, given the rest of the budget.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Allowance {
     /// To reserve: the prompt's upper bound plus the completion cap.
@@ -127,9 +127,9 @@ pub struct Allowance {
     pub max_tokens: i64,
 }
 
-/// Tokens a prompt can take at most. Every token of a byte-level tokenizer covers at least one byte, so the bytes of
-/// all texts bound the text's tokens; `parts` (messages and tools) pay for the chat template around each. What a
-/// picture costs depends on its size in pixels and on the model, so each counts as the dearest one that we know of.
+/// Returns the most tokens that a prompt can take. Every token of a byte-level tokenizer covers at least one byte, so
+/// the bytes of all texts bound the texts' tokens. `parts` (messages and tools) count the chat template around each.
+/// The cost of a picture depends on its pixels and on the model, so each counts as the dearest that we know of.
 #[must_use]
 pub fn prompt_upper_bound(bytes: usize, parts: usize, images: usize) -> i64 {
     const TEMPLATE_TOKENS_PER_PART: usize = 16;
@@ -149,21 +149,21 @@ pub fn allow(prompt_bound: i64, wanted_max_tokens: i64, left: Option<i64>) -> Op
     (max_tokens >= 1).then(|| Allowance { reserve: prompt_bound.saturating_add(max_tokens), max_tokens })
 }
 
-/// What to book for a call, from what the provider reported.
+/// Returns the tokens to book for a call, from the provider's report.
 ///
-/// A provider's count is a claim by somebody else: it may be absent, negative, absurd or above what the call was
-/// capped to. What is booked is never negative and never above the reservation; without a report the whole
-/// reservation is booked, because the call was paid for.
+/// The provider's count is untrusted: it may be absent, negative, absurd or above the cap of the call. The booked count
+/// is never negative and never above the reservation. Without a report the whole reservation is booked, because the
+/// call was paid for.
 #[must_use]
 pub fn book(reported: Option<i64>, reserved: i64) -> i64 {
     reported.map_or(reserved, |tokens| tokens.clamp(0, reserved))
 }
 
-/// A count of more than this many times what a call was thought to use at most is not believed.
+/// A count of more than this many times the expected maximum of a call is not believed.
 const BELIEVED_TIMES: i64 = 10;
 
-/// What to book for a call that no budget limits: what the provider bills, also where that is more than the call was thought
-/// to use at most. A count that is absurd is booked as [`book`] does.
+/// Returns the tokens to book for a call without a budget: the provider's count, even above the expected maximum. An
+/// absurd count is booked as [`book`] does.
 #[must_use]
 pub fn book_unlimited(reported: Option<i64>, reserved: i64) -> i64 {
     match reported {

@@ -14,7 +14,7 @@ pub struct Checkpoint<B = Value> {
     pub phase: Phase,
     /// The version of the body's shape, so that a newer worker can read what an older one wrote.
     pub version: i64,
-    /// What later phases need; its shape belongs to the phase.
+    /// The data for later phases; its shape belongs to the phase.
     pub body: B,
     /// How long the phase took, in milliseconds.
     pub duration_ms: i64,
@@ -24,7 +24,7 @@ pub struct Checkpoint<B = Value> {
     pub tokens_out: i64,
     /// When the phase ended, by the worker's clock.
     pub at: Timestamp,
-    /// What the phase paid for.
+    /// The cost of the phase.
     #[serde(flatten)]
     pub spent: Spent,
 }
@@ -41,14 +41,14 @@ impl<B> Checkpoint<B> {
     }
 }
 
-/// What a phase paid for.
+/// The cost of a phase.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Spent {
     /// The prompt tokens among those of the phase that the provider had in its cache.
     pub tokens_cached: i64,
     /// Millionths of a currency.
     pub cost: i64,
-    /// `provider/model`, when it asked one.
+    /// `provider/model`, when it called one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }

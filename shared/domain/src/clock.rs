@@ -22,7 +22,7 @@ impl Timestamp {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// RFC 3339 in UTC with milliseconds and `Z`, as OJS core §3 asks.
+    /// RFC 3339 in UTC with milliseconds and `Z`, as OJS core §3 requires.
     #[must_use]
     pub fn to_rfc3339(self) -> String {
         DateTime::<Utc>::from_timestamp_millis(self.0)

@@ -1,4 +1,4 @@
-//! Where two engagements part, and what each of their turns cost.
+//! The point at which two engagements diverge, and the cost of each of their turns.
 
 use crate::message::{Message, Role, StoredMessage};
 use crate::tool_call::ToolCall;
@@ -23,7 +23,7 @@ pub struct Side {
 /// Two engagements, compared.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// Where they part; `None` when they are the same.
+    /// The first difference; `None` when they are the same.
     pub parts_at: Option<Parting>,
     /// Turn by turn.
     pub turns: Vec<TurnPair>,
@@ -31,22 +31,22 @@ pub struct Comparison {
     pub total: (Cost, Cost),
 }
 
-/// Where two engagements part.
+/// The first difference of two engagements.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Parting {
     /// The turn.
     pub turn: i64,
     /// The phase.
     pub phase: Phase,
-    /// What differs: input, tools, prompt, model, answer, tool call, result or end.
+    /// The kind of the difference: input, tools, prompt, model, answer, tool call, result or end.
     pub what: &'static str,
-    /// What the first has.
+    /// The value of the first engagement.
     pub a: Value,
-    /// What the second has.
+    /// The value of the second engagement.
     pub b: Value,
 }
 
-/// What a turn used.
+/// The usage of a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Cost {
     /// Prompt tokens.
@@ -72,9 +72,9 @@ impl Cost {
 pub struct TurnPair {
     /// The turn.
     pub turn: i64,
-    /// Whether it is one turn that both read.
+    /// True if both engagements share the rows of this turn.
     pub shared: bool,
-    /// Whether both say the same.
+    /// True if both turns have the same content.
     pub same: bool,
     /// Of the first.
     pub a: Option<TurnFacts>,
@@ -82,14 +82,14 @@ pub struct TurnPair {
     pub b: Option<TurnFacts>,
 }
 
-/// What is told of a turn.
+/// The facts of a turn that a comparison shows.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TurnFacts {
     /// The model that answered.
     pub model: Option<String>,
-    /// The tools that were asked for, in order.
+    /// The tools that the model called, in order.
     pub tool_calls: Vec<String>,
-    /// What it used; nothing for what a fork took over of the turn in which it parts.
+    /// The usage; zero for the part of a turn that a fork inherited.
     #[serde(flatten)]
     pub cost: Cost,
 }
@@ -143,7 +143,7 @@ impl<'a> Turn<'a> {
         self.checkpoints.iter().find(|(_, done)| done.phase == phase).copied()
     }
 
-    /// Whether both read the same rows.
+    /// Returns true if both read the same rows.
     fn is_row_of(&self, other: &Self) -> bool {
         let job = |turn: &Self| turn.phase(Phase::Init).map(|(job, _)| job.clone());
         job(self).is_some() && job(self) == job(other)
@@ -175,7 +175,7 @@ impl<'a> Turn<'a> {
         before.map(|message| json!([message.role, message.content, message.parts])).collect()
     }
 
-    /// Where this turn and another one differ first.
+    /// Returns the first difference from another turn.
     fn parts_from(&self, other: &Self) -> Option<Parting> {
         if self.is_row_of(other) {
             return None;

@@ -3,7 +3,7 @@
 /// Reads an ISO 8601 duration into milliseconds.
 ///
 /// # Errors
-/// A sentence that says what is wrong: not ISO 8601, years or months (which have no fixed length), or too large.
+/// A sentence that names the problem: not ISO 8601, years or months (which have no fixed length), or too large.
 pub fn parse_iso8601_ms(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not an ISO 8601 duration such as PT30S or PT5M");
     // The parser is lenient: it takes a valid beginning for the whole, and signs.

@@ -8,20 +8,20 @@ use crate::{AgentDefinition, EngagementId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// The user of an engagement whose caller said nothing.
+/// The user of an engagement whose caller named none.
 const ANONYMOUS: &str = "anonymous";
 
 /// The user of an engagement.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct User {
-    /// Unique to the server; `anonymous` when the caller said nothing.
+    /// Unique within the server; `anonymous` when the caller named no user.
     pub id: String,
     /// If known.
     pub email: Option<String>,
 }
 
 impl User {
-    /// Whether the caller said who it is.
+    /// Returns true if the caller named a user.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.id != ANONYMOUS
@@ -39,11 +39,11 @@ impl Default for User {
 pub struct NewEngagement {
     /// Its id.
     pub id: EngagementId,
-    /// The agent, as it is now: a later change of the registered agent does not touch it.
+    /// The agent as it is now: a later change of the registered agent does not affect it.
     pub agent: AgentDefinition,
-    /// Whose it is.
+    /// The user.
     pub user: User,
-    /// How many agents stand above it on other servers; what stands above it on this one is the store's to count.
+    /// The number of agents above it on other servers; the store counts those above it on this one.
     #[serde(default)]
     pub depth: i64,
 }
@@ -55,7 +55,7 @@ pub struct Engagement {
     pub id: EngagementId,
     /// The agent's name.
     pub agent: String,
-    /// Whose it is.
+    /// The user.
     pub user: User,
     /// When it began.
     pub started_at: Timestamp,
@@ -90,7 +90,7 @@ impl EngagementObject {
         }
     }
 
-    /// The object that this JSON shows.
+    /// Reads the object back from its JSON.
     #[cfg(test)]
     pub(crate) fn from_json(json: &Value) -> Option<Self> {
         let map = |name: &str| {
@@ -108,20 +108,20 @@ impl EngagementObject {
         })
     }
 
-    /// Adds what the journal knows of earlier calls, in order. Only calls that were really made count.
+    /// Adds earlier calls from the journal, in order. Only calls that were really made count.
     pub fn replay(&mut self, calls: &[ToolCall]) {
         for call in calls.iter().filter(|call| !call.is_note()) {
             let is_one = self.is_capability(&call.name);
             if let Some(outcome) = call.outcome.as_ref().filter(|outcome| is_one && outcome.was_invoked()) {
                 let outputs = if call.withheld { Value::Null } else { outputs_of(outcome) };
-                // Another capability may have been called in its place.
+                // Another capability may have replaced it.
                 let name = call.provider.as_ref().unwrap_or(&call.name);
                 self.record(name, call.input.clone(), outputs);
             }
         }
     }
 
-    /// Operations on the agent's own state stand in the journal too, and are no invocations of a tool or an agent.
+    /// Operations on the agent's own state are in the journal too, and are no invocations of a tool or an agent.
     fn is_capability(&self, name: &str) -> bool {
         self.history.contains_key(name) || !Operation::is_one(name)
     }
@@ -187,7 +187,7 @@ impl EngagementObject {
     }
 }
 
-/// What stands in `outputs` for an outcome.
+/// Returns the value of `outputs` for an outcome.
 #[must_use]
 pub fn outputs_of(outcome: &ToolOutcome) -> Value {
     match outcome {

@@ -24,7 +24,7 @@ macro_rules! events {
                 match self { $(Self::$variant => $name),+ }
             }
 
-            /// What it means, for the documentation.
+            /// The meaning, for the documentation.
             #[must_use]
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($doc),+)),+ }
@@ -177,8 +177,8 @@ impl EventName {
         Self::ALL.iter().copied().find(|name| name.as_str() == text)
     }
 
-    /// Whether it tells of the inside of an agent's turn. The feed of all events shows those only to readers that
-    /// name them: there are many, and they are of interest to who follows one engagement.
+    /// Returns true for events inside an agent's turn. The feed of all events shows them only to readers that name
+    /// them: there are many, and they matter to readers of one engagement.
     #[must_use]
     pub fn inside_turn(self) -> bool {
         matches!(
@@ -205,7 +205,7 @@ impl EventName {
         )
     }
 
-    /// Whether the job ended with this event.
+    /// Returns true if the job ended with this event.
     #[must_use]
     pub fn ends_job(self) -> bool {
         matches!(self, Self::JobCompleted | Self::JobDiscarded | Self::JobCancelled | Self::JobExpired)
@@ -221,7 +221,7 @@ impl fmt::Display for EventName {
 /// An event to be written.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewEvent {
-    /// What happened.
+    /// The name.
     pub name: EventName,
     /// The turn it happened in; 0 outside of turns.
     pub turn: i64,
@@ -282,7 +282,7 @@ impl From<Value> for EventData {
 pub struct Event {
     /// 1-based, without gaps within its stream: the cursor of a reader.
     pub seq: i64,
-    /// What happened.
+    /// The name.
     pub name: EventName,
     /// The job it is about.
     pub job_id: crate::JobId,

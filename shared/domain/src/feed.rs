@@ -1,4 +1,4 @@
-//! The feed: all events in one order, and who wants which of them.
+//! The feed: all events in one order, and the filters of its readers.
 
 use crate::{EngagementId, EventName, JobId, Timestamp};
 use serde_json::Value;
@@ -8,12 +8,12 @@ mod ossa;
 
 pub use ossa::OssaEvent;
 
-/// Where a reader of the feed stands. Text like `evt_27.4.1`: a client keeps it and gives it back, nothing else.
+/// The position of a reader in the feed. Text like `evt_27.4.1`, which is opaque to clients.
 ///
 /// It is the place of an event in the one order of all events, and so the id of that event as well.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Cursor {
-    /// What orders the transactions that wrote events.
+    /// The number that orders the transactions that wrote events.
     pub tx: i64,
     /// The stream of the event.
     pub stream: i64,
@@ -49,12 +49,12 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// An event with what readers of the feed want to know of its job.
+/// An event with the facts about its job that readers of the feed need.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FeedEvent {
     /// Its place, and its id.
     pub cursor: Cursor,
-    /// What happened.
+    /// The name.
     pub name: EventName,
     /// The job it is about; queues, cron entries and workflows have events of their own.
     pub job_id: Option<JobId>,
@@ -62,7 +62,7 @@ pub struct FeedEvent {
     pub job_type: Option<String>,
     /// The job's queue.
     pub queue: Option<String>,
-    /// Whose job it is.
+    /// The tenant.
     pub tenant: Option<String>,
     /// The engagement, for agent jobs.
     pub engagement_id: Option<EngagementId>,
@@ -76,17 +76,17 @@ pub struct FeedEvent {
     pub at: Timestamp,
 }
 
-/// The member of an event's data that says that it came with an engagement that was imported: it happened elsewhere.
+/// The member of an event's data that marks it as imported with its engagement: it happened on another server.
 pub const IMPORTED: &str = "imported";
 
 /// The member of a workflow's events that lists the queues of its jobs.
 pub const QUEUES: &str = "queues";
 
-/// Members of an event's data that say what it is about, when it is not about a job.
+/// Members of an event's data that name its subject, when that is no job.
 const SUBJECTS: [&str; 6] = ["subject", "job_id", "workflow_id", "cron", "name", "queue"];
 
 impl FeedEvent {
-    /// Whether it came with an engagement that was imported.
+    /// Returns true if the event was imported with its engagement.
     #[must_use]
     pub fn is_imported(&self) -> bool {
         self.data.get(IMPORTED) == Some(&Value::Bool(true))
@@ -96,7 +96,7 @@ impl FeedEvent {
         self.data.get(member).and_then(Value::as_str)
     }
 
-    /// What it is about: the job, else what its data names.
+    /// Returns the subject: the job, else the subject that its data names.
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
         let job = self.job_id.as_ref().map(JobId::as_str);
@@ -109,7 +109,7 @@ impl FeedEvent {
         self.queue.as_deref().or_else(|| self.said("queue"))
     }
 
-    /// Whether it concerns one of these queues: that of its job, the one that its data names, or one of the queues of a
+    /// Returns true if it concerns one of these queues: that of its job, the one that its data names, or one of a
     /// workflow's jobs. Every event concerns an empty list.
     #[must_use]
     pub fn concerns(&self, queues: &[String]) -> bool {
@@ -124,7 +124,7 @@ impl FeedEvent {
     }
 }
 
-/// Which events. An empty list of queues or types matches all.
+/// A filter of events. An empty list of queues or types matches all.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FeedFilter {
     /// With these names.
@@ -133,9 +133,9 @@ pub struct FeedFilter {
     pub queues: Vec<String>,
     /// Of jobs of these types.
     pub job_types: Vec<String>,
-    /// About this job, or whatever else an event can be about.
+    /// About this job or other subject.
     pub subject: Option<String>,
-    /// Of this tenant's jobs; `None` is everybody's.
+    /// Of this tenant's jobs; `None` matches all tenants.
     pub tenant: Option<String>,
 }
 
@@ -146,7 +146,7 @@ impl FeedFilter {
         Self { names, queues: Vec::new(), job_types: Vec::new(), subject: None, tenant: None }
     }
 
-    /// Whether this event is one of them.
+    /// Returns true if the filter matches this event.
     #[must_use]
     pub fn wants(&self, event: &FeedEvent) -> bool {
         self.names.contains(&event.name)
@@ -157,21 +157,21 @@ impl FeedFilter {
     }
 }
 
-/// Whether a value is on a list; an empty list has everything on it.
+/// Returns true if a value is on a list; an empty list contains everything.
 #[must_use]
 pub fn among(list: &[String], value: Option<&str>) -> bool {
     list.is_empty() || value.is_some_and(|value| list.iter().any(|item| item == value))
 }
 
-/// The names that are shown to who asks for none in particular.
+/// The names that are shown to readers that name none.
 #[must_use]
 pub fn names_by_default() -> Vec<EventName> {
     EventName::ALL.iter().copied().filter(|name| !name.inside_turn()).collect()
 }
 
-/// The names that patterns stand for. `*` is what is shown by default, `tool.*` every name with that beginning, whether
-/// it is shown by default or not; anything else stands for itself. The types of [`OssaEvent`] stand for the events that they
-/// are a form of.
+/// Returns the names that match patterns. `*` matches the names that are shown by default. `tool.*` matches every name
+/// with that beginning, shown by default or not; anything else matches itself. The types of [`OssaEvent`] match the
+/// events that they are a form of.
 #[must_use]
 pub fn names_matching<'a>(patterns: impl IntoIterator<Item = &'a str> + Clone) -> Vec<EventName> {
     let wanted = |name: &EventName| patterns.clone().into_iter().any(|pattern| matches(pattern, *name));
@@ -188,7 +188,7 @@ fn matches(pattern: &str, name: EventName) -> bool {
     }
 }
 
-/// Whether a name is the one of a pattern, or begins as it says.
+/// Returns true if a name equals a pattern, or has the beginning of one that ends in `*`.
 fn is_among(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(prefix) => prefix.ends_with('.') && name.starts_with(prefix),
@@ -196,7 +196,7 @@ fn is_among(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// In which form a reader is told of an event.
+/// The form in which a reader receives an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// Under its own name.
@@ -205,8 +205,8 @@ pub enum Form {
     Ossa(OssaEvent),
 }
 
-/// The form in which whoever asks for these patterns is told of an event; `None` when it is not among them. An event that is
-/// asked for under both of its names is told once, as OSSA's.
+/// Returns the form in which a reader with these patterns receives an event; `None` when no pattern matches. An event
+/// that is requested under both of its names is sent once, as OSSA's.
 #[must_use]
 pub fn form<'a>(patterns: impl IntoIterator<Item = &'a str> + Clone, event: &FeedEvent) -> Option<Form> {
     let any = |holds: &dyn Fn(&str) -> bool| patterns.clone().into_iter().any(holds);
@@ -222,7 +222,7 @@ pub fn form<'a>(patterns: impl IntoIterator<Item = &'a str> + Clone, event: &Fee
     any(&own).then_some(Form::Own)
 }
 
-/// Whether a text may stand in a list of names: `*`, or words with dots between them of which the last may be `*`.
+/// Returns true if a text is valid in a list of names: `*`, or words separated by dots of which the last may be `*`.
 #[must_use]
 pub fn is_pattern(text: &str) -> bool {
     let word = |part: &str| {
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(names_matching(["job*"]), [], "a star stands for whole words only");
     }
 
-    /// RS-35: the types of OSSA are asked for by their names.
+    /// RS-35: the types of OSSA are requested by their names.
     #[test]
     fn events_of_ossa_are_forms_of_stored_ones() {
         let names = names_matching(["io.ossa.tool.*"]);

@@ -1,6 +1,6 @@
-//! A fork: an engagement that goes on from a turn of another one, whose past it shares, with something changed.
+//! A fork: an engagement that shares another one's past up to a turn, and continues from there with something changed.
 //!
-//! What is changed belongs to the fork. Everything before the point where they part is the other one's, and is read there.
+//! The changes belong to the fork. Everything before the fork point belongs to the other engagement, and is read there.
 
 mod recorded;
 
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 
-/// Where two engagements part: the phases before it are shared, this one is the first that is run anew.
+/// The fork point: the phases before it are shared, and this one is the first that runs anew.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct ForkPoint {
     /// The turn, from 1.
@@ -24,19 +24,19 @@ pub struct ForkPoint {
     pub phase: Phase,
 }
 
-/// What a fork does otherwise than the engagement that it comes from.
+/// The changes of a fork against the engagement that it comes from.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ForkChanges {
     /// The agent's instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// The one model that is asked, by its provider's name for it.
+    /// The one model that is called, by its provider's name for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The provider that is asked.
+    /// The provider that is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// How recorded calls ended instead.
+    /// Outcomes that replace those of recorded calls.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tool_results: BTreeMap<String, ToolOutcome>,
 }
@@ -50,7 +50,7 @@ impl ForkChanges {
         if self.model.is_none() && self.provider.is_none() {
             return;
         }
-        // Who wants to see what a model does wants no other one to do it.
+        // A fork with another model shows what that model does, so there are no fallbacks.
         let mut first = agent.model.models.first().cloned();
         if let Some(model) = &self.model {
             let provider = first.and_then(|first| first.provider);
@@ -62,7 +62,7 @@ impl ForkChanges {
         agent.model.models = first.into_iter().collect();
     }
 
-    /// What was changed, without the content.
+    /// Returns the names of the changes, without their content.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         let named = [("prompt", &self.prompt), ("model", &self.model), ("provider", &self.provider)];
@@ -71,24 +71,24 @@ impl ForkChanges {
     }
 }
 
-/// Where an engagement comes from, and what it does otherwise.
+/// The origin of a fork, and its changes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Origin {
     /// The engagement that it was forked from.
     pub engagement_id: EngagementId,
-    /// Where they part.
+    /// The fork point.
     #[serde(flatten)]
     pub point: ForkPoint,
-    /// Whether its tools are called; otherwise recorded outcomes stand for them.
+    /// True if its tools are called; otherwise recorded outcomes replace them.
     pub live_tools: bool,
-    /// What was set.
+    /// The changes.
     pub changes: ForkChanges,
 }
 
-/// How many of a turn's messages were said before a phase of it began.
+/// Returns the number of a turn's messages that precede one of its phases.
 ///
-/// NORM says the inputs, INFER the answer, EXEC the outcomes. Its checkpoint tells how many NORM said; what was said between
-/// them and the answer belongs to INFER.
+/// NORM writes the inputs, INFER the answer, EXEC the outcomes. The checkpoint of NORM counts its messages; messages
+/// between those and the answer belong to INFER.
 #[must_use]
 pub fn said_before(phase: Phase, checkpoints: &[Checkpoint], messages: &[StoredMessage]) -> usize {
     let inputs = checkpoints
@@ -121,8 +121,8 @@ pub fn said_before(phase: Phase, checkpoints: &[Checkpoint], messages: &[StoredM
     }
 }
 
-/// An agent's state as it was at a point: what PERSIST committed before it, and what is there now of keys that the engagement
-/// never changed.
+/// Returns an agent's state at a point: the commits of PERSIST before it, and the current values of keys that the
+/// engagement never changed.
 ///
 /// `persisted` are all checkpoints of PERSIST, oldest first.
 #[must_use]

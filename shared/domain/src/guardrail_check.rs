@@ -1,36 +1,36 @@
-//! What a guardrail was asked, what it said, and whether it let the text pass: for those who audit (OAS-41 … OAS-46).
+//! Checks of guardrails for the audit: the question, the answer and the verdict (OAS-41 … OAS-46).
 
 use crate::agent::guardrails::Side;
 use crate::{CallId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A guardrail's tool was asked once, in as many tries as it took.
+/// One check by a guardrail's tool, whatever number of tries it took.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct GuardrailCheck {
     /// The id of the call, which is its idempotency key.
     pub call_id: CallId,
     /// The turn whose input or answer was checked.
     pub turn: i64,
-    /// What was checked.
+    /// The direction of the text.
     pub side: Side,
     /// The guardrail's tool.
     pub tool: String,
-    /// Whether the text passed.
+    /// True if the text passed.
     pub passed: bool,
-    /// What was asked and answered.
+    /// The question and the answer.
     #[serde(flatten)]
     pub asked: Asked,
-    /// When it was known.
+    /// The time of the verdict.
     pub at: Timestamp,
 }
 
-/// What a guardrail's tool was asked and answered.
+/// The question to a guardrail's tool, and its answer.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Asked {
     /// The arguments of the call, with the text that was checked.
     pub input: Value,
-    /// What the tool answered.
+    /// The tool's answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
     /// Why there is no answer, in the tool's own words where it had some.

@@ -78,7 +78,7 @@ impl Ids for SystemIds {
     }
 }
 
-/// Bytes that nobody can guess: every id has at least 32 random bits of its own, and of sixteen all are taken.
+/// Bytes that cannot be guessed: every id has at least 32 random bits of its own, and all of sixteen ids are used.
 #[must_use]
 pub fn secret_bytes(ids: &dyn Ids) -> [u8; 32] {
     let mut hash = Sha256::new();
@@ -114,7 +114,7 @@ impl IdForm {
         }
     }
 
-    /// The id of this form that stands for `text`: always the same one.
+    /// Returns the id of this form for `text`: always the same one.
     #[must_use]
     pub fn of(self, text: &str) -> String {
         let hashed = || first_half(Sha256::digest(text.as_bytes()).into());
@@ -158,7 +158,7 @@ pub fn fraction(id: &str) -> f64 {
     u32::from_str_radix(tail, 16).map_or(0.5, |n| f64::from(n) / (f64::from(u32::MAX) + 1.0))
 }
 
-/// Whether `text` is a UUIDv7 in the canonical lower-case spelling that OJS core §3.1 demands of a job id.
+/// Returns true if `text` is a UUIDv7 in the canonical lower-case spelling that OJS core §3.1 demands of a job id.
 #[must_use]
 pub fn is_uuid_v7(text: &str) -> bool {
     let bytes = text.as_bytes();
@@ -199,7 +199,7 @@ mod tests {
         assert!((0.0..1.0).contains(&fraction("")));
     }
 
-    /// RS-01: ids in the form that is asked for; what is derived is always the same.
+    /// RS-01: ids in the requested form; the id for a text is always the same.
     #[test]
     fn ids_have_the_form_that_is_asked_for() {
         let v4 = IdForm::UuidV4.next(&SystemIds);

@@ -1,4 +1,4 @@
-//! A job: an OJS envelope and where it stands. For agents it carries one user input into an engagement.
+//! A job: an OJS envelope and its state. For agents it carries one user input into an engagement.
 
 use crate::engagement::NewEngagement;
 use crate::retry::RetryPolicy;
@@ -7,7 +7,7 @@ use crate::{EngagementId, JobError, JobId, JobState, RawJson, RawObject, Terms, 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a client sent and gets back unchanged, as the texts that were sent.
+/// The client's members, which it gets back unchanged, as the texts that were sent.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Envelope {
     /// OJS `args`: an array.
@@ -46,11 +46,11 @@ pub struct NewJob {
     pub timeout_ms: Option<i64>,
     /// When and how often it is tried again.
     pub retry: RetryPolicy,
-    /// What the client sent.
+    /// The client's members.
     pub envelope: Envelope,
     /// For an agent job: the engagement it begins.
     pub engagement: Option<NewEngagement>,
-    /// What it asks beyond that.
+    /// The further terms.
     pub terms: Terms,
     /// Now.
     pub created_at: Timestamp,
@@ -76,7 +76,7 @@ pub struct Job {
     pub job_type: String,
     /// Its queue.
     pub queue: String,
-    /// Where it stands.
+    /// The state.
     pub state: JobState,
     /// −100 to 100; higher goes first.
     pub priority: i64,
@@ -98,23 +98,23 @@ pub struct Job {
     pub timeout_ms: Option<i64>,
     /// The worker that holds the lease.
     pub worker_id: Option<String>,
-    /// Whose job it is.
+    /// The tenant.
     pub tenant: Option<String>,
     /// The workflow it is a step of.
     pub workflow_id: Option<String>,
-    /// What the predecessors in its workflow returned, the immediate one first: JSON texts.
+    /// The results of the predecessors in its workflow, the immediate one first: JSON texts.
     pub parent_results: Option<Vec<String>>,
-    /// Whether it is kept for a manual retry when it is discarded (OJS dead letter).
+    /// True if it is kept for a manual retry when it is discarded (OJS dead letter).
     pub dead_letter: bool,
-    /// Whether it is paused: nobody claims it.
+    /// True if it is paused: no worker claims it.
     pub held: bool,
-    /// What its worker saved (OJS durable execution).
+    /// The state that its worker saved (OJS durable execution).
     pub saved: Option<SavedState>,
     /// When and how often it is tried again.
     pub retry: RetryPolicy,
     /// The delay chosen after the last failure, in milliseconds.
     pub retry_delay_ms: Option<i64>,
-    /// What the client sent.
+    /// The client's members.
     pub envelope: Envelope,
     /// The result, once completed.
     pub result: Option<RawJson>,
@@ -124,11 +124,11 @@ pub struct Job {
     pub agent: Option<AgentJob>,
     /// While it is parked: the data of the event that parked it.
     pub waits_for: Option<Value>,
-    /// In a list: why this job cannot be read whole. What could not be read is left out of it.
+    /// In a list: why this job cannot be read whole. Unreadable members are left out.
     pub damaged: Option<String>,
 }
 
-/// What a worker saved of its own progress, for the next attempt (OJS durable execution).
+/// The progress that a worker saved for the next attempt (OJS durable execution).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SavedState {
     /// JSON text, as the worker sent it.
@@ -144,11 +144,11 @@ pub struct SavedState {
 pub struct AgentJob {
     /// The engagement it belongs to.
     pub engagement_id: EngagementId,
-    /// Where the job stands between turns.
+    /// The job's position between turns.
     pub position: Position,
     /// `ext_agent_tokens_used`.
     pub tokens_used: i64,
-    /// What its model calls and tool calls have cost, in millionths of the currency of the price table.
+    /// The cost of its model calls and tool calls, in millionths of the currency of the price table.
     pub cost: i64,
     /// `ext_agent_tool_results`; `None` in lists, which do not read the journal.
     pub tool_results: Option<ToolResults>,
@@ -159,6 +159,6 @@ pub struct AgentJob {
 pub struct ToolResults {
     /// In order; where there are too many to be shown at once, the newest.
     pub newest: Vec<Value>,
-    /// Whether these are all.
+    /// True if these are all.
     pub whole: bool,
 }

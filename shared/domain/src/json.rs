@@ -1,8 +1,8 @@
-//! JSON that is carried as the text it was sent as: numbers of any size, `1.0`, and the order of keys stay what they
-//! were. What has a meaning here is parsed from it when it is needed.
+//! JSON that is carried as the text that was sent: numbers of any size, `1.0`, and the order of keys are preserved.
+//! Members that matter to the server are parsed from it when they are needed.
 //!
-//! Answers are written from these as they are: a `json!` around one would parse it, and fail on a number that is out of
-//! range.
+//! Answers are written from these texts unchanged: a `json!` around one would parse it, and fail on a number that is
+//! out of range.
 
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -78,7 +78,7 @@ impl RawJson {
         Box::<str>::from(self.0).into()
     }
 
-    /// The members of this object, and behind them those of another one. Nothing keeps a name from being there twice.
+    /// Returns the members of this object, followed by those of another one. A name may then occur twice.
     #[must_use]
     pub fn joined(&self, more: &Self) -> Self {
         let members = |object: &Self| {
@@ -90,28 +90,28 @@ impl RawJson {
         Self::from_text(format!("{{{}}}", parts.join(","))).unwrap_or_else(|_| Self::null())
     }
 
-    /// Whether it is `null`.
+    /// Returns true if it is `null`.
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.as_str() == "null"
     }
 
-    /// Whether it is an array.
+    /// Returns true if it is an array.
     #[must_use]
     pub fn is_array(&self) -> bool {
         self.as_str().starts_with('[')
     }
 
-    /// Whether it is an object.
+    /// Returns true if it is an object.
     #[must_use]
     pub fn is_object(&self) -> bool {
         self.as_str().starts_with('{')
     }
 
-    /// Reads what it says.
+    /// Parses the text.
     ///
     /// # Errors
-    /// It says something else, or a number in it is out of range.
+    /// The text has another type, or a number in it is out of range.
     pub fn parse<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
         serde_json::from_str(self.as_str())
     }
@@ -172,7 +172,7 @@ impl RawObject {
         self.0.len()
     }
 
-    /// Whether it has no member.
+    /// Returns true if it has no member.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -190,7 +190,7 @@ impl RawObject {
         self.get(name).filter(|value| !value.is_null())
     }
 
-    /// Whether it has this member.
+    /// Returns true if it has this member.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.get(name).is_some()

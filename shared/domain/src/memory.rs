@@ -1,17 +1,17 @@
-//! What an agent remembers of its user across engagements (OpenAgentSpec `lifespan.retain_memory`, OAS-50, OAS-51).
+//! An agent's memory of its user across engagements (OpenAgentSpec `lifespan.retain_memory`, OAS-50, OAS-51).
 //!
-//! An exchange is what a user said to begin a job, and what the agent answered in the end. No tool call, no outcome of a tool,
-//! nothing that the runtime said. Those of completed jobs are remembered, so what a guardrail refused never is.
+//! An exchange is the user's input of a job and the agent's final answer. Tool calls, their outcomes and the runtime's
+//! own messages are no part of it. Only exchanges of completed jobs are remembered, so a refused text never is.
 
 use crate::agent::Memory;
 use crate::message::{Message, Role, StoredMessage};
 use crate::{AgentDefinition, EngagementId, digest};
 use serde_json::json;
 
-/// The turn of what is recalled: before the first one, so that it is the first to leave the window.
+/// The turn of recalled messages: before the first one, so that they leave the window first.
 pub const BEFORE: i64 = 0;
 
-/// Exchanges that are recalled at most: twenty messages, a third of the window that an agent has when nothing is said of it.
+/// The most exchanges that are recalled: twenty messages, a third of the default window.
 pub const MOST_EXCHANGES: u32 = 10;
 
 /// Bytes of everything that is recalled: about 4,000 tokens, which are paid for in each turn.
@@ -20,41 +20,41 @@ const MOST_BYTES: usize = 16 * 1024;
 /// Bytes of one text: one long document does not take the place of all others.
 const MOST_TEXT: usize = 2 * 1024;
 
-/// Stands behind a text that was cut.
+/// The suffix of a text that was cut.
 const CUT: &str = " … (shortened)";
 
-/// That the exchange of a job which completes is to be remembered.
+/// A completing job's request to remember its exchange.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Remember {
     /// The turn that took the input.
     pub began: i64,
     /// The turn that answered.
     pub ended: i64,
-    /// Under which rules it was said: see [`rules`].
+    /// The rules that applied: see [`rules`].
     pub rules: String,
 }
 
-/// What a user said once, and what the agent answered.
+/// A user's input, and the agent's answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Exchange {
-    /// In which engagement.
+    /// The engagement.
     pub engagement: EngagementId,
-    /// What the user said.
+    /// The user's input.
     pub asked: String,
-    /// What the agent answered.
+    /// The agent's answer.
     pub answered: String,
 }
 
-/// The digest of the guardrails and filters that a text has passed. What was said under others is not recalled, because it
-/// would reach a model or a user without having passed these (OAS-41, OAS-43).
+/// Returns the digest of the guardrails and filters that a text has passed. Texts that passed other ones are not
+/// recalled. They would reach a model or a user without having passed these (OAS-41, OAS-43).
 #[must_use]
 pub fn rules(agent: &AgentDefinition) -> String {
     digest::of_json(&json!({"guardrails": agent.guardrails, "safety": agent.safety}))
 }
 
 impl Exchange {
-    /// The exchange of a job that began and ended with these turns, of what was said in them; `None` when either side said
-    /// nothing, or nothing of it is kept.
+    /// Returns the exchange of a job that began and ended with these turns, from their messages. `None` when either
+    /// text is missing or empty.
     #[must_use]
     pub fn of(engagement: EngagementId, (began, ended): (i64, i64), said: &[StoredMessage]) -> Option<Self> {
         let by_user = |stored: &&StoredMessage| {
@@ -71,7 +71,7 @@ impl Exchange {
         (!asked.is_empty() && !answered.is_empty()).then_some(Self { engagement, asked, answered })
     }
 
-    /// The exchanges that these messages recall, in their order: the way back from [`recalled`].
+    /// Returns the exchanges that these messages recall, in order: the inverse of [`recalled`].
     pub fn of_recalled<'m>(messages: impl Iterator<Item = &'m Message>) -> Vec<Self> {
         let (mut exchanges, mut asked) = (Vec::new(), None);
         for message in messages {
@@ -99,12 +99,12 @@ impl Exchange {
     }
 }
 
-/// What a model is told of these exchanges, the oldest first: the newest of them, as many as fit. An agent whose window is
-/// bounded in tokens recalls a quarter of it at most; one with a budget no more bytes than a sixteenth of the tokens that are `left`
-/// of it, as they stand in the prompt of each turn, and a token may be as short as a byte.
+/// Returns the newest exchanges that fit as messages for a model, the oldest first. An agent whose window is bounded in
+/// tokens recalls a quarter of it at most. With a budget, the bytes are at most a sixteenth of the tokens `left` of it:
+/// each turn's prompt repeats them, and a token may be as short as a byte.
 #[must_use]
 pub fn recalled(exchanges: Vec<Exchange>, memory: &Memory, left: Option<i64>) -> Vec<Message> {
-    // A quarter of as many tokens, at four bytes each.
+    // A quarter of the window's tokens, at four bytes each, is as many bytes as the window has tokens.
     let of_window = memory.max_history_tokens.and_then(|tokens| usize::try_from(tokens).ok());
     let of_budget = left.and_then(|tokens| usize::try_from(tokens / 16).ok());
     let mut left = [of_window, of_budget].into_iter().flatten().fold(MOST_BYTES, usize::min);
@@ -164,7 +164,7 @@ mod tests {
         );
     }
 
-    /// What was cut stays as it is when it is recalled once more, as a record that is run again does.
+    /// A cut text stays unchanged when it is recalled once more, as when a record is run again.
     #[test]
     fn what_was_recalled_is_recalled_the_same_again() {
         let long = Exchange { asked: "ä".repeat(4_000), ..exchange(1, 9_000) };
@@ -175,8 +175,8 @@ mod tests {
         assert_eq!(recalled(Exchange::of_recalled(said.iter()), &memory, None), said);
     }
 
-    /// OAS-51: what the user said and what the agent answered in the end; nothing of tools, of the runtime, or of what the
-    /// client only claims that was said.
+    /// OAS-51: the user's input and the agent's final answer. Tools, the runtime, and messages that only the client
+    /// claims are left out.
     #[test]
     fn an_exchange_is_what_was_asked_and_finally_answered() {
         let metadata = Some(Metadata {

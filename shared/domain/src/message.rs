@@ -1,4 +1,4 @@
-//! What the user, the model and the tools said: append-only rows of an engagement (OSSA §1.2).
+//! Messages of the user, the model and the tools: append-only rows of an engagement (OSSA §1.2).
 
 pub mod part;
 
@@ -8,7 +8,7 @@ use crate::{CallId, EngagementId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -22,7 +22,7 @@ pub enum Role {
     Tool,
 }
 
-/// A tool call as the model asked for it.
+/// A tool call as the model requested it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RequestedCall {
     /// Ours, unique over all turns; the provider's own id is not kept.
@@ -36,7 +36,7 @@ pub struct RequestedCall {
 /// One message of the conversation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks.
+    /// The author.
     pub role: Role,
     /// The text. Of a message with parts it is all of them as text, for readers that take nothing else.
     pub content: String,
@@ -49,21 +49,21 @@ pub struct Message {
     /// The call this message answers; only on tool messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
-    /// Of a summary: what it stands for, and what it cost (OSSA §4).
+    /// Of a summary: the messages that it replaces, and its cost (OSSA §4).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
     /// Where it came from; only on messages that NORM made of an input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
-    /// The earlier engagement in which it was said: it was recalled from there, and is not said in this one (OAS-51).
+    /// The earlier engagement of a recalled message, which is not part of this one (OAS-51).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recalled_from: Option<EngagementId>,
 }
 
-/// What a summary stands for, and what it cost.
+/// The messages that a summary replaces, and its cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Summary {
-    /// The first turn that it does not stand for: it stands for everything before.
+    /// The first turn that it does not replace: it replaces everything before.
     pub until: i64,
     /// Prompt tokens that were booked for it.
     pub tokens_in: i64,
@@ -74,7 +74,7 @@ pub struct Summary {
 /// Where a message came from (OSSA §1.2, RS-07, RS-10).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Metadata {
-    /// Who sent the input.
+    /// The sender of the input.
     pub source: Source,
     /// How the content arrived, such as `text/plain`.
     pub original_format: String,
@@ -82,7 +82,7 @@ pub struct Metadata {
     pub normalized_at: Timestamp,
 }
 
-/// Who sent an input (OSSA §1.2).
+/// The sender of an input (OSSA §1.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
@@ -117,14 +117,14 @@ impl Message {
     }
 }
 
-/// A message as it stands in the engagement.
+/// A stored message.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct StoredMessage {
     /// 1-based, without gaps within the engagement.
     pub seq: i64,
-    /// The turn that wrote it; 0 for what is recalled of earlier engagements.
+    /// The turn that wrote it; 0 for messages recalled from earlier engagements.
     pub turn: i64,
-    /// What was said.
+    /// The message.
     #[serde(flatten)]
     pub message: Message,
     /// When it was committed.

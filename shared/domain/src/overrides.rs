@@ -1,8 +1,8 @@
-//! What a job that is tried again after its end is given anew.
+//! New settings for a job that an operator has tried again after its end.
 
 use crate::retry::RetryPolicy;
 
-/// What is not given stays as it was.
+/// New settings; an absent one stays as it was.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Overrides {
     /// Its queue.

@@ -54,7 +54,7 @@ impl Phase {
 
     /// The phase that runs next after the checkpoints of an unfinished turn; `None` when the turn is complete.
     ///
-    /// Phases are committed in order, so the number of checkpoints says where to go on.
+    /// Phases are committed in order, so the number of checkpoints determines the next phase.
     #[must_use]
     pub fn resume_after(done: usize) -> Option<Self> {
         Self::ALL.get(done).copied()

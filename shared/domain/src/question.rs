@@ -1,4 +1,4 @@
-//! What an agent asks its user: the arguments of the built-in tool `ask_user`, and the answers to them (agents brief §4.1,
+//! An agent's questions to its user: the arguments of the built-in tool `ask_user`, and the answers (agents brief §4.1,
 //! Agent Protocol `WaitForInput` and `ResumeWithInput`).
 
 use crate::CallId;
@@ -15,7 +15,7 @@ const LONGEST_KEY: usize = 128;
 /// Bytes of the answers to one question.
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// What is asked: keys, and what each of them means, in the order of the agent.
+/// A question: keys and their meanings, in the agent's order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Question {
     keys: Vec<(String, String)>,
@@ -26,21 +26,22 @@ pub struct Question {
 pub struct AskedUser {
     /// The call whose outcome the answer becomes.
     pub call_id: CallId,
-    /// What is asked.
+    /// The question.
     pub question: Question,
 }
 
-/// What is said to a question.
+/// An answer to a question.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Said {
-    /// A value for each key; others do not matter.
+    /// A value for each key; other keys are ignored.
     Values(Map<String, Value>),
-    /// One text, to a question that asks for one thing.
+    /// One text, for a question with one key.
     Text(String),
 }
 
 impl Said {
-    /// The values for the keys of a question, as far as they are there; `None` for a text when several things are asked.
+    /// Returns the values for the keys of a question, as far as they are present; `None` for a text when there are
+    /// several keys.
     #[must_use]
     pub fn to(&self, question: &Question) -> Option<Map<String, Value>> {
         match self {
@@ -51,13 +52,13 @@ impl Said {
         }
     }
 
-    /// Whether it answers a question.
+    /// Returns true if it answers a question.
     #[must_use]
     pub fn fits(&self, question: &Question) -> bool {
         self.to(question).is_some_and(|values| question.answered(&values).is_ok())
     }
 
-    /// Whether it answers what was asked for when this counted, in whichever way.
+    /// Returns true if it has a value for each key of the accepted answer; the values may differ.
     #[must_use]
     pub fn could_be(&self, counted: &Map<String, Value>) -> bool {
         match self {
@@ -66,7 +67,7 @@ impl Said {
         }
     }
 
-    /// Whether it is what counted once; other keys do not matter.
+    /// Returns true if it equals an accepted answer; other keys are ignored.
     #[must_use]
     pub fn is(&self, counted: &Map<String, Value>) -> bool {
         match self {
@@ -144,7 +145,7 @@ impl Question {
         }
     }
 
-    /// What is asked, for a reader.
+    /// Returns the question as text for a reader.
     #[must_use]
     pub fn prompt(&self) -> String {
         match self.keys.as_slice() {
@@ -153,10 +154,10 @@ impl Question {
         }
     }
 
-    /// The answer made of what was given: the keys that were asked for and no others.
+    /// Makes the answer from the given values: those of the question's keys and no others.
     ///
     /// # Errors
-    /// Which of them have no value, or that the values are too long.
+    /// The keys without a value, or that the values are too long.
     pub fn answered(&self, given: &Map<String, Value>) -> Result<Value, Unanswered> {
         let lacks = |key: &str| given.get(key).is_none_or(Value::is_null);
         let missing: Vec<String> =
@@ -171,7 +172,7 @@ impl Question {
     }
 }
 
-/// Whether a tool of this name asks the user.
+/// Returns true if a tool of this name asks the user.
 #[must_use]
 pub fn is_one(tool: &str) -> bool {
     TOOLS.contains(&tool)

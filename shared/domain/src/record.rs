@@ -1,8 +1,8 @@
-//! An engagement as one document: everything that is on record of it, so that it can move to another store and be run again
-//! without any model or tool.
+//! An engagement as one document: its whole record, so that it can move to another store and be run again without any
+//! model or tool.
 //!
-//! One JSON value per line: a head with the version of the format, then the parts, then a foot that counts the lines and carries
-//! the digest of all that stands above it. What is not whole is not read.
+//! The document has one JSON value per line: a head with the version of the format, then the parts, then a foot. The
+//! foot counts the lines and carries the digest of everything above it. An incomplete document is refused.
 
 mod renamed;
 
@@ -22,7 +22,7 @@ pub use renamed::NewIds;
 /// The version of the format that is written, and the only one that is read.
 pub const VERSION: u32 = 1;
 
-/// What is on record of an engagement that has ended.
+/// The record of an engagement that has ended.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EngagementRecord {
     /// Its job as it was enqueued, with the agent and the user.
@@ -41,9 +41,9 @@ pub struct EngagementRecord {
     pub events: Vec<Event>,
     /// The agent's state as it was when the document was made.
     pub state: Vec<StateEntry>,
-    /// The agents that it may ask, as they were then.
+    /// The agents that it may call, as they were then.
     pub deputies: Vec<AgentDefinition>,
-    /// What the server knew of its tools then.
+    /// The server's definitions of its tools then.
     pub tools: Vec<ToolSpec>,
 }
 
@@ -60,7 +60,7 @@ pub struct JobEnd {
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
-    /// Where it stood.
+    /// Its position between turns.
     pub position: Position,
     /// The tokens that it used.
     pub tokens_used: i64,
@@ -104,8 +104,8 @@ impl EngagementRecord {
         self.job.engagement.as_ref().map_or_else(|| EngagementId(String::new()), |new| new.id.clone())
     }
 
-    /// Gives it to a tenant; without one it stays whose it is. What its job says of that is nobody's word: from now on it
-    /// says what is so.
+    /// Assigns it to a tenant; without one, its tenant stays. The job's own claim of a tenant in `meta` is replaced by
+    /// this one.
     pub fn belongs_to(&mut self, tenant: Option<String>) {
         let terms = &mut self.job.terms;
         terms.tenant = tenant.or_else(|| terms.tenant.take());
@@ -148,7 +148,7 @@ impl EngagementRecord {
     /// Reads a document.
     ///
     /// # Errors
-    /// A sentence that says what is wrong, and where.
+    /// A sentence that names the problem and its place.
     pub fn read(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
             return Err("the document is empty".to_owned());
@@ -190,7 +190,7 @@ impl EngagementRecord {
         Ok(record)
     }
 
-    /// Whether its parts belong together.
+    /// Checks that its parts belong together.
     fn agrees(&self, engagement: &EngagementId) -> Result<(), String> {
         if self.engagement_id() != *engagement {
             return Err("the head names another engagement than the job".to_owned());
@@ -209,7 +209,7 @@ impl EngagementRecord {
     }
 }
 
-/// What stands above the foot, when it is what the foot says.
+/// Returns the text above the foot, if it matches the foot's count and digest.
 fn whole(text: &str) -> Result<&str, String> {
     let cut = || {
         "the document is not whole: its last line, which counts and digests the others, is missing".to_owned()

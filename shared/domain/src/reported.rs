@@ -1,11 +1,11 @@
-//! What a worker over HTTP says of a failure, in its own words (OJS HTTP binding §5.6).
+//! Failures in the words of a worker over HTTP (OJS HTTP binding §5.6).
 
 use crate::JobError;
 use crate::error::FailureKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Codes that say no more than that the handler failed.
+/// Codes that only mean that the handler failed.
 const VAGUE: &[&str] = &["handler_error", "error", "unknown", "unknown_error"];
 
 /// The words of the worker.
@@ -13,23 +13,23 @@ const VAGUE: &[&str] = &["handler_error", "error", "unknown", "unknown_error"];
 pub struct Reported {
     /// Its code.
     pub code: String,
-    /// The class of the error: as the worker named it, or guessed from what it said.
+    /// The class of the error: the worker's own, or a guess from its message.
     pub error_type: String,
-    /// Whether the class is a guess. Guesses are shown, and decide nothing.
+    /// True if the class is a guess. Guesses are shown, and decide nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub guessed: bool,
 }
 
-/// A code by which a handler says what has to become of its job (OJS retry §8).
+/// A code by which a handler determines the fate of its job (OJS retry §8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HandlerWord {
-    /// Try again, whatever `non_retryable_errors` says, as long as attempts are left.
+    /// Try again, even if `non_retryable_errors` lists the error, as long as attempts are left.
     Retry,
     /// End it, and do not keep it as a dead letter.
     Discard,
     /// End it, and keep it as a dead letter.
     DeadLetter,
-    /// End it as the policy says for jobs that have used up their attempts.
+    /// End it as the policy does for jobs that have used up their attempts.
     Fail,
 }
 
@@ -48,8 +48,8 @@ impl HandlerWord {
 }
 
 impl JobError {
-    /// A failure as a worker reported it. The class is `named`, else `details.error_class`, else a guess when the code
-    /// says nothing, else the code.
+    /// Returns the error of a failure that a worker reported. Its class is `named`, else `details.error_class`. Else it
+    /// is a guess if the code is vague, or the code itself.
     #[must_use]
     pub fn reported(
         code: &str,
@@ -74,14 +74,14 @@ impl JobError {
         }
     }
 
-    /// What the handler asked for by its code, if that is what its code is.
+    /// Returns the directive of the handler's code, if the code is one.
     #[must_use]
     pub fn handler_word(&self) -> Option<HandlerWord> {
         HandlerWord::parse(&self.reported.as_ref()?.code)
     }
 }
 
-/// What kind of failure a message speaks of, when its code says nothing. The first rule that fits counts.
+/// Guesses the class of a failure from its message, when its code is vague. The first rule that matches counts.
 fn guess(code: &str, message: &str) -> Option<&'static str> {
     if !VAGUE.contains(&code) {
         return None;

@@ -28,7 +28,7 @@ pub enum Backoff {
     Polynomial,
 }
 
-/// What happens after the last attempt.
+/// The outcome after the last attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnExhaustion {
@@ -55,13 +55,13 @@ pub struct RetryPolicy {
     pub jitter: bool,
     /// Error types or codes that are never retried; an entry that ends in `.*` matches by prefix.
     pub non_retryable_errors: Vec<String>,
-    /// What happens after the last attempt.
+    /// The outcome after the last attempt.
     pub on_exhaustion: OnExhaustion,
     /// How the delay grows.
     #[serde(alias = "backoff_type")]
     pub backoff_strategy: Backoff,
-    /// Whether the job stated how often or when it is tried, be it the default. Only a policy that is not stated leaves room for
-    /// [`OUTAGE_ATTEMPTS`]. No client sends or reads this member.
+    /// True if the job stated how often or when it is tried, even as the default. Only an unstated policy leaves room
+    /// for [`OUTAGE_ATTEMPTS`]. No client sends or reads this member.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stated: bool,
 }
@@ -82,7 +82,7 @@ impl Default for RetryPolicy {
     }
 }
 
-/// What a failure means for the job.
+/// The consequence of a failure for the job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
     /// Try again after this many milliseconds.
@@ -134,8 +134,8 @@ impl RetryPolicy {
         jittered.min(cap).max(0.0) as i64
     }
 
-    /// What failure number `failures` (this one included) with this error means. For plain jobs every attempt counts,
-    /// so there it is the number of the attempt (OJS retry §3.1).
+    /// Returns the consequence of failure number `failures` (this one included) with this error. For plain jobs every
+    /// attempt counts, so there it is the number of the attempt (OJS retry §3.1).
     ///
     /// For agent jobs only failures count: parking, yielding and lost leases never cost a retry (design §3).
     #[must_use]
@@ -150,7 +150,7 @@ impl RetryPolicy {
         if hopeless || !error.retryable || used_up {
             return Decision::Exhausted;
         }
-        // The other side's wish is capped: a job must not sleep for years because of one header.
+        // The requested wait is capped: a job must not sleep for years because of one header.
         let asked =
             error.retry_after_ms.map_or(0, |ms| i64::try_from(ms.min(MAX_RETRY_AFTER_MS)).unwrap_or(0));
         Decision::After { delay_ms: self.delay_ms(failures, random).max(asked) }

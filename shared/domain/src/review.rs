@@ -14,7 +14,7 @@ use crate::{CallId, EngagementId, JobId, ReviewId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What the question is about, and so what the two answers mean.
+/// The subject of the question, which determines the effect of both answers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewKind {
@@ -22,11 +22,11 @@ pub enum ReviewKind {
     Input,
     /// `output_restriction.require_review`: may the result be used? Rejection ends the engagement.
     Output,
-    /// A worker died after sending a call that is not idempotent. Approval calls it once more; rejection tells the
-    /// model that the outcome is unknown.
+    /// A worker died after sending a call that is not idempotent. Approval repeats the call once; rejection reports an
+    /// unknown outcome to the model.
     UnknownOutcome,
-    /// An error that the agent's document hands to a person. Approval goes on (what that means stands in the question);
-    /// rejection ends the job with the error.
+    /// An error that the agent's document hands to a person. The question says how approval continues; rejection ends
+    /// the job with the error.
     Escalation,
     /// `turn_chain.confirm_between_turns`: may the next turn begin? Rejection ends the engagement.
     Confirmation,
@@ -54,17 +54,17 @@ impl ReviewKind {
     }
 }
 
-/// Where a review stands.
+/// The state of a review.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReviewState {
     /// Waits for an answer.
     Open,
-    /// The reviewer said yes.
+    /// The reviewer approved.
     Approved,
-    /// The reviewer said no.
+    /// The reviewer rejected.
     Rejected,
-    /// The deadline passed; counts as no.
+    /// The deadline passed; counts as rejected.
     Expired,
 }
 
@@ -89,7 +89,7 @@ impl ReviewState {
     }
 }
 
-/// A question to be asked.
+/// A review to be opened.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewReview {
     /// Its id.
@@ -98,19 +98,19 @@ pub struct NewReview {
     pub turn: i64,
     /// The tool call it is about.
     pub call_id: CallId,
-    /// What is asked.
+    /// The kind of the question.
     pub kind: ReviewKind,
-    /// Who is asked: a user or an agent (OAS-30).
+    /// The reviewer: a user or an agent (OAS-30).
     pub reviewer: String,
-    /// What the reviewer sees: the tool, its arguments and the Engagement object as the assertion would see it.
+    /// The reviewer's view: the tool, its arguments and the Engagement object as the assertion would see it.
     pub question: Value,
     /// SHA-256 of the arguments: an approval is for these arguments and no others.
     pub arguments_hash: String,
-    /// When silence becomes a no, or others are asked; `None` waits for ever.
+    /// The deadline, after which it is escalated or counts as rejected; `None` waits for ever.
     pub deadline_at: Option<Timestamp>,
-    /// Who is asked, and who after them.
+    /// The steps: reviewers, and those they are escalated to.
     pub plan: ReviewPlan,
-    /// The engagement in which an agent is asked; `None` where persons are.
+    /// The engagement in which an agent reviews; `None` for persons.
     pub asked: Option<EngagementId>,
 }
 
@@ -127,33 +127,33 @@ pub struct Review {
     pub turn: i64,
     /// The tool call it is about.
     pub call_id: CallId,
-    /// What is asked.
+    /// The kind of the question.
     pub kind: ReviewKind,
-    /// Who is asked.
+    /// The reviewer.
     pub reviewer: String,
-    /// What the reviewer sees.
+    /// The reviewer's view.
     pub question: Value,
     /// SHA-256 of the arguments.
     pub arguments_hash: String,
-    /// Where it stands.
+    /// The state.
     pub state: ReviewState,
-    /// Who answered.
+    /// The reviewer who answered.
     pub decided_by: Option<String>,
     /// Why, in the reviewer's words.
     pub reason: Option<String>,
-    /// When it was asked.
+    /// When it was opened.
     pub created_at: Timestamp,
-    /// When silence becomes a no, or others are asked.
+    /// The deadline, after which it is escalated or counts as rejected.
     pub deadline_at: Option<Timestamp>,
     /// When it was answered.
     pub decided_at: Option<Timestamp>,
-    /// Who is asked, and who after them.
+    /// The steps: reviewers, and those they are escalated to.
     #[serde(default)]
     pub plan: ReviewPlan,
-    /// The step of the plan that is asked now, from 0.
+    /// The current step of the plan, from 0.
     #[serde(default)]
     pub step: usize,
-    /// What they said, where more than one is asked.
+    /// The votes, where there are several reviewers.
     #[serde(default)]
     pub votes: Vec<Vote>,
     /// When they are reminded next.
@@ -162,10 +162,10 @@ pub struct Review {
     /// How often they were reminded.
     #[serde(default)]
     pub reminders: i64,
-    /// The engagement in which an agent is asked; `None` where persons are.
+    /// The engagement in which an agent reviews; `None` for persons.
     #[serde(default, rename = "asked_engagement_id")]
     pub asked: Option<EngagementId>,
-    /// Whether its no counts no more: an operator had the job tried again, and whoever is asked is asked anew.
+    /// True if its rejection no longer counts: an operator retried the job, and a new review is opened.
     #[serde(default, skip_serializing_if = "is_false")]
     pub spent: bool,
 }

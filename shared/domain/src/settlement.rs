@@ -13,7 +13,7 @@ pub enum Settlement {
     Complete {
         /// The job's `result` (OJS core §3).
         result: RawJson,
-        /// Whether no event tells it: what works for an agent whose answer has to pass a guardrail says nothing aloud (OAS-43).
+        /// True if no event contains the result: a delegate of an agent whose answer has to pass a guardrail (OAS-43).
         withheld: bool,
     },
     /// `active → retryable`: the failure counts against the retry policy.
@@ -30,9 +30,9 @@ pub enum Settlement {
         /// Why it failed.
         error: JobError,
     },
-    /// `active → pending` until what it waits for has happened.
+    /// `active → pending` until the event that it waits for.
     Park {
-        /// What it waits for.
+        /// The event that it waits for.
         wait: Wait,
     },
     /// `active → available`, no failure: the worker drains, or the job is paused.
@@ -41,22 +41,21 @@ pub enum Settlement {
     GiveWay,
 }
 
-/// What a parked job waits for.
+/// The event that a parked job waits for.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Wait {
-    /// Until somebody decides this review.
+    /// The decision of this review.
     Review(NewReview),
-    /// Until the budget is raised, or begins anew.
+    /// A raise of the budget, or its next period.
     Raise(BudgetWait),
-    /// Until its user answers.
+    /// The answer of its user.
     Input(AskedUser),
-    /// Until every job that works for a call of its turn has ended: these, which are enqueued with it, and those that
-    /// are under way.
+    /// The end of every delegate of its turn: these, which are enqueued with it, and those that are under way.
     Children(Vec<NewChild>),
 }
 
-/// An engagement that is to work for a call of its parent. Whatever is not said here it has from its parent: type,
-/// queue, priority, tenant, user, times, retry policy, and the budget that both share. Its depth is the parent's and one.
+/// A new engagement that works for a call of its parent. It inherits type, queue, priority, tenant, user, times, retry
+/// policy, and the shared budget from the parent. Its depth is the parent's plus one.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewChild {
     /// The id of its job.
@@ -77,7 +76,7 @@ pub struct NewChild {
     pub meta: RawObject,
     /// The longest it may take, in milliseconds.
     pub timeout_ms: Option<i64>,
-    /// The review that it is to answer, which stands in the inbox meanwhile.
+    /// The review that the delegate answers; it is in the inbox meanwhile.
     pub review: Option<Box<NewReview>>,
 }
 

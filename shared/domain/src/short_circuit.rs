@@ -2,19 +2,19 @@
 
 use std::collections::HashMap;
 
-/// Watches the names of attempted calls and tells when one of them would complete the N-th copy of a block.
+/// Watches the names of attempted calls, and reports when one of them would complete the N-th copy of a block.
 ///
-/// A block of length p is violated when the last `(N-1)·p` names are each the same as the one p places before them. Which
-/// lengths may come to that is looked up now and then: lengths from s up to 2s need at least s equal names in a row, so
-/// they are searched for once in s/2 calls, and those that are found are followed call by call until a name differs. A
-/// call so costs a few comparisons, whatever the length of the history: at most the logarithm of it on average.
+/// A block of length p is violated when each of the last `(N-1)·p` names equals the name p places before it. Lengths
+/// that may reach that are searched for only now and then. Lengths from s up to 2s need at least s equal names in a
+/// row, so one search in s/2 calls finds them. A length that was found is followed call by call until a name differs. A
+/// call so costs a few comparisons: on average at most the logarithm of the length of the history.
 #[derive(Clone, Debug)]
 pub struct ShortCircuit {
     limit: usize,
     numbers: HashMap<String, u32>,
     /// The attempted names, as numbers.
     names: Vec<u32>,
-    /// Block lengths that are followed, each with how many of the last names equal the one so many places before.
+    /// Block lengths that are followed, each with the number of last names that equal the name one block before.
     runs: Vec<(usize, usize)>,
     /// Comparisons so far.
     compared: usize,
@@ -64,8 +64,8 @@ impl ShortCircuit {
         self.runs.iter().any(|(block, run)| *run >= (self.limit - 1) * block)
     }
 
-    /// Begins to follow block lengths from `scale` up to its double whose last `scale / 2` names are equal already: by the
-    /// time that `scale` of them are, it has been found.
+    /// Searches block lengths from `scale` up to its double whose last `scale / 2` names are equal already, and follows
+    /// them. A length is found before `scale` of its names are equal.
     fn search(&mut self, scale: usize) {
         let length = self.names.len();
         let least = (scale / 2).max(1);

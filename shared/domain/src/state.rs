@@ -11,7 +11,7 @@ pub enum JobState {
     Scheduled,
     /// Waits for a worker.
     Available,
-    /// Waits for somebody outside: an activation, or (agent jobs) a review, an input, children.
+    /// Waits for an event outside: an activation, or (agent jobs) a review, an input, children.
     Pending,
     /// A worker holds its lease.
     Active,
@@ -25,7 +25,7 @@ pub enum JobState {
     Discarded,
 }
 
-/// What moves a job from one state to another.
+/// The causes of state changes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Trigger {
     /// The time of a scheduled job has come.
@@ -38,7 +38,7 @@ pub enum Trigger {
     Retry,
     /// The job failed for good.
     Discard,
-    /// Somebody asked for the end of the job.
+    /// A client requested the end of the job.
     Cancel,
     /// The worker gives the job back between turns, or while draining; no failure.
     Yield,
@@ -46,7 +46,7 @@ pub enum Trigger {
     LeaseExpired,
     /// The retry delay has passed.
     RetryDue,
-    /// A waiting job may go on.
+    /// A waiting job may continue.
     Activate,
     /// Agent jobs only: wait for a review, an input, a client tool or children (the one edge OJS does not have).
     Park,
@@ -94,7 +94,7 @@ impl JobState {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 
-    /// Whether the job has ended: nothing but an operator leads out of this state, and out of `discarded` alone.
+    /// Returns true if the job has ended: only an operator can leave this state, and only `discarded`.
     #[must_use]
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Cancelled | Self::Discarded)

@@ -1,4 +1,4 @@
-//! What an enqueue request may ask beyond what, where and when: uniqueness, limits, reservations, tenancy.
+//! The terms of an enqueue request beyond what, where and when: uniqueness, limits, reservations, tenancy.
 
 use crate::{JobId, JobState};
 use serde::{Deserialize, Serialize};
@@ -7,25 +7,25 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Terms {
-    /// Whose job it is (OJS multi-tenancy); `None` is nobody's in particular.
+    /// The tenant (OJS multi-tenancy); `None` belongs to none.
     pub tenant: Option<String>,
-    /// How long a lease of this job lasts, whoever holds it, in milliseconds (OJS worker protocol §6.3).
+    /// The duration of a lease of this job, for every worker, in milliseconds (OJS worker protocol §6.3).
     pub visibility_ms: Option<i64>,
-    /// It waits in `pending` until somebody activates it.
+    /// It waits in `pending` until a client activates it.
     pub pending: bool,
-    /// What may not exist beside it.
+    /// The uniqueness that it requires.
     pub unique: Option<Unique>,
     /// How fast it and its likes may start.
     pub rate_limit: Option<RateLimit>,
-    /// What the runtime of its worker has to offer.
+    /// The tags that the runtime of its worker must offer.
     pub runtime_tags: Vec<String>,
     /// The cron entry that made it.
     pub cron: Option<String>,
-    /// What the predecessors in its workflow returned, the immediate one first: JSON texts.
+    /// The results of the predecessors in its workflow, the immediate one first: JSON texts.
     pub parent_results: Option<Vec<String>>,
     /// The agent job that it works for: it joins that one's budget, one deeper (agent extension §2.3).
     pub works_for: Option<JobId>,
-    /// It carries a further input into its engagement, which exists, instead of beginning one.
+    /// The existing engagement that it continues with a further input, instead of beginning one.
     pub continues: Option<Continues>,
 }
 
@@ -33,26 +33,26 @@ pub struct Terms {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Continues {
-    /// While one of its inputs is worked on and no reviewer is asked (OpenAgentSpec).
+    /// While one of its inputs is being processed and no review is open (OpenAgentSpec).
     WhileOpen,
-    /// Always: one that has ended goes on with it (Agent Protocol).
+    /// Always: an engagement that has ended continues with it (Agent Protocol).
     Always,
 }
 
 /// Uniqueness (OJS unique jobs §3).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Unique {
-    /// Lower-case hex SHA-256 of what has to differ.
+    /// Lower-case hex SHA-256 of the values that have to differ.
     pub fingerprint: String,
     /// How long after its acceptance a job still conflicts, in milliseconds; `None` is without end.
     pub period_ms: Option<i64>,
     /// The states in which a job conflicts.
     pub states: Vec<JobState>,
-    /// What happens to the new job.
+    /// The treatment of the new job.
     pub on_conflict: OnConflict,
 }
 
-/// What happens to a job that would not be unique (OJS unique jobs §4).
+/// The treatment of a job that would not be unique (OJS unique jobs §4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnConflict {
@@ -63,7 +63,7 @@ pub enum OnConflict {
     Replace,
     /// The other one is cancelled, and this one keeps its time.
     ReplaceExceptSchedule,
-    /// The other one stands for it.
+    /// The existing job is returned in its place.
     Ignore,
 }
 
@@ -71,7 +71,7 @@ pub enum OnConflict {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RateLimit {
-    /// What shares the limit; `None` is the job's queue.
+    /// The key that shares the limit; `None` is the job's queue.
     pub key: Option<String>,
     /// At most this many are active.
     pub concurrency: Option<i64>,
@@ -79,7 +79,7 @@ pub struct RateLimit {
     pub rate: Option<Rate>,
     /// The least time between two starts, in milliseconds.
     pub throttle_ms: Option<i64>,
-    /// What happens to a job that has to wait.
+    /// The treatment of a job that has to wait.
     pub on_limit: OnLimit,
 }
 
@@ -92,7 +92,7 @@ pub struct Rate {
     pub period_ms: i64,
 }
 
-/// What happens to a job whose limit is used up (OJS rate limiting §5).
+/// The treatment of a job whose limit is used up (OJS rate limiting §5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnLimit {

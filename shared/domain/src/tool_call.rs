@@ -1,15 +1,15 @@
-//! The tool journal: what was intended, sent and learnt about each call (design §4, OSSA §1.5).
+//! The tool journal: the plan, the sending and the outcome of each call (design §4, OSSA §1.5).
 
 use crate::error::{FailureKind, Strategy};
 use crate::{CallId, JobError, ReviewId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Where a call stands.
+/// The state of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolCallState {
-    /// Asked for by the model; nothing was sent (it may be waiting for a review).
+    /// Requested by the model; nothing was sent (it may be waiting for a review).
     Planned,
     /// The request may have reached the tool. Without an outcome after a crash, its effect is unknown.
     Sent,
@@ -48,15 +48,15 @@ pub enum ToolOutcome {
     Error {
         /// A stable code such as `AGENT_TOOL_NOT_FOUND`.
         code: String,
-        /// What happened, for the model to read.
+        /// The failure, for the model to read.
         message: String,
-        /// Whether the tool was really invoked: only invoked calls stand in the engagement's history.
+        /// True if the tool was really invoked: only invoked calls are in the engagement's history.
         #[serde(default)]
         invoked: bool,
-        /// Whether the same call may succeed another time; `None` is what its code says.
+        /// True if the same call may succeed another time; `None` follows its code.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retryable: Option<bool>,
-        /// What the tool asked us to wait, in milliseconds.
+        /// The wait that the tool requested, in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_ms: Option<u64>,
     },
@@ -88,7 +88,7 @@ impl ToolOutcome {
         self
     }
 
-    /// The same with what the tool asked us to wait, in milliseconds.
+    /// The same with the wait that the tool requested, in milliseconds.
     #[must_use]
     pub fn retry_after(mut self, ms: Option<u64>) -> Self {
         if let Self::Error { retry_after_ms, .. } = &mut self {
@@ -97,7 +97,7 @@ impl ToolOutcome {
         self
     }
 
-    /// What kind of failure it was; `None` for a success and for codes that are not ours.
+    /// Returns the kind of the failure; `None` for a success and for codes that are not ours.
     #[must_use]
     pub fn failure(&self) -> Option<FailureKind> {
         match self {
@@ -115,7 +115,8 @@ impl ToolOutcome {
         Some(JobError { retryable: retryable.unwrap_or(error.retryable), ..error })
     }
 
-    /// The error as events tell of it (see [`JobError::told`]), with the code that the tool gave; `None` for a success.
+    /// Returns the error in the form of event data, as [`JobError::told`] does, with the code that the tool gave;
+    /// `None` for a success.
     #[must_use]
     pub fn told(&self) -> Option<Value> {
         let Self::Error { code, .. } = self else { return None };
@@ -139,7 +140,7 @@ impl ToolOutcome {
         shown
     }
 
-    /// Whether the tool was really invoked.
+    /// Returns true if the tool was really invoked.
     #[must_use]
     pub fn was_invoked(&self) -> bool {
         !matches!(self, Self::Error { invoked: false, .. })
@@ -156,17 +157,17 @@ impl ToolOutcome {
     }
 }
 
-/// What stands between the id of a call and the number of a note about it.
+/// The separator between the id of a call and the number of a note about it.
 const NOTE: &str = ".note-";
 
 impl ToolCall {
-    /// The id of the `number`-th note about a call: a row that stands beside the call's own, and is no call.
+    /// Returns the id of the `number`-th note about a call: a row beside the call's own, which is no call.
     #[must_use]
     pub fn note_id(call: &CallId, number: usize) -> CallId {
         CallId(format!("{call}{NOTE}{number}"))
     }
 
-    /// The call that an id stands for or is a note about, and what of the id names the note: empty for a call.
+    /// Returns the call of an id or of a note's id, and the part of the id that names the note: empty for a call.
     #[must_use]
     pub fn parted_id(id: &str) -> (&str, &str) {
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -174,7 +175,7 @@ impl ToolCall {
         id.split_at(at.unwrap_or(id.len()))
     }
 
-    /// Whether the row is such a note: where an agent on another server works for a call, or what that one asked the user.
+    /// Returns true if the row is such a note: a remote agent that works for a call, or its question to the user.
     #[must_use]
     pub fn is_note(&self) -> bool {
         !Self::parted_id(self.call_id.as_str()).1.is_empty()
@@ -190,7 +191,7 @@ impl ToolCall {
 /// A try that failed before the last one (RS-27).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Tried {
-    /// The code of the failure; what happened stands in its event.
+    /// The code of the failure; its event has the message.
     pub code: String,
     /// How long the try took, in milliseconds.
     pub duration_ms: i64,
@@ -201,14 +202,14 @@ pub struct Tried {
     pub instead: Option<String>,
 }
 
-/// What a handler made of a failed call (OSSA §2, RS-50).
+/// The reaction of a handler to a failed call (OSSA §2, RS-50).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Handled {
-    /// What was done.
+    /// The strategy.
     pub strategy: Strategy,
     /// The code of the failure.
     pub code: String,
-    /// What happened.
+    /// The error message.
     pub message: String,
 }
 
@@ -227,9 +228,9 @@ pub enum ToolCallMove {
         name: String,
         /// The arguments.
         input: Value,
-        /// Whether the tool may be called twice with the same key.
+        /// True if the tool may be called twice with the same key.
         idempotent: bool,
-        /// Whether the request leaves right after this commit.
+        /// True if the request leaves right after this commit.
         sent: bool,
     },
     /// The request of a planned (or, with an approved review, unknown) call leaves right after this commit.
@@ -237,29 +238,29 @@ pub enum ToolCallMove {
         /// The call.
         call_id: CallId,
     },
-    /// The call is not made: what another call came to stands for it. Beside the call's own row.
+    /// The call is not made: it reuses another call's outcome. Beside the call's own row.
     StandIn {
         /// The call.
         call_id: CallId,
         /// The call that was made.
         of: CallId,
     },
-    /// What an agent of another server does for the call. Beside the call's own row.
+    /// A remote agent's work for the call. Beside the call's own row.
     Away {
         /// The call.
         call_id: CallId,
         /// The agent: its name in the configuration, or its address.
         place: String,
-        /// What became known.
+        /// The step.
         step: AwayStep,
     },
-    /// A try failed, its failure is known, and the call goes on: nothing has left since, so it is planned again.
+    /// A try failed, its failure is known, and the call continues: nothing has been sent since, so it is planned again.
     Retry {
         /// The call.
         call_id: CallId,
-        /// What failed.
+        /// The failed try.
         tried: Tried,
-        /// The tool that is called instead from now on; `None` is the same again.
+        /// The tool that is called instead from now on; `None` repeats the same.
         instead: Option<String>,
     },
     /// The outcome is known.
@@ -268,25 +269,25 @@ pub enum ToolCallMove {
         call_id: CallId,
         /// How it ended.
         outcome: ToolOutcome,
-        /// What a handler made of a failure.
+        /// The reaction of a handler to a failure.
         handled: Option<Handled>,
         /// How long the call took, in milliseconds.
         duration_ms: i64,
-        /// Whether the output may be shown outside (OAS-24 `collect_results`, OAS-35 a denied output).
+        /// True if the output is withheld from the outside (OAS-24 `collect_results`, OAS-35 a denied output).
         withheld: bool,
     },
 }
 
-/// What becomes known of work that an agent of another server does for a call.
+/// A step of a remote agent's work for a call.
 #[derive(Clone, PartialEq, Debug)]
 pub enum AwayStep {
     /// A request leaves for it right after this commit.
     Leaves,
     /// It works under this handle.
     Works(Value),
-    /// It is over there.
+    /// It has ended there.
     Over,
-    /// Nobody waits for it any more, and it may still go on there: it is to be called off.
+    /// Its result is no longer needed, and it may still run there: it has to be cancelled.
     Abandoned,
 }
 
@@ -308,23 +309,23 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments.
     pub input: Value,
-    /// Whether the tool may be called twice with the same key.
+    /// True if the tool may be called twice with the same key.
     pub idempotent: bool,
-    /// Where it stands.
+    /// The state.
     pub state: ToolCallState,
     /// How often its request may have left.
     pub sends: i64,
     /// How it ended; `None` until settled.
     pub outcome: Option<ToolOutcome>,
-    /// Whether the output is withheld from everybody outside.
+    /// True if the output is withheld from the outside.
     pub withheld: bool,
     /// How long the call took, in milliseconds; `None` until settled.
     pub duration_ms: Option<i64>,
-    /// When the model asked for it.
+    /// When the model requested it.
     pub created_at: Timestamp,
     /// The latest review about it, if any.
     pub review_id: Option<ReviewId>,
-    /// Whether somebody asked for it to be made again, and that has not happened yet.
+    /// True if a client requested that it be made again, and that has not happened yet.
     #[serde(default, skip_serializing_if = "is_false")]
     pub again: bool,
     /// The tool that is called instead of its own: when it is made again, or as the fallback of a failure.
@@ -335,14 +336,14 @@ pub struct ToolCall {
     /// The tries that failed before the last one, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<Tried>,
-    /// What a handler made of a failure.
+    /// The reaction of a handler to a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handled: Option<Handled>,
     /// When its first request may have left.
     pub started_at: Option<Timestamp>,
     /// When its outcome was known.
     pub completed_at: Option<Timestamp>,
-    /// The call whose recorded outcome stands for it: it was not made.
+    /// The call whose recorded outcome it reuses: it was not made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stub_of: Option<CallId>,
 }
@@ -351,7 +352,7 @@ pub struct ToolCall {
 mod tests {
     use super::*;
 
-    /// A note stands beside its call, whatever the call is called.
+    /// A note belongs to its call, even if the call's id contains the separator.
     #[test]
     fn an_id_says_whether_it_is_a_note() {
         let call = CallId("c-1".into());

@@ -7,7 +7,8 @@ const MOST_BAGGAGE: usize = 8192;
 /// The most members of a baggage.
 const MOST_MEMBERS: usize = 64;
 
-/// Whether a text is a `traceparent`: version, trace id, parent id and flags in lower-case hex, ids not all zero.
+/// Returns true if a text is a `traceparent`: version, trace id, parent id and flags in lower-case hex, ids not all
+/// zero.
 #[must_use]
 pub fn is_traceparent(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();

@@ -1,4 +1,4 @@
-//! What a turn hands to the ledger in one transaction, under its lease.
+//! The writes of a turn that the ledger commits in one transaction, under its lease.
 
 use crate::artifact::NewArtifact;
 use crate::budget::{BudgetMove, ChargeMove};
@@ -21,7 +21,7 @@ pub struct TurnWrite {
     pub tool_calls: Vec<ToolCallMove>,
     /// Files that calls made, with the turn of each.
     pub artifacts: Vec<(i64, NewArtifact)>,
-    /// What guardrails said.
+    /// The checks of guardrails.
     pub checks: Vec<GuardrailCheck>,
     /// New events of the engagement.
     pub events: Vec<NewEvent>,
@@ -33,12 +33,12 @@ pub struct TurnWrite {
     pub charge: Option<Box<ChargeMove>>,
     /// Where the job stands after this write, when it moved to another turn.
     pub position: Option<Position>,
-    /// With the settlement of a job that completes: that its exchange is to be remembered.
+    /// With the settlement of a job that completes: the request to remember its exchange.
     pub remember: Option<Remember>,
 }
 
 impl TurnWrite {
-    /// Whether there is nothing to write.
+    /// Returns true if there is nothing to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -55,22 +55,22 @@ fn is_none(number: &u32) -> bool {
     *number == 0
 }
 
-/// Where a job stands between turns: small, rewritten once a turn.
+/// The position of a job between turns: small, rewritten once a turn.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Position {
     /// The turn that runs next, 1-based within the engagement.
     pub turn: i64,
     /// Consecutive turns that asked for tools (OSSA §4, `max_tool_turns`).
     pub tool_turns: u32,
-    /// How often the model was asked to give its answer in the demanded form.
+    /// The number of requests to the model to give its answer in the demanded form.
     pub reasks: u32,
-    /// The turn with which the job began, and which takes its input; 0 stands for 1.
+    /// The turn with which the job began, and which takes its input; 0 means 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub begins: i64,
-    /// Turns that somebody granted beyond `max_turns`.
+    /// Turns that a reviewer granted beyond `max_turns`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub granted: i64,
-    /// The call whose outcome its user is asked for; there as long as the job waits for the answer.
+    /// The call whose outcome its user provides; set as long as the job waits for the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asks: Option<CallId>,
     /// When waiting for a budget to be raised is given up; set when the job parks for it, forgotten when a call fits.
@@ -89,7 +89,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// Whether the turn that runs next is the one that takes the job's input.
+    /// Returns true if the turn that runs next is the one that takes the job's input.
     #[must_use]
     pub fn takes_input(&self) -> bool {
         self.turn == self.begins.max(1)

@@ -1,15 +1,16 @@
-//! Webhooks: who is told of events over HTTP, and what became of it.
+//! Webhooks: subscriptions to events over HTTP, and the outcome of their deliveries.
 
 use crate::feed::{FeedEvent, Form, among, form};
 use crate::{RawObject, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How long the secret before the current one goes on signing beside it, in milliseconds, unless the request says
-/// otherwise: a day.
+/// The time for which the previous secret still signs beside the current one, in milliseconds, unless the request sets
+/// another: a day.
 pub const GRACE_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// What only its owner and the receiver know. It is shown once, in the answer that makes it, and never logged.
+/// A secret that only its owner and the receiver know. It is shown once, in the response that makes it, and never
+/// logged.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningSecret(pub String);
 
@@ -19,7 +20,7 @@ impl fmt::Debug for SigningSecret {
     }
 }
 
-/// What an event has to be about; an empty list matches all.
+/// The filter of an event's subject; an empty list matches all.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct WebhookFilter {
     /// Jobs in these queues, and workflows with such jobs.
@@ -35,13 +36,13 @@ pub struct WebhookFilter {
 pub struct Webhook {
     /// `sub_` and a UUID.
     pub id: String,
-    /// Whose it is: it is told of that tenant's jobs only. `None` is told of everybody's.
+    /// The tenant whose jobs' events it receives; `None` receives those of all tenants.
     pub tenant: Option<String>,
     /// Where deliveries go.
     pub url: String,
     /// Names and patterns (`*`, `job.*`).
     pub events: Vec<String>,
-    /// What the events have to be about.
+    /// The filter of the events.
     pub filter: WebhookFilter,
     /// The client's own notes.
     pub metadata: RawObject,
@@ -49,9 +50,9 @@ pub struct Webhook {
     pub secret: SigningSecret,
     /// Signs beside it until then.
     pub old_secret: Option<(SigningSecret, Timestamp)>,
-    /// Whether it is told of anything.
+    /// True if it receives events.
     pub active: bool,
-    /// Events of later transactions than this are told.
+    /// The transaction after which events are delivered.
     pub since: i64,
     /// When it was made.
     pub created_at: Timestamp,
@@ -60,7 +61,7 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// In which form it is to be told of this event, if it is to be told.
+    /// Returns the form in which it receives this event; `None` if it does not.
     #[must_use]
     pub fn wants(&self, event: &FeedEvent) -> Option<Form> {
         let concerned = self.active
@@ -79,24 +80,24 @@ impl Webhook {
     }
 }
 
-/// What is changed of a webhook; `None` leaves it as it is.
+/// The changes of a webhook; `None` leaves a field as it is.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct WebhookChange {
     /// Where deliveries go from now on.
     pub url: Option<String>,
-    /// What it is told of.
+    /// The events that it receives.
     pub events: Option<Vec<String>>,
-    /// What the events have to be about.
+    /// The filter of the events.
     pub filter: Option<WebhookFilter>,
     /// The client's own notes.
     pub metadata: Option<RawObject>,
-    /// Whether it is told of anything. What happens while it is not is never told.
+    /// True if it receives events. Events that occur while it is not active are never delivered.
     pub active: Option<bool>,
     /// A new secret, and until when the one before it signs as well.
     pub secret: Option<(SigningSecret, Timestamp)>,
 }
 
-/// How far a delivery is.
+/// The state of a delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryState {
@@ -132,7 +133,7 @@ impl DeliveryState {
 /// One event on its way to one webhook.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Delivery {
-    /// `msg_` and a UUID; the same in every attempt, so that a receiver can tell a repetition.
+    /// `msg_` and a UUID; the same in every attempt, so that a receiver can detect a repetition.
     pub id: String,
     /// To which webhook.
     pub webhook_id: String,
@@ -140,15 +141,15 @@ pub struct Delivery {
     pub event_id: String,
     /// The event's name.
     pub event: String,
-    /// What is posted.
+    /// The body of the request.
     pub body: String,
-    /// How far it is.
+    /// The state.
     pub state: DeliveryState,
     /// How often it was posted, or was about to be.
     pub attempts: i64,
     /// When it is posted next, while it is pending.
     pub next_at: Option<Timestamp>,
-    /// What the receiver answered last.
+    /// The last HTTP status of the receiver.
     pub status: Option<i64>,
     /// Why the last attempt failed.
     pub error: Option<String>,
@@ -169,24 +170,24 @@ pub struct NewDelivery {
     pub event_id: String,
     /// The event's name.
     pub event: String,
-    /// What is posted.
+    /// The body of the request.
     pub body: String,
     /// When it was made; it is posted at once.
     pub created_at: Timestamp,
 }
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Attempted {
-    /// What the receiver answered, if it did.
+    /// The HTTP status of the receiver, if it answered.
     pub status: Option<i64>,
     /// Why it failed; `None` when the receiver took it.
     pub error: Option<String>,
-    /// What follows.
+    /// The next step.
     pub next: AfterAttempt,
 }
 
-/// What follows an attempt.
+/// The next step after an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AfterAttempt {
     /// Nothing: the receiver took it.
@@ -195,7 +196,7 @@ pub enum AfterAttempt {
     Again(Timestamp),
     /// Nothing: it is given up.
     GiveUp,
-    /// Nothing, for none of this webhook's: the receiver said that it is gone for good (410).
+    /// Nothing more for this webhook: the receiver returned that it is gone for good (410).
     Gone,
 }
 

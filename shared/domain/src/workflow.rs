@@ -37,24 +37,24 @@ impl WorkflowKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// Whether the first failure ends the workflow. In a group or a batch the members are independent.
+    /// Returns true if the first failure ends the workflow. In a group or a batch the members are independent.
     #[must_use]
     pub fn fails_at_once(self) -> bool {
         matches!(self, Self::Chain | Self::Graph)
     }
 }
 
-/// Where a workflow stands.
+/// The state of a workflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkflowState {
-    /// It goes on.
+    /// It runs.
     Running,
     /// Every member succeeded.
     Completed,
     /// A member did not.
     Failed,
-    /// Somebody ended it.
+    /// It was cancelled.
     Cancelled,
 }
 
@@ -80,11 +80,11 @@ impl WorkflowState {
     }
 }
 
-/// What a step is for.
+/// The role of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepRole {
-    /// It is what the workflow is about.
+    /// A member of the workflow itself.
     Member,
     /// Enqueued when all members of a batch have ended.
     OnComplete,
@@ -116,7 +116,7 @@ impl StepRole {
     }
 }
 
-/// Where a step stands.
+/// The state of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StepState {

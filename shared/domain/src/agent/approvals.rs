@@ -1,18 +1,19 @@
-//! Whom a manifest wants to be asked before calls (OSSA `safety.human_in_loop`).
+//! The contacts that must approve calls, as a manifest requests (OSSA `safety.human_in_loop`).
 
 use super::errors::Contact;
 use serde::{Deserialize, Serialize};
 
-/// Who is asked before which calls, beside what the restrictions of the calls themselves say.
+/// The contacts that approve calls, in addition to the restrictions of each call.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Approvals {
-    /// Who is asked before a call that may not be made twice: what it does cannot be taken for undone. `None` is nobody.
+    /// The contact that approves calls of tools that are not idempotent; their effects are not assumed to be undone.
+    /// `None` requires no approval.
     pub high_risk: Option<Contact>,
 }
 
 impl Approvals {
-    /// Whether nobody is asked.
+    /// Returns true if no approval is required.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()

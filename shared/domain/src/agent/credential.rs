@@ -1,4 +1,4 @@
-//! Whose credentials a capability is called with (OAS-25, OAS-26, OAS-27).
+//! Credentials with which capabilities are called (OAS-25, OAS-26, OAS-27).
 
 use super::Capability;
 use crate::Timestamp;
@@ -7,7 +7,7 @@ use crate::engagement::User;
 /// The tool of a credential that serves every tool.
 pub const ANY_TOOL: &str = "*";
 
-/// Whom a credential belongs to.
+/// The owner of a credential.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Owner {
     /// An end user, by id: for jobs that belong to no tenant.
@@ -83,7 +83,7 @@ impl std::fmt::Display for Owner {
 /// A header that is sent with the calls of a tool.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
-    /// Whose it is.
+    /// The owner.
     pub owner: Owner,
     /// The tool, or [`ANY_TOOL`].
     pub tool: String,
@@ -123,21 +123,22 @@ impl std::fmt::Debug for Credential {
     }
 }
 
-/// As whom a call is made.
+/// The identity under which a call is made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Acting {
     /// As the end user.
     User,
     /// With the credentials of a static identity.
     Static(String),
-    /// As nobody.
+    /// Without an identity.
     Anonymous,
 }
 
-/// As whom a capability is called (the truth table of the agents brief, §1.3).
+/// Returns the identity under which a capability is called (the truth table of the agents brief, §1.3).
 ///
 /// # Errors
-/// A sentence for the model: the capability wants a user's identity, the caller gave none, and nothing stands for it.
+/// A sentence for the model: the capability needs a user's identity, the caller gave none, and no static identity
+/// replaces it.
 pub fn acting(capability: &Capability, user: &User) -> Result<Acting, String> {
     let named = || capability.static_identity.clone().map(Acting::Static);
     match (capability.user_identity, user.is_known()) {

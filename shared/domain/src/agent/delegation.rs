@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{HashSet, VecDeque};
 
-/// How often a delegate that failed is replaced by a new one, when its delegation says `retry`.
+/// The number of times that a failed delegate is replaced by a new one, when its delegation says `retry`.
 pub const RETRIES: usize = 1;
 
-/// What a capability stands for.
+/// The kind of thing that a capability calls.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
@@ -29,28 +29,28 @@ pub enum Target {
 pub struct Delegate {
     /// The registered agent's name.
     pub agent: String,
-    /// Who goes on while it works, and after it.
+    /// The order in which parent and delegate continue.
     #[serde(default)]
     pub mode: DelegationMode,
-    /// What it is told beside its input.
+    /// The context that the delegate receives beside its input.
     #[serde(default)]
     pub context: ContextTransfer,
-    /// What is said of the parts of that one by one.
+    /// Overrides for single parts of that context.
     #[serde(default, skip_serializing_if = "Propagation::is_default")]
     pub propagation: Propagation,
-    /// What its author wants it to be told (OSSA `custom_context`).
+    /// The context that the agent's author adds (OSSA `custom_context`).
     #[serde(default)]
     pub custom_context: Map<String, Value>,
     /// The longest it may take, parked times included, in milliseconds.
     #[serde(default)]
     pub timeout_ms: Option<i64>,
-    /// What happens when it fails.
+    /// The reaction to a failure of the delegate.
     #[serde(default)]
     pub on_failure: OnFailure,
 }
 
 impl Delegate {
-    /// A delegate on the terms of OpenAgentSpec, which says none: its outcome is a tool's outcome.
+    /// Returns a delegate on the terms of OpenAgentSpec, which defines none: its outcome is a tool's outcome.
     #[must_use]
     pub fn named(agent: impl Into<String>) -> Self {
         Self {
@@ -64,26 +64,27 @@ impl Delegate {
         }
     }
 
-    /// Whether it is told the session of who asks.
+    /// Returns true if the delegate receives the parent's session id.
     #[must_use]
     pub fn tells_session(&self) -> bool {
         self.propagation.session_id.unwrap_or(true)
     }
 
-    /// Whether it is told the conversation so far.
+    /// Returns true if the delegate receives the conversation so far.
     #[must_use]
     pub fn tells_history(&self) -> bool {
         self.propagation.history.unwrap_or(self.context == ContextTransfer::Full)
     }
 
-    /// Whether it is told the state of who asks.
+    /// Returns true if the delegate receives the parent's state.
     #[must_use]
     pub fn tells_state(&self) -> bool {
         self.propagation.state.unwrap_or(self.context == ContextTransfer::Full)
     }
 }
 
-/// OSSA `context_propagation`: what a delegate is told of who asks it. What is not said follows [`ContextTransfer`].
+/// OSSA `context_propagation`: the parts of the parent's context that a delegate receives. An unset part follows
+/// [`ContextTransfer`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Propagation {
@@ -96,18 +97,18 @@ pub struct Propagation {
 }
 
 impl Propagation {
-    /// Whether it says nothing.
+    /// Returns true if every part is unset.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Who goes on while a delegate works, and after it (OSSA §5, Delegation Patterns).
+/// The order in which parent and delegate continue (OSSA §5, Delegation Patterns).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DelegationMode {
-    /// The parent waits and goes on with the result.
+    /// The parent waits and continues with the result.
     #[default]
     Supervisor,
     /// The same, and all such delegates of a turn work at the same time.
@@ -134,7 +135,7 @@ impl DelegationMode {
     }
 }
 
-/// What a delegate is told beside its input (`spec.collaboration.handoffs[].context_transfer`).
+/// The context that a delegate receives beside its input (`spec.collaboration.handoffs[].context_transfer`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ContextTransfer {
@@ -160,25 +161,25 @@ impl ContextTransfer {
     }
 }
 
-/// What happens when a delegate fails (OSSA §5 `on_failure`).
+/// The reaction to a failure of a delegate (OSSA §5 `on_failure`).
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
-    /// The parent's model is told, as of a tool that failed.
+    /// The parent's model receives the failure, as it does when a tool fails.
     #[default]
     Report,
-    /// A new one is tried, [`RETRIES`] times; then the model is told.
+    /// A new delegate is tried, [`RETRIES`] times; after that the model receives the failure.
     Retry,
-    /// Another agent is asked instead; if that fails too, the model is told.
+    /// Another agent is called instead; if that fails too, the model receives the failure.
     Fallback {
         /// The other agent's name.
         agent: String,
     },
-    /// Somebody is asked whether a new one is to be tried; a no tells the model.
+    /// A review asks if a new delegate is to be tried. A rejection passes the failure to the model.
     Escalate,
 }
 
-/// Where a delegation stands.
+/// The state of a delegation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DelegationState {
@@ -213,12 +214,12 @@ impl DelegationState {
     }
 }
 
-/// The agents that an agent asks, if no tool has their names.
+/// Returns the agents that an agent may call, if no tool has their names.
 fn asked(agent: &AgentDefinition) -> Vec<String> {
     agent.capabilities.iter().filter_map(|c| c.delegate(false)).map(|delegate| delegate.agent).collect()
 }
 
-/// The words by which an agent names its reviewers, without the prefix that tells agents from users.
+/// Returns the names of an agent's reviewers, without the prefix that distinguishes agents from users.
 fn reviewers(agent: &AgentDefinition) -> Vec<String> {
     let both = |c: &super::Capability| {
         [c.input_restriction.require_review.clone(), c.output_restriction.require_review.clone()]
@@ -227,8 +228,8 @@ fn reviewers(agent: &AgentDefinition) -> Vec<String> {
     words.map(|word| word.strip_prefix("oagent://").unwrap_or(&word).to_owned()).collect()
 }
 
-/// The agents that name this one as a capability or as a reviewer, in their order; it may name itself. A tool of the same
-/// name is not known here, so a name is taken for the agent's.
+/// Returns the agents that name this one as a capability or as a reviewer, in their order; it may name itself. Tools
+/// are not known here, so every such name counts as the agent's.
 #[must_use]
 pub fn named_by(name: &str, agents: &[AgentDefinition]) -> Vec<String> {
     let others = agents.iter().filter(|agent| agent.name != name);
@@ -237,8 +238,8 @@ pub fn named_by(name: &str, agents: &[AgentDefinition]) -> Vec<String> {
     naming.map(|agent| agent.name.clone()).collect()
 }
 
-/// The shortest way on which an agent would come to ask itself through others, as capabilities or as reviewers, its own name first and last; `None` when
-/// there is none, or it is shorter than that (OAS-A18). Only names are compared: whether a name means a tool is not known here.
+/// Returns the shortest cycle of calls or reviews that leads an agent back to itself through others (OAS-A18). Its own
+/// name comes first and last; `None` when there is no such cycle. Only names are compared: tools are not known here.
 #[must_use]
 pub fn circle(agent: &AgentDefinition, others: &[AgentDefinition]) -> Option<Vec<String>> {
     let named = |agent: &AgentDefinition| [asked(agent), reviewers(agent)].concat();
@@ -260,7 +261,7 @@ pub fn circle(agent: &AgentDefinition, others: &[AgentDefinition]) -> Option<Vec
 }
 
 impl OutputContract {
-    /// Whether it demands nothing.
+    /// Returns true if it demands no form.
     #[must_use]
     pub fn is_free(&self) -> bool {
         *self == Self::default()

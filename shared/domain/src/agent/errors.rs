@@ -1,14 +1,14 @@
-//! What an agent does about errors (OSSA §2): handlers, retries within the turn, circuit breakers, and who is asked.
+//! An agent's reaction to errors (OSSA §2): handlers, retries within the turn, circuit breakers and escalation.
 
 use crate::error::{FailureKind, OssaCode, Strategy};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a document says of errors; the default says nothing, and OSSA's defaults count.
+/// The error rules of a document. The default has none, and OSSA's defaults apply.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ErrorPolicy {
-    /// Handlers in document order; the first that names a code counts.
+    /// Handlers in document order; the first that matches a code applies.
     pub handlers: Vec<ErrorHandler>,
     /// How failed tool calls are tried again, for capabilities that do not say.
     pub retry: Option<RetryRule>,
@@ -16,28 +16,28 @@ pub struct ErrorPolicy {
     pub model_retry: Option<RetryRule>,
     /// The circuit breaker of tools that do not say.
     pub breaker: Breaker,
-    /// Who is asked when an error escalates and its handler names nobody.
+    /// The contact for errors that escalate when their handler names none.
     pub escalation: Option<Contact>,
 }
 
-/// What is done about some errors.
+/// The reaction to some errors.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ErrorHandler {
-    /// About which; empty is about all.
+    /// The codes that it handles; an empty list handles all.
     #[serde(default)]
     pub codes: Vec<OssaCode>,
-    /// What is done.
+    /// The reaction.
     pub strategy: Strategy,
     /// How often the same is tried again before that.
     #[serde(default)]
     pub max_retries: Option<u32>,
-    /// What stands for the output that could not be had.
+    /// The value that replaces the output.
     #[serde(default)]
     pub fallback_value: Option<Value>,
     /// The capability that is called instead.
     #[serde(default)]
     pub fallback_capability: Option<String>,
-    /// Who is asked.
+    /// The contact.
     #[serde(default)]
     pub escalation_target: Option<String>,
 }
@@ -56,7 +56,7 @@ impl ErrorHandler {
         }
     }
 
-    /// Whether it is about this code.
+    /// Returns true if the handler covers this code.
     #[must_use]
     pub fn is_about(&self, code: OssaCode) -> bool {
         self.codes.is_empty() || self.codes.contains(&code)
@@ -93,7 +93,7 @@ impl Pause {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RetryRule {
-    /// Tries beyond the first; `None` is what the error's code says.
+    /// Tries beyond the first; `None` is the number that the error's code defines.
     pub retries: Option<u32>,
     /// How the delay grows.
     pub pause: Pause,
@@ -101,7 +101,7 @@ pub struct RetryRule {
     pub initial_delay_ms: u64,
     /// The longest delay, in milliseconds.
     pub max_delay_ms: u64,
-    /// Only these codes are tried again (OSSA's or ours); empty is all that may be.
+    /// Only these codes are retried (OSSA's or ours); an empty list retries all that may be.
     pub only: Vec<String>,
 }
 
@@ -130,7 +130,7 @@ impl RetryRule {
         delay.min(self.max_delay_ms)
     }
 
-    /// Whether an error with these codes is one that it tries again.
+    /// Returns true if the rule retries an error with these codes.
     #[must_use]
     pub fn covers(&self, codes: &[&str]) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| codes.contains(&only.as_str()))
@@ -141,7 +141,7 @@ impl RetryRule {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Breaker {
-    /// Whether failures count at all.
+    /// True if failures are counted.
     pub enabled: bool,
     /// The failed calls that open it.
     pub failure_threshold: u32,
@@ -190,7 +190,7 @@ impl Breaker {
     }
 }
 
-/// What one capability does about errors; it goes before what the agent says.
+/// The error rules of one capability, which take precedence over the agent's.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CapabilityErrors {
@@ -203,7 +203,7 @@ pub struct CapabilityErrors {
     /// `idempotency.enabled`: a call may be made twice with the same key.
     #[serde(skip_serializing_if = "is_false")]
     pub idempotent: bool,
-    /// `error_handling.error_mapping`: words in an error of the tool, and the code that it then has.
+    /// `error_handling.error_mapping`: words in an error of the tool, and the code that the error then gets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mapping: Vec<(String, OssaCode)>,
 }
@@ -214,7 +214,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl CapabilityErrors {
-    /// The kind of a tool's error that the document has a word for.
+    /// Returns the kind that the document maps a tool's error to.
     #[must_use]
     pub fn mapped(&self, message: &str) -> Option<FailureKind> {
         let found = self.mapping.iter().find(|(words, _)| message.contains(words.as_str()));
@@ -222,13 +222,13 @@ impl CapabilityErrors {
     }
 }
 
-/// Whom an escalation asks.
+/// The contact of an escalation.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Contact {
     /// Their name; empty is the operator.
     pub target: String,
-    /// How long they are waited for, in milliseconds; silence is a no. `None` waits for ever.
+    /// The time to answer, in milliseconds; after it the escalation counts as rejected. `None` waits for ever.
     pub timeout_ms: Option<u64>,
 }
 
@@ -236,9 +236,9 @@ pub struct Contact {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TurnChain {
-    /// Whether a turn that asked for tools is followed by another.
+    /// True if a turn that called tools is followed by another.
     pub continue_on_tool_use: bool,
-    /// Whether somebody is asked before each turn but the first.
+    /// True if a review precedes each turn but the first.
     pub confirm_between_turns: bool,
     /// The most tokens that the document itself allows an engagement (`constraints.max_tokens`).
     pub max_tokens: Option<i64>,
@@ -250,19 +250,19 @@ impl Default for TurnChain {
     }
 }
 
-/// What follows from the rules about a failed call of a capability.
+/// The rules that apply to a failed call of a capability.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Remedy {
     /// How often it may be tried again in all.
     pub retries: u32,
     /// How long to wait between tries, and which errors are worth it.
     pub rule: RetryRule,
-    /// What is done when that is used up; `None` tells the model.
+    /// The reaction when all tries are used up; `None` passes the failure to the model.
     pub handler: Option<ErrorHandler>,
 }
 
 impl ErrorPolicy {
-    /// Who is asked when this code escalates: whom its handler names, else whom the agent names.
+    /// Returns the contact when this code escalates: the one of its handler, else the agent's.
     #[must_use]
     pub fn contact(&self, code: OssaCode) -> Option<Contact> {
         let named = self.handler(code).and_then(|handler| handler.escalation_target.clone());
@@ -270,14 +270,14 @@ impl ErrorPolicy {
         named.map(|target| Contact { target, timeout_ms }).or_else(|| self.escalation.clone())
     }
 
-    /// The first handler about this code.
+    /// Returns the first handler for this code.
     #[must_use]
     pub fn handler(&self, code: OssaCode) -> Option<&ErrorHandler> {
         self.handlers.iter().find(|handler| handler.is_about(code))
     }
 
-    /// What is done about an error of a call. What the capability says goes before what the agent says, which goes
-    /// before OSSA's defaults.
+    /// Returns the reaction to a failed call. The capability's rules take precedence over the agent's, and these over
+    /// OSSA's defaults.
     #[must_use]
     pub fn remedy(&self, own: &CapabilityErrors, code: OssaCode) -> Remedy {
         let rule = own.retry.clone().or_else(|| self.retry.clone()).unwrap_or_default();
@@ -298,7 +298,7 @@ impl ErrorPolicy {
     }
 }
 
-/// Whether a handler that retries says what comes after that.
+/// Returns true if a handler that retries also names the reaction after that.
 fn has_more(handler: &ErrorHandler) -> bool {
     handler.fallback_value.is_some() || handler.fallback_capability.is_some()
 }

@@ -1,4 +1,4 @@
-//! Guardrails: a tool looks at what a user says before a model does, and at what a model says before the user does
+//! Guardrails: a tool checks the user's input before a model receives it, and the model's answer before the user does
 //! (OAS-37 … OAS-46).
 
 use serde::{Deserialize, Serialize};
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 /// The guardrails of an agent.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Guardrails {
-    /// For everything that users say.
+    /// For everything that users send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Guardrail>,
-    /// For everything that users are answered.
+    /// For every answer to users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Guardrail>,
-    /// Whether it works for an agent whose answer has to pass a guardrail: what that one told it is shown to nobody before, and
-    /// so is what it says itself. Set when it is asked, never by a document.
+    /// True if it is a delegate of an agent whose answer has to pass a guardrail (OAS-43). Its input and its own output
+    /// are then not shown outside. Set when the delegate is started, never by a document.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub for_guarded: bool,
 }
@@ -28,7 +28,7 @@ pub struct Guardrail {
     pub assertion: String,
 }
 
-/// Which way a text goes.
+/// The direction of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
@@ -69,13 +69,13 @@ impl Side {
 }
 
 impl Guardrails {
-    /// Whether nothing that a model said may be shown before it has passed a guardrail (OAS-43).
+    /// Returns true if a model's output may only be shown after it has passed a guardrail (OAS-43).
     #[must_use]
     pub fn hold_back(&self) -> bool {
         self.output.is_some() || self.for_guarded
     }
 
-    /// Whether there is none.
+    /// Returns true if there is no guardrail.
     #[must_use]
     pub fn is_default(&self) -> bool {
         self.input.is_none() && self.output.is_none() && !self.for_guarded

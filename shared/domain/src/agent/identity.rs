@@ -1,9 +1,10 @@
-//! The form of the ids of a turn, and what of the caller's context it takes over (OSSA `spec.identity`).
+//! The form of the ids of a turn, and the parts of the caller's context that it inherits (OSSA `spec.identity`).
 
 use crate::ids::IdForm;
 use serde::{Deserialize, Serialize};
 
-/// The form of ids and what is taken over of the caller's context. The default is that of an agent that says nothing.
+/// The form of ids, and the parts of the caller's context that are inherited. The default applies to an agent without
+/// `spec.identity`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Identity {
@@ -13,11 +14,11 @@ pub struct Identity {
     pub session_id: IdForm,
     /// Of a turn.
     pub interaction_id: IdForm,
-    /// Whether the session that the caller names is taken over.
+    /// True if the caller's session is inherited.
     pub inherit_session: bool,
-    /// Whether the caller's trace context is taken over.
+    /// True if the caller's trace context is inherited.
     pub trace_context: bool,
-    /// Whether the caller's baggage is taken over.
+    /// True if the caller's baggage is inherited.
     pub baggage: bool,
 }
 

@@ -1,10 +1,10 @@
-//! What an agent is when it works for another one.
+//! An agent as the delegate of another one.
 
 use super::AgentDefinition;
 
 impl AgentDefinition {
-    /// This agent under the rules of the one that asks it: it may go no deeper, and what the other one may not show it may not
-    /// show either.
+    /// Returns this agent under the limits of the agent that calls it: the smaller delegation depth applies. A delegate
+    /// of a guarded agent counts as guarded itself.
     #[must_use]
     pub fn working_for(mut self, other: &Self) -> Self {
         self.limits.max_delegation_depth =
@@ -13,7 +13,8 @@ impl AgentDefinition {
         self
     }
 
-    /// The same, when the answer of this agent is the answer of the other one: in its form.
+    /// Returns this agent for a handoff. Its answer becomes the other agent's answer, in the form that the other one
+    /// demands.
     #[must_use]
     pub fn taking_over_from(self, other: &Self) -> Self {
         let mut agent = self.working_for(other);

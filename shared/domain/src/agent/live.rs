@@ -1,10 +1,10 @@
-//! Whether an agent may be heard while it still speaks.
+//! Streaming of an agent's text while it is written.
 
 use super::{AgentDefinition, OutputFormat};
 
 impl AgentDefinition {
-    /// Whether its text may be told while it is written. Not when the whole answer is checked before it counts as one: what
-    /// the check would refuse, and what a filter changes, must not have been heard.
+    /// Returns true if the text may be streamed while it is written. An answer that is checked or filtered as a whole
+    /// is not streamed, because its text may be refused or changed.
     #[must_use]
     pub fn speaks_live(&self) -> bool {
         self.output.schema.is_none()

@@ -1,5 +1,5 @@
-//! What an agent is, whatever format it was written in: the one model behind OpenAgentSpec documents, OSSA manifests
-//! and the `ext_agent_*` fields of a job.
+//! The definition of an agent, whatever its format: the one model behind OpenAgentSpec documents, OSSA manifests and
+//! the `ext_agent_*` fields of a job.
 
 mod approvals;
 pub mod credential;
@@ -51,65 +51,65 @@ pub enum AgentFormat {
 pub struct AgentDefinition {
     /// Unique within the server; for an ad-hoc agent the job's type.
     pub name: String,
-    /// Where it came from.
+    /// The format that it was read from.
     pub format: AgentFormat,
     /// Third person.
     pub description: String,
-    /// Whose it is: OpenAgentSpec's `owner`; empty for other agents.
+    /// The owner: OpenAgentSpec's `owner`; empty for other agents.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub owner: String,
     /// The system prompt: OpenAgentSpec's `intent`, OSSA's `role`. Empty for an ad-hoc agent.
     pub instructions: String,
     /// Which model, and how it is called.
     pub model: ModelChoice,
-    /// What it may call, in document order.
+    /// The capabilities that it may call, in document order.
     pub capabilities: Vec<Capability>,
     /// MCP servers all of whose tools it may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub toolsets: Vec<Toolset>,
-    /// Whether it may, must or must not call tools.
+    /// `auto`, `required` or `none`: the rule for calling tools.
     pub tool_choice: ToolChoice,
-    /// What is shown beside the text: key and CEL expression over the Engagement object (OAS-47).
+    /// Values that are shown beside the text: key and CEL expression over the Engagement object (OAS-47).
     pub exposes: Vec<(String, String)>,
-    /// What is checked before a model hears of it, and before the user does (OAS-37).
+    /// The checks of inputs before a model receives them, and of answers before the user does (OAS-37).
     #[serde(default, skip_serializing_if = "Guardrails::is_default")]
     pub guardrails: Guardrails,
     /// The N-th repetition of a block of calls is refused (OAS-53).
     pub short_circuit: Option<u32>,
     /// Turn and token limits.
     pub limits: Limits,
-    /// What of the conversation the model sees.
+    /// The part of the conversation that the model sees.
     pub memory: Memory,
-    /// Whether it remembers what was said in earlier engagements with the same user (OAS-51).
+    /// True if it remembers earlier engagements with the same user (OAS-51).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retain_memory: bool,
     /// The demanded form of the final answer.
     pub output: OutputContract,
-    /// The form of ids, and what is taken over of the caller's context.
+    /// The form of ids, and the parts of the caller's context that are inherited.
     #[serde(default)]
     pub identity: Identity,
-    /// What is said to the model beside the conversation.
+    /// The prompt parts beside the conversation.
     #[serde(default)]
     pub prompts: Prompts,
-    /// What is filtered.
+    /// The filters.
     #[serde(default)]
     pub safety: Safety,
-    /// How it keeps state.
+    /// The rules for its state.
     #[serde(default)]
     pub state: StateOptions,
-    /// What it does about errors.
+    /// The reaction to errors.
     #[serde(default)]
     pub errors: ErrorPolicy,
     /// How its turns follow one another.
     #[serde(default)]
     pub chain: TurnChain,
-    /// What it may spend beyond the tokens of one engagement.
+    /// Spending limits beyond the tokens of one engagement.
     #[serde(default, skip_serializing_if = "Spending::is_default")]
     pub spending: Spending,
-    /// Whom it asks before some of its calls.
+    /// The contacts that approve some of its calls.
     #[serde(default, skip_serializing_if = "Approvals::is_default")]
     pub approvals: Approvals,
-    /// What can be asked of it beside a text.
+    /// The operations that it offers beside free text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<Operation>,
     /// The version of its document, when it has one.
@@ -122,7 +122,7 @@ pub struct AgentDefinition {
 pub struct ModelChoice {
     /// The preferred model and, in order, its fallbacks. Empty means the server's default model.
     pub models: Vec<ModelRef>,
-    /// The provider that is asked for the server's default model, when a job names a provider and nobody a model.
+    /// The provider of the server's default model, when a job names a provider and no model is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// 0.0 to 2.0.
@@ -158,9 +158,9 @@ pub struct Capability {
     pub description: Option<String>,
     /// Overrides the registry's JSON Schema of the arguments for the model.
     pub input_schema: Option<Value>,
-    /// Whether the output is kept in the Engagement object (OAS-24).
+    /// True if the output is kept in the Engagement object (OAS-24).
     pub collect_results: bool,
-    /// Whether the calling user's identity is used (OAS-25).
+    /// True if the calling user's identity is used (OAS-25).
     pub user_identity: bool,
     /// Credentials to use instead (OAS-27).
     pub static_identity: Option<String>,
@@ -170,16 +170,17 @@ pub struct Capability {
     pub output_restriction: Restriction,
     /// The longest a call may take, in milliseconds; `None` leaves it to the tool.
     pub timeout_ms: Option<u64>,
-    /// Whether its calls may run beside others of the same turn (OSSA §1.5); `None` allows it to tools that change nothing.
+    /// True if its calls may run beside others of the same turn (OSSA §1.5). `None` allows this for tools that change
+    /// nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel: Option<bool>,
-    /// What is done about its errors.
+    /// The reaction to its errors.
     #[serde(default)]
     pub errors: CapabilityErrors,
-    /// How a manifest says that it is reached; `None` is by its name in the server's registry.
+    /// The address that a manifest gives; `None` looks the name up in the server's registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ToolOrigin>,
-    /// Whether it is a tool or an agent.
+    /// A tool or an agent.
     #[serde(default)]
     pub target: Target,
 }
@@ -207,7 +208,7 @@ impl Capability {
 }
 
 impl Capability {
-    /// The terms on which an agent is asked, when this is one. `is_tool` says whether a tool has the name.
+    /// Returns the terms of the delegation when this is an agent. `is_tool` is true if a tool has the name.
     #[must_use]
     pub fn delegate(&self, is_tool: bool) -> Option<Delegate> {
         match &self.target {
@@ -218,7 +219,7 @@ impl Capability {
         }
     }
 
-    /// Whether a condition or a reviewer stands before its calls or their results.
+    /// Returns true if a condition or a reviewer guards its calls or their results.
     #[must_use]
     pub fn is_restricted(&self) -> bool {
         self.input_restriction.restricts() || self.output_restriction.restricts()
@@ -228,24 +229,25 @@ impl Capability {
 /// Conditions on a call or on its result; the assertion comes first, then the review, and both must pass.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Restriction {
-    /// Who must say yes: a user or an agent.
+    /// The reviewer, a user or an agent, who must approve.
     pub require_review: Option<String>,
     /// CEL over the Engagement object; anything but `true` refuses.
     pub assertion: Option<String>,
-    /// How long they have, in milliseconds, before silence is a no; `None` is what the configuration says.
+    /// The time to answer, in milliseconds; after it the review counts as rejected. `None` uses the configured
+    /// deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_within_ms: Option<u64>,
 }
 
 impl Restriction {
-    /// Whether it stands in the way of anything.
+    /// Returns true if it restricts anything.
     #[must_use]
     pub fn restricts(&self) -> bool {
         self.assertion.is_some() || self.require_review.is_some()
     }
 }
 
-/// Whether the model may, must or must not call tools (agent extension §2.2).
+/// The rule for calling tools: the model may, must or must not (agent extension §2.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolChoice {
@@ -288,14 +290,14 @@ impl Default for Limits {
     }
 }
 
-/// What of the conversation the model sees: the newest messages, and always the input of the job.
+/// The part of the conversation that the model sees: the newest messages, and always the input of the job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Memory {
     /// Messages in the window (OSSA §4).
     pub window_size: u32,
     /// Upper bound of the window in tokens; `None` is unlimited.
     pub max_history_tokens: Option<i64>,
-    /// What becomes of what does not fit.
+    /// The treatment of messages that do not fit.
     #[serde(default)]
     pub strategy: Forgetting,
 }
@@ -306,7 +308,7 @@ impl Default for Memory {
     }
 }
 
-/// What becomes of messages that do not fit into the window (OSSA §4).
+/// The treatment of messages that do not fit into the window (OSSA §4).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Forgetting {
@@ -315,9 +317,10 @@ pub enum Forgetting {
     Sliding,
     /// The oldest are shortened first, and left out when that is not enough.
     Truncate,
-    /// The oldest are replaced by a summary, for which a model is asked.
+    /// The oldest are replaced by a summary, which a model writes.
     Summarize,
-    /// Whole turns are left out, those that say least first: tool calls before answers, answers before what a user said.
+    /// Whole turns are left out, the least important first: tool calls before answers, answers before the user's
+    /// messages.
     ImportanceWeighted,
 }
 
@@ -326,7 +329,7 @@ pub enum Forgetting {
 pub struct OutputContract {
     /// JSON Schema of the answer; implies [`OutputFormat::Json`].
     pub schema: Option<Value>,
-    /// Text unless said otherwise.
+    /// Text by default.
     pub format: OutputFormat,
 }
 
@@ -343,7 +346,7 @@ pub enum OutputFormat {
     Markdown,
 }
 
-/// What a job says about its agent: the `ext_agent_*` fields a client may set, already checked one by one.
+/// A job's settings for its agent: the `ext_agent_*` fields that a client may set, already checked one by one.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct AgentFields {
     /// `ext_agent_model`.
@@ -471,7 +474,7 @@ impl AgentDefinition {
         self.capabilities.iter().find(|capability| capability.name == name)
     }
 
-    /// Whether any expression of this agent reads the Engagement object, so that it has to be built.
+    /// Returns true if an expression of this agent reads the Engagement object, which then has to be built.
     #[must_use]
     pub fn reads_engagement(&self) -> bool {
         !self.exposes.is_empty()
@@ -496,7 +499,7 @@ fn narrower(own: Option<i64>, asked: Option<i64>) -> Option<i64> {
     }
 }
 
-/// A tool as the server's registry knows it: what an agent may refer to and what a model is told.
+/// A tool in the server's registry: agents refer to it, and models receive its description.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// Unique within the server.
@@ -505,7 +508,7 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of the arguments.
     pub input_schema: Value,
-    /// Whether it may be called twice with the same key without a second effect.
+    /// True if a second call with the same key has no second effect.
     pub idempotent: bool,
 }
 

@@ -1,9 +1,10 @@
-//! What can be asked of an agent beside a text (Agent Protocol, AgentOperation).
+//! Operations that an agent offers beside free text (Agent Protocol, AgentOperation).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A kind of request with a form of its own: its input is checked before it is accepted, its answer before it counts.
+/// A kind of request with schemas. Its input is checked before the request is accepted, its answer before the job
+/// completes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Operation {
     /// The `type` of such requests.

@@ -1,24 +1,24 @@
-//! What is said to the model beside the conversation (OSSA `spec.prompts`; RS-16, RS-17).
+//! The parts of a prompt beside the conversation (OSSA `spec.prompts`; RS-16, RS-17).
 
 use serde::{Deserialize, Serialize};
 
-/// What is said beside the conversation.
+/// The parts of a prompt beside the conversation.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Prompts {
-    /// Stands below the role in the system prompt; its variables are filled in.
+    /// Text below the role in the system prompt; its variables are filled in.
     pub system: Option<String>,
-    /// Exchanges that go before the conversation in every call and are no part of it.
+    /// Example exchanges that precede the conversation in every call and are no part of it.
     pub examples: Vec<Example>,
 }
 
-/// An exchange as it should be.
+/// An example exchange.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Example {
-    /// What is asked.
+    /// The user's message.
     pub input: String,
-    /// What is answered.
+    /// The agent's answer.
     pub output: String,
-    /// What the one who asks knows; goes before the question.
+    /// Background of the user's message, placed before it.
     pub context: Option<String>,
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// How many agents stand above the engagement that is asked for, on all servers together.
+/// The number of agents above the called engagement, over all servers.
 pub const DEPTH: &str = "turnstone-delegation-depth";
 /// The tokens that it may spend.
 pub const TOKEN_BUDGET: &str = "turnstone-token-budget";
@@ -11,10 +11,10 @@ pub const USER: &str = "turnstone-user";
 /// The end user's email, percent-encoded.
 pub const USER_EMAIL: &str = "turnstone-user-email";
 
-/// All of them: believed from configured peers only.
+/// All of them; trusted only from configured peers.
 pub const HEADERS: [&str; 4] = [DEPTH, TOKEN_BUDGET, USER, USER_EMAIL];
 
-/// A text as it stands in a header: everything but letters, digits and `-._~@+` is percent-encoded.
+/// Encodes a text for a header: everything but letters, digits and `-._~@+` is percent-encoded.
 #[must_use]
 pub fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -1,9 +1,9 @@
-//! What an agent's author wants to be filtered: content on its way in, personal data on its way in and out
-//! (OSSA `spec.safety`, `spec.security.output_filtering`; RS-08, RS-23).
+//! The filters of an agent: content on its way in, personal data on its way in and out (OSSA `spec.safety`,
+//! `spec.security.output_filtering`; RS-08, RS-23).
 
 use serde::{Deserialize, Serialize};
 
-/// What is filtered. The default filters nothing (RS-A12).
+/// The filters of an agent. The default filters nothing (RS-A12).
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Safety {
@@ -15,27 +15,27 @@ pub struct Safety {
     pub output: Option<PersonalRule>,
 }
 
-/// What happens to content of some kinds.
+/// The rule for content of some kinds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ContentRule {
     /// The kinds.
     pub categories: Vec<Category>,
-    /// From which weight on.
+    /// The lowest weight that counts.
     pub threshold: Threshold,
-    /// What happens.
+    /// The action on a finding.
     pub action: FilterAction,
 }
 
-/// What happens to personal data of some kinds.
+/// The rule for personal data of some kinds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PersonalRule {
     /// The kinds.
     pub kinds: Vec<PersonalKind>,
-    /// What happens.
+    /// The action on a finding.
     pub action: FilterAction,
 }
 
-/// What happens to what a filter found.
+/// The action on a finding of a filter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FilterAction {
@@ -43,9 +43,9 @@ pub enum FilterAction {
     Redact,
     /// It does not pass.
     Block,
-    /// It passes, and an event says so.
+    /// It passes, and an event records it.
     Warn,
-    /// It passes, and the worker's log says so.
+    /// It passes, and the worker's log records it.
     Log,
 }
 
@@ -67,16 +67,16 @@ pub enum Category {
     Pii,
 }
 
-/// How much it takes: a low threshold lets the least pass.
+/// The weight that a finding needs: a low threshold filters the most.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Threshold {
-    /// Mild words are enough.
+    /// Mild words count.
     Low,
-    /// Plain ones are needed.
+    /// Plain words count.
     #[default]
     Medium,
-    /// Only the worst.
+    /// Only the worst words count.
     High,
 }
 
@@ -133,12 +133,13 @@ impl Category {
 }
 
 impl Safety {
-    /// The rules about what leaves the worker.
+    /// Returns the rules for output that leaves the worker.
     pub fn leaving(&self) -> impl Iterator<Item = &PersonalRule> {
         self.personal.iter().chain(&self.output)
     }
 
-    /// Whether an answer has to be complete before any of it may leave, because it may be changed or withheld.
+    /// Returns true if an answer must be complete before any of it may leave, because a filter may change or withhold
+    /// it.
     #[must_use]
     pub fn holds_back(&self) -> bool {
         self.leaving().any(|rule| matches!(rule.action, FilterAction::Redact | FilterAction::Block))

@@ -6,17 +6,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StateOptions {
-    /// Whether, and for how long.
+    /// The lifetime of the state.
     pub mode: StateMode,
-    /// What a turn sees of others.
+    /// The visibility of concurrent turns.
     pub isolation: Isolation,
-    /// How long a key is kept that is set without a time of its own, in seconds; `None` is without end.
+    /// The lifetime of a key that is set without one, in seconds; `None` is without end.
     pub ttl_seconds: Option<i64>,
     /// How long keys are kept after they were written, and the conversation after its end, in milliseconds
     /// (`storage.retention`); `None` leaves it to the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention_ms: Option<i64>,
-    /// The kind of storage that the manifest names. Turnstone keeps state in its own store; this is shown, not followed.
+    /// The storage that the manifest names. Turnstone keeps state in its own store, so the name is shown and has no
+    /// effect.
     pub storage: Option<String>,
 }
 
@@ -24,14 +25,15 @@ pub struct StateOptions {
 pub const LONGEST_RETENTION_MS: i64 = 36_500 * 86_400_000;
 
 impl StateOptions {
-    /// How long the conversation is kept after its end, in milliseconds, whatever a document from elsewhere says.
+    /// Returns the time for which the conversation is kept after its end, in milliseconds. Longer times in a document
+    /// are capped.
     #[must_use]
     pub fn kept_ms(&self) -> Option<i64> {
         self.retention_ms.map(|ms| ms.clamp(0, LONGEST_RETENTION_MS))
     }
 }
 
-/// Whether state is kept, and for how long.
+/// The lifetime of the state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StateMode {
@@ -44,7 +46,7 @@ pub enum StateMode {
     LongRunning,
 }
 
-/// What a turn sees of turns that run at the same time, and what happens when they change the same (OSSA §3).
+/// The visibility of turns that run at the same time, and the outcome when they change the same key (OSSA §3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {

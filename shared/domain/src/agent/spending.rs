@@ -1,8 +1,8 @@
-//! What an agent may spend beyond the tokens of one engagement.
+//! The spending limits of an agent beyond the tokens of one engagement.
 
 use serde::{Deserialize, Serialize};
 
-/// What an agent may spend beyond the tokens of one engagement.
+/// The spending limits of an agent beyond the tokens of one engagement.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spending {
@@ -19,7 +19,7 @@ pub struct Spending {
 }
 
 impl Spending {
-    /// Whether it says nothing.
+    /// Returns true if no limit is set.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()

@@ -1,33 +1,33 @@
-//! How a manifest says that its tools are reached (OSSA `spec.tools[]`, RS-11).
+//! The addresses that a manifest gives for its tools (OSSA `spec.tools[]`, RS-11).
 
 use super::Capability;
 use serde::{Deserialize, Serialize};
 
-/// Where in the manifest a capability comes from, and how it is reached.
+/// The origin of a capability in the manifest, and its address.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ToolOrigin {
     /// The position in `spec.tools`, from 0.
     pub tool_index: u32,
-    /// How it is reached. A tool of the server's registry that has the capability's name goes before it.
+    /// The address. A tool of the server's registry with the capability's name takes precedence.
     pub reached: Reached,
 }
 
-/// How a tool is reached.
+/// The address of a tool.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum Reached {
-    /// By its name in the server's registry: `function`, `custom`, or a type that says nothing else.
+    /// The tool of this name in the server's registry: `function`, `custom`, or a type without an address.
     Registry,
     /// By an MCP server: the name of one that is configured, or its URL.
     Mcp {
         /// The server.
         server: String,
     },
-    /// By a request to an address that the manifest names.
+    /// A request to a URL that the manifest names.
     Http(Endpoint),
-    /// By something that this version does not speak: `grpc`, `kubernetes`, `a2a`.
+    /// A type that this version does not support: `grpc`, `kubernetes`, `a2a`.
     Unserved {
-        /// The type as the manifest says it.
+        /// The type in the manifest.
         kind: String,
     },
 }
@@ -35,9 +35,9 @@ pub enum Reached {
 /// The address of an HTTP tool that a manifest names.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Endpoint {
-    /// The URL; `{name}` in its path stands for the argument of that name.
+    /// The URL; `{name}` in its path is replaced by the argument of that name.
     pub url: String,
-    /// The method in capitals; POST when the manifest says nothing.
+    /// The method in capitals; POST when the manifest names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
     /// The credential.
@@ -50,9 +50,9 @@ pub struct Endpoint {
 pub struct ToolAuth {
     /// The header that carries it.
     pub header: String,
-    /// What stands before it, such as `Bearer ` with its blank.
+    /// The text before the secret, such as `Bearer ` with its blank.
     pub prefix: String,
-    /// The name of the secret: what stands between `${` and `}`.
+    /// The name of the secret: the text between `${` and `}`.
     pub secret: String,
 }
 
@@ -61,27 +61,27 @@ pub struct ToolAuth {
 pub struct Toolset {
     /// The name of a configured server.
     pub server: String,
-    /// What is said of all of them.
+    /// The settings that apply to all of them.
     pub like: Capability,
 }
 
 impl Toolset {
-    /// The capability that one of its tools is for the agent. What it does and takes, its server says.
+    /// Returns the capability for one of the server's tools. Its description and schema come from the server.
     #[must_use]
     pub fn capability(&self, name: impl Into<String>) -> Capability {
         Capability { name: name.into(), description: None, input_schema: None, ..self.like.clone() }
     }
 
-    /// Whether a tool of this name would be one of these.
+    /// Returns true if a tool of this name belongs to the server.
     #[must_use]
     pub fn covers(&self, name: &str) -> bool {
         name.strip_prefix(self.server.as_str()).is_some_and(|rest| rest.len() > 1 && rest.starts_with('.'))
     }
 }
 
-/// Returns the name by which an OpenAgentSpec document may name a tool: capability names follow RFC 1123 (OAS-03 to
-/// OAS-07), and names of MCP tools do not. Capitals become small letters and each `_` a `-`; what then begins or ends a
-/// part between dots as no letter or digit is left out, and so is an empty part.
+/// Returns the name of a tool in OpenAgentSpec documents. Capability names follow RFC 1123 (OAS-03 to OAS-07), and
+/// names of MCP tools do not. Capitals become small letters, and each `_` becomes `-`. Other characters at the ends of
+/// a part between dots are left out, and so are empty parts.
 #[must_use]
 pub fn capability_name(tool: &str) -> String {
     let name = tool.to_ascii_lowercase().replace('_', "-");

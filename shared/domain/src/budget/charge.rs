@@ -1,11 +1,11 @@
-//! What a call is charged to, and what happens when that has not enough left.
+//! The budgets that a call is charged to, and the outcome when too little is left.
 
 use super::{Budget, OnExceed};
 use crate::{CallId, JobError, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a limit counts.
+/// The unit of a limit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Measure {
@@ -15,12 +15,12 @@ pub enum Measure {
     Money,
 }
 
-/// What a call may cost in money, and which shared budgets it is charged to beside that of its engagement.
+/// The price of a call in money, and the shared budgets that it is charged to beside its engagement's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Charge {
-    /// What is paid for, such as `model openai/gpt-4o-mini`; for sentences.
+    /// The thing that is paid for, such as `model openai/gpt-4o-mini`; for messages.
     pub what: String,
-    /// Millionths of the currency; `None` when it has no price, so that no budget in money can bound it.
+    /// Millionths of the currency; `None` when it has no price, so that no budget in money can limit it.
     pub money: Option<i64>,
     /// ISO 4217.
     pub currency: String,
@@ -31,12 +31,12 @@ pub struct Charge {
 /// One movement of money and of shared budgets, applied in the same transaction as what it belongs to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ChargeMove {
-    /// With [`super::BudgetMove::Reserve`]: sets the same tokens and the money aside in every budget that applies, or in
-    /// none. It takes the place of what the job had reserved before.
+    /// With [`super::BudgetMove::Reserve`]: sets the same tokens and the money aside in every budget that applies, or
+    /// in none. It replaces the job's earlier reservation.
     Reserve(Charge),
     /// With [`super::BudgetMove::Settle`]: gives every reservation of the job back and books the tokens and this money.
     Settle {
-        /// What is booked; never more than what was reserved.
+        /// The booked amount; never more than was reserved.
         money: i64,
         /// The tool calls it is for, with their prices.
         calls: Vec<(CallId, i64)>,
@@ -55,35 +55,35 @@ pub enum ChargeMove {
 pub struct Short {
     /// Its name; `None` is the budget of the engagement and its delegates.
     pub name: Option<String>,
-    /// What it has too little of.
+    /// The unit that is short.
     pub measure: Measure,
     /// Its limit.
     pub limit: i64,
-    /// What is spent of it.
+    /// The spent amount.
     pub settled: i64,
-    /// What becomes of the job; `None` leaves it to the server.
+    /// The treatment of the job; `None` leaves it to the server.
     pub on_exceed: Option<OnExceed>,
     /// When it begins anew, if it counts per day.
     pub resets_at: Option<Timestamp>,
 }
 
-/// What a job waits for that has not enough of a budget left.
+/// The budget that a job waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BudgetWait {
     /// The budget's name; `None` is that of its engagement.
     pub name: Option<String>,
     /// When it begins anew, if it counts per day.
     pub resets_at: Option<Timestamp>,
-    /// What it had too little of.
+    /// The unit that was short.
     pub measure: Measure,
-    /// What the call may need.
+    /// The amount that the call may need.
     pub needed: Option<i64>,
     /// When it is given up; `None` is never.
     pub until: Option<Timestamp>,
 }
 
 impl BudgetWait {
-    /// What a job waits for that failed with this error, which is one of a budget.
+    /// Returns the budget that a job waits for after this error; `None` when it is no budget error.
     #[must_use]
     pub fn after(error: &JobError) -> Self {
         let text = |key: &str| error.details.get(key).and_then(Value::as_str);
@@ -96,7 +96,7 @@ impl BudgetWait {
         }
     }
 
-    /// Whether the call would fit into this budget if nothing of it were set aside for calls under way.
+    /// Returns true if the call would fit into this budget without the reservations of calls under way.
     #[must_use]
     pub fn fits(&self, budget: &Budget) -> bool {
         let purse = budget.purse(self.measure);

@@ -1,4 +1,4 @@
-//! What tokens of a model cost.
+//! The price of a model's tokens.
 
 /// Tokens of one call by what they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -27,7 +27,7 @@ pub struct Price {
 const PER: i128 = 1_000_000;
 
 impl Price {
-    /// What a call costs, rounded up once to a whole millionth.
+    /// Returns the cost of a call, rounded up once to a whole millionth.
     #[must_use]
     pub fn of(&self, usage: Usage) -> i64 {
         let fresh = i128::from(usage.input) - i128::from(usage.cached_input);

@@ -1,15 +1,16 @@
-//! Budgets that many engagements share: what they are called, what they limit, and what happens at the limit.
+//! Budgets that many engagements share: their names, limits and behaviour at a limit.
 
 use crate::EngagementId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What becomes of a job whose next call does not fit into a budget.
+/// The treatment of a job whose next call does not fit into a budget.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnExceed {
-    /// The attempt fails and is tried again as its retry policy says; what counts per day, not before the next day.
+    /// The attempt fails, and the retry policy decides. With a limit per day, the next attempt is not before the next
+    /// day.
     #[default]
     Retry,
     /// It waits until the budget is raised, or until the next day; that is no failure.
@@ -36,8 +37,8 @@ impl OnExceed {
     }
 }
 
-/// The name of a shared budget, which says what it is about: `fleet`, `tenant/acme`, `agent/researcher`,
-/// `model/openai/gpt-4o-mini`, and parts together in this order, such as `tenant/acme/model/openai/gpt-4o-mini`.
+/// The name of a shared budget, which shows its scope: `fleet`, `tenant/acme`, `agent/researcher`,
+/// `model/openai/gpt-4o-mini`. Parts combine in this order, such as `tenant/acme/model/openai/gpt-4o-mini`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct BudgetName {
     /// Only jobs of this tenant.
@@ -55,7 +56,7 @@ impl BudgetName {
         Self { agent: Some(agent.to_owned()), ..Self::default() }
     }
 
-    /// The part that says most: `fleet`, `tenant`, `agent` or `model`.
+    /// Returns the narrowest part of the name: `fleet`, `tenant`, `agent` or `model`.
     #[must_use]
     pub fn scope(&self) -> &'static str {
         match (&self.tenant, &self.agent, &self.model) {
@@ -121,11 +122,10 @@ impl fmt::Display for BudgetName {
     }
 }
 
-/// Before the engagement's id, in the name of a budget that a delegate has of its own.
+/// The prefix in the name of a delegate's own budget; the engagement's id follows.
 const OF_DELEGATE: &str = "engagement/";
 
-/// The name of the budget that an engagement has of its own within the tree that it works in. It is no [`BudgetName`]: a
-/// rule cannot have it.
+/// Returns the name of an engagement's own budget within its tree. It is no [`BudgetName`]: a rule cannot have it.
 #[must_use]
 pub fn name_of_delegate(engagement: &EngagementId) -> String {
     format!("{OF_DELEGATE}{engagement}")
@@ -137,10 +137,10 @@ pub fn delegate_named(name: &str) -> Option<&str> {
     name.strip_prefix(OF_DELEGATE)
 }
 
-/// What a shared budget limits. Tokens, and money in millionths of `currency`; per day is per day of UTC.
+/// The limits of a shared budget: tokens, and money in millionths of `currency`. A day is a day of UTC.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BudgetRule {
-    /// What it is about.
+    /// The scope.
     pub name: BudgetName,
     /// Tokens altogether.
     pub tokens: Option<i64>,
@@ -152,7 +152,7 @@ pub struct BudgetRule {
     pub cost_per_day: Option<i64>,
     /// ISO 4217.
     pub currency: String,
-    /// What becomes of a job that needs more; `None` leaves it to the server.
+    /// The treatment of a job that needs more; `None` leaves it to the server.
     pub on_exceed: Option<OnExceed>,
     /// The percentage of a limit at which a warning is given; `None` is [`super::WARN_AT`].
     pub warn_at: Option<i64>,
@@ -174,13 +174,13 @@ impl BudgetRule {
         }
     }
 
-    /// Whether it limits anything.
+    /// Returns true if it sets a limit.
     #[must_use]
     pub fn limits_anything(&self) -> bool {
         [self.tokens, self.tokens_per_day, self.cost, self.cost_per_day].iter().any(Option::is_some)
     }
 
-    /// Checks what the types cannot say.
+    /// Checks the rules that the types cannot express.
     ///
     /// # Errors
     /// A sentence that begins with the field.

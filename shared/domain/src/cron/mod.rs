@@ -1,4 +1,4 @@
-//! Cron entries: a request to enqueue, and the times at which it is made a job (OJS cron §3).
+//! Cron entries: a request to enqueue, and the times at which it becomes a job (OJS cron §3).
 
 mod schedule;
 
@@ -6,7 +6,7 @@ pub use schedule::Schedule;
 
 use crate::{JobId, Timestamp};
 
-/// Occurrences that a pause of the whole fleet leaves behind and that [`Missed::All`] makes up for, oldest first; the
+/// The most missed occurrences that [`Missed::All`] makes up for after a pause of the whole fleet, oldest first; the
 /// rest is dropped.
 pub const MOST_MISSED: usize = 100;
 
@@ -41,12 +41,12 @@ macro_rules! words {
 }
 
 words! {
-    /// What happens while an earlier job of the entry has not ended (OJS cron §5).
+    /// The treatment of an occurrence while an earlier job of the entry has not ended (OJS cron §5).
     Overlap {
-        /// Nothing is made; that is what is told.
+        /// No job is made; an event records it.
         #[default]
         Skip = "skip",
-        /// The new job stands beside it.
+        /// The new job runs beside it.
         Allow = "allow",
         /// The earlier one is cancelled.
         CancelPrevious = "cancel_previous",
@@ -56,9 +56,9 @@ words! {
 }
 
 words! {
-    /// What happens to occurrences that passed while nobody kept time.
+    /// The treatment of occurrences that passed while no scheduler ran.
     Missed {
-        /// One job stands for all of them.
+        /// One job is made for all of them.
         #[default]
         Once = "once",
         /// Each is made up for, up to [`MOST_MISSED`].
@@ -69,7 +69,7 @@ words! {
 }
 
 words! {
-    /// What became of an occurrence.
+    /// The outcome of an occurrence.
     Outcome {
         /// A job was made.
         #[default]
@@ -86,7 +86,7 @@ words! {
 pub struct CronEntry {
     /// Unique within its tenant.
     pub name: String,
-    /// Whose it is; `None` is nobody's in particular.
+    /// The tenant; `None` belongs to none.
     pub tenant: Option<String>,
     /// As it was sent: five or six fields, or an alias.
     pub expression: String,
@@ -96,7 +96,7 @@ pub struct CronEntry {
     pub overlap: Overlap,
     /// See [`Missed`].
     pub missed: Missed,
-    /// Whether it makes jobs.
+    /// True if it makes jobs.
     pub enabled: bool,
     /// The request to enqueue: JSON text.
     pub template: String,
@@ -139,7 +139,7 @@ impl CronEntry {
     }
 }
 
-/// What of an entry is to be changed; `None` leaves it as it is.
+/// The changes of an entry; `None` leaves a field as it is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CronChange {
     /// The expression, checked.
@@ -150,7 +150,7 @@ pub struct CronChange {
     pub overlap: Option<Overlap>,
     /// See [`Missed`].
     pub missed: Option<Missed>,
-    /// Whether it makes jobs.
+    /// True if it makes jobs.
     pub enabled: Option<bool>,
     /// The request to enqueue: JSON text, checked.
     pub template: Option<String>,
@@ -163,13 +163,13 @@ pub struct CronChange {
 /// One occurrence of an entry, as remembered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CronRun {
-    /// The occurrence; the time of the request when somebody asked for it.
+    /// The time of the occurrence; for a manual trigger, the time of the request.
     pub scheduled_at: Timestamp,
-    /// When it was acted upon.
+    /// When the scheduler processed it.
     pub at: Timestamp,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The job that was made, or the one that stood in the way.
+    /// The job that was made, or the one that prevented it.
     pub job_id: Option<JobId>,
     /// Why there is no job, if it was for an error.
     pub message: Option<String>,

@@ -1,7 +1,7 @@
-//! When a cron entry occurs (OJS cron §3 and §4).
+//! The times at which a cron entry occurs (OJS cron §3 and §4).
 //!
-//! An expression speaks of the wall clock, and each time of the wall clock occurs once: one that a change of the clock
-//! leaves out does not occur, and one that it repeats occurs the first time only.
+//! An expression refers to the wall clock, and each time of the wall clock occurs at most once. A time that a clock
+//! change leaves out does not occur; a repeated time occurs the first time only.
 
 use crate::Timestamp;
 use chrono::{DateTime, MappedLocalTime, NaiveDateTime, TimeDelta, TimeZone, Utc};
@@ -12,8 +12,8 @@ use croner::parser::{CronParser, Seconds, Year};
 /// Longer expressions are refused.
 const MOST_CHARACTERS: usize = 256;
 
-/// Times of the wall clock that may be passed over in search of one that occurs: a change of the clock repeats or leaves
-/// out at most a day, which has fewer seconds.
+/// The most times of the wall clock that are skipped in search of one that occurs. A clock change repeats or leaves out
+/// at most a day, which has fewer seconds.
 const MOST_PASSED_OVER: usize = 100_000;
 
 /// No clock was ever set back by more.
@@ -42,8 +42,8 @@ enum Rule {
 }
 
 impl Schedule {
-    /// Reads an expression of five fields, or six with seconds in front, or an alias such as `@daily` and `@every 5m`,
-    /// and the IANA name of a time zone.
+    /// Reads an expression of five fields, six with seconds in front, or an alias such as `@daily` and `@every 5m`.
+    /// `timezone` is the IANA name of a time zone.
     ///
     /// # Errors
     /// The field, `expression` or `timezone`, and words that complete a sentence that begins with it.
@@ -106,7 +106,7 @@ impl Schedule {
         }
     }
 
-    /// What the wall clock shows, to the second.
+    /// Returns the time on the wall clock, to the second.
     fn wall_clock(&self, at: Timestamp) -> Option<NaiveDateTime> {
         let instant = DateTime::<Utc>::from_timestamp(at.0.div_euclid(1000), 0)?;
         Some(instant.with_timezone(&self.zone).naive_local())

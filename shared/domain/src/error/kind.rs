@@ -1,12 +1,12 @@
-//! The one taxonomy: every kind of failure with its code on the wire, OSSA's code, OJS's type, and whether another
-//! attempt of the job can end differently.
+//! The kinds of failure, each with its code on the wire, OSSA's code, OJS's type, and the retry decision.
 
 use super::ossa::{OssaCode, Strategy};
 use serde::{Deserialize, Serialize};
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $variant:ident = $code:literal, $ossa:ident, $ojs:literal, $again:literal;)+) => {
-        /// What kind of failure it was. Each kind has one stable code on the wire and one answer to "may it be tried again?".
+        /// The kind of a failure. Each kind has one stable code on the wire, and one answer to "may it be tried
+        /// again?".
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum FailureKind {
@@ -23,7 +23,7 @@ macro_rules! kinds {
                 match self { $(Self::$variant => $code),+ }
             }
 
-            /// The code of OSSA §2 that stands for the same thing.
+            /// The code of OSSA §2 for the same failure.
             #[must_use]
             pub fn ossa(self) -> OssaCode {
                 match self { $(Self::$variant => OssaCode::$ossa),+ }
@@ -35,8 +35,9 @@ macro_rules! kinds {
                 match self { $(Self::$variant => $ojs),+ }
             }
 
-            /// Whether another attempt of the job can end differently. Budget errors are retryable as the agent
-            /// extension §3 asks: later attempts spend nothing and go on only if somebody raised the budget.
+            /// Returns true if another attempt of the job can end differently. Budget errors are retryable, as the
+            /// agent extension §3 requires: later attempts spend nothing, and continue only after the budget was
+            /// raised.
             #[must_use]
             pub fn retryable(self) -> bool {
                 match self { $(Self::$variant => $again),+ }
@@ -54,21 +55,21 @@ kinds! {
     ToolInput = "SCHEMA_VIOLATION", SchemaViolation, "agent.tool_input", false;
     /// Content that may not pass, on its way in or out.
     ContentFiltered = "OSSA_CONTENT_FILTERED", ContentFiltered, "agent.content_filtered", false;
-    /// A restriction, a guardrail, the short circuit or a reviewer said no.
+    /// A restriction, a guardrail, the short circuit or a reviewer refused.
     Policy = "OSSA_POLICY_VIOLATION", PolicyViolation, "agent.policy", false;
-    /// A tool failed and the turn could not go on.
+    /// A tool failed and the turn could not continue.
     Tool = "AGENT_TOOL_EXECUTION_FAILED", ToolError, "agent.tool", true;
     /// A tool that is not declared was named.
     ToolNotFound = "AGENT_TOOL_NOT_FOUND", ToolError, "agent.tool_not_found", false;
-    /// A tool took too long and the turn could not go on.
+    /// A tool took too long and the turn could not continue.
     ToolTimeout = "AGENT_TOOL_TIMEOUT", ToolTimeout, "agent.tool_timeout", true;
     /// No model of the list could be reached.
     ModelUnavailable = "AGENT_MODEL_UNAVAILABLE", LlmError, "agent.model_unavailable", true;
-    /// The provider refused or answered nonsense.
+    /// The provider refused the request, or its answer could not be read.
     Model = "OSSA_LLM_ERROR", LlmError, "agent.model", true;
     /// The model took too long.
     ModelTimeout = "OSSA_LLM_TIMEOUT", LlmTimeout, "agent.model_timeout", true;
-    /// The engagement's own state could not be read or written; what the turn changed of it is undone.
+    /// The engagement's own state could not be read or written; the turn's changes of it are rolled back.
     State = "BACKEND_ERROR", StateError, "agent.state", true;
     /// The provider, or a limit that the job names, asked us to slow down.
     RateLimited = "RATE_LIMITED", RateLimited, "agent.rate_limited", true;
@@ -76,7 +77,7 @@ kinds! {
     TokenBudget = "AGENT_TOKEN_BUDGET_EXCEEDED", QuotaExceeded, "agent.token_budget", true;
     /// Another budget or quota than the job's tokens is used up.
     Quota = "OSSA_QUOTA_EXCEEDED", QuotaExceeded, "agent.quota", true;
-    /// What is needed has failed too often lately and is not asked for a while.
+    /// A circuit breaker is open: the tool or model has failed too often lately and is not called for a while.
     CircuitOpen = "OSSA_CIRCUIT_OPEN", CircuitOpen, "agent.circuit_open", true;
     /// Too many turns.
     MaxTurns = "OSSA_MAX_TURNS_EXCEEDED", MaxTurnsExceeded, "agent.max_turns", false;
@@ -84,9 +85,9 @@ kinds! {
     MaxTokens = "OSSA_MAX_TOKENS_EXCEEDED", MaxTokensExceeded, "agent.max_tokens", false;
     /// The delegation chain is too deep.
     DelegationDepth = "AGENT_MAX_DELEGATION_DEPTH", DelegationFailed, "agent.delegation_depth", false;
-    /// A delegated agent failed, and the turn could not go on without it.
+    /// A delegated agent failed, and the turn could not continue without it.
     Delegation = "OSSA_DELEGATION_FAILED", DelegationFailed, "agent.delegation", false;
-    /// The agent may not go on without a person's decision, and there is nobody to ask.
+    /// The agent may not continue without a person's decision, and no reviewer can be asked.
     Escalation = "OSSA_ESCALATION_REQUIRED", EscalationRequired, "agent.escalation", false;
     /// The job took longer than its `timeout_ms`.
     Timeout = "TIMEOUT", StateError, "timeout", true;
@@ -94,11 +95,11 @@ kinds! {
     Expired = "EXPIRED", StateError, "expired", false;
     /// Turnstone itself failed (a panic, a checkpoint it cannot read).
     Internal = "INTERNAL", StateError, "internal", true;
-    /// What is stored of the job is damaged: no version could go on with it.
+    /// The stored job is damaged: no version could continue it.
     Unreadable = "JOB_UNREADABLE", StateError, "job.unreadable", false;
     /// A worker over HTTP reported it in words of its own (see [`Reported`](crate::reported::Reported)).
     Reported = "REPORTED", StateError, "reported", true;
-    /// The lease of a plain job ran out before its worker said anything (OJS worker protocol §6).
+    /// The lease of a plain job ran out before its worker reported (OJS worker protocol §6).
     Silence = "visibility_timeout", StateError, "visibility_timeout", true;
 }
 
@@ -109,7 +110,8 @@ impl FailureKind {
         Self::ALL.iter().copied().find(|kind| kind.code() == code)
     }
 
-    /// What an error of a tool is that a document maps to this code; `None` for codes that no tool's error can have.
+    /// Returns the kind of a tool's error that a document maps to this code; `None` for codes that no tool's error can
+    /// have.
     #[must_use]
     pub fn of_mapped(code: OssaCode) -> Option<Self> {
         Some(match code {
@@ -130,21 +132,21 @@ impl FailureKind {
         self.ossa().as_str()
     }
 
-    /// Whether anything but a change of the request can still make it succeed: another attempt, or a person (OSSA §2
-    /// `recoverable`).
+    /// Returns true if anything but a change of the request can still make it succeed: another attempt, or a person
+    /// (OSSA §2 `recoverable`).
     #[must_use]
     pub fn recoverable(self) -> bool {
         self.retryable() || self.ossa().strategy() == Strategy::Escalate
     }
 
-    /// Whether it counts against the retry policy. A call that a circuit breaker did not let out has not failed, so an outage
-    /// delays jobs and loses none.
+    /// Returns true if it counts against the retry policy. A call that a circuit breaker did not let out has not
+    /// failed, so an outage delays jobs and loses none.
     #[must_use]
     pub fn costs_a_retry(self) -> bool {
         self != Self::CircuitOpen
     }
 
-    /// Whether it is about an agent's work, and not about the life of any job.
+    /// Returns true if it concerns an agent's work, and not the life of any job.
     #[must_use]
     pub fn is_agents(self) -> bool {
         self.ojs_type().starts_with("agent.")

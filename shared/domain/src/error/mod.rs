@@ -15,25 +15,25 @@ use std::fmt;
 /// Why an attempt failed, as stored on the job and shown to clients.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct JobError {
-    /// What kind of failure.
+    /// The kind of the failure.
     pub kind: FailureKind,
-    /// What happened, where, and what to do next, in one or two sentences; free of secrets.
+    /// The cause, the place and the next step, in one or two sentences; free of secrets.
     pub message: String,
-    /// Whether this very failure may be tried again; usually [`FailureKind::retryable`].
+    /// True if this failure may be tried again; usually [`FailureKind::retryable`].
     pub retryable: bool,
-    /// What the other side asked us to wait, in milliseconds.
+    /// The wait that the other side requested, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
     /// Facts for programs: ids, limits, rule names.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub details: Box<Map<String, Value>>,
-    /// The words of the worker that reported it, when it was not one of ours.
+    /// The words of the worker that reported it, when it is not our own error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported: Option<Box<Reported>>,
-    /// What was behind it, when that was another error: its code and message.
+    /// The underlying error, if there is one: its code and message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Box<str>>,
-    /// Who is asked or told about it.
+    /// The contact that decides about it or is notified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalation: Option<Box<Escalation>>,
 }
@@ -59,26 +59,26 @@ impl JobError {
         }
     }
 
-    /// Whether anything but a change of the job can still make it succeed: another attempt, or a person.
+    /// Returns true if anything but a change of the job can still make it succeed: another attempt, or a person.
     #[must_use]
     pub fn recoverable(&self) -> bool {
         self.retryable || self.kind.recoverable() && !self.kind.retryable()
     }
 
-    /// Whether it counts against the retry policy: as its kind does, unless a budget has room for the call and only sets it
-    /// aside for calls under way, which is over as soon as they are, or the call was held back and never made.
+    /// Returns true if it counts against the retry policy: as its kind does, with two exceptions. A budget may have
+    /// room for the call after the reservations of calls under way end. A call may have been held back and never made.
     #[must_use]
     pub fn costs_a_retry(&self) -> bool {
         self.kind.costs_a_retry() && !self.is_of_reservations() && !self.says(HOLD)
     }
 
-    /// Whether it counts among the failures of the job's own work; those of an outage are counted apart.
+    /// Returns true if it counts among the failures of the job's own work; those of an outage are counted apart.
     #[must_use]
     pub fn counts_as_failure(&self) -> bool {
         self.costs_a_retry() && !self.is_of_an_outage()
     }
 
-    /// Whether a budget refused a call that fits into it but for what is set aside for others.
+    /// Returns true if a budget refused a call that would fit without the reservations of other calls.
     #[must_use]
     pub fn is_of_reservations(&self) -> bool {
         let number = |key: &str| self.details.get(key).and_then(Value::as_i64);
@@ -88,14 +88,14 @@ impl JobError {
             && number("needed").zip(room).is_some_and(|(needed, room)| needed <= room)
     }
 
-    /// Whether the operators have to look at it, because nobody could be asked.
+    /// Returns true if operators have to look at it, because no reviewer could be asked.
     #[must_use]
     pub fn alerts(&self) -> bool {
         self.escalation.as_ref().is_some_and(|escalation| escalation.to == EscalationType::Alert)
     }
 
-    /// What a program may want to know of it: OSSA's code, the OJS type, whether it is recoverable, the wait that was
-    /// asked for, what was behind it, and who is told.
+    /// Returns the facts for programs: OSSA's code, the OJS type, recoverable or not, the requested wait, the
+    /// underlying error, and the contact.
     #[must_use]
     pub fn facts(&self) -> Map<String, Value> {
         let mut facts = Map::new();
@@ -115,7 +115,7 @@ impl JobError {
         facts
     }
 
-    /// The error as events tell of it: code, message and type, and the [`facts`](Self::facts).
+    /// Returns the error in the form of event data: code, message and type, and the [`facts`](Self::facts).
     #[must_use]
     pub fn told(&self) -> Value {
         let mut told = Map::new();
@@ -156,8 +156,8 @@ impl JobError {
         self
     }
 
-    /// Says that the provider of a model was away or busy: the work itself is not at fault, and a job that says nothing
-    /// about retries waits until it is over.
+    /// Marks the error as an outage: the model's provider was away or busy. The work itself is not at fault, and a job
+    /// without a retry policy waits until the outage is over.
     #[must_use]
     pub fn of_an_outage(self) -> Self {
         self.with(OUTAGE, true)
@@ -170,38 +170,39 @@ impl JobError {
         self
     }
 
-    /// Whether [`JobError::of_an_outage`] was said of it.
+    /// Returns true if [`JobError::of_an_outage`] marked it.
     #[must_use]
     pub fn is_of_an_outage(&self) -> bool {
         self.says(OUTAGE)
     }
 
-    /// Says that the provider of a model wants to be left alone, and was: nothing was asked of it, so nothing has failed.
+    /// Marks the error as a hold: the model's provider asked for a pause, and no request was sent. So nothing has
+    /// failed.
     #[must_use]
     pub fn of_a_hold(self) -> Self {
         self.with(HOLD, true)
     }
 
-    /// Whether this was said of it here; what workers elsewhere report has words of its own.
+    /// Returns true if this process marked it so; errors reported by other workers have their own words.
     fn says(&self, fact: &str) -> bool {
         self.reported.is_none() && self.details.get(fact).is_some_and(|said| *said == Value::Bool(true))
     }
 
-    /// Adds what was behind it.
+    /// Adds the underlying error.
     #[must_use]
     pub fn because(mut self, cause: impl fmt::Display) -> Self {
         self.cause = Some(cause.to_string().into());
         self
     }
 
-    /// Adds who is asked or told about it.
+    /// Adds the contact that decides about it or is notified.
     #[must_use]
     pub fn escalated(mut self, escalation: Escalation) -> Self {
         self.escalation = Some(Box::new(escalation));
         self
     }
 
-    /// Adds what the other side asked us to wait.
+    /// Adds the wait that the other side requested.
     #[must_use]
     pub fn retry_after(mut self, ms: Option<u64>) -> Self {
         self.retry_after_ms = ms;

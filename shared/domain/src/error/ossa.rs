@@ -1,21 +1,21 @@
-//! The sixteen error codes of OSSA §2 and what a runtime does about each when nobody says otherwise.
+//! The sixteen error codes of OSSA §2, and the runtime's default reaction to each.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What is done about an error (OSSA §2 `recovery strategies`).
+/// The reaction to an error (OSSA §2 `recovery strategies`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
-    /// The same again, after a delay.
+    /// Try the same again, after a delay.
     Retry,
-    /// Something else instead: a value, another tool, another model.
+    /// Use something else instead: a value, another tool, another model.
     Fallback,
-    /// On without it.
+    /// Continue without it.
     Skip,
-    /// Somebody is asked or told.
+    /// A contact decides or is notified.
     Escalate,
-    /// The end.
+    /// End the job.
     Abort,
 }
 
@@ -60,13 +60,13 @@ macro_rules! ossa_codes {
                 match self { $(Self::$variant => $name),+ }
             }
 
-            /// What is done about it unless the agent says otherwise.
+            /// The reaction unless the agent sets another.
             #[must_use]
             pub fn strategy(self) -> Strategy {
                 match self { $(Self::$variant => Strategy::$strategy),+ }
             }
 
-            /// How often the same is tried again within the turn, beyond the first time.
+            /// The number of retries within the turn, beyond the first try.
             #[must_use]
             pub fn retries(self) -> u32 {
                 match self { $(Self::$variant => $retries),+ }
@@ -75,11 +75,11 @@ macro_rules! ossa_codes {
     };
 }
 
-// Where the specification names no strategy, the column is what Turnstone decided.
+// Where the specification names no strategy, the column holds Turnstone's decision.
 ossa_codes! {
     /// The input is wrong.
     ValidationError = "VALIDATION_ERROR", Abort, 0;
-    /// Something has not the form that its schema demands. A model is told and may do better.
+    /// A value does not match its schema. The model receives the error and may correct it.
     SchemaViolation = "SCHEMA_VIOLATION", Retry, 1;
     /// Content that may not pass.
     ContentFiltered = "CONTENT_FILTERED", Abort, 0;
@@ -95,11 +95,11 @@ ossa_codes! {
     LlmTimeout = "LLM_TIMEOUT", Retry, 2;
     /// The state of the session could not be read or written.
     StateError = "STATE_ERROR", Abort, 0;
-    /// Somebody asked us to slow down.
+    /// The other side requested fewer calls.
     RateLimited = "RATE_LIMITED", Retry, 3;
     /// A budget or quota is used up.
     QuotaExceeded = "QUOTA_EXCEEDED", Abort, 0;
-    /// What has failed too often lately is not asked for a while.
+    /// The circuit breaker of a tool or model that failed too often lately is open.
     CircuitOpen = "CIRCUIT_OPEN", Fallback, 0;
     /// The agent wants more turns than it may have.
     MaxTurnsExceeded = "MAX_TURNS_EXCEEDED", Escalate, 0;
@@ -119,21 +119,21 @@ impl OssaCode {
     }
 }
 
-/// Who is asked or told about an error (OSSA §2 `escalation`).
+/// The contact for an error (OSSA §2 `escalation`).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Escalation {
-    /// Who that is.
+    /// The kind of contact.
     #[serde(rename = "type")]
     pub to: EscalationType,
     /// Their name, as the agent's document gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// What they should know.
+    /// The message for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Value>,
 }
 
-/// Who is asked or told.
+/// The kind of contact.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EscalationType {
@@ -142,7 +142,7 @@ pub enum EscalationType {
     Human,
     /// Another agent, which decides.
     Supervisor,
-    /// Nobody decides; the operators are told.
+    /// No one decides; the operators are notified.
     Alert,
 }
 

@@ -25,7 +25,7 @@ macro_rules! forms {
                 match self { $(Self::$variant => EventName::$stored),+ }
             }
 
-            /// What it means, for the documentation.
+            /// The meaning, for the documentation.
             #[must_use]
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($doc),+)),+ }
@@ -56,7 +56,7 @@ forms! {
 }
 
 impl OssaEvent {
-    /// What an event is in OSSA's words; `None` when those have none for it.
+    /// Returns the form of an event in OSSA; `None` when OSSA has none.
     #[must_use]
     pub fn of(event: &FeedEvent) -> Option<Self> {
         event.engagement_id.as_ref()?;
@@ -78,13 +78,13 @@ impl OssaEvent {
         Some(form)
     }
 
-    /// Whether events of this name may be told as this.
+    /// Returns true if events of this name may have this form.
     #[must_use]
     pub fn is_form_of(self, name: EventName) -> bool {
         self.stored() == name
     }
 
-    /// Whether a pattern asks for it.
+    /// Returns true if a pattern matches it.
     #[must_use]
     pub fn matches(self, pattern: &str) -> bool {
         pattern.starts_with("io.") && is_among(pattern, self.as_str())

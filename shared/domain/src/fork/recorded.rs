@@ -1,4 +1,4 @@
-//! What is on record of those that an engagement was forked from: it stands for what the fork does not ask the world again.
+//! The record of the engagements that a fork comes from. Recorded outcomes replace calls that the fork does not repeat.
 
 use crate::agent::guardrails::Side;
 use crate::review::ReviewAnswer;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
-/// A recorded call, without its arguments and without what it came to: those may be large, and are read when they are needed.
+/// A recorded call, without its arguments and its outcome: those may be large, and are read when they are needed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordedCall {
     /// Its id.
@@ -17,7 +17,7 @@ pub struct RecordedCall {
     pub name: String,
     /// The digest of its arguments.
     pub arguments_hash: String,
-    /// The call that it stands for itself, when it was not made.
+    /// The call whose outcome it reuses, when it was not made itself.
     pub stub_of: Option<CallId>,
 }
 
@@ -32,18 +32,18 @@ impl From<&ToolCall> for RecordedCall {
     }
 }
 
-/// What a guardrail came to, as its event tells it.
+/// The result of a guardrail, from its event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordedCheck {
-    /// The turn in which it was asked.
+    /// The turn of the check.
     pub turn: i64,
     /// Which way the text went.
     pub side: Side,
-    /// The place of the text among those that were checked in the turn; older events do not say it.
+    /// The position of the text among those that were checked in the turn; older events have none.
     pub position: Option<usize>,
-    /// The digest of the text, where it may be told.
+    /// The digest of the text, unless it must not be shown.
     pub text: Option<String>,
-    /// Whether the text passed.
+    /// True if the text passed.
     pub passed: bool,
 }
 
@@ -59,11 +59,12 @@ struct Told {
     away: bool,
 }
 
-/// Places of what users are asked and answer within a turn: behind those of its messages and of its answer.
+/// The first position of questions to users and their answers within a turn, after those of its messages and its
+/// answer.
 pub const QUESTIONS: usize = 1_000;
 
 impl RecordedCheck {
-    /// The phase in which it was asked.
+    /// Returns the phase of the check.
     #[must_use]
     pub fn phase(&self) -> Phase {
         match (self.side, self.position.unwrap_or_default()) {
@@ -73,7 +74,7 @@ impl RecordedCheck {
         }
     }
 
-    /// Reads what the event `guardrail.checked` of a turn says. One whose tool was away has come to nothing.
+    /// Reads the event `guardrail.checked` of a turn; `None` when the tool was away, because then there is no result.
     #[must_use]
     pub fn told(turn: i64, data: &Value) -> Option<Self> {
         let Told { side, passed, position, text_sha256, away } = Told::deserialize(data).ok()?;
@@ -81,26 +82,26 @@ impl RecordedCheck {
     }
 }
 
-/// What is on record of those that an engagement was forked from.
+/// The record of the engagements that a fork comes from.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Recorded {
-    /// Settled calls: the nearest engagement's first, calls after the parting before earlier ones. What another one of them
-    /// stands for is left out.
+    /// Settled calls: the nearest engagement's first, calls after the fork point before earlier ones. Calls whose
+    /// outcome another call of the list reuses are left out.
     calls: Vec<RecordedCall>,
-    /// Which call another one stands for.
+    /// The call whose outcome each call reuses.
     stands_for: HashMap<CallId, CallId>,
-    /// Those that stand for a call of the fork already.
+    /// The calls that the fork has reused already.
     pub used: HashSet<CallId>,
-    /// What guardrails came to: the nearest engagement's first, the newest before older ones.
+    /// The results of guardrails: the nearest engagement's first, newest first.
     pub checks: Vec<RecordedCheck>,
-    /// What was decided about its calls, oldest first.
+    /// The reviews of its calls, oldest first.
     pub reviews: Vec<ReviewAnswer>,
-    /// Whether there is nothing but the record: what is not in it cannot be had, as when a record is run again.
+    /// True if there is nothing but the record, as when a record is run again: calls that are not in it cannot be made.
     pub is_all: bool,
 }
 
 impl Recorded {
-    /// Of these calls, in their order.
+    /// Returns a record of these calls, in their order.
     #[must_use]
     pub fn of(mut calls: Vec<RecordedCall>) -> Self {
         let pair = |call: &RecordedCall| Some((call.call_id.clone(), call.stub_of.clone()?));
@@ -110,8 +111,8 @@ impl Recorded {
         Self { calls, stands_for, ..Self::default() }
     }
 
-    /// The recorded call that stands for one with this name and these arguments. Each stands for one call, in their order; when
-    /// all have, the last one does so again.
+    /// Returns the recorded call that replaces one with this name and these arguments. Each recorded call is reused
+    /// once, in order. When all are used, the last one is used again.
     pub fn stand_in(&mut self, name: &str, input: &Value) -> Option<RecordedCall> {
         let wanted = digest::of_json(input);
         let alike = |call: &&RecordedCall| call.name == name && call.arguments_hash == wanted;
@@ -121,7 +122,7 @@ impl Recorded {
         Some(found)
     }
 
-    /// What was decided about a call, or about one that it stands for in the end.
+    /// Returns the reviews of a call, and of the calls whose outcome it reuses.
     #[must_use]
     pub fn decided(&self, call: &CallId) -> Vec<ReviewAnswer> {
         let mut calls = HashSet::from([call]);
@@ -132,14 +133,14 @@ impl Recorded {
         self.reviews.iter().filter(|review| calls.contains(&review.call_id)).cloned().collect()
     }
 
-    /// What a guardrail said of a text with this digest.
+    /// Returns the verdict of a guardrail on a text with this digest.
     #[must_use]
     pub fn verdict_on(&self, side: Side, text: &str) -> Option<bool> {
         let same = |check: &&RecordedCheck| check.side == side && check.text.as_deref() == Some(text);
         self.checks.iter().find(same).map(|check| check.passed)
     }
 
-    /// What a guardrail said in this place of a turn.
+    /// Returns the verdict of a guardrail at this position of a turn.
     #[must_use]
     pub fn verdict_at(&self, turn: i64, side: Side, position: usize) -> Option<bool> {
         let there = |check: &&RecordedCheck| {

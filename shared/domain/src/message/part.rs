@@ -30,7 +30,7 @@ pub enum ContentPart {
 /// Where the bytes of a picture are.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ImageSource {
-    /// What `data` is.
+    /// The form of `data`.
     #[serde(rename = "type")]
     pub kind: ImageKind,
     /// The media type, such as `image/png`.
@@ -39,7 +39,7 @@ pub struct ImageSource {
     pub data: String,
 }
 
-/// What the `data` of a picture is.
+/// The form of a picture's `data`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageKind {
@@ -71,7 +71,7 @@ impl ContentPart {
         }
     }
 
-    /// Whether it is a picture, whose tokens its bytes say nothing about.
+    /// Returns true if it is a picture, whose size in bytes does not bound its tokens.
     #[must_use]
     pub fn is_image(&self) -> bool {
         matches!(self, Self::Image { .. })

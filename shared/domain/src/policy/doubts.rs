@@ -1,5 +1,5 @@
-//! What is wrong with an expression that compiles: it can never hold, or never mean what was meant (OAS-33, OAS-36, OAS-45).
-//! Nobody is refused for it; whoever writes the document is told.
+//! Warnings about an expression that compiles but can never hold, or cannot mean what it says (OAS-33, OAS-36, OAS-45).
+//! They refuse no document; its author receives them.
 
 use super::{Expression, VARIABLES, environment, execute, thread};
 use cel::common::ast::operators as op;
@@ -8,12 +8,12 @@ use cel::{Context, IdedExpr, Program};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What a doubt is about.
+/// The subject of a warning.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum About {
     /// A name that no capability of the document has.
     Name,
-    /// A member that the Engagement object has not.
+    /// A member that the Engagement object does not have.
     Member,
     /// The outputs of the call that is about to be made.
     Own,
@@ -21,24 +21,24 @@ pub enum About {
     Dropped,
     /// A value that is neither true nor false.
     Type,
-    /// It is the same for every engagement, and not true.
+    /// The result is the same for every engagement, and not true.
     Never,
     /// A pattern that cannot be used.
     Pattern,
-    /// The Engagement object, where there is none.
+    /// The Engagement object, in an expression that cannot read it.
     Scope,
 }
 
-/// A sentence for whoever writes the document.
+/// A sentence for the author of the document.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Doubt {
-    /// What it is about.
+    /// The subject.
     pub about: About,
-    /// What is wrong, and what to write instead.
+    /// The problem, and the text to write instead.
     pub message: String,
 }
 
-/// Where an expression stands.
+/// The place of an expression.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
     /// In the input restriction of this capability.
@@ -58,12 +58,12 @@ pub struct Surroundings {
     pub names: Vec<String>,
     /// Those whose results are not collected.
     pub dropped: Vec<String>,
-    /// Where it stands.
+    /// The place.
     pub place: Place,
 }
 
 impl Expression {
-    /// What is wrong with it although it compiles; each thing once.
+    /// Returns the warnings about a compiled expression, each once.
     #[must_use]
     pub fn doubts(&self, around: Surroundings) -> Vec<Doubt> {
         let Some(program) = self.inner.program.clone() else { return Vec::new() };
@@ -115,9 +115,9 @@ struct Walk<'a> {
     found: Vec<Doubt>,
     /// Variables of the loops around the present place.
     loops: Vec<String>,
-    /// Whether it reads anything at all.
+    /// True if it reads anything at all.
     reads: bool,
-    /// Whether it asks if there are outputs before it looks at them.
+    /// True if it tests for outputs before it reads them.
     tests_outputs: bool,
 }
 
@@ -182,8 +182,8 @@ impl Walk<'_> {
         self.found.push(Doubt { about, message });
     }
 
-    /// Looks at a variable and the keys below it; `None` stands for a key that is computed. `is_test` says that it is only asked
-    /// whether it is there.
+    /// Checks a variable and the keys below it; `None` is a computed key. `is_test` is true when the expression only
+    /// tests that it exists.
     fn look_up(&mut self, path: &[Option<&str>], is_test: bool) {
         let [Some(root), rest @ ..] = path else { return };
         if self.loops.iter().any(|own| own == root) {
@@ -235,7 +235,7 @@ impl Walk<'_> {
         known
     }
 
-    /// Looks at the member of a call.
+    /// Checks the member of a call.
     fn member(&mut self, name: &str, rest: &[Option<&str>]) {
         match rest {
             [Some("inputs"), ..] | [None, ..] | [] => {}
@@ -257,7 +257,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Looks for the outputs of the call that is about to be made, which `history` has not either way.
+    /// Checks the outputs of the call that is about to be made; `history` never contains it.
     fn own(&mut self, name: &str, rest: &[Option<&str>], is_test: bool) {
         if !matches!(rest, [Some("outputs"), ..]) {
             return;
@@ -304,14 +304,14 @@ fn text(node: &IdedExpr) -> Option<&str> {
     }
 }
 
-/// Whether the evaluator takes this pattern.
+/// Returns true if the evaluator accepts this pattern.
 fn is_pattern(pattern: &str) -> bool {
     let Ok(quoted) = serde_json::to_string(pattern) else { return true };
     let Ok(program) = Program::compile(&format!("\"\".matches({quoted})")) else { return true };
     program.execute(&Context::with_env(environment())).is_ok()
 }
 
-/// What an expression is, when that is known and no boolean.
+/// Returns the type of an expression, when it is known and not boolean.
 fn no_boolean(node: &IdedExpr) -> Option<&'static str> {
     match &node.expr {
         Expr::Literal(literal) => match literal {
@@ -348,7 +348,7 @@ fn no_boolean(node: &IdedExpr) -> Option<&'static str> {
     }
 }
 
-/// What stands at a place of the Engagement object, when that is known.
+/// Returns the type at a path of the Engagement object, when it is known.
 fn of_path(path: &[Option<&str>]) -> Option<&'static str> {
     match path {
         [Some("started_at")] => Some("a time"),
@@ -361,7 +361,7 @@ fn of_path(path: &[Option<&str>]) -> Option<&'static str> {
     }
 }
 
-/// What an expression comes to whatever it reads.
+/// Returns the constant result of an expression that is the same whatever it reads.
 fn constant(node: &IdedExpr) -> Option<bool> {
     match &node.expr {
         Expr::Literal(LiteralValue::Boolean(value)) => Some(*value.inner()),
@@ -397,7 +397,7 @@ mod tests {
         found(source, Place::Input("book".to_owned()))
     }
 
-    /// OAS-33, OAS-36: what can never hold is told.
+    /// OAS-33, OAS-36: an expression that can never hold is reported.
     #[test]
     fn assertions_that_can_never_hold_are_doubted() {
         for (source, about) in [

@@ -1,7 +1,7 @@
 //! The lists of the Engagement object in the form that expressions read.
 //!
-//! A list is made when an expression reads it for the first time and grows with the engagement, so that an assertion
-//! costs the same after a thousand calls as after ten.
+//! A list is converted when an expression reads it first, and grows with the engagement. An assertion so costs the same
+//! after a thousand calls as after ten.
 
 use super::PolicyError;
 use super::value::{Bound, Left, MAX_BYTES_LOOKED_UP, MAX_LIST_LOOKED_UP, cel};
@@ -23,7 +23,7 @@ struct List {
     /// Bytes of each item.
     sizes: Vec<usize>,
     bytes: usize,
-    /// Whether the last item is not what the engagement has there.
+    /// True if the last item is not the engagement's own yet.
     provisional: bool,
 }
 
@@ -48,7 +48,7 @@ impl Kept {
         Ok(Box::new(Shared(Arc::clone(&list.items))))
     }
 
-    /// Says that the last item of a list has changed.
+    /// Marks the last item of a list as changed.
     pub(crate) fn changed_last(&self, key: &str) {
         let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(list) = lists.get_mut(key).filter(|list| !list.sizes.is_empty()) {
@@ -58,7 +58,7 @@ impl Kept {
 }
 
 impl List {
-    /// Becomes the list of these items, of which those that it has already are the same.
+    /// Becomes the list of these items; the items that it has already stay the same.
     fn follow(&mut self, items: &[Value]) -> Result<(), PolicyError> {
         if self.provisional {
             self.edit(|list| drop(list.pop()));

@@ -1,9 +1,8 @@
 //! Restrictions and `exposes`: CEL expressions over the Engagement object (OAS-33 … OAS-36, OAS-48).
 //!
-//! An expression sees `started_at`, `user`, `recent` and `history` and nothing else. It comes from a document that
-//! somebody wrote and reads what a model and its tools said, so it is guarded: short source, few loops, known
-//! functions, bounded input and output, and every step runs on a thread with a stack that its recursion cannot
-//! exhaust.
+//! An expression sees `started_at`, `user`, `recent` and `history` and nothing else. Its source and the values that it
+//! reads are untrusted. So its source is short, its loops few, its functions known, and its input and output bounded.
+//! Every step runs on a thread with a stack that its recursion cannot exhaust.
 
 pub mod doubts;
 mod kept;
@@ -57,7 +56,7 @@ pub enum PolicyError {
     /// It could cost too much.
     #[error("the expression could cost too much: {0}")]
     TooComplex(&'static str),
-    /// What it reads of the Engagement object is too large or malformed.
+    /// The part of the Engagement object that it reads is too large or malformed.
     #[error("the Engagement object cannot be read: {0}")]
     Input(String),
     /// It failed: a missing key, a wrong type, a division by zero.
@@ -148,12 +147,12 @@ impl Expression {
         self.inner.vetted.is_light()
     }
 
-    /// Evaluates over the Engagement object. Only the parts that the expression names are read, so an expression about
-    /// one tool does not fail because another one has answered at length, and nothing that the engagement keeps is copied.
+    /// Evaluates over the Engagement object. Only the parts that the expression names are read, without a copy. So an
+    /// expression about one tool does not fail because of another tool's long output.
     ///
     /// # Errors
-    /// [`PolicyError::Input`] for an object that is too large, [`PolicyError::Evaluation`] for a failure such as a
-    /// missing key, [`PolicyError::GivenUp`] when it did not end in time.
+    /// [`PolicyError::Input`] for an object that is too large. [`PolicyError::Evaluation`] for a failure such as a
+    /// missing key. [`PolicyError::GivenUp`] when it did not end in time.
     pub fn evaluate(&self, engagement: &View<'_>) -> Result<Value, PolicyError> {
         let vetted = &self.inner.vetted;
         let (variables, small) = engagement.bind(&vetted.needs, vetted.looks_up)?;
@@ -231,7 +230,7 @@ fn parse(text: &str, as_written: bool, scope: Scope) -> Result<(Arc<Program>, Ve
         let Some(first) = errors.errors.first() else {
             return PolicyError::Syntax("it cannot be parsed".to_owned());
         };
-        // The parser goes on to list every token that it would have taken instead.
+        // The parser's message continues with every token that it would have accepted.
         let told = first.msg.split(" expecting {").next().unwrap_or_default();
         let mut message: String = told.chars().take(200).collect();
         if as_written && first.pos.0 > 0 {
@@ -251,7 +250,7 @@ fn environment() -> Arc<Env> {
     STANDARD.get_or_init(|| Arc::new(Env::stdlib())).clone()
 }
 
-/// What went wrong, without the values: they may be withheld from whoever reads the message (OAS-35).
+/// Returns the error without the values, which may be withheld from the reader of the message (OAS-35).
 fn reason(error: &ExecutionError, source: &str) -> String {
     match error {
         // A key that is not in the source was computed from values.

@@ -1,4 +1,4 @@
-//! What an agent's assertions say about calls that were made before: `turnstone policy test`.
+//! Evaluates an agent's assertions over recorded calls: `turnstone policy test`.
 
 use super::Expression;
 use crate::agent::{AgentDefinition, Capability};
@@ -14,13 +14,13 @@ pub struct Recorded {
     pub name: String,
     /// Its inputs.
     pub inputs: Value,
-    /// Whether it was made; else it was refused.
+    /// True if it was made; false if it was refused.
     pub was_made: bool,
-    /// What it returned; `None` when that is not on record.
+    /// Its output; `None` when that is not on record.
     pub outputs: Option<Value>,
 }
 
-/// What would have been refused.
+/// A call that an assertion would have refused.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Refused {
     /// The call, counted from 1.
@@ -33,16 +33,16 @@ pub struct Refused {
     pub why: String,
 }
 
-/// What was found in one engagement.
+/// The result for one engagement.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Found {
-    /// Calls that were looked at.
+    /// Calls that were checked.
     pub calls: usize,
     /// Assertions that were evaluated.
     pub assertions: usize,
-    /// Output assertions that could not be, because the output is not on record.
+    /// Output assertions that could not be evaluated, because the output is not on record.
     pub unknown: usize,
-    /// What would have been refused.
+    /// The calls that an assertion would have refused.
     pub refused: Vec<Refused>,
 }
 
@@ -66,8 +66,8 @@ impl<'a> Rehearsal<'a> {
         Self { agent, compiled: sources.map(compile).collect() }
     }
 
-    /// Evaluates them over the calls of an engagement, in order and at the points at which a worker does. The calls stay as
-    /// they were: what would have been refused is part of the history that later ones see.
+    /// Evaluates them over the calls of an engagement, in order and at the points at which a worker does. The calls
+    /// stay unchanged: a call that would have been refused is part of the history that later ones see.
     #[must_use]
     pub fn over(&self, engagement: &Engagement, calls: &[Recorded]) -> Found {
         let mut object = EngagementObject::begin(engagement, self.agent);

@@ -160,7 +160,7 @@ fn hostile_sources_are_errors_and_nothing_worse() {
     }
     let fields = format!("user{}", ".a".repeat(500));
     assert!(compiled(&fields).assert(&engagement().view()).is_err());
-    // What the rewrite makes longer is measured again.
+    // The length is measured again after the rewrite.
     let grown = vec!["recent.a.b"; 90].join("+");
     assert!(grown.len() <= MAX_SOURCE_BYTES && matches!(refused(&grown), PolicyError::TooLong { .. }));
 }
@@ -198,7 +198,7 @@ fn input_is_bounded_by_what_the_expression_reads() {
     large.record("book-flight", json!({}), json!("x".repeat(300 * 1024)));
     for source in [
         "recent.search-faqs.inputs.path == 'public/a' && history._total == 1004",
-        // What only looks things up may look into much.
+        // An expression that only looks values up may read much.
         "recent.book-flight.outputs != '' && size(history.search) == 1001 && history._list[1003] == 'book-flight'",
         "'search' in history._list && history.search[1000].outputs.startsWith('xx')",
     ] {
@@ -212,7 +212,7 @@ fn input_is_bounded_by_what_the_expression_reads() {
     ] {
         assert!(matches!(compiled(source).evaluate(&large.view()), Err(PolicyError::Input(_))), "{source}");
     }
-    // A value that is looked up may be large; one that is given may not.
+    // A value that is looked up may be large; a result may not.
     let given = compiled("recent.book-flight.outputs").evaluate(&large.view());
     assert!(matches!(given, Err(PolicyError::Input(_))));
     let mut deep = json!(1);

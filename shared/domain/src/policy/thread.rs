@@ -32,7 +32,7 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 pub(super) fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, PolicyError> {
     let (answer, receiver) = mpsc::sync_channel(1);
     let desk = submit(Box::new(move || {
-        // The caller may have given up; then nobody wants the answer.
+        // The caller may have given up waiting; then the answer is dropped.
         let _ = answer.send(work());
     }))?;
     receiver.recv_timeout(PATIENCE).map_err(|e| match e {

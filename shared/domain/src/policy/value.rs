@@ -11,12 +11,11 @@ use chrono::SecondsFormat;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// The most that an expression may read that makes or compares things in loops, and the most that any may give, in bytes
-/// of JSON.
+/// The most bytes of JSON that an expression with loops may read, and that any expression may return.
 pub(super) const MAX_BYTES: usize = 256 * 1024;
 /// The longest list that such an expression may read.
 pub(super) const MAX_LIST: usize = 1000;
-/// The most bytes that an expression may read which only looks things up.
+/// The most bytes that an expression without loops may read.
 pub(super) const MAX_BYTES_LOOKED_UP: usize = 16 * 1024 * 1024;
 /// The longest list that such an expression may read.
 pub(super) const MAX_LIST_LOOKED_UP: usize = 100_000;
@@ -26,14 +25,14 @@ const MAX_DEPTH: usize = 160;
 /// A CEL value that borrows nothing.
 pub(super) type Bound = Box<dyn Val>;
 
-/// What may still be read or written.
+/// The bytes that may still be read or written.
 pub(super) struct Left {
     bytes: usize,
     list: usize,
 }
 
 impl Left {
-    /// What may be read in all.
+    /// Limits the bytes that are read in all, and the length of a list.
     pub(super) fn new(bytes: usize, list: usize) -> Self {
         Self { bytes, list }
     }
@@ -57,7 +56,7 @@ impl Left {
         )))
     }
 
-    /// What is left, in bytes.
+    /// Returns the rest, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -173,7 +172,7 @@ fn json(value: &Cel, depth: usize, left: &mut Left) -> Result<Value, PolicyError
     })
 }
 
-/// What a value is, for a sentence.
+/// Returns the type of a value, for a sentence.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

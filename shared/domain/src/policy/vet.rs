@@ -1,4 +1,4 @@
-//! What a parsed expression may contain, and what it needs of the Engagement object.
+//! The limits of a parsed expression, and the parts of the Engagement object that it needs.
 
 use super::{PolicyError, VARIABLES};
 use crate::schema::patterns::{self, MOST_EXPRESSION_COST};
@@ -17,7 +17,7 @@ pub(super) enum Keys {
 }
 
 impl Keys {
-    /// Whether this key is among them.
+    /// Returns true if this key is among them.
     pub(super) fn has(&self, key: &str) -> bool {
         match self {
             Self::All => true,
@@ -29,7 +29,7 @@ impl Keys {
 /// Variables that an expression reads.
 pub(super) type Needs = BTreeMap<&'static str, Keys>;
 
-/// What an expression is about.
+/// The object that an expression reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Scope {
     /// The Engagement object.
@@ -38,21 +38,21 @@ pub(super) enum Scope {
     Output,
 }
 
-/// What is known of an expression before it is evaluated.
+/// The facts about an expression before it is evaluated.
 #[derive(Debug)]
 pub(super) struct Vetted {
-    /// What it reads of the Engagement object.
+    /// The parts of the Engagement object that it reads.
     pub(super) needs: Needs,
-    /// Whether it only looks things up and compares them: nothing it does is repeated or grows.
+    /// True if it only looks values up and compares them: nothing in it is repeated or grows.
     pub(super) looks_up: bool,
     /// How deep it nests.
     depth: usize,
-    /// Whether it searches with a pattern.
+    /// True if it searches with a pattern.
     matches: bool,
 }
 
 impl Vetted {
-    /// Whether it takes little time and little stack, whatever it reads.
+    /// Returns true if it takes little time and little stack, whatever it reads.
     pub(super) fn is_light(&self) -> bool {
         self.looks_up && !self.matches && self.depth <= LIGHT_DEPTH
     }
@@ -137,7 +137,7 @@ struct Walk {
     deepest: usize,
     grows: bool,
     matches: bool,
-    /// What the patterns so far cost to compile.
+    /// The cost of compiling the patterns so far.
     patterns: u64,
 }
 
@@ -315,7 +315,7 @@ fn text(node: &IdedExpr) -> Option<&str> {
     }
 }
 
-/// Whether an expression can only be a number (or an error), so that adding to it cannot build up anything.
+/// Returns true if an expression can only be a number (or an error), so that adding to it cannot build up anything.
 fn is_number(node: &IdedExpr) -> bool {
     match &node.expr {
         Expr::Literal(literal) => {

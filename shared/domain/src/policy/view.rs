@@ -1,4 +1,4 @@
-//! What an expression sees: the Engagement object as it is, or as if one call more had been made.
+//! The view of an expression: the Engagement object as it is, or as if one more call had been made.
 
 use super::kept::Kept;
 use super::value::{
@@ -22,7 +22,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) kept: &'a Kept,
 }
 
-/// What has not happened yet, or is not part of the object yet.
+/// A call that has not been made yet, or is not part of the object yet.
 pub(crate) enum Next<'a> {
     /// Nothing: the object as it is.
     Nothing,
@@ -71,8 +71,8 @@ impl View<'_> {
         json!({"started_at": parts.started_at, "user": parts.user, "recent": all_recent, "history": all_history})
     }
 
-    /// The variables that an expression names, with the keys that it names, and whether little enough is read for it to be
-    /// evaluated at once.
+    /// Returns the variables and keys that an expression names. The flag is true when little enough is read to evaluate
+    /// it at once.
     pub(super) fn bind(
         &self,
         needs: &Needs,
@@ -170,7 +170,8 @@ fn timestamp(value: &str) -> Result<Bound, PolicyError> {
     Ok(Box::new(CelTimestamp::from(time)))
 }
 
-/// What a guardrail's assertion sees: the keys of the tool's output, and the whole of it as `output` (OAS-45).
+/// Returns the variables of a guardrail's assertion: the keys of the tool's output, and the whole of it as `output`
+/// (OAS-45).
 pub(super) fn of_output(output: &Value) -> Result<Vec<(String, Bound)>, PolicyError> {
     let mut left = Left::new(MAX_BYTES, MAX_LIST);
     let mut variables = Vec::new();

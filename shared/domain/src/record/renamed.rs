@@ -1,5 +1,5 @@
-//! New ids for calls of a record. An id names one call of a whole store, and a fork's record has calls of the engagement that it
-//! comes from, which may be imported as well.
+//! New ids for calls of a record. An id names one call of a whole store. A fork's record contains calls of the
+//! engagement that it comes from, which may be imported as well.
 
 use super::EngagementRecord;
 use crate::{CallId, EventName};

@@ -1,20 +1,20 @@
-//! What came of a review, without what was shown to those who were asked.
+//! The outcome of a review, without the reviewer's view.
 
 use super::{Review, ReviewKind, ReviewState};
 use crate::CallId;
 
-/// What was decided about a call, or that nothing is decided yet.
+/// The decision about a call; open while there is none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReviewAnswer {
     /// The call.
     pub call_id: CallId,
-    /// What was asked.
+    /// The kind of the question.
     pub kind: ReviewKind,
     /// The digest of the arguments that the answer is for.
     pub arguments_hash: String,
-    /// Where it stands.
+    /// The state.
     pub state: ReviewState,
-    /// Who answered.
+    /// The reviewer who answered.
     pub decided_by: Option<String>,
     /// Why.
     pub reason: Option<String>,

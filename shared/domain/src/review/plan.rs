@@ -1,34 +1,35 @@
-//! Who is asked, how many of them have to agree, and who is asked when they stay silent (OAS-30 … OAS-32).
+//! The plan of a review: reviewers, quorum, and escalation when they do not answer (OAS-30 … OAS-32).
 
 use super::{Review, ReviewKind, ReviewState};
 use crate::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Who is asked one after the other. Empty: the one reviewer, until the deadline.
+/// The steps of a review, in order. Empty: the one reviewer, until the deadline.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ReviewPlan {
-    /// The first is asked at once, each other one when those before stayed silent.
+    /// The first step begins at once, each other one when the step before it was not answered in time.
     pub steps: Vec<ReviewStep>,
 }
 
-/// Those who are asked at one time.
+/// The reviewers of one step.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ReviewStep {
-    /// What they are called together: a group of the configuration, or the one user.
+    /// The name of the step: a group of the configuration, or the one user.
     pub name: String,
-    /// Who may vote, each once.
+    /// The reviewers; each has one vote.
     pub members: Vec<String>,
-    /// How many have to agree.
+    /// The number of approvals that is needed.
     pub quorum: usize,
-    /// How often they are reminded, in milliseconds; `None` is never.
+    /// The interval of reminders, in milliseconds; `None` sends none.
     pub remind_every_ms: Option<i64>,
-    /// How long they have, in milliseconds, before the next are asked, or silence is a no; `None` is for ever.
+    /// The time to answer, in milliseconds, before the review is escalated or counts as rejected; `None` waits for
+    /// ever.
     pub answer_within_ms: Option<i64>,
 }
 
 impl ReviewStep {
-    /// Whether enough are asked to agree.
+    /// Returns true if there are enough reviewers for the quorum.
     pub(super) fn can_agree(&self) -> bool {
         self.quorum <= self.members.len()
     }
@@ -37,7 +38,7 @@ impl ReviewStep {
 /// One reviewer's answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Vote {
-    /// Who.
+    /// The reviewer.
     pub by: String,
     /// Yes or no.
     pub approve: bool,
@@ -45,25 +46,25 @@ pub struct Vote {
     pub reason: Option<String>,
     /// When.
     pub at: Timestamp,
-    /// The step of the plan that was asked. Votes of steps that are over no longer count.
+    /// The step of the plan in which the vote was given. Votes of earlier steps no longer count.
     pub step: usize,
 }
 
-/// How the votes of those who are asked now stand.
+/// The votes of the current step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tally {
-    /// How many have to agree.
+    /// The number of approvals that is needed.
     pub needed: usize,
-    /// How many are asked.
+    /// The number of reviewers.
     pub of: usize,
-    /// How many agreed.
+    /// The number of approvals.
     pub approvals: usize,
-    /// How many did not.
+    /// The number of rejections.
     pub rejections: usize,
 }
 
 impl Tally {
-    /// What the votes come to: approved with enough of them, rejected as soon as those who are left cannot be enough.
+    /// Returns the result: approved with enough approvals, rejected as soon as the open votes cannot reach the quorum.
     #[must_use]
     pub fn outcome(self) -> Option<ReviewState> {
         if self.approvals >= self.needed {
@@ -77,13 +78,14 @@ impl Tally {
 }
 
 impl ReviewPlan {
-    /// Whether it only says that there is one reviewer, whose answer may be anybody's where the kind allows that.
+    /// Returns true for one reviewer without a group. Other users may answer in the reviewer's place where the kind
+    /// allows it.
     fn is_plain(&self) -> bool {
         matches!(self.steps.as_slice(), [] | [ReviewStep { quorum: 1, .. }])
             && self.steps.iter().all(|step| matches!(step.members.as_slice(), [only] if *only == step.name))
     }
 
-    /// When those of the first step are reminded first and have to have answered, if it says so.
+    /// Returns the first reminder and the deadline of the first step, if it has them.
     #[must_use]
     pub fn begin(&self, now: Timestamp) -> (Option<Timestamp>, Option<Timestamp>) {
         let Some(first) = self.steps.first() else { return (None, None) };
@@ -92,7 +94,7 @@ impl ReviewPlan {
 }
 
 impl Review {
-    /// Those who are asked now.
+    /// Returns the reviewers of the current step.
     #[must_use]
     pub fn members(&self) -> &[String] {
         match self.plan.steps.get(self.step) {
@@ -101,7 +103,7 @@ impl Review {
         }
     }
 
-    /// How the votes stand.
+    /// Returns the votes of the current step.
     #[must_use]
     pub fn tally(&self) -> Tally {
         let cast = |approve| {
@@ -115,15 +117,15 @@ impl Review {
         }
     }
 
-    /// Those who are asked and have not voted.
+    /// Returns the reviewers who have not voted.
     #[must_use]
     pub fn missing(&self) -> Vec<&str> {
         let voted = |name: &str| self.votes.iter().any(|vote| vote.step == self.step && vote.by == name);
         self.members().iter().map(String::as_str).filter(|name| !voted(name)).collect()
     }
 
-    /// Whether this is somebody's to answer. A call or its result is confirmed by those who are asked and nobody else
-    /// (OAS-32); so is whatever a group is asked. What an agent is asked it answers itself.
+    /// Returns true if this user may answer. Calls, their results and questions to groups are answered by their
+    /// reviewers only (OAS-32). Other reviews any user may answer. A review by an agent is answered by that agent only.
     #[must_use]
     pub fn may_answer(&self, by: &str) -> bool {
         if self.asked.is_some() {
@@ -133,7 +135,8 @@ impl Review {
         free || self.members().iter().any(|member| member == by)
     }
 
-    /// Whether somebody may have an answer to this that came too late: who may answer now, or was asked before.
+    /// Returns true if this user's late answer may be recorded: the user may answer now, or was a reviewer of an
+    /// earlier step.
     #[must_use]
     pub fn was_asked(&self, by: &str) -> bool {
         let before = self.plan.steps.iter().take(self.step);
@@ -141,19 +144,19 @@ impl Review {
         self.may_answer(by) || (self.asked.is_none() && asked)
     }
 
-    /// Whether the time of those who are asked is over.
+    /// Returns true if the deadline of the current step has passed.
     #[must_use]
     pub fn is_overdue(&self, now: Timestamp) -> bool {
         self.state == ReviewState::Open && self.deadline_at.is_some_and(|deadline| deadline <= now)
     }
 
-    /// Who is asked after those who are asked now.
+    /// Returns the step after the current one.
     #[must_use]
     pub fn next_step(&self) -> Option<&ReviewStep> {
         self.plan.steps.get(self.step + 1)
     }
 
-    /// The review as the next are asked; `None` when there are none.
+    /// Returns the review with the next step begun; `None` when there is none.
     #[must_use]
     pub fn escalated(&self, now: Timestamp) -> Option<Self> {
         let next = self.next_step()?.clone();
@@ -166,7 +169,7 @@ impl Review {
         })
     }
 
-    /// The review after a reminder that was due: intervals that passed unseen are not made up for.
+    /// Returns the review after a reminder that was due: missed intervals are skipped.
     #[must_use]
     pub fn reminded(&self, now: Timestamp) -> Self {
         let every = self.plan.steps.get(self.step).and_then(|step| step.remind_every_ms);

@@ -1,20 +1,20 @@
-//! What an operator says of reviewers: who there are, which of them stand for one another, and what silence leads to.
+//! The configuration of reviewers: users, groups that replace one another, and the outcome without an answer.
 
 use super::plan::{ReviewPlan, ReviewStep};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// `[reviews]`: reviewers, and what silence leads to.
+/// `[reviews]`: reviewers, and the outcome without an answer.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReviewRules {
-    /// Every user who may be named as a reviewer. Left out, anybody may be.
+    /// Every user who may be named as a reviewer. Left out, any user may be named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users: Option<Vec<String>>,
-    /// How often open reviews are reminded of, in milliseconds; never unless it is said.
+    /// The interval of reminders about open reviews, in milliseconds; none by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remind_every_ms: Option<u64>,
-    /// `[reviews.groups."<name>"]`: what `require_review` may name beside users and agents.
+    /// `[reviews.groups."<name>"]`: groups that `require_review` may name beside users and agents.
     pub groups: BTreeMap<String, ReviewGroup>,
 }
 
@@ -25,26 +25,26 @@ pub struct ReviewGroup {
     /// Its users. Left out, it is the one user of its name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<String>,
-    /// How many of them have to agree; one unless it is said.
+    /// The number of approvals that is needed; one by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quorum: Option<usize>,
-    /// How often they are reminded, in milliseconds; what `[reviews]` says unless it is said.
+    /// The interval of reminders, in milliseconds; by default that of `[reviews]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remind_every_ms: Option<u64>,
-    /// How long they have, in milliseconds, before `escalate_to` is asked, or silence is a no.
+    /// The time to answer, in milliseconds, before `escalate_to` takes over or the review counts as rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_within_ms: Option<u64>,
-    /// The group or user who is asked next. A user who is no group has as long as this one.
+    /// The group or user that is next. A user who is no group has as much time as this group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub escalate_to: Option<String>,
 }
 
-/// Reminders may not come more often than this.
+/// The shortest interval of reminders.
 const SHORTEST_MS: u64 = 1_000;
 
 impl ReviewRules {
-    /// Who is asked where a document names this reviewer; `None` when that is nobody. `person` says whom a word such as
-    /// `owner` stands for, if anybody; `deadline_ms` how long a review waits where nothing else is said.
+    /// Returns the plan of a review by this reviewer; `None` when there is no such reviewer. `person` resolves a word
+    /// such as `owner` to a user, if there is one. `deadline_ms` is the time to answer where the rules set none.
     #[must_use]
     pub fn plan(
         &self,
@@ -54,14 +54,15 @@ impl ReviewRules {
     ) -> Option<ReviewPlan> {
         let (mut steps, mut next, mut wait) = (Vec::new(), Some(name.to_owned()), deadline_ms);
         let mut seen = 0;
-        // Circles are refused with the configuration; a bound all the same.
+        // The configuration refuses cycles; the loop is bounded nevertheless.
         while let Some(name) = next.take().filter(|_| seen <= self.groups.len()) {
             seen += 1;
             let group = self.groups.get(&name);
             let step = self.step(&name, group, wait, person);
             next = group.and_then(|group| group.escalate_to.clone());
             wait = group.and_then(|group| group.answer_within_ms).map(whole).or(wait);
-            // Where words stand for one person, or for nobody, too few may be left to agree: those who follow are asked at once.
+            // When words resolve to one person or to none, too few may remain for the quorum: the next step begins at
+            // once.
             steps.extend(step.filter(ReviewStep::can_agree));
         }
         match steps.as_slice() {
@@ -86,7 +87,7 @@ impl ReviewRules {
             [] => person(name).into_iter().collect(),
             members => members.iter().filter_map(|member| person(member)).collect(),
         };
-        // Two words may stand for one person, who has one vote.
+        // Two words may resolve to one person, who has one vote.
         let mut seen = std::collections::BTreeSet::new();
         who.retain(|member| seen.insert(member.clone()));
         let quorum = group.and_then(|group| group.quorum).unwrap_or(1);
@@ -102,7 +103,7 @@ impl ReviewRules {
         })
     }
 
-    /// Whether a document may name this reviewer, who is no agent.
+    /// Returns true if a document may name this reviewer, who is no agent.
     #[must_use]
     pub fn knows(&self, name: &str) -> bool {
         let users = self.users.as_ref();
@@ -111,7 +112,7 @@ impl ReviewRules {
             || users.is_none_or(|users| users.iter().any(|user| user == name))
     }
 
-    /// Every name that a document may use; `None` when anybody may be named.
+    /// Returns every name that a document may use; `None` when any name is allowed.
     #[must_use]
     pub fn names(&self) -> Option<Vec<String>> {
         let users = self.users.as_ref()?;
@@ -119,7 +120,7 @@ impl ReviewRules {
         Some(words.into_iter().chain(self.groups.keys().cloned()).chain(users.iter().cloned()).collect())
     }
 
-    /// Checks what the types cannot say.
+    /// Checks the rules that the types cannot express.
     ///
     /// # Errors
     /// The rest of a sentence that begins with the key `reviews`.
@@ -185,7 +186,7 @@ fn whole(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-/// What OAS-30 takes for the id or address of a user.
+/// Returns true if OAS-30 accepts the text as the id or address of a user.
 fn is_name(name: &str) -> bool {
     (1..=253).contains(&name.len())
         && !name.chars().any(|c| c.is_whitespace() || c.is_control())
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(ReviewRules::default().plan("ann", Some(7), &itself), Some(ReviewPlan::default()));
     }
 
-    /// OAS-31: a user who is not known cannot be asked; those who can are, as far as they are enough to agree.
+    /// OAS-31: an unknown user is left out of a step; the other reviewers remain if they reach the quorum.
     #[test]
     fn nobody_is_asked_in_the_place_of_a_user_who_is_not_known() {
         assert_eq!(ReviewRules::default().plan("user", None, &itself), None);
@@ -246,7 +247,7 @@ mod tests {
         assert_eq!(rules.plan("last", None, &itself), None);
     }
 
-    /// OAS-32: two words that stand for one person are one vote, and a quorum of two is no quorum of one.
+    /// OAS-32: two words that resolve to one person are one vote, and a quorum of two needs two persons.
     #[test]
     fn a_quorum_that_too_few_are_left_for_asks_the_next() {
         let rules = rules(

@@ -1,28 +1,28 @@
-//! How an agent answers a review (OAS-A9).
+//! An agent's answer to a review (OAS-A9).
 
 use super::ReviewKind;
 use crate::CallId;
 use serde_json::Value;
 
-/// What an agent that was asked for a review said.
+/// The verdict of an agent that reviews.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Verdict {
-    /// Whether it clearly said yes.
+    /// True if it clearly approved.
     pub approve: bool,
     /// Why.
     pub reason: Option<String>,
 }
 
-/// What stands between a call and the kind of review that an agent is asked about it.
+/// The separator between the id of a call and the kind of an agent's review about it.
 const BETWEEN: &str = "/review/";
 
-/// The call that an agent answers when it is asked about a call.
+/// Returns the id of the call under which an agent reviews a call.
 #[must_use]
 pub fn call_of_review(about: &CallId, kind: ReviewKind) -> CallId {
     CallId(format!("{}{BETWEEN}{}", about.as_str(), kind.as_str()))
 }
 
-/// Whether this is such a call.
+/// Returns true if this is such a call.
 #[must_use]
 pub fn is_call_of_review(call_id: &str) -> bool {
     call_id.contains(BETWEEN)

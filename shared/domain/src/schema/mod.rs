@@ -108,12 +108,12 @@ impl Vetted {
 }
 
 impl Schema {
-    /// Compiles a schema. This takes up to a tenth of a second and 20 MB for the costliest one that is allowed, so call it
+    /// Compiles a schema. The costliest schema that is allowed takes up to a tenth of a second and 20 MB, so call it
     /// where it may block.
     ///
     /// # Errors
-    /// A sentence that says why the value is not a JSON Schema, or which limit it exceeds: 64 KiB, 32 levels, the cost of
-    /// its patterns together, the steps of its references.
+    /// A sentence that says why the value is not a JSON Schema, or which limit it exceeds. The limits are 64 KiB, 32
+    /// levels, the cost of its patterns together, and the steps of its references.
     pub fn compile(schema: &Value) -> Result<Self, String> {
         let vetted = Vetted::of(schema)?;
         jsonschema::meta::validate(schema)
@@ -213,7 +213,7 @@ fn at(pointer: &str) -> &str {
     if pointer.is_empty() { "the root" } else { pointer }
 }
 
-/// Whether a value nests deeper than `limit`; stops looking as soon as it knows.
+/// Returns true if a value nests deeper than `limit`; it stops as soon as it knows.
 #[must_use]
 pub fn deeper_than(value: &Value, limit: usize) -> bool {
     match value {

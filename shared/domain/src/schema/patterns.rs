@@ -29,7 +29,7 @@ const NESTED: u32 = 250;
 
 const LOOKS_AROUND: [&str; 4] = ["(?=", "(?!", "(?<=", "(?<!"];
 
-/// What the patterns of one request may still cost. A schema that is given twice costs once.
+/// The cost that the patterns of one request may still have. A schema that is given twice costs once.
 #[derive(Debug)]
 pub struct Allowance {
     left: u64,
@@ -43,10 +43,10 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// Takes the cost of every pattern in a schema, or in anything that holds schemas.
+    /// Takes the cost of every pattern in a schema, or in a value that contains schemas.
     ///
     /// # Errors
-    /// A sentence that says that the patterns cost too much together, or which pattern is refused.
+    /// A sentence: the patterns together cost too much, or one pattern is refused.
     pub fn take(&mut self, holder: &Value) -> Result<(), String> {
         let mut found = Patterns::default();
         found.collect(holder);
@@ -82,7 +82,7 @@ pub(super) fn vet(schema: &Value) -> Result<(u64, bool), String> {
 /// Returns the cost of a pattern as Rust's engine reads it, at most a little above `most`.
 ///
 /// # Errors
-/// A sentence that says why it is refused.
+/// A sentence that gives the reason for the refusal.
 pub(crate) fn cost(pattern: &str, most: u64) -> Result<u64, String> {
     if pattern.len() > LONGEST {
         return Err(format!("has {} bytes; at most {LONGEST} are allowed", pattern.len()));

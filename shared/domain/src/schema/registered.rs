@@ -1,18 +1,19 @@
-//! Schemas of the arguments of job types, which anybody who may operate the server can register (OJS schema registry).
+//! Schemas of the arguments of job types. Any caller that may operate the server can register them (OJS schema
+//! registry).
 
 use super::{Schema, Vetted};
 use crate::Timestamp;
 use jsonschema::Draft;
 use serde_json::Value;
 
-/// What becomes of a job whose arguments do not fit.
+/// The treatment of a job whose arguments do not match.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mode {
     /// It is refused.
     Enforce,
-    /// It is accepted, and that is told.
+    /// It is accepted, with a warning.
     Warn,
-    /// Nobody looks.
+    /// It is not checked.
     #[default]
     Off,
 }
@@ -45,7 +46,7 @@ pub struct RegisteredSchema {
     pub job_type: String,
     /// At least 1.
     pub version: i64,
-    /// What becomes of a job whose arguments do not fit.
+    /// The treatment of a job whose arguments do not match.
     pub mode: Mode,
     /// The schema: JSON text.
     pub body: String,

@@ -47,7 +47,7 @@ pub(super) fn refers(schema: &Value) -> bool {
 /// Refuses a schema that takes too many steps for one place, whatever the value is.
 ///
 /// # Errors
-/// A sentence that names a reference that leads back to itself, or says that the references multiply.
+/// A sentence that names a reference that leads back to itself, or reports that the references multiply.
 pub(super) fn vet(root: &Value) -> Result<(), String> {
     let mut count = Count::new(root)?;
     let (mut open, mut seen) = (vec![root], HashMap::new());
@@ -71,7 +71,7 @@ pub(super) fn vet(root: &Value) -> Result<(), String> {
 /// Refuses a value that takes too many steps.
 ///
 /// # Errors
-/// A sentence that says so.
+/// A sentence that reports it.
 pub(super) fn allow(root: &Value, value: &Value) -> Result<(), String> {
     match Count::new(root)?.steps(root, Some(value), 0)? {
         steps if steps > MOST_STEPS => Err(too_many()),
@@ -213,7 +213,8 @@ impl<'a> Count<'a> {
         Ok(sum)
     }
 
-    /// Where a reference within the document leads. The published schemas are the validator's own, and do not multiply.
+    /// Returns the targets of a reference within the document. The published schemas are the validator's own, and do
+    /// not multiply.
     fn targets(&self, reference: &str) -> Result<Vec<&'a Value>, String> {
         let own = self.root.get("$id").and_then(Value::as_str).unwrap_or_default();
         let within = reference.strip_prefix(own.trim_end_matches('#')).unwrap_or(reference);
@@ -235,7 +236,7 @@ impl<'a> Count<'a> {
     }
 }
 
-/// Schemas that everybody refers to by these addresses.
+/// The addresses of the published schemas of JSON Schema.
 const PUBLISHED: [&str; 2] = ["http://json-schema.org/draft-", "https://json-schema.org/draft/"];
 
 /// The schemas that a keyword holds: itself, a list, or a map.

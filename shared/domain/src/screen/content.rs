@@ -1,9 +1,8 @@
 //! Content of a kind, recognised by words (RS-08).
 //!
-//! This is a short list of English words and phrases, each with a weight, and nothing more: whole words in any case and
-//! with any punctuation between them. It does not understand what is said, so it finds a quotation as well as a threat,
-//! and it finds nothing in other languages, misspellings, pictures and files in base64. Whoever needs more puts a
-//! moderation service before the queue.
+//! This is a short list of English words and phrases, each with a weight. Whole words match in any case, with any
+//! punctuation between them. The meaning is not understood: a quotation matches as well as a threat. Other languages,
+//! misspellings, pictures and files in base64 do not match. For more, put a moderation service before the queue.
 
 use super::personal;
 use crate::agent::safety::{Category, ContentRule, PersonalKind, Threshold};
@@ -13,7 +12,7 @@ use std::sync::LazyLock;
 use Category::{Hate, Profanity, SelfHarm, Sexual, Violence};
 use Threshold::{High, Low, Medium};
 
-/// Phrases in lower case: found at their own threshold and at those below it.
+/// Phrases in lower case; each matches at its own threshold and at those below it.
 const PHRASES: &[(Category, Threshold, &str)] = &[
     (Hate, High, "ethnic cleansing"),
     (Hate, High, "exterminate them all"),
@@ -98,7 +97,7 @@ struct Phrase {
     rest: Vec<&'static str>,
 }
 
-/// The kinds of the rule that the text is of, each once.
+/// Returns the rule's kinds that match the text, each once.
 #[must_use]
 pub fn found(rule: &ContentRule, text: &str) -> Vec<Category> {
     let lower = text.to_lowercase();

@@ -1,5 +1,4 @@
-//! Looking for what an agent's author wants to be filtered. Pure functions over texts: what is done with what they
-//! find is decided by whoever asks.
+//! The filters of an agent's safety rules. Pure functions over texts: the caller decides the action on a finding.
 
 pub mod content;
 pub mod personal;

@@ -1,9 +1,10 @@
 //! Personal data, recognised by its form (RS-23).
 //!
-//! What has a form is found: e-mail addresses, telephone numbers with a country code, brackets or at least ten digits in
-//! groups, social security numbers of the United States, numbers of payment cards whose check digit is right, IP addresses.
-//! What is written in words, split over several texts or inside of base64 is not; a version number of four parts is taken
-//! for an address. Names and postal addresses have no form and are not looked for.
+//! The forms are e-mail addresses, telephone numbers, social security numbers of the United States, numbers of payment
+//! cards and IP addresses. A telephone number has a country code, brackets or at least ten digits in groups. The check
+//! digit of a card's number has to be right. Data in words, split over several texts or inside of base64 is not found;
+//! a version number of four parts counts as an address. Names and postal addresses have no form and are not searched
+//! for.
 
 use crate::agent::safety::PersonalKind;
 use regex::Regex;
@@ -13,7 +14,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// In the order in which they are looked for: what one kind has found is not looked at by the next.
+/// The order of the search: a kind does not search the findings of the kinds before it.
 static FORMS: LazyLock<Vec<(PersonalKind, Option<Regex>)>> = LazyLock::new(|| {
     use PersonalKind::{CreditCard, Email, IpAddress, Phone, Ssn};
     [
@@ -27,7 +28,7 @@ static FORMS: LazyLock<Vec<(PersonalKind, Option<Regex>)>> = LazyLock::new(|| {
     .into()
 });
 
-/// What was found, and where, in the order of the text.
+/// Returns the kinds and places of the findings, in the order of the text.
 #[must_use]
 pub fn found(kinds: &[PersonalKind], text: &str) -> Vec<(PersonalKind, Range<usize>)> {
     // By where they begin; they do not overlap.
@@ -47,12 +48,12 @@ pub fn found(kinds: &[PersonalKind], text: &str) -> Vec<(PersonalKind, Range<usi
             }
         }
     }
-    // A kind that was not asked for still keeps its text from being taken for another.
+    // A kind that was not requested still keeps its text from matching another kind.
     let found = found.into_iter().map(|(start, (end, kind))| (kind, start..end));
     found.filter(|(kind, _)| kinds.contains(kind)).collect()
 }
 
-/// The text with everything that was found replaced by the name of its kind; `None` when nothing was.
+/// Returns the text with every finding replaced by the name of its kind; `None` without a finding.
 #[must_use]
 pub fn redacted(kinds: &[PersonalKind], text: &str) -> Option<String> {
     let found = found(kinds, text);
@@ -71,7 +72,7 @@ pub fn redacted(kinds: &[PersonalKind], text: &str) -> Option<String> {
     Some(clean)
 }
 
-/// The kinds that stand anywhere in a value, each once.
+/// Returns the kinds of the findings anywhere in a value, each once.
 #[must_use]
 pub fn kinds_in(kinds: &[PersonalKind], value: &Value) -> Vec<PersonalKind> {
     let mut seen = Vec::new();
@@ -147,7 +148,7 @@ fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
     range.start..range.start + end
 }
 
-/// Whether it is not part of something longer, such as an id.
+/// Returns true if it is not part of something longer, such as an id.
 fn stands_alone(text: &str, range: &Range<usize>) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let before = text[..range.start].chars().next_back();

@@ -1,4 +1,4 @@
-//! What a turn sees of the state, and what it changes: committed keys below, its own changes above.
+//! A turn's view of the state and its changes: committed keys below, its own changes above.
 
 use super::{
     Expect, MOST_BYTES, MOST_CHANGES, MOST_CHECKPOINTS, MOST_KEY_BYTES, MOST_KEYS, MOST_VALUE_BYTES,
@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 pub struct StateChange {
     /// The key.
     pub key: String,
-    /// What it was; `null` when it was not there.
+    /// The old value; `null` when the key did not exist.
     pub previous_value: Value,
-    /// What it is; `null` when it is deleted.
+    /// The new value; `null` when the key is deleted.
     pub new_value: Value,
     /// `set`, `delete` or `append`.
     pub operation: String,
@@ -39,14 +39,15 @@ struct Point {
     changes: usize,
 }
 
-/// What a turn sees and what it changes.
+/// A turn's view of the state, and its changes.
 pub struct Buffer {
     isolation: Isolation,
     ttl_seconds: Option<i64>,
-    /// No key is kept for longer, whatever the model says.
+    /// The longest lifetime of a key, in seconds, even when the model sets a longer one.
     most_seconds: Option<i64>,
     version: i64,
-    /// The version that an earlier process read in the same turn, when it is another one: then nothing fits together.
+    /// The version that an earlier process read in the same turn, when it differs: then the operations of both do not
+    /// fit together.
     read_before: Option<i64>,
     base: BTreeMap<String, (i64, Kept)>,
     writes: BTreeMap<String, Kept>,
@@ -75,19 +76,19 @@ impl Buffer {
         buffer
     }
 
-    /// Whether each operation is to see what is committed at its moment.
+    /// Returns true if each operation reads the state that is committed at its moment.
     #[must_use]
     pub fn looks_each_time(&self) -> bool {
         matches!(self.isolation, Isolation::ReadUncommitted | Isolation::ReadCommitted)
     }
 
-    /// Whether changes take effect at once.
+    /// Returns true if changes take effect at once.
     #[must_use]
     pub fn writes_at_once(&self) -> bool {
         self.isolation == Isolation::ReadUncommitted
     }
 
-    /// Takes what is committed now for what is committed.
+    /// Replaces the committed state by this snapshot.
     pub fn see(&mut self, snapshot: StateSnapshot) {
         self.version = snapshot.version;
         self.base = snapshot
@@ -110,7 +111,7 @@ impl Buffer {
         if version.is_some_and(|version| version != self.version) {
             self.read_before = version;
         }
-        // It succeeded before; if it does not now, the state has changed, and the commit finds out.
+        // It succeeded before; if it fails now, the state has changed, and the commit detects that.
         let _ = self.apply(operation, at);
     }
 
@@ -262,7 +263,7 @@ impl Buffer {
             Some(name) => {
                 let at = self.points.iter().position(|point| point.name == name);
                 let at = at.ok_or_else(|| format!("there is no checkpoint `{name}` in this turn"))?;
-                // The point stays; those after it are no more.
+                // The checkpoint stays; those after it become invalid.
                 self.points.truncate(at + 1);
                 let point = &self.points[at];
                 self.writes.clone_from(&point.writes);
@@ -283,13 +284,13 @@ impl Buffer {
             .filter_map(|(key, kept)| Some((key.as_str(), kept.value.as_ref()?)))
     }
 
-    /// What the turn has changed, in order.
+    /// Returns the turn's changes, in order.
     #[must_use]
     pub fn changes(&self) -> &[StateChange] {
         &self.changes
     }
 
-    /// What is to be committed; nothing when nothing was changed.
+    /// Returns the commit; `None` when nothing was changed.
     #[must_use]
     pub fn commit(&self, scope: &Scope) -> Option<StateCommit> {
         if self.writes.is_empty() {
@@ -310,7 +311,7 @@ impl Buffer {
         Some(StateCommit { scope: scope.clone(), expect, writes: writes.collect() })
     }
 
-    /// The changes are committed, and stay only in the record of the turn.
+    /// Marks the changes as committed; they stay only in the record of the turn.
     pub fn committed(&mut self) {
         self.writes.clear();
     }

@@ -56,15 +56,15 @@ pub struct StateSnapshot {
 /// Changes to be committed together.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StateCommit {
-    /// Whose keys.
+    /// The scope of the keys.
     pub scope: Scope,
-    /// What has to be as it was read.
+    /// The versions that must be unchanged.
     pub expect: Expect,
-    /// What each changed key is from now on.
+    /// The new value of each changed key.
     pub writes: Vec<StateWrite>,
 }
 
-/// What a key is from now on.
+/// The new value of a key.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StateWrite {
     /// Its name.
@@ -75,7 +75,7 @@ pub struct StateWrite {
     pub expires_at: Option<Timestamp>,
 }
 
-/// What has to be as it was read, so that a commit is right.
+/// The versions that must be unchanged for a commit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Expect {
     /// Nothing: the last one wins.
@@ -86,12 +86,12 @@ pub enum Expect {
     Keys(Vec<(String, i64)>),
 }
 
-/// Whose keys: the name under which they are stored, and whether they end with their engagement.
+/// The scope of keys: the name under which they are stored, and their lifetime.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Scope {
     /// Unique within the store.
     pub name: String,
-    /// Whether the keys are deleted with the engagement.
+    /// True if the keys are deleted with the engagement.
     pub of_engagement: bool,
 }
 
@@ -102,16 +102,16 @@ impl Scope {
         Self { name: format!("engagement {}", engagement.id), of_engagement: true }
     }
 
-    /// The scope of a fork's state, which nobody shares; `None` when the agent keeps none.
+    /// The scope of a fork's state, which no other engagement shares; `None` when the agent keeps none.
     #[must_use]
     pub fn of_fork(agent: &AgentDefinition, engagement: &Engagement) -> Option<Self> {
         (agent.state.mode != StateMode::Stateless).then(|| Self::of_one(engagement))
     }
 
-    /// The scope of an agent's state; `None` when it keeps none.
+    /// Returns the scope of an agent's state; `None` when it keeps none.
     ///
-    /// State that outlives an engagement belongs to a user of the agent or, when nobody says who the user is, to the
-    /// session that the caller names. Without either it ends with the engagement: strangers never share state.
+    /// State that outlives an engagement belongs to a user of the agent. Without a user it belongs to the session that
+    /// the caller names. Without either it ends with the engagement: strangers never share state.
     #[must_use]
     pub fn of(agent: &AgentDefinition, engagement: &Engagement, meta: &RawObject) -> Option<Self> {
         let own = || Self::of_one(engagement);
@@ -166,7 +166,7 @@ mod tests {
         Scope::of(&agent, &engagement, &serde_json::from_value(meta.clone()).unwrap())
     }
 
-    /// RS-03 and D15: what outlives an engagement belongs to somebody.
+    /// RS-03 and D15: state that outlives an engagement has an owner.
     #[test]
     fn strangers_never_share_state() {
         let name = |mode, user, meta| scope(mode, user, &meta).map(|scope| scope.name);

@@ -41,7 +41,7 @@ pub enum Operation {
     Get(String),
     /// The values of keys.
     GetMany(Vec<String>),
-    /// Whether a key is there.
+    /// Tests for a key.
     Exists(String),
     /// A key has this value from now on.
     Set {
@@ -94,7 +94,7 @@ struct Point {
 }
 
 impl Operation {
-    /// Whether a tool of this name is an operation on state.
+    /// Returns true if a tool of this name is an operation on state.
     #[must_use]
     pub fn is_one(tool: &str) -> bool {
         TOOLS.iter().any(|(name, _, _)| *name == tool)
