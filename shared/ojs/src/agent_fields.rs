@@ -1,7 +1,6 @@
-//! The `ext_agent_*` fields of a job (agent extension §2): which there are, and what each may hold.
+//! The `ext_agent_*` fields of a job (agent extension §2): their names and valid values.
 //!
-//! Unknown `ext_agent_*` fields are none of our business: they are kept and given back. A known field that is `null`
-//! counts as not given.
+//! Unknown `ext_agent_*` fields are kept and returned unchanged. A known field that is `null` counts as not given.
 
 use crate::{OjsError, read, tools};
 use serde::Deserialize as _;
@@ -16,7 +15,7 @@ use turnstone_domain::{JobError, JobId, RawJson, RawObject};
 /// No budget or answer has more tokens than this; beyond it sums could overflow.
 const MAX_TOKENS: i64 = 1_000_000_000_000;
 
-/// From which likeness on a misspelt field is taken for a known one.
+/// The least likeness at which a misspelt field is taken for a known one.
 const ALIKE: f64 = 0.93;
 
 /// The fields a client may set. One of them makes a job an agent job.
@@ -122,8 +121,8 @@ pub fn read(fields: &Map<String, Value>) -> Result<AgentFields, OjsError> {
     })
 }
 
-/// What should be said of a field that looks like one of an agent and is none that a client may set; `None` for all others.
-/// Such fields are kept and given back, and do nothing.
+/// Returns the warning about a field that looks like one of an agent but is none that a client may set; `None` for all
+/// others. Such fields are kept and returned, and have no effect.
 #[must_use]
 pub fn remark(name: &str) -> Option<String> {
     if !name.starts_with("ext_agent_") || SETTABLE.contains(&name) {
@@ -138,7 +137,7 @@ pub fn remark(name: &str) -> Option<String> {
     Some(format!("{name} means nothing here: it is kept and does nothing{}", meant.unwrap_or_default()))
 }
 
-/// The job that this one says it works for.
+/// Returns the job that this one works for, by its own field.
 #[must_use]
 pub fn works_for(top: &RawObject) -> Option<JobId> {
     top.given("ext_agent_parent_id")?.parse::<String>().ok().map(JobId)
@@ -175,7 +174,7 @@ fn depth(value: &Value) -> Result<u32, String> {
     u32::try_from(number).map_err(|_| format!("must be at most {MAX_DELEGATION_DEPTH}, not {number}"))
 }
 
-/// A client's own word on the depth is never believed to be small enough, but it is believed to be too large.
+/// Checks the client's own depth. It may prove that the chain is too deep, and never that it is not.
 fn check_depth(fields: &Map<String, Value>, max: u32) -> Result<(), OjsError> {
     let claimed =
         field(fields, "ext_agent_delegation_depth", |value| read::integer_from(value, 0))?.unwrap_or(0);

@@ -46,13 +46,13 @@ pub struct Receipt {
     pub issued_at: String,
     /// Of the job's `args`, as the JSON text that the server gives back.
     pub args_sha256: String,
-    /// What is known of the machine that the job runs on.
+    /// The quote of the machine that the job runs on.
     pub quote: Quote,
     /// Over all of the above.
     pub signature: Signature,
 }
 
-/// What is known of the machine that a job runs on: what the job itself says, since this server takes no quotes.
+/// The quote of the machine that a job runs on. It is the job's own claim, because this server takes no quotes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Quote {
     /// `none`, or the kind that the job names in `ext_attest.quote.type`.
@@ -182,10 +182,10 @@ impl Signer {
     }
 }
 
-/// Why a receipt is not valid; the key of its id among `keys` has to have signed exactly what it says.
+/// Checks a receipt: the key of its id among `keys` has to have signed exactly its text.
 ///
 /// # Errors
-/// A sentence.
+/// A sentence that says why it is not valid.
 pub fn verify(receipt: &Receipt, keys: &[PublicKey]) -> Result<(), String> {
     if receipt.version != VERSION {
         return Err(format!("receipts of version {VERSION} are known here, and not of others"));

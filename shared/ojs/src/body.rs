@@ -1,20 +1,20 @@
-//! From bytes to one JSON object.
+//! Reads bytes as one JSON object.
 
 use crate::OjsError;
 use crate::flaw::{Flaw, first_flaw};
 use crate::read::shortened;
 use turnstone_domain::RawObject;
 
-/// How deep a body may nest. Parsers stop at 128; the difference is room for what answers and stored rows wrap around
-/// a client's values.
+/// The deepest nesting of a body. Parsers stop at 128; responses and stored rows use the difference to wrap a client's
+/// values.
 pub const MAX_DEPTH: usize = 100;
 
-/// Reads a body that has to be one JSON object; its members stay the texts that were sent. A name that stands twice in
+/// Reads a body that has to be one JSON object; its members stay the texts that were sent. A name that occurs twice in
 /// an object, at any depth, is refused, because two readers could take different ones.
 ///
 /// # Errors
-/// `invalid_payload` for anything that is not a JSON object in UTF-8, holds half of a surrogate pair, or nests deeper
-/// than [`MAX_DEPTH`]; `invalid_request` for a name that stands twice.
+/// `invalid_payload` for a body that is not a JSON object in UTF-8, holds half of a surrogate pair, or nests deeper
+/// than [`MAX_DEPTH`]. `invalid_request` for a name that occurs twice.
 pub fn read_object(body: &[u8]) -> Result<RawObject, OjsError> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(OjsError::invalid_payload("The body is empty; a JSON object is expected."));

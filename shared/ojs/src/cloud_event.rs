@@ -1,11 +1,11 @@
-//! Events on the wire: CloudEvents 1.0, as OJS events asks.
+//! Events on the wire: CloudEvents 1.0, as OJS events requires.
 
 use crate::SPEC_VERSION;
 use serde_json::{Map, Value, json};
 use turnstone_domain::Timestamp;
 use turnstone_domain::feed::{FeedEvent, Form, OssaEvent};
 
-/// Who tells: the same for every event of every process.
+/// The `source`: the same for every event of every process.
 const SOURCE: &str = "ojs://turnstone";
 
 /// An event. `data` begins with the job, its type and its queue; the members that the name promises follow.
@@ -46,7 +46,7 @@ pub fn told(event: &FeedEvent, form: Form) -> Map<String, Value> {
     }
 }
 
-/// An event of OSSA: its source is the agent, and the instance of it that told; its subject is the session.
+/// Returns an event of OSSA: its source is the agent and the worker instance, its subject the session.
 fn ossa_event(event: &FeedEvent, form: OssaEvent) -> Map<String, Value> {
     let mut told = cloud_event(event);
     let agent = event.agent.as_deref().unwrap_or_default();
@@ -69,7 +69,7 @@ fn ossa_event(event: &FeedEvent, form: OssaEvent) -> Map<String, Value> {
     told
 }
 
-/// What a webhook is sent to see whether it works. It is no event: it is not in the feed.
+/// Returns the test event of a webhook. It is not in the feed.
 #[must_use]
 pub fn test_event(id: &str, webhook: &str, at: Timestamp) -> Map<String, Value> {
     let mut data = Map::new();

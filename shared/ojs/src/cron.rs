@@ -5,7 +5,7 @@ use crate::{EnqueueRequest, OjsError, read};
 use turnstone_domain::cron::{CronChange, CronEntry, CronRun, Missed, Overlap, Schedule};
 use turnstone_domain::{JobId, NewJob, RawJson, RawObject, Timestamp};
 
-/// Members of a request that say something of the entry; in the flat form all others are the job's.
+/// Members of a request that belong to the entry; in the flat form all others are the job's.
 const OF_THE_ENTRY: [&str; 18] = [
     "id",
     "name",
@@ -187,8 +187,8 @@ fn missed(fields: &Fields) -> Result<Option<Missed>, OjsError> {
     })
 }
 
-/// The request to enqueue: `job_template`, or the members that are not the entry's own. Checked, because nobody reads
-/// the errors of a template that is wrong when its time comes.
+/// Returns the request to enqueue: `job_template`, or the members that are not the entry's own. It is checked now,
+/// because no client receives the errors of a template when its time comes.
 fn template(fields: &RawObject, tenant: Option<&str>, now: Timestamp) -> Result<Option<RawObject>, OjsError> {
     let given = Fields(fields.clone()).object("job_template")?;
     let wrapped = given.is_some();

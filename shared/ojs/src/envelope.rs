@@ -9,7 +9,7 @@ use turnstone_domain::ids::is_uuid_v7;
 use turnstone_domain::job::Envelope;
 use turnstone_domain::{AgentDefinition, EngagementId, Ids, JobId, NewJob, RawJson, RawObject, Timestamp};
 
-/// Top-level fields that only the server writes; what a client sends in them is ignored (OJS core §3.3).
+/// Top-level fields that only the server writes; a client's values in them are ignored (OJS core §3.3).
 const SYSTEM_MANAGED: [&str; 21] = [
     "specversion",
     "state",
@@ -73,7 +73,7 @@ impl EnqueueRequest {
                 options.insert_new(name, value);
             }
         }
-        // The member of that name is asked first (OJS job versioning §5.3).
+        // The member of that name takes precedence (OJS job versioning §5.3).
         if let Some(version) = version.filter(|_| top.given("version").is_none()) {
             top.insert("version", version);
         }
@@ -189,7 +189,7 @@ fn object(top: &mut RawObject, field: &str) -> Result<RawObject, OjsError> {
     Ok(given.object(field)?.unwrap_or_default())
 }
 
-/// What the runtime of the worker has to offer (OJS runtimes): `meta["ojs.ext_runtime"].tags`.
+/// Returns the tags that the runtime of the worker must offer (OJS runtimes): `meta["ojs.ext_runtime"].tags`.
 fn runtime_tags(meta: &RawObject) -> Result<Vec<String>, OjsError> {
     let Some(runtime) = meta.given("ojs.ext_runtime").filter(|value| value.is_object()) else {
         return Ok(Vec::new());
@@ -219,7 +219,8 @@ fn agent_request(top: &RawObject, meta: &RawObject) -> Result<Option<AgentReques
     Ok(Some(AgentRequest { name, fields: agent_fields::read(&fields)?, user }))
 }
 
-/// Whose the engagement is. Restrictions may depend on it, so an identity that cannot be read is not dropped silently.
+/// Returns the user of the engagement. Restrictions may depend on it, so an identity that cannot be read is not dropped
+/// silently.
 fn user(user: &Value) -> Result<User, OjsError> {
     let wrong = |why: String| OjsError::agent_parameter("meta.user", why);
     let user = read::object(user).map_err(wrong)?;

@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 use turnstone_domain::JobError;
 use turnstone_domain::error::FailureKind;
 
-/// The code of an enqueue that a queue has no room for; in upper case, as the protocol has it.
+/// The code of an enqueue into a full queue; in upper case, as the protocol has it.
 pub const QUEUE_FULL: &str = "QUEUE_FULL";
 
-/// The code of an enqueue for a tenant that has as much as it may have.
+/// The code of an enqueue beyond a tenant's limit.
 pub const TENANT_LIMIT_EXCEEDED: &str = "TENANT_LIMIT_EXCEEDED";
 
 /// An error as a client sees it.
@@ -18,13 +18,13 @@ pub struct OjsError {
     pub status: u16,
     /// Stable; programs decide by it.
     pub code: &'static str,
-    /// What happened and where, in one or two sentences.
+    /// The cause and the place, in one or two sentences.
     pub message: String,
-    /// Whether the same request may succeed later without being changed.
+    /// True if the same request may succeed later without being changed.
     pub retryable: bool,
     /// The class of the error; the code itself for errors of the protocol.
     pub error_type: &'static str,
-    /// What to do next.
+    /// The next step.
     pub hint: &'static str,
     /// Facts for programs, such as the field.
     pub details: Box<Map<String, Value>>,
@@ -78,7 +78,7 @@ impl OjsError {
         Self::new(422, "validation_error", message, hint).with("field", field)
     }
 
-    /// 422: a version or a feature that is not spoken here.
+    /// 422: an unsupported version or feature.
     #[must_use]
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::new(422, "unsupported", message, "GET /ojs/manifest says what this server speaks.")
@@ -91,7 +91,7 @@ impl OjsError {
         Self::new(404, "not_found", format!("There is no {what} `{id}`."), hint).with("id", id)
     }
 
-    /// 409: the thing is not in a state in which this can be done.
+    /// 409: the state of the thing does not allow this.
     #[must_use]
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(409, "conflict", message, "Read it again: its state says what can still be done.")
@@ -148,7 +148,7 @@ impl OjsError {
             .with("maximum", maximum)
     }
 
-    /// 403: it belongs to somebody else.
+    /// 403: it belongs to another owner.
     #[must_use]
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::new(403, "forbidden", message, "Send the header X-OJS-Tenant of whom it belongs to.")

@@ -1,4 +1,4 @@
-//! The members of a request body, read one by one; what is wrong is said with the member's name.
+//! The members of a request body, read one by one; errors name the member.
 
 use crate::{OjsError, body, read};
 use serde_json::Value;
@@ -102,11 +102,11 @@ impl Fields {
         self.0.get(name)
     }
 
-    /// A member that is there and not `null`, read by a reader whose error completes a sentence that begins with the
+    /// Returns a member that is present and not `null`. The error of `reader` completes a sentence that begins with the
     /// member's name.
     ///
     /// # Errors
-    /// 400 when the reader does not like it, or a number in it is out of range.
+    /// 400 when the reader refuses it, or a number in it is out of range.
     pub fn given<T>(
         &self,
         name: &str,

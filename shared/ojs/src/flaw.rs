@@ -1,9 +1,9 @@
-//! What is wrong with a JSON text although a parser that keeps texts lets it pass: names that stand twice in an object,
-//! halves of surrogate pairs, and nesting without end. One pass, without recursion.
+//! Flaws of a JSON text that a parser that keeps texts does not find: duplicate names in an object, halves of surrogate
+//! pairs, and nesting without end. One pass, without recursion.
 
 use std::borrow::Cow;
 
-/// What is wrong, and where: a place such as `args[2].to`, empty for the root.
+/// A flaw and its place, such as `args[2].to`; the place of the root is empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Flaw {
     /// It nests deeper than the limit.
@@ -115,7 +115,7 @@ impl<'t> Search<'t> {
     }
 }
 
-/// What an escaped string says; the string itself when it says nothing.
+/// Returns an escaped string unescaped; the string itself when an escape cannot be read.
 fn unescaped(inside: &str) -> Cow<'_, str> {
     match serde_json::from_str::<String>(&format!("\"{inside}\"")) {
         Ok(text) => Cow::Owned(text),

@@ -9,7 +9,7 @@ use turnstone_domain::retry::OnExhaustion;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{Job, JobState, NewJob, RawJson, RawObject, Timestamp};
 
-/// The job as it stands right after it was stored, so that the answer needs no second look into the store.
+/// The job right after it was stored, so that the answer needs no second read of the store.
 #[must_use]
 pub fn accepted(job: NewJob, state: JobState) -> Job {
     let agent = job.engagement.map(|engagement| AgentJob {
@@ -51,7 +51,7 @@ pub fn accepted(job: NewJob, state: JobState) -> Job {
     }
 }
 
-/// The answer about one job: the job itself and, for clients that expect a wrapper, the job in `job`.
+/// The response with one job: the job itself and, for clients that expect a wrapper, the job in `job`.
 #[must_use]
 pub fn job_reply(job: &Job) -> RawObject {
     let flat = job_to_json(job);
@@ -119,7 +119,7 @@ fn put_times(job: &Job, out: &mut RawObject) {
     let scheduled_at = sent("scheduled_at").or_else(|| sent("delay_until"));
     let moved = |at: &String| Timestamp::parse_rfc3339(at).is_none_or(|at| at != job.run_at);
     if job.state == JobState::Scheduled && scheduled_at.as_ref().is_none_or(moved) {
-        // A limit, or the job that it replaced, gave it another time than the client did.
+        // A limit, or the job that it replaced, changed the client's time.
         out.insert("scheduled_at", job.run_at.to_rfc3339());
     } else if let Some(at) = scheduled_at {
         out.insert("scheduled_at", at);
@@ -147,7 +147,7 @@ fn put_times(job: &Job, out: &mut RawObject) {
     }
 }
 
-/// Who works on it, with what, and what came of it.
+/// Adds the worker, the attempt, and the result or errors.
 fn put_work(job: &Job, out: &mut RawObject) {
     if let Some(worker) = &job.worker_id {
         out.insert("worker_id", worker.as_str());
@@ -174,7 +174,7 @@ fn put_work(job: &Job, out: &mut RawObject) {
     }
 }
 
-/// Whether the job was discarded because its `expires_at` passed, not because its last attempt failed.
+/// Returns true if the job was discarded because its `expires_at` passed, not because its last attempt failed.
 fn has_expired(job: &Job, ended_at: Timestamp) -> bool {
     match job.errors.last() {
         Some(last) if last.error.kind == FailureKind::Expired => true,

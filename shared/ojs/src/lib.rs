@@ -1,11 +1,11 @@
 //! The Open Job Spec on the wire: envelopes in, jobs and errors out.
 //!
 //! This crate knows nothing about HTTP or the store: it turns bytes into a [`turnstone_domain::NewJob`] and a
-//! [`turnstone_domain::Job`] into JSON. Reading a job takes two steps, because the agent that a job names has to be
+//! [`turnstone_domain::Job`] into JSON. Reading a job takes three steps, because the agent that a job names has to be
 //! looked up in between:
 //!
-//! 1. [`EnqueueRequest::from_fields`] checks everything the body alone can tell;
-//! 2. [`EnqueueRequest::agent_name`] says which registered agent is wanted, if any;
+//! 1. [`EnqueueRequest::from_fields`] checks everything that depends on the body alone;
+//! 2. [`EnqueueRequest::agent_name`] returns the name of the registered agent, if any;
 //! 3. [`EnqueueRequest::into_new_job`] makes the job.
 
 pub mod agent_fields;
@@ -47,13 +47,13 @@ pub use subscription::{
 };
 pub use tenant::check_tenant;
 
-/// The version of the specification that is spoken, as in `specversion` and in the header `OJS-Version`.
+/// The supported version of the specification, as in `specversion` and in the header `OJS-Version`.
 pub const SPEC_VERSION: &str = "1.0";
 
 /// The media type of every OJS body (OJS HTTP binding §3).
 pub const MEDIA_TYPE: &str = "application/openjobspec+json";
 
-/// Whether a version that a client names is one that is spoken here: `1`, `1.0` and any `1.0.x`.
+/// Returns true if a client's version is supported: `1`, `1.0` and any `1.0.x`.
 #[must_use]
 pub fn speaks(version: &str) -> bool {
     version == "1" || version == SPEC_VERSION || version.starts_with("1.0.")

@@ -1,6 +1,6 @@
-//! What somebody may have meant by a word that means nothing.
+//! Suggestions for misspelt words.
 
-/// Two names are alike enough for one to be a slip of the other.
+/// The least likeness at which one name is taken for a slip of the other.
 const ALIKE: f64 = 0.85;
 
 /// The known word that is most like this one, if any is alike enough.

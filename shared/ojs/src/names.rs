@@ -1,4 +1,4 @@
-//! What queues and types of jobs may be called (OJS core §3), for whoever reads a name.
+//! The valid names of queues and types of jobs (OJS core §3), for every reader of a name.
 
 use turnstone_domain::RawJson;
 
@@ -9,7 +9,7 @@ const QUEUE_CHARACTERS: usize = 128;
 /// Checks the name of a queue.
 ///
 /// # Errors
-/// Words that complete a sentence that begins with what the name is of.
+/// Words that complete a sentence that begins with the field.
 pub fn check_queue_name(name: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let fits = (1..=QUEUE_CHARACTERS).contains(&name.len())
@@ -24,7 +24,7 @@ pub fn check_queue_name(name: &str) -> Result<(), String> {
 /// Checks the type of a job.
 ///
 /// # Errors
-/// Words that complete a sentence that begins with what the name is of.
+/// Words that complete a sentence that begins with the field.
 pub fn check_job_type(name: &str) -> Result<(), String> {
     let part = |part: &str| {
         part.starts_with(|c: char| c.is_ascii_lowercase())
@@ -39,8 +39,8 @@ pub fn check_job_type(name: &str) -> Result<(), String> {
     )
 }
 
-/// Parts a type that carries its version, such as `invoice.generate@2.0` (OJS job versioning §5.3). What stands behind `@`
-/// and is no version stays part of the name, which is none then.
+/// Splits a type that carries its version, such as `invoice.generate@2.0` (OJS job versioning §5.3). A suffix after `@`
+/// that is no version stays part of the name, which is then invalid.
 pub(crate) fn versioned(name: &str) -> (&str, Option<&str>) {
     match name.rsplit_once('@') {
         Some((base, version)) if is_version(version) => (base, Some(version)),
@@ -48,7 +48,7 @@ pub(crate) fn versioned(name: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether a text is a version: one to three numbers with dots between.
+/// Returns true if a text is a version: one to three numbers with dots between.
 fn is_version(text: &str) -> bool {
     let number = |part: &str| (1..=9).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
     text.split('.').count() <= 3 && text.split('.').all(number)

@@ -4,7 +4,7 @@ use crate::options::JobOptions;
 use crate::{Fields, OjsError};
 use turnstone_domain::{Overrides, Timestamp};
 
-/// What a job can be given anew.
+/// The settings that can be overridden.
 const KNOWN: [&str; 5] = ["queue", "priority", "timeout_ms", "retry", "retry_policy"];
 
 /// Reads `override`, whose members mean what they mean in `options` of an enqueue request.

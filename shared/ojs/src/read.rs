@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use turnstone_domain::RawJson;
 
-/// What a text says; numbers that are out of range are refused here, where they would mean something.
+/// Parses a text; a number that is out of range is refused here, where its value matters.
 pub(crate) fn value(raw: &RawJson) -> Result<Value, String> {
     raw.parse().map_err(|_| "holds a number that is out of range".to_owned())
 }
@@ -53,7 +53,7 @@ pub(crate) fn texts(value: &Value) -> Result<Vec<String>, String> {
     array(value)?.iter().enumerate().map(item).collect()
 }
 
-/// What a value is, with an article.
+/// Returns the type of a value, with an article.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -65,7 +65,7 @@ pub(crate) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// What a text is, with an article.
+/// Returns the type of a text, with an article.
 pub(crate) fn raw_kind(raw: &RawJson) -> &'static str {
     match raw.as_str().as_bytes().first() {
         Some(b'n') => "null",

@@ -1,5 +1,4 @@
-//! What an enqueue request has to keep beside its form: a short list of rules, each of which may refuse a job and
-//! changes nothing (OJS middleware §3).
+//! Rules for an enqueue request beyond its form. Each may refuse a job and changes nothing (OJS middleware §3).
 
 use crate::OjsError;
 use turnstone_domain::NewJob;

@@ -1,5 +1,5 @@
-//! What registered schemas say of the arguments of a job (OJS schema registry §7): the same for a job that a client sends
-//! and for one that a cron entry makes.
+//! Checks the arguments of a job against the registered schemas (OJS schema registry §7): the same for a client's jobs
+//! and for those of cron entries.
 
 use crate::{OjsError, names};
 use serde_json::Value;
@@ -20,12 +20,12 @@ struct Compiled {
     schema: Result<Schema, String>,
 }
 
-/// What is wrong with the arguments of a job.
+/// The problems of a job's arguments.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Misfit {
     /// The version of the schema.
     pub version: i64,
-    /// What becomes of the job: it is refused, or accepted with a warning.
+    /// The treatment of the job: it is refused, or accepted with a warning.
     pub mode: Mode,
     /// The problems, each with its place in the arguments.
     pub why: String,
@@ -46,7 +46,7 @@ impl ArgsSchemas {
         Self { versions: registered.into_iter().map(compiled).collect() }
     }
 
-    /// Returns the schema of the version that the job names, else the newest one, when somebody looks at it.
+    /// Returns the schema of the version that the job names, else the newest one; `None` when its mode is `off`.
     fn asked_by(&self, job: &NewJob) -> Option<&Compiled> {
         let found = match job.envelope.extra.given("version") {
             Some(asked) => {
@@ -65,8 +65,8 @@ impl ArgsSchemas {
         schema.is_none_or(|schema| schema.is_light(job.envelope.args.as_str().len()))
     }
 
-    /// What the schema of the version that the job names, else the newest one, says of its arguments. A version that is
-    /// not registered says nothing.
+    /// Checks the job's arguments against the version that it names, else the newest one. A version that is not
+    /// registered is not checked.
     #[must_use]
     pub fn misfit(&self, job: &NewJob) -> Option<Misfit> {
         let Compiled { version, mode, schema } = self.asked_by(job)?;

@@ -1,4 +1,4 @@
-//! Webhooks on the wire: what a client may ask of a subscription, and how one is shown (OJS webhooks).
+//! Webhooks on the wire: requests for subscriptions, and the subscriptions and deliveries in responses (OJS webhooks).
 
 use crate::{Fields, OjsError};
 use serde_json::{Map, Value, json};
@@ -16,24 +16,25 @@ const ENTRIES: usize = 100;
 /// Metadata has at most this many bytes.
 const METADATA_BYTES: usize = 16 * 1024;
 
-/// What a client asks for.
+/// A request for a subscription.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewSubscription {
     /// Where deliveries go.
     pub url: String,
     /// Names and patterns.
     pub events: Vec<String>,
-    /// What the events have to be about.
+    /// The filter of the events.
     pub filter: WebhookFilter,
     /// The client's own notes.
     pub metadata: RawObject,
     /// The client's own secret.
     pub secret: Option<SigningSecret>,
-    /// Whether it is told from the beginning.
+    /// True if it receives events from the beginning.
     pub active: bool,
 }
 
-/// Reads the body that makes a subscription. `allow_private` lets addresses pass that are not of the public internet.
+/// Reads the body that makes a subscription. With `allow_private`, addresses outside of the public internet are
+/// allowed.
 ///
 /// # Errors
 /// 400 with the member that is missing or wrong.
@@ -50,7 +51,7 @@ pub fn read_new(body: &[u8], allow_private: bool) -> Result<NewSubscription, Ojs
     })
 }
 
-/// Reads the body that changes a subscription; what is not named stays.
+/// Reads the body that changes a subscription; absent members stay unchanged.
 ///
 /// # Errors
 /// 400 with the member that is wrong, or when nothing is to be changed.
@@ -88,7 +89,7 @@ fn secret(fields: &Fields) -> Result<Option<SigningSecret>, OjsError> {
     Ok(Some(SigningSecret(text)))
 }
 
-/// What a request to replace the secret asks for.
+/// A request to replace the secret.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rotation {
     /// The client's own new secret.

@@ -1,17 +1,17 @@
-//! Whose job it is (OJS multi-tenancy): by the header of the request, or by the body.
+//! The tenant of a job (OJS multi-tenancy): from the header of the request, or from the body.
 
 use crate::{OjsError, read};
 use turnstone_domain::{RawJson, RawObject};
 
-/// The member of `meta` that says whose a job is.
+/// The member of `meta` that names a job's tenant.
 pub(crate) const META_MEMBER: &str = "tenant_id";
 /// A tenant's name has at most this many characters.
 const CHARACTERS: usize = 128;
 
-/// The tenant of a job: `header` and what the body says must not differ.
+/// Returns the tenant of a job: `header` and body must not differ.
 ///
 /// # Errors
-/// 400 when they differ, or when a name is none.
+/// 400 when they differ, or when a name is invalid.
 pub(crate) fn tenant(
     header: Option<&str>,
     top: &RawObject,
@@ -43,7 +43,7 @@ fn name(value: &RawJson) -> Result<String, String> {
 /// Checks the name of a tenant.
 ///
 /// # Errors
-/// Words that complete a sentence that begins with what the name is of.
+/// Words that complete a sentence that begins with the field.
 pub fn check_tenant(name: &str) -> Result<(), String> {
     if (1..=CHARACTERS).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(());

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use turnstone_domain::agent::ToolDeclaration;
 use turnstone_domain::schema::Schema;
 
-/// Reads the declared tools. Unknown keys of a tool are left alone: the envelope keeps them.
+/// Reads the declared tools. Unknown keys of a tool are ignored: the envelope keeps them.
 ///
 /// # Errors
 /// The place inside the field, such as `[1].name`, and words that complete the sentence.

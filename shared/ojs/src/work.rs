@@ -1,10 +1,10 @@
-//! What workers in any language send (OJS HTTP binding §5.4 to §5.8).
+//! The requests of workers in any language (OJS HTTP binding §5.4 to §5.8).
 
 use crate::{Fields, OjsError, read};
 use serde_json::{Map, Value};
 use turnstone_domain::{JobError, RawJson};
 
-/// The most jobs that one fetch is given.
+/// The most jobs that one fetch returns.
 const MOST_JOBS: i64 = 1000;
 /// The longest name of a worker.
 const MOST_CHARACTERS: usize = 255;
@@ -20,11 +20,11 @@ pub struct FetchBody {
     pub queues: Vec<String>,
     /// At most this many jobs.
     pub count: usize,
-    /// Who asks, if it says so.
+    /// The worker, if it names itself.
     pub worker: Option<String>,
     /// How long the jobs are reserved unless they say so themselves, in milliseconds.
     pub visibility_ms: Option<i64>,
-    /// What the runtime has to offer; `None` serves every job.
+    /// The tags that the runtime offers; `None` serves every job.
     pub runtime_tags: Option<Vec<String>>,
 }
 
@@ -62,7 +62,7 @@ pub struct AckBody {
     pub job: Option<String>,
     /// Any JSON; `null` when nothing was sent.
     pub result: RawJson,
-    /// Who says it, if it says so.
+    /// The worker, if it names itself.
     pub worker: Option<String>,
 }
 
@@ -88,7 +88,7 @@ pub struct NackBody {
     pub job: Option<String>,
     /// Why it failed; `None` when it is given back.
     pub error: Option<JobError>,
-    /// Who says it, if it says so.
+    /// The worker, if it names itself.
     pub worker: Option<String>,
 }
 
@@ -135,20 +135,21 @@ fn reported(value: &Value) -> Result<JobError, String> {
 /// A sign of life. It is read alike at `/workers/heartbeat` and at `/workers/beat`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BeatBody {
-    /// Who beats.
+    /// The worker.
     pub worker: String,
     /// The jobs whose reservations are to be renewed.
     pub jobs: Vec<String>,
-    /// How many jobs it works on, if it says so.
+    /// The number of jobs that it works on, if it reports it.
     pub busy: Option<i64>,
-    /// Whether it takes on new jobs, if it says so.
+    /// True if it takes new jobs, if it reports it.
     pub takes_jobs: Option<bool>,
     /// How long the reservations last from now, in milliseconds.
     pub visibility_ms: Option<i64>,
 }
 
 impl BeatBody {
-    /// Reads it: jobs may stand in `active_jobs`, `active_job_ids` and `job_id`; a number in `active_jobs` is how many.
+    /// Reads it: jobs may be listed in `active_jobs`, `active_job_ids` and `job_id`; a number in `active_jobs` is their
+    /// count.
     ///
     /// # Errors
     /// 400 for a member that is missing or wrong.
@@ -172,7 +173,7 @@ impl BeatBody {
     }
 }
 
-/// Whether a worker in this state takes on new jobs.
+/// Returns true if a worker in this state takes new jobs.
 fn takes_jobs(state: &Value) -> Result<bool, String> {
     match read::text(state)? {
         "running" | "active" | "idle" | "busy" => Ok(true),
@@ -214,7 +215,7 @@ pub struct ProgressBody {
 }
 
 impl ProgressBody {
-    /// Reads it. What is more or less than the whole is cut (OJS progress §3.2).
+    /// Reads it. Values outside of 0 to 100 percent are clamped (OJS progress §3.2).
     ///
     /// # Errors
     /// 400 for a member that is missing or wrong, 413 for a state that is too large.

@@ -26,19 +26,19 @@ pub struct WorkflowRequest {
 /// A step of the request.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RequestedStep {
-    /// Where it stands in the body, such as `steps[2]`.
+    /// Its place in the body, such as `steps[2]`.
     pub place: String,
     /// How the client calls it.
     pub name: Option<String>,
-    /// What it is for.
+    /// Its role.
     pub role: StepRole,
     /// Positions of the steps that it needs.
     pub needs: Vec<usize>,
     /// The job, as an enqueue request.
     pub job: RawObject,
-    /// Whether its delay counts from the time at which it is enqueued.
+    /// True if its delay counts from the time at which it is enqueued.
     pub run_relative: bool,
-    /// Whether its `expires_at` does.
+    /// True if its `expires_at` counts from then.
     pub expiry_relative: bool,
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Number, Value};
 use unicode_normalization::UnicodeNormalization;
 
-/// Up to here every whole number is a float of its own, so `1.0` and `1` can be told to be the same.
+/// Up to here every whole number is a float of its own, so `1.0` and `1` compare as the same.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The one spelling of a value.

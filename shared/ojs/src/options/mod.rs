@@ -30,7 +30,7 @@ pub(crate) const ALSO_AT_THE_TOP: [&str; 12] = [
     "rate_limit",
 ];
 
-/// What the options mean, with every default filled in.
+/// The options, with every default filled in.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct JobOptions {
     pub(crate) queue: String,

@@ -1,5 +1,5 @@
-//! Limits (OJS rate limiting §3): how fast jobs that share a key, or a queue, may start. A job says it in
-//! `options.rate_limit`, an operator of a queue or a key.
+//! Limits (OJS rate limiting §3): how fast jobs that share a key, or a queue, may start. A job sets it in
+//! `options.rate_limit`, an operator on a queue or a key.
 
 use super::section::{Section, duration};
 use crate::{OjsError, read};
@@ -21,7 +21,7 @@ pub(super) fn rate_limit(members: &RawObject) -> Result<RateLimit, OjsError> {
     const PATH: &str = "options.rate_limit";
     Section { path: PATH, members }.spelled(&MEMBERS)?;
     let limit = read_limit(PATH, members)?;
-    // A job that names a key and says nothing of it takes the limit as it is.
+    // A job that names a key and no values takes the key's limit as it is.
     if limit.key.is_none()
         && limit.concurrency.is_none()
         && limit.rate.is_none()
@@ -33,9 +33,9 @@ pub(super) fn rate_limit(members: &RawObject) -> Result<RateLimit, OjsError> {
     Ok(limit)
 }
 
-/// Reads `{key?, concurrency?, max_per_second? | rate? | limit?, period?, throttle?, on_limit?}`, where `rate` is
-/// `{limit, period}` or a number per `period`, and `throttle` is `{limit, period}` or the time between two starts. A
-/// concurrency of 0 lets nothing start. `path` stands before the names of members in errors; it may be empty.
+/// Reads `{key?, concurrency?, max_per_second? | rate? | limit?, period?, throttle?, on_limit?}`. `rate` is `{limit,
+/// period}` or a number per `period`. `throttle` is `{limit, period}` or the time between two starts. A concurrency of
+/// 0 lets nothing start. `path` precedes the names of members in errors; it may be empty.
 ///
 /// # Errors
 /// 400 for a member that is wrong.

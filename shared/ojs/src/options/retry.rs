@@ -18,11 +18,11 @@ const FIELDS: [&str; 9] = [
     "on_exhaustion",
 ];
 
-/// The fields that say neither how often nor when a job is tried. A policy with these alone is not stated.
+/// The fields that set neither how often nor when a job is tried. A policy with these alone is not stated.
 const NOT_STATING: [&str; 2] = ["non_retryable_errors", "on_exhaustion"];
 
-/// Reads a policy field by field, so that an error names its field (OJS retry §3.1). Unknown fields are tolerated, unless
-/// they are a slip of a known one: that would leave the default in force without a word.
+/// Reads a policy field by field, so that an error names its field (OJS retry §3.1). Unknown fields are tolerated,
+/// unless they are a slip of a known one: that would leave the default in force silently.
 pub(super) fn retry(policy: &RawJson) -> Result<RetryPolicy, OjsError> {
     let whole = |why: String| OjsError::validation("options.retry", format!("options.retry {why}"));
     let wrong = |field: &str, why: String| {

@@ -1,4 +1,4 @@
-//! An object inside of a request, whose members are read one by one; what is wrong is said with the whole path.
+//! An object inside of a request, whose members are read one by one; errors name the whole path.
 
 use crate::{OjsError, read};
 use serde_json::Value;

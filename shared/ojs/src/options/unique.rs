@@ -1,4 +1,4 @@
-//! `options.unique` (OJS unique jobs §3): what makes a job the same as another one, and what happens then.
+//! `options.unique` (OJS unique jobs §3): the values that make two jobs the same, and the treatment of a duplicate.
 
 use super::canonical::canonical;
 use super::section::{Section, duration};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use turnstone_domain::terms::{OnConflict, Unique};
 use turnstone_domain::{JobState, RawJson, RawObject, digest};
 
-/// The states in which a job stands in the way of another one unless the policy says otherwise.
+/// The states in which a job conflicts with another one unless the policy sets others.
 const STATES: [JobState; 5] =
     [JobState::Available, JobState::Active, JobState::Scheduled, JobState::Retryable, JobState::Pending];
 
@@ -51,7 +51,7 @@ impl UniquePolicy {
         })
     }
 
-    /// What the policy means for this job.
+    /// Returns the uniqueness of this job under the policy.
     ///
     /// # Errors
     /// 400 when a number that is compared is out of range.
