@@ -1,6 +1,6 @@
-//! What people and machines see of a running Turnstone: logs, spans, metrics and their names, and the redaction of secrets.
+//! Logs, spans, metrics and their names, and the redaction of secrets.
 //!
-//! It knows nothing about jobs, stores or models, and imports nothing of ours.
+//! The crate knows nothing about jobs, stores or models, and imports none of our crates.
 
 mod log;
 pub mod metrics;

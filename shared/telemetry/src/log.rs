@@ -11,10 +11,10 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-/// What is logged when nobody says otherwise.
+/// The filter when none is configured.
 const DEFAULT_FILTER: &str = "info,sqlx=warn,apalis=warn,hyper=warn,tower_http=warn";
 
-/// The library that speaks MCP calls every end of a connection an error. The worker itself reports those that are.
+/// The MCP library logs every end of a connection as an error. The worker itself reports those that are errors.
 const SILENT: &str = "rmcp=off";
 
 /// How a line looks.
@@ -39,12 +39,13 @@ impl LogFormat {
     }
 }
 
-/// Starts logging to standard error for this process, and, for a service, its spans, metrics and log records by OTLP as the
-/// `OTEL_*` variables ask. A second call changes nothing.
+/// Starts logging to standard error for this process. For a service it also starts spans, metrics and log records by
+/// OTLP, as the `OTEL_*` variables ask. A second call changes nothing.
 ///
-/// `filter` is in the syntax of `tracing_subscriber::EnvFilter`, such as `info,turnstone_worker=debug`; a filter that
-/// cannot be read is reported in the log and the default is used (see [`check_filter`] to refuse it earlier). Lines of the MCP
-/// library are left out unless the filter names `rmcp`. It is about log lines: spans are made whatever it says.
+/// `filter` is in the syntax of `tracing_subscriber::EnvFilter`, such as `info,turnstone_worker=debug`. A filter that
+/// cannot be read is reported in the log and the default is used (see [`check_filter`] to refuse it earlier). Lines of
+/// the MCP library are left out unless the filter names `rmcp`. The filter concerns log lines: spans do not depend on
+/// it.
 pub fn init(format: LogFormat, filter: Option<&str>, color: bool, service: Option<&Service>) {
     let mut problems = Vec::new();
     let text = match filter.map(|filter| (filter, read_filter(filter))) {
@@ -99,7 +100,7 @@ fn lines_of(filter: &str) -> EnvFilter {
     EnvFilter::new(format!("{SILENT},{filter}"))
 }
 
-/// What is told of is what we do; what the libraries below us do is not, and least of all what sends telemetry.
+/// Returns true for our own spans and events. Those of libraries are not exported, least of all those of the exporters.
 fn ours(metadata: &Metadata<'_>) -> bool {
     metadata.target().starts_with("turnstone")
 }
@@ -107,7 +108,7 @@ fn ours(metadata: &Metadata<'_>) -> bool {
 /// Checks a log filter without using it.
 ///
 /// # Errors
-/// A sentence that names the filter, what is wrong with it and what a filter looks like.
+/// A sentence with the filter, the problem and the form of a filter.
 pub fn check_filter(filter: &str) -> Result<(), String> {
     read_filter(filter).map(|_| ())
 }
@@ -153,7 +154,7 @@ impl<W: Write> Write for RedactedLine<W> {
 
 impl<W: Write> Drop for RedactedLine<W> {
     fn drop(&mut self) {
-        // Standard error that cannot be written leaves nobody to tell.
+        // If standard error cannot be written, the line is lost.
         let _ = self.flush();
     }
 }

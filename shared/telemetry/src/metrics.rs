@@ -1,8 +1,8 @@
-//! What this process counts: OSSA's eight metrics and OpenTelemetry's two for model calls, kept once and told twice, by OTLP
+//! The metrics of this process: OSSA's eight and OpenTelemetry's two for model calls, counted once and exported by OTLP
 //! and to Prometheus.
 //!
-//! Labels are bounded: names that users choose are kept up to a number of different ones, and told as `_other` beyond it. No
-//! label is an id of an engagement, a turn or a worker (RS-33).
+//! Labels are bounded: names that users choose are kept up to a number of different ones, and exported as `_other`
+//! beyond it. No label is an id of an engagement, a turn or a worker (RS-33).
 
 use crate::names;
 use crate::otlp::{Watched, scope};
@@ -18,9 +18,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// As many different values a label has that users can choose; more are told as [`OTHER`].
+/// The most different values of a label that users can choose; further ones are exported as [`OTHER`].
 pub const MOST_VALUES: usize = 100;
-/// What stands for the values beyond [`MOST_VALUES`].
+/// The replacement for values beyond [`MOST_VALUES`].
 pub const OTHER: &str = "_other";
 /// The longest value of a label, in characters.
 const LONGEST: usize = 100;
@@ -28,7 +28,7 @@ const LONGEST: usize = 100;
 /// Bounds of the buckets of times, in seconds: from a quick answer of a model to ten minutes of thought.
 const SECONDS: [f64; 16] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
-/// More tokens than this in one call are no count: a provider could make the sums overflow.
+/// A count above this in one call is ignored: a provider could make the sums overflow.
 const MOST_TOKENS: u64 = 1 << 32;
 /// Bounds of the buckets of tokens.
 const TOKENS: [f64; 12] =
@@ -121,7 +121,7 @@ impl Meters {
     }
 }
 
-/// What was counted so far, for Prometheus.
+/// Returns the counts so far, for Prometheus.
 #[must_use]
 pub fn gathered() -> Vec<MetricFamily> {
     let mut families = meters().registry.gather();
@@ -135,7 +135,7 @@ pub fn gathered() -> Vec<MetricFamily> {
     families
 }
 
-/// Values of one label that were met. Those who count share them.
+/// The values of one label so far. All counters share them.
 struct Met(Mutex<BTreeSet<Arc<str>>>);
 
 static AGENTS: Met = Met(Mutex::new(BTreeSet::new()));
@@ -144,7 +144,7 @@ static MODELS: Met = Met(Mutex::new(BTreeSet::new()));
 static TOOLS: Met = Met(Mutex::new(BTreeSet::new()));
 
 impl Met {
-    /// The value, or what stands for it when there are too many.
+    /// Returns the value, or [`OTHER`] when there are too many.
     fn bounded(&self, value: &str) -> StringValue {
         let value = value.char_indices().nth(LONGEST).map_or(value, |(end, _)| &value[..end]);
         let mut met = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,7 +160,7 @@ impl Met {
     }
 }
 
-/// Which agent something is counted for, with bounded names.
+/// The labels of an agent, with bounded names.
 #[derive(Clone, Debug)]
 pub struct Counted {
     labels: [KeyValue; 3],
@@ -234,7 +234,7 @@ impl Counted {
 
     fn call(&self, provider: &str) -> [KeyValue; 3] {
         let [_, _, model] = &self.labels;
-        // Providers are named by the configuration, so there are as many as it says.
+        // Providers are named by the configuration, so their number is bounded.
         let provider = KeyValue::new(names::PROVIDER, provider.to_owned());
         [KeyValue::new(names::OPERATION, "chat"), provider, model.clone()]
     }
@@ -244,7 +244,7 @@ impl Counted {
 mod tests {
     use super::*;
 
-    /// RS-33: whoever makes up names does not make up series.
+    /// RS-33: invented names do not add series.
     #[test]
     fn made_up_names_are_one_series() {
         let met = Met(Mutex::new(BTreeSet::new()));
@@ -257,7 +257,7 @@ mod tests {
         assert!(Met(Mutex::new(BTreeSet::new())).bounded(&long).as_str().len() <= LONGEST);
     }
 
-    /// Sums take what a provider makes up, however often.
+    /// A provider's absurd counts do not make the sums overflow.
     #[test]
     fn absurd_counts_do_not_overflow() {
         let counted = Counted::of("absurd", "1.0.0", "m");

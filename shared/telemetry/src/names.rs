@@ -1,11 +1,11 @@
-//! The names of spans, their attributes, and metrics: a documented API. Every span in the product is named here and nowhere
-//! else; `docs/EVENTS.md` is generated from [`ALL`].
+//! The names of spans, their attributes, and metrics: a documented API. Every span in the product is named here and
+//! nowhere else; `docs/EVENTS.md` is generated from [`ALL`].
 //!
 //! They are used as constants: `tracing::info_span!(names::TURN, { names::JOB_ID } = %job)`.
 //!
-//! Names follow the semantic conventions of OSSA 0.2.9 where they have one; ours begin with `turnstone.`.
+//! Names follow the semantic conventions of OSSA 0.2.9 where these have one; ours begin with `turnstone.`.
 
-/// What a name names.
+/// The kind of thing that a name names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A span.
@@ -21,11 +21,11 @@ pub enum Kind {
 /// A name with what it means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Name {
-    /// What it names.
+    /// The kind.
     pub kind: Kind,
     /// The name.
     pub name: &'static str,
-    /// What it means, in one line.
+    /// The meaning, in one line.
     pub meaning: &'static str,
 }
 
@@ -129,7 +129,7 @@ names! {
     Metric UPTIME_SECONDS = "turnstone_uptime_seconds", "How long this process has run.";
 }
 
-/// What a name means; empty for a name that is none.
+/// Returns the meaning of a name; empty for an unknown one.
 #[must_use]
 pub fn meaning(name: &str) -> &'static str {
     ALL.iter().find(|known| known.name == name).map_or("", |known| known.meaning)

@@ -1,6 +1,7 @@
-//! Contexts of traces across processes: read from what a caller sent, written to what this process calls.
+//! Trace contexts across processes: read from a caller's headers, written to the headers of outgoing requests.
 //!
-//! A process that sends no spans of its own hands on what it was given, so that a trace does not break on it.
+//! A process that sends no spans of its own forwards the context that it received, so that a trace does not break on
+//! it.
 
 use crate::otlp::exports_spans;
 use crate::span::Common;
@@ -13,10 +14,10 @@ use std::sync::{Arc, OnceLock};
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-/// What is carried from process to process: names and values of headers.
+/// The headers that carry a context between processes: names and values.
 pub type Carried = BTreeMap<String, String>;
 
-/// How a context is written.
+/// The format of a context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Format {
     /// W3C `traceparent` and `tracestate`.
@@ -32,7 +33,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// What may stand in `OTEL_PROPAGATORS`.
+    /// The valid values of `OTEL_PROPAGATORS`.
     pub(crate) const KNOWN: &'static str = "known are tracecontext, baggage, b3, b3multi, jaeger and none";
 
     pub(crate) fn named(name: &str) -> Option<Self> {
@@ -130,10 +131,10 @@ fn formats() -> &'static [Format] {
     FORMATS.get().map_or(&[Format::TraceContext, Format::Baggage], Vec::as_slice)
 }
 
-/// What a caller sent, kept beside the context for processes that hand it on.
+/// The caller's headers, kept beside the context for processes that forward them.
 struct Given(Arc<Carried>);
 
-/// The names under which a context may be sent, by whichever format.
+/// The headers of a context, in every format.
 pub const FIELDS: [&str; 8] = [
     "traceparent",
     "tracestate",
@@ -145,15 +146,15 @@ pub const FIELDS: [&str; 8] = [
     "uber-trace-id",
 ];
 
-/// Makes a span that was not entered yet a part of the caller's trace; what cannot be read counts as absent. What is `common`
-/// is said of it and of every span below it.
+/// Makes a span that was not entered yet a part of the caller's trace; headers that cannot be read count as absent. The
+/// attributes of `common` are added to it and to every span below it.
 pub fn continue_from(span: &Span, sent: &Carried, common: &Common) {
     if sent.is_empty() && !exports_spans() {
         return;
     }
     let context = formats().iter().fold(Context::new(), |context, format| format.read(sent, &context));
     let context = context.with_value(Given(Arc::new(sent.clone()))).with_value(common.clone());
-    // Without a layer that makes ids of spans there is nothing to go on with.
+    // Without a layer that makes ids of spans there is no trace to continue.
     let _ = span.set_parent(context);
 }
 
@@ -165,7 +166,7 @@ pub fn link(span: &Span, traceparent: &str, attributes: &[(&'static str, &str)])
     span.add_link_with_attributes(linked, attributes);
 }
 
-/// The W3C `traceparent` of a span that is sent to somebody; `None` for any other.
+/// Returns the W3C `traceparent` of a span that is exported; `None` for any other.
 #[must_use]
 pub fn traceparent(span: &Span) -> Option<String> {
     if !exports_spans() {
@@ -176,8 +177,8 @@ pub fn traceparent(span: &Span) -> Option<String> {
     sent.remove("traceparent")
 }
 
-/// What a request that leaves now carries: the context of the current span, or what the caller sent when this process sends no
-/// spans.
+/// Returns the headers of an outgoing request: the context of the current span, or the caller's headers when this
+/// process sends no spans.
 #[must_use]
 pub fn outgoing() -> Carried {
     let context = Span::current().context();

@@ -20,7 +20,7 @@ const ALWAYS: u64 = u64::MAX;
 
 static KNOWN: LazyLock<RwLock<Known>> = LazyLock::new(RwLock::default);
 
-/// Where a secret is to be found: `env:NAME` or `file:/path`. The reference itself is not secret.
+/// A reference to a secret: `env:NAME` or `file:/path`. The reference itself is not secret.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SecretRef {
     /// An environment variable.
@@ -84,7 +84,7 @@ impl Serialize for SecretRef {
     }
 }
 
-/// A secret value. It shows itself to nobody who does not ask by name.
+/// A secret value. It is shown only by [`Secret::expose`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -147,7 +147,7 @@ struct Known {
 }
 
 impl Known {
-    /// Notes that one is used; whether it is known.
+    /// Notes that one is used; returns true if it is known.
     fn touched(&self, form: &str, used: u64) -> bool {
         let known = self.all.get(form);
         if let Some(last) = known {
@@ -185,7 +185,7 @@ impl Known {
         }
     }
 
-    /// Where they stand in a text, from left to right; what overlaps is one.
+    /// Returns their ranges in a text, from left to right; overlapping ranges are merged.
     fn found(&self, text: &str) -> Vec<Range<usize>> {
         let most =
             self.most.iter().flat_map(|most| most.find_overlapping_iter(text)).map(|found| found.range());

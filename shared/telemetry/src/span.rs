@@ -1,4 +1,4 @@
-//! What is said about a span after it was made. All of it costs nothing while no spans are sent.
+//! Attributes that are added to a span after it was made. All of it costs nothing while no spans are sent.
 
 use crate::otlp::{captures_content, exports_spans};
 use crate::redact;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-/// The most of a text that stands in an attribute, in bytes.
+/// The longest text of an attribute, in bytes.
 const LONGEST: usize = 32 * 1024;
 
 /// The value of an attribute.
@@ -84,12 +84,12 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// What is said of a span and of every span below it: of those that begin after it was said.
+/// Attributes of a span and of every span that begins below it afterwards.
 #[derive(Clone, Debug, Default)]
 pub struct Common(Arc<Mutex<BTreeMap<&'static str, Value>>>);
 
 impl Common {
-    /// Says something, or takes it back.
+    /// Sets an attribute, or removes it.
     pub fn say(&self, attribute: &'static str, value: impl Into<Said>) {
         if !exports_spans() {
             return;
@@ -102,7 +102,7 @@ impl Common {
     }
 }
 
-/// Says what is common when a span begins.
+/// Adds the common attributes when a span begins.
 #[derive(Debug)]
 pub(crate) struct SaysCommon;
 
@@ -125,7 +125,7 @@ impl SpanProcessor for SaysCommon {
     }
 }
 
-/// Says something about a span.
+/// Sets an attribute of a span.
 pub fn say(span: &Span, attribute: &'static str, value: impl Into<Said>) {
     if exports_spans()
         && let Some(value) = value.into().value()
@@ -134,15 +134,15 @@ pub fn say(span: &Span, attribute: &'static str, value: impl Into<Said>) {
     }
 }
 
-/// Says something of a span that was said by a user, a model or a tool: only when that may be captured.
+/// Sets an attribute with text of a user, a model or a tool: only when such content may be captured.
 pub fn say_content(span: &Span, attribute: &'static str, text: impl FnOnce() -> String) {
     if exports_spans() && captures_content() {
         say(span, attribute, text());
     }
 }
 
-/// Marks a span as failed, with the code of the error. The message may repeat what a user or a tool said, so it is there only
-/// when that may be captured.
+/// Marks a span as failed, with the code of the error. The message may repeat text of a user or a tool, so it is added
+/// only when such content may be captured.
 pub fn fail(span: &Span, code: &str, message: &str) {
     if !exports_spans() {
         return;

@@ -1,4 +1,4 @@
-//! Log lines say in which trace and span they were written (RS-34).
+//! The ids of the trace and the span in each log line (RS-34).
 
 use opentelemetry::Context;
 use opentelemetry::trace::TraceContextExt as _;

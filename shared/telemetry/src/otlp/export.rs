@@ -15,8 +15,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What the collector does not take now. All exporters of a process share it, so that a collector that is away is logged once
-/// and not once for each of them.
+/// The state of the collector. All exporters of a process share it, so that an unreachable collector is logged once and
+/// not once for each of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Refused(Arc<Mutex<BTreeSet<&'static str>>>);
 
@@ -48,7 +48,7 @@ impl Refused {
 #[derive(Debug)]
 pub(crate) struct Watched<E> {
     exporter: E,
-    /// What it sends, as people call it.
+    /// The name of its signal, for the log.
     what: &'static str,
     refused: Refused,
 }
@@ -120,7 +120,7 @@ impl<E: PushMetricExporter> PushMetricExporter for Watched<E> {
     }
 }
 
-/// Strikes every known secret out of what a span says, and keeps the last of what it says twice.
+/// Strikes every known secret out of a span, and keeps the last value of each repeated attribute.
 fn strike(span: &mut SpanData) {
     let mut met = BTreeSet::new();
     span.attributes.reverse();

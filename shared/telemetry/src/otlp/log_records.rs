@@ -52,7 +52,7 @@ fn severity(level: Level) -> (Severity, &'static str) {
     }
 }
 
-/// What an event says, with every known secret struck out.
+/// The fields of an event, with every known secret struck out.
 #[derive(Default)]
 struct Said {
     message: String,

@@ -1,8 +1,8 @@
-//! Telemetry that leaves the process: OTLP over HTTP, switched on by the `OTEL_*` variables of the OpenTelemetry
-//! specification, and off without them.
+//! Telemetry that leaves the process: OTLP over HTTP. The `OTEL_*` variables of the OpenTelemetry specification switch
+//! it on; without them it is off.
 //!
-//! Everything goes through bounded queues that threads of their own empty: a collector that is away, or answers
-//! nothing, costs the telemetry and never a turn.
+//! Everything goes through bounded queues with threads of their own. An unreachable or silent collector costs
+//! telemetry, and never a turn.
 
 mod export;
 mod log_records;
@@ -26,23 +26,23 @@ use std::sync::OnceLock;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// The name that the semantic conventions give to whoever makes spans and metrics.
+/// The instrumentation scope of spans and metrics, as the semantic conventions name it.
 const SCOPE: &str = "ossa-agent";
 /// Their version.
 const SCOPE_VERSION: &str = "0.2.9";
 
-/// Who sends telemetry.
+/// The service that sends telemetry.
 #[derive(Clone, Debug)]
 pub struct Service {
     /// `service.name`, unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` say another.
     pub name: &'static str,
     /// `service.version`.
     pub version: &'static str,
-    /// `service.instance.id`: unlike that of every other process that runs.
+    /// `service.instance.id`: unique among running processes.
     pub instance: String,
 }
 
-/// What was started, to be ended once.
+/// The started providers, to be shut down once.
 static STARTED: OnceLock<Providers> = OnceLock::new();
 
 struct Providers {
@@ -51,17 +51,18 @@ struct Providers {
     exports_spans: bool,
 }
 
-/// What the log is made of besides lines.
+/// The parts of the log besides lines.
 pub(crate) struct Started {
     /// Makes spans.
     pub(crate) tracer: SdkTracer,
     /// Sends log records.
     pub(crate) logs: Option<SdkLoggerProvider>,
-    /// What could not be done, in sentences for the log.
+    /// Problems, in sentences for the log.
     pub(crate) problems: Vec<String>,
 }
 
-/// Starts what the variables ask for. Spans have ids in any case, for the log; they are kept and sent only with an endpoint.
+/// Starts the signals that the variables ask for. Spans always have ids, for the log; they are kept and sent only with
+/// an endpoint.
 pub(crate) fn start(service: &Service) -> Started {
     let settings = Settings::of_process();
     let mut problems = settings.problems.clone();
@@ -113,7 +114,7 @@ pub(crate) fn start(service: &Service) -> Started {
     Started { tracer, logs, problems }
 }
 
-/// Whether spans of this process are sent to anybody.
+/// Returns true if spans of this process are sent to a collector.
 #[must_use]
 pub fn exports_spans() -> bool {
     STARTED.get().is_some_and(|started| started.exports_spans)
@@ -127,7 +128,7 @@ pub fn shut_down(patience: Duration) {
     let end = |part: Box<dyn FnOnce() -> OTelSdkResult + Send>| {
         let told = told.clone();
         std::thread::spawn(move || {
-            // A collector that cannot be reached has been told of already.
+            // An unreachable collector has been logged already.
             let _ = part();
             let _ = told.send(());
         });
@@ -137,7 +138,7 @@ pub fn shut_down(patience: Duration) {
     end(Box::new(move || logs.map_or(Ok(()), |logs| logs.shutdown_with_timeout(patience))));
     end(Box::new(move || metrics::shut_down(patience)));
     drop(told);
-    // Each part keeps to its time; whoever does not is left behind.
+    // Each part has its share of the time; a part that exceeds it is abandoned.
     let parts = 3;
     for _ in 0..parts {
         if ended.recv_timeout(patience).is_err() {
@@ -150,7 +151,7 @@ pub(crate) fn scope() -> InstrumentationScope {
     InstrumentationScope::builder(SCOPE).with_version(SCOPE_VERSION).build()
 }
 
-/// What all telemetry of this process says about it: the variables first, then who it is by itself.
+/// Returns the resource of all telemetry of this process: attributes of the variables first, then its own.
 fn resource(service: &Service) -> Resource {
     let given = variable("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
     let says = |key: &str| given.split(',').any(|pair| pair.split('=').next().map(str::trim) == Some(key));

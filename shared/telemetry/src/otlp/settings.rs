@@ -1,20 +1,20 @@
-//! What the `OTEL_*` variables say. The exporters read endpoints, headers, timeouts and sizes of queues by themselves.
+//! The `OTEL_*` variables. The exporters read endpoints, headers, timeouts and sizes of queues by themselves.
 
 use crate::Secret;
 use crate::propagation::Format;
 
-/// What is sent, and how contexts are written.
+/// The signals to send, and the formats of trace contexts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Settings {
-    /// Whether spans are sent.
+    /// True if spans are sent.
     pub(crate) spans: bool,
-    /// Whether metrics are sent.
+    /// True if metrics are sent.
     pub(crate) metrics: bool,
-    /// Whether log records are sent.
+    /// True if log records are sent.
     pub(crate) logs: bool,
-    /// How contexts are written (`OTEL_PROPAGATORS`).
+    /// The formats of trace contexts (`OTEL_PROPAGATORS`).
     pub(crate) propagators: Vec<Format>,
-    /// What is asked for and not done, in sentences.
+    /// Requested settings that are not supported, in sentences.
     pub(crate) problems: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-/// Whether prompts, answers, arguments and results may stand in spans
+/// Returns true if spans may contain prompts, answers, arguments and results
 /// (`OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true`).
 #[must_use]
 pub fn captures_content() -> bool {
@@ -35,14 +35,14 @@ pub fn captures_content() -> bool {
 }
 
 impl Settings {
-    /// What this process's variables say.
+    /// Reads the variables of this process.
     pub(crate) fn of_process() -> Self {
         for name in ["", "TRACES_", "METRICS_", "LOGS_"] {
             let headers = variable(&format!("OTEL_EXPORTER_OTLP_{name}HEADERS")).unwrap_or_default();
             for value in
                 headers.split(',').filter_map(|header| header.split_once('=')).map(|(_, value)| value)
             {
-                // A header of an exporter is a credential; from here on it is struck out wherever it turns up.
+                // A header of an exporter is a credential; from here on it is struck out everywhere.
                 let _ = Secret::given(value.trim());
             }
         }
@@ -74,7 +74,7 @@ impl Settings {
             true
         };
         let (spans, metrics, logs) = (sends("TRACES"), sends("METRICS"), sends("LOGS"));
-        // What is wrong for all three signals is reported once.
+        // A problem with all three signals is reported once.
         problems.dedup();
         Self { spans, metrics, logs, propagators, problems }
     }
