@@ -1,8 +1,8 @@
-//! Work that takes up to tenths of a second, such as compiling a schema: away from the threads that everything else runs on,
-//! and two pieces at once in the whole process.
+//! Work that takes up to tenths of a second, such as compiling a schema. It runs away from the async runtime's threads,
+//! at most two pieces at once in the whole process.
 //!
-//! Schemas, patterns, expressions and documents come from outside. What one of them may cost is bounded where it is read; here
-//! it is bounded how many cost that at the same time, and how many threads wait for it.
+//! Schemas, patterns, expressions and documents come from outside. Their readers bound the cost of one. This crate
+//! bounds how many run at the same time, and how many threads wait for them.
 
 mod places;
 
@@ -11,21 +11,21 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
 use tokio::task::{block_in_place, spawn_blocking};
 
-/// The pieces of work that run at once.
+/// The number of pieces of work that run at once.
 const AT_ONCE: usize = 2;
 
-/// The places of this process. One memory and the same processors serve all its parts.
+/// The places of this process, which all of its parts share.
 static PLACES: Places = Places::new(AT_ONCE);
 
-/// The work of [`run`] that has a thread. The rest waits for one as futures, which cost no thread.
+/// The permits of [`run`]: work with a permit has a thread. Other work waits as futures, which cost no thread.
 static RUNNING: Semaphore = Semaphore::const_new(AT_ONCE);
 
-/// The threads that work or wait in place at once. The runtime starts another thread for each of them, and has at most 512 for
-/// this, for files and for names of hosts. Without a bound, the turns of one worker could take them all, and the runtime
-/// would stop until one came back.
+/// The number of threads that may work or wait in place at once. The runtime starts another thread for each of them. It
+/// has at most 512 for this, for files and for host names. Without a bound, the turns of one worker could take them
+/// all, and the runtime would stop until one was free.
 const AWAY: usize = 32;
 
-/// The threads that may still leave the runtime.
+/// The permits for threads that leave the runtime.
 static LEAVING: Semaphore = Semaphore::const_new(AWAY);
 
 /// The work panicked.
@@ -47,8 +47,8 @@ pub async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
     done.await.map_err(|_| Panicked)
 }
 
-/// Does the work on this thread, after its other tasks went to another one: for code that cannot wait. They stay, and wait for
-/// the work, on a runtime of one thread, and while 32 threads have left theirs.
+/// Does the work on this thread, for code that cannot wait; the thread's other tasks move to another one. On a runtime
+/// of one thread, and while 32 threads have left theirs, they wait for the work.
 pub fn in_place<T>(work: impl FnOnce() -> T) -> T {
     match runtime_of_many() {
         true => away(|| {
@@ -64,8 +64,8 @@ pub fn wait_in_place<T>(work: impl FnOnce() -> T) -> T {
     if runtime_of_many() { away(work) } else { work() }
 }
 
-/// Leaves the runtime for the work, if there is room. Work without room is done in the middle of the runtime: as many pieces as
-/// it has threads, each of which ends without any other task.
+/// Leaves the runtime for the work, if a permit is free. Otherwise the work runs on the runtime's own thread. At most
+/// as many such pieces run as the runtime has threads, and each ends without any other task.
 fn away<T>(work: impl FnOnce() -> T) -> T {
     match LEAVING.try_acquire() {
         Ok(_left) => block_in_place(work),
@@ -88,7 +88,7 @@ mod tests {
     /// The tests share the places and the threads of the process.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
-    /// Counts how many pieces of work run at once, and the most that ever did.
+    /// Counts the pieces of work that run at once, and their maximum.
     #[derive(Default)]
     struct Gauge {
         now: AtomicUsize,
@@ -122,7 +122,7 @@ mod tests {
         assert!(gauge.most.load(Ordering::SeqCst) <= AT_ONCE);
     }
 
-    /// The only thread of the runtime is in the middle of work, which ends when another task ran.
+    /// The only thread of the runtime is in the middle of work that ends after another task ran.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn other_tasks_run_while_work_blocks_in_place() {
         let _alone = ONE_AT_A_TIME.lock().await;
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(worked.await.unwrap(), Ok(7));
     }
 
-    /// The two places are taken while each task comes to them.
+    /// Both places are taken when the tasks start.
     #[test]
     fn a_bounded_number_of_threads_waits_in_place() {
         const WORKERS: usize = 4;
@@ -159,7 +159,7 @@ mod tests {
                 })
             })
             .collect();
-        // Each thread brings one task, and no other one as long as it waits.
+        // Each waiting thread brings one task and no other one.
         for _ in 0..AWAY + WORKERS {
             coming.recv().unwrap();
         }
@@ -169,7 +169,7 @@ mod tests {
                 task.await.unwrap();
             }
         });
-        // A thread that has come back is idle a moment later than the next one may leave.
+        // A thread that has come back is idle slightly later than the next one may leave.
         let started = started.load(Ordering::SeqCst);
         assert!(started <= WORKERS + 2 * AWAY, "{started} threads were started");
     }

@@ -1,7 +1,7 @@
 //! A semaphore whose holders are threads.
 //!
-//! A place that was given to a future would be held until a thread of the runtime polls it, and all of these may be waiting for
-//! a place.
+//! A place that is given to a future would stay taken until a runtime thread polls it. All of these threads may be
+//! waiting for a place.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
