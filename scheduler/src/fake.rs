@@ -1,4 +1,4 @@
-//! For the unit tests: a store in memory that tells what it is asked, and a clock that follows tokio's paused time.
+//! For the unit tests: a store in memory that records its calls, and a clock that follows tokio's paused time.
 
 use crate::{Scheduler, SchedulerOptions};
 use async_trait::async_trait;
@@ -14,7 +14,7 @@ use turnstone_store::{Doorbell, Duty, Ring, StoreError, Term, Upkeep};
 /// When a test begins.
 pub(crate) const BEGIN: i64 = 1_000_000_000;
 
-/// The time: [`BEGIN`] and what tokio's time has gone on since then.
+/// The time: [`BEGIN`] plus the tokio time that has passed since then.
 struct Virtual(Instant);
 
 impl Clock for Virtual {
@@ -23,25 +23,25 @@ impl Clock for Virtual {
     }
 }
 
-/// Something that the store was asked.
+/// A call of the store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Asked {
     /// `lead`, `resign`, `next_due`, or the name of a duty.
     pub(crate) what: &'static str,
-    /// By this scheduler; empty where the question does not say.
+    /// The scheduler that called; empty where the call does not name it.
     pub(crate) who: String,
-    /// When.
+    /// The time of the call.
     pub(crate) at: i64,
 }
 
-/// What the store holds.
+/// The content of the store.
 #[derive(Default)]
 pub(crate) struct Rows {
     /// Rows that wait for a time: the duty that changes them, and the time.
     pub(crate) waiting: Vec<(&'static str, i64)>,
-    /// Questions that fail, each once.
+    /// Calls that fail, each once.
     pub(crate) failing: Vec<&'static str>,
-    /// The question before which another scheduler takes over, however long the term is.
+    /// The call before which another scheduler takes over, however long the term is.
     pub(crate) overthrown_before: Option<&'static str>,
     leader: Option<Term>,
     terms: usize,
@@ -192,12 +192,12 @@ impl Bench {
         self.doorbell.ring(ring);
     }
 
-    /// The next question that is none for the leadership.
+    /// Returns the next call that does not concern the leadership.
     pub(crate) async fn next(&self) -> Asked {
         self.next_that(|asked| asked.what != "lead").await
     }
 
-    /// The next question that is like this.
+    /// Returns the next call that matches.
     pub(crate) async fn next_that(&self, wanted: impl Fn(&Asked) -> bool) -> Asked {
         let mut asked = self.asked.lock().await;
         loop {
@@ -209,7 +209,7 @@ impl Bench {
         }
     }
 
-    /// Lets this many seconds pass, for as long as anybody asks, and returns what was asked.
+    /// Lets this many seconds pass while calls arrive, and returns the calls.
     pub(crate) async fn watch(&self, seconds: i64) -> Vec<Asked> {
         let until = self.now() + seconds * 1_000;
         let mut seen = Vec::new();
@@ -219,13 +219,13 @@ impl Bench {
         seen
     }
 
-    /// Everything that was asked up to now and not looked at yet, but for the leadership.
+    /// Returns all calls so far that were not returned yet, except those of the leadership.
     pub(crate) async fn rest(&self) -> Vec<Asked> {
         let mut asked = self.asked.lock().await;
         std::iter::from_fn(|| asked.try_recv().ok()).filter(|asked| asked.what != "lead").collect()
     }
 
-    /// [`Bench::rest`] without who and when.
+    /// [`Bench::rest`] without callers and times.
     pub(crate) async fn rest_in_words(&self) -> Vec<&'static str> {
         self.rest().await.into_iter().map(|asked| asked.what).collect()
     }

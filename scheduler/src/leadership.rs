@@ -1,6 +1,6 @@
-//! Who of several schedulers acts: the one whose lease on the store's row of leaders has not run out.
+//! The leadership: of several schedulers only the one acts whose lease on the store's row of leaders has not run out.
 //!
-//! What the leader believes is never enough to act: the store checks the term in the transaction of every duty.
+//! The leader's own belief is never enough to act: the store checks the term in the transaction of every duty.
 
 use crate::SchedulerOptions;
 use crate::rhythm::Setback;
@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 use turnstone_domain::Clock;
 use turnstone_store::{StoreError, Term, Upkeep};
 
-/// Where a scheduler stands, as far as it knows.
+/// The standing of a scheduler, as far as it knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Standing {
-    /// The store has not been asked yet.
+    /// The store has not answered yet.
     Unknown,
     /// It leads.
     Leads(Term),
@@ -74,8 +74,8 @@ impl Leadership {
         let _ = standing.wait_for(|now| !is_this(now)).await;
     }
 
-    /// Asks for the leadership three times per term, whether it has it or not, until `shutdown`; then it resigns. The
-    /// call under way at `shutdown` is waited for, so that no term is taken that nobody knows of.
+    /// Requests the leadership three times per term, as leader or not, until `shutdown`; then it resigns. The call
+    /// under way at `shutdown` is waited for, so that no unknown term is left behind.
     pub(crate) async fn hold(&self, shutdown: &CancellationToken) {
         let (mut setback, mut told) = (Setback::none(), false);
         while !shutdown.is_cancelled() {
@@ -89,7 +89,7 @@ impl Leadership {
                 Err(error) => {
                     let (first, longer) = setback.failed();
                     wait = wait.min(longer);
-                    // The leader's duties fail as well, and tell it.
+                    // The leader's duties fail as well, and log it.
                     if first && self.current().is_none() {
                         told = true;
                         tracing::warn!(%error, "the scheduler cannot ask the store who leads; it tries again until it can");
@@ -121,7 +121,7 @@ impl Leadership {
         }
     }
 
-    /// Takes note of a standing, and tells it when it is another than before.
+    /// Sets the standing, and logs it when it has changed.
     fn stand(&self, standing: Standing) {
         let before = self.standing.send_replace(standing.clone());
         let holder = &self.holder;
@@ -141,7 +141,7 @@ mod tests {
     use crate::SchedulerOptions;
     use crate::fake::{Asked, BEGIN, Bench};
 
-    /// Whether this is a duty, done by `who`.
+    /// Returns true if this is a call of a duty by `who`.
     fn acts(asked: &Asked, who: &str) -> bool {
         asked.who == who && !["lead", "resign"].contains(&asked.what)
     }

@@ -1,8 +1,8 @@
-//! The scheduler: what time does to jobs, beside the flow and never in it.
+//! The scheduler: the effects of time on jobs, beside the flow and never in it.
 //!
-//! It knows nothing about turns, models or tools, and of HTTP only how to tell webhooks of events. All it has is a clock,
-//! the store and the doorbell. Without it nothing that is available waits; only what waits for a time does. Any number may run: one
-//! leads and acts, the others stand by.
+//! It knows nothing about turns, models or tools, and uses HTTP only to post events to webhooks. All it has is a clock,
+//! the store and the doorbell. Without it nothing that is available waits; only what waits for a time does. Any number
+//! may run: one leads and acts, the others stand by.
 //!
 //! To add a duty: one file in `duties/`, one line in its table.
 

@@ -1,12 +1,12 @@
-//! What a scheduler is told at its start.
+//! The options of a scheduler.
 
 use std::time::Duration;
 
-/// What a scheduler is told at its start.
+/// The options of a scheduler.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SchedulerOptions {
-    /// Who it is among the schedulers of a fleet. It must be different in every run of every process: two schedulers
-    /// of the same name would both take the leadership for their own.
+    /// Its name among the schedulers of a fleet. It must be different in every run of every process: two schedulers of
+    /// the same name would both claim the leadership.
     pub holder: String,
     /// How long it leads without renewing its term, which it does three times as often. When it dies, another one
     /// leads after at most four thirds of this.

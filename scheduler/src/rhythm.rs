@@ -1,4 +1,4 @@
-//! When the scheduler looks again: never later than the fallback, never in a tight loop.
+//! The pauses of the scheduler: never longer than the fallback, and never a tight loop.
 
 use crate::duties::{Entry, Rhythm};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 use turnstone_domain::Timestamp;
 
-/// The longest time between two looks at the store. A lost ring costs at most this.
+/// The longest pause between two queries. A lost notification costs at most this.
 pub(crate) const FALLBACK: Duration = Duration::from_secs(2);
 
-/// The shortest time between two looks, so that a storm of rings costs a bounded number of queries.
+/// The shortest pause between two queries, so that a storm of notifications costs a bounded number of queries.
 pub(crate) const SHORTEST: Duration = Duration::from_millis(5);
 
-/// How long to wait before the next look when the next thing is due at `due`; zero when it is due already.
+/// Returns the pause before the next query when the next thing is due at `due`; zero when it is due already.
 pub(crate) fn pause(due: Option<Timestamp>, now: Timestamp) -> Duration {
     let Some(due) = due else { return FALLBACK };
     match u64::try_from(due.since(now)) {
@@ -21,14 +21,14 @@ pub(crate) fn pause(due: Option<Timestamp>, now: Timestamp) -> Duration {
     }
 }
 
-/// When the periodic duties were through last.
+/// The times at which the periodic duties completed last.
 #[derive(Default)]
 pub(crate) struct Timetable {
     through: HashMap<&'static str, Timestamp>,
 }
 
 impl Timetable {
-    /// Whether a duty has its turn now; `due` tells whether anything waits whose time has come.
+    /// Returns true if it is a duty's turn now; `due` is true if anything is due.
     pub(crate) fn wants(&self, duty: &Entry, due: bool, now: Timestamp) -> bool {
         match duty.rhythm {
             Rhythm::WhenDue => due,
@@ -39,13 +39,13 @@ impl Timetable {
         }
     }
 
-    /// A periodic duty is through with its work.
+    /// Notes that a periodic duty has completed.
     pub(crate) fn through(&mut self, duty: &Entry, now: Timestamp) {
         self.through.insert(duty.name, now);
     }
 }
 
-/// Failures of the store: the first of a row is told, each is waited for a little longer, up to the fallback.
+/// Failures of the store. Only the first of a series is logged, and the pauses grow up to the fallback.
 pub(crate) struct Setback {
     delays: Option<ExponentialBackoff>,
 }

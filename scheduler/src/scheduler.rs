@@ -1,4 +1,4 @@
-//! The loop: sleep until something is due, run the duties, look again.
+//! The loop: sleep until something is due, run the duties, query again.
 
 use crate::duties::{DUTIES, FireCron, Rhythm};
 use crate::leadership::Leadership;
@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 use turnstone_domain::{Clock, Ids, Timestamp};
 use turnstone_store::{Doorbell, Ring, Store, StoreError, Term, Upkeep};
 
-/// How long the end of a scheduler waits for the store to take the leadership back.
+/// The longest time that the end of a scheduler waits for the store to take the leadership back.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// The duty that takes jobs from workers that fell silent.
+/// The duty that takes jobs back from silent workers.
 const REAPER: &str = "reap_expired";
 
 /// Runs the duties when they are due, as long as it leads.
@@ -32,17 +32,17 @@ pub struct Scheduler {
     courier: Option<Courier>,
 }
 
-/// What the duties of one turn came to.
+/// The outcome of the duties of one turn.
 #[derive(Default)]
 struct Turn {
     /// The rows that the duties for due things changed.
     changed: usize,
-    /// Whether a periodic duty has more to do.
+    /// True if a periodic duty has more to do.
     unfinished: bool,
 }
 
 impl Scheduler {
-    /// A scheduler over `upkeep`, which hears [`Ring::Due`] and takes the time from `clock`.
+    /// Returns a scheduler over `upkeep`, which receives [`Ring::Due`] and takes the time from `clock`.
     #[must_use]
     pub fn new(
         upkeep: Arc<dyn Upkeep>,
@@ -60,15 +60,15 @@ impl Scheduler {
         Self { crons: Some(FireCron::new(store, ids)), ..self }
     }
 
-    /// The same, which tells webhooks of events as well, as long as it leads.
+    /// The same, which also posts events to webhooks, as long as it leads.
     #[must_use]
     pub fn with_courier(self, courier: Courier) -> Self {
         Self { courier: Some(courier), ..self }
     }
 
-    /// Takes or renews the leadership and runs every duty once, the periodic ones included, as of the clock's now; then
-    /// it tells webhooks what there is to tell, and waits for the answers.
-    /// Returns how many jobs and reviews reached a time that they waited for; 0 when another scheduler leads.
+    /// Takes or renews the leadership and runs every duty once, the periodic ones included, as of the clock's now. Then
+    /// it posts the pending events to webhooks and waits for the responses. Returns how many jobs and reviews reached a
+    /// time that they waited for; 0 when another scheduler leads.
     ///
     /// # Errors
     /// The first failure of a duty. The other duties have run nevertheless, and a later tick makes up for the failed
@@ -84,9 +84,9 @@ impl Scheduler {
 
     /// Runs until `shutdown`, then gives the leadership back, if it has it, within a second.
     ///
-    /// While nothing is due the leader asks the store once every two seconds when the next thing will be;
-    /// [`Ring::Due`] makes it ask at once. A failing store never ends it: the first failure is logged, then it tries
-    /// again with growing pauses of at most two seconds.
+    /// While nothing is due the leader queries the store once every two seconds for the next time; [`Ring::Due`] makes
+    /// it query at once. A failing store never ends it: the first failure is logged, then it tries again with growing
+    /// pauses of at most two seconds.
     pub async fn run(self, shutdown: CancellationToken) {
         let holding = self.leadership.hold(&shutdown);
         tokio::pin!(holding);
@@ -107,7 +107,7 @@ impl Scheduler {
     async fn keep_time(&self) {
         let mut setback = Setback::none();
         let mut timetable = Timetable::default();
-        // Register before the first query, so that nothing that becomes due after it is missed.
+        // Subscribe before the first query, so that nothing that becomes due after it is missed.
         let mut ear = self.doorbell.listen_for_work();
         loop {
             let term = self.leadership.begun().await;
@@ -118,7 +118,7 @@ impl Scheduler {
                     }
                     tokio::select! {
                         () = wait_or_ring(&mut ear, wait) => {}
-                        // The next term begins with a look of its own.
+                        // The next term begins with a query of its own.
                         () = self.leadership.ended(&term) => {}
                     }
                 }
@@ -133,7 +133,7 @@ impl Scheduler {
         }
     }
 
-    /// Tells webhooks of events beside the duties: a receiver that is slow delays none of them.
+    /// Posts events to webhooks beside the duties: a slow receiver delays no duty.
     async fn keep_telling(&self) {
         match &self.courier {
             Some(courier) => courier.keep_telling(&self.leadership, &self.doorbell).await,
@@ -141,8 +141,7 @@ impl Scheduler {
         }
     }
 
-    /// Asks when something is due, runs the duties that have their turn, and returns how long to wait before asking
-    /// again.
+    /// Queries the next due time, runs the duties that have their turn, and returns the pause before the next query.
     async fn turn_of_the_clock(
         &self,
         term: &Term,
@@ -154,13 +153,13 @@ impl Scheduler {
         let turn = self.perform(term, wait.is_zero(), now, timetable).await?;
         Ok(match turn {
             Turn { unfinished: true, .. } => SHORTEST,
-            // Something is due that no duty can change: look again later instead of spinning.
+            // Something is due that no duty can change: query again later instead of spinning.
             Turn { changed: 0, .. } if wait.is_zero() => FALLBACK,
             Turn { .. } => wait.max(SHORTEST),
         })
     }
 
-    /// Runs the duties that have their turn. A lost term ends it: whoever leads now runs the rest.
+    /// Runs the duties that have their turn. A lost term ends it: the new leader runs the rest.
     async fn perform(
         &self,
         term: &Term,
@@ -198,7 +197,7 @@ impl Scheduler {
                 Rhythm::EveryMs(_) => timetable.through(duty, now),
             }
         }
-        // Last, so that a job that has just ended does not stand in the way of its successor.
+        // Last, so that a job that has just ended does not block its successor.
         if let Some(crons) = self.crons.as_ref().filter(|_| due) {
             match crons.run(term, now).await {
                 Ok(moved) => turn.changed += moved,
@@ -210,14 +209,14 @@ impl Scheduler {
     }
 }
 
-/// Waits, at most until [`Ring::Due`]. Rings for others do not end the wait; having missed rings does.
+/// Waits, at most until [`Ring::Due`]. Other notifications do not end the wait; missed ones do.
 async fn wait_or_ring(ear: &mut Receiver<Ring>, wait: Duration) {
     let due = async {
         while !matches!(ear.recv().await, Ok(Ring::Due) | Err(RecvError::Lagged(_))) {}
         tokio::time::sleep(SHORTEST).await;
     };
     let _ = tokio::time::timeout(wait, due).await;
-    // One look at the store answers every ring up to now.
+    // One query of the store covers every notification up to now.
     *ear = ear.resubscribe();
 }
 
@@ -349,7 +348,7 @@ mod tests {
         let looks: Vec<i64> =
             asked.iter().filter(|asked| asked.what == "next_due").map(|asked| asked.at - BEGIN).collect();
         assert_eq!(looks, (1..=60).map(|look| look * 2_000).collect::<Vec<_>>());
-        // A row that becomes due without a hint waits for the next look.
+        // A row that becomes due without a notification waits for the next query.
         bench.store.rows().waiting = vec![("promote_due", bench.now())];
         let promoted = bench.next_that(|asked| asked.what == "promote_due").await;
         assert_eq!(promoted.at - BEGIN, 122_000);

@@ -1,4 +1,5 @@
-//! Reviews past their deadline: the next in line are asked, or silence counts as no and the parked job goes on to learn it.
+//! Reviews past their deadline: they are escalated to the next reviewers, or count as rejected and release the parked
+//! job.
 
 use super::{Entry, Rhythm};
 use turnstone_store::Duty;

@@ -1,5 +1,5 @@
-//! Occurrences of cron entries become jobs (OJS cron §4). Built here, because a job may be an agent's, which is looked up
-//! now; pushed by the store in one transaction with what moves the entry on, so no occurrence is fired twice.
+//! Occurrences of cron entries become jobs (OJS cron §4). Jobs are built here, because an agent's job needs a look-up
+//! of the agent. The store pushes the job and advances the entry in one transaction, so no occurrence is fired twice.
 
 use std::sync::Arc;
 use turnstone_domain::cron::{CronEntry, Schedule};
@@ -8,10 +8,10 @@ use turnstone_domain::{Ids, NewJob, Timestamp};
 use turnstone_ojs::{ArgsSchemas, EnqueueRequest, Misfit, OjsError, cron, rules};
 use turnstone_store::{Crons, Firing, Schemas, Store, StoreError, Term, Views};
 
-/// The most entries of one look.
+/// The most entries of one query.
 const BATCH: u32 = 100;
 
-/// What fires cron entries.
+/// Fires cron entries.
 pub(crate) struct FireCron {
     crons: Arc<dyn Crons>,
     schemas: Arc<dyn Schemas>,
@@ -25,8 +25,8 @@ impl FireCron {
         Self { crons, schemas, views: Arc::clone(&store.views), ids }
     }
 
-    /// Acts upon every entry whose time has come; returns how many moved on. An entry that cannot be fired does not
-    /// keep the others from it.
+    /// Fires every entry that is due; returns how many advanced. An entry that cannot be fired does not keep the others
+    /// from it.
     ///
     /// # Errors
     /// The first failure of the store.
@@ -60,7 +60,7 @@ impl FireCron {
                     due.push((scheduled_at, self.job(&entry, scheduled_at, now).await?));
                 }
             }
-            // Another version understood it.
+            // Another version could read it.
             Err((field, why)) => {
                 due.extend(entry.next_run_at.map(|at| (at, Err(format!("{field} {why}")))));
             }
@@ -104,7 +104,7 @@ impl FireCron {
         })
     }
 
-    /// Why a request for this job would be refused: a rule, or an enforced schema of its arguments.
+    /// Returns why a request for this job would be refused: a rule, or an enforced schema of its arguments.
     async fn refusal(&self, job: &NewJob) -> Result<Option<OjsError>, StoreError> {
         if let Err(wrong) = rules::check(job) {
             return Ok(Some(wrong));

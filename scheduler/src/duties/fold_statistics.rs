@@ -3,8 +3,8 @@
 use super::{Entry, Rhythm};
 use turnstone_store::Duty;
 
-/// How far the statistics stay behind. The end of a job is written a while after the time that it bears, longer when
-/// the database does not answer; one that is written behind the mark of the statistics is never counted.
+/// The delay of the statistics, in milliseconds. A job's end may be written later than the time that it carries, longer
+/// when the database does not answer. An end that is written behind the mark of the statistics is never counted.
 const LAG_MS: i64 = 120_000;
 
 /// See the module.

@@ -35,36 +35,37 @@ pub(crate) const DUTIES: &[Entry] = &[
     prune::ENTRY,
 ];
 
-/// A duty: what the leader asks the store to do, and when. Bounded, idempotent, one transaction per batch.
+/// A duty: a bounded and idempotent request of the leader to the store, with its schedule. One transaction per batch.
 pub(crate) struct Entry {
     /// Its name in logs.
     pub(crate) name: &'static str,
     /// When it runs.
     pub(crate) rhythm: Rhythm,
-    /// What it asks for at this time, with this retention.
+    /// The request for this time and retention.
     duty: fn(Timestamp, Option<Duration>) -> Duty,
 }
 
 /// When a duty runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rhythm {
-    /// When the store says that something is due.
+    /// When the store reports that something is due.
     WhenDue,
-    /// Again and again, this many milliseconds after it was through.
+    /// Periodically, this many milliseconds after it completed.
     EveryMs(i64),
 }
 
-/// What one run of a duty came to.
+/// The outcome of one run of a duty.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Outcome {
     /// The rows it changed.
     pub(crate) rows: usize,
-    /// Whether its batches were used up before its work was.
+    /// True if its batches were used up before its work was done.
     pub(crate) unfinished: bool,
 }
 
 impl Entry {
-    /// Runs the duty, batch after batch while they are full. The store rings for what each of them makes available.
+    /// Runs the duty, batch after batch while they are full. The store notifies workers of the jobs that each batch
+    /// makes available.
     pub(crate) async fn run(
         &self,
         upkeep: &dyn Upkeep,

@@ -10,7 +10,7 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "prune",
     rhythm: Rhythm::EveryMs(60_000),
     duty: |now, retention| {
-        // Where everything is kept nothing ended before this, but the store still makes room for new history.
+        // Without a retention nothing ended before this, but the store still makes room for new history.
         let begin = Timestamp(0);
         let kept_ms = |kept: Duration| i64::try_from(kept.as_millis()).unwrap_or(i64::MAX);
         Duty::Prune { before: retention.map_or(begin, |kept| now.plus_ms(-kept_ms(kept))) }

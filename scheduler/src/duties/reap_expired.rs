@@ -1,4 +1,5 @@
-//! `active → available` for jobs whose lease ran out: the worker is gone, another one goes on from the last checkpoint.
+//! `active → available` for jobs whose lease ran out: the worker is gone, and another one continues from the last
+//! checkpoint.
 
 use super::{Entry, Rhythm};
 use turnstone_store::Duty;

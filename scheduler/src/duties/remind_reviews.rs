@@ -1,4 +1,4 @@
-//! Open reviews whose reviewers are to be reminded: an event per interval, which feeds and webhooks carry.
+//! Reminders of open reviews: an event per interval, for feeds and webhooks.
 
 use super::{Entry, Rhythm};
 use turnstone_store::Duty;

@@ -1,4 +1,4 @@
-//! The leader's courier: a few posts at a time, of any one webhook fewer, and no duty waits for them.
+//! The leader's webhook sender: a few posts at a time, fewer of any one webhook, and no duty waits for them.
 
 use super::fan_out::FanOut;
 use super::post::{Post, Told};
@@ -19,19 +19,19 @@ use turnstone_store::{Doorbell, Feed, Ring, Store, StoreError, Taking, Term, Web
 const UNDER_WAY: usize = 64;
 /// Posts to one webhook beyond which no more of its deliveries are taken.
 const PER_WEBHOOK: usize = 8;
-/// Rings that come together are answered by one look.
+/// Notifications within this time are handled by one query.
 const GATHER: Duration = Duration::from_millis(20);
-/// After a ring the events may still wait for an older transaction to end: the courier looks this often …
+/// After a notification the events may still wait for an older transaction to end: the sender queries this often …
 const LOOKS: u32 = 5;
-/// … with this between two looks.
+/// … with this between two queries.
 const SOON: Duration = Duration::from_millis(100);
-/// A delivery that was taken is taken again when this has passed beyond the time that its post may take.
+/// A delivery that was taken is taken again this long after the time that its post may take, in milliseconds.
 const MARGIN_MS: i64 = 60_000;
 
-/// How webhooks are told.
+/// The settings of webhooks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CourierOptions {
-    /// Whether addresses that are not of the public internet are reached.
+    /// True if addresses outside of the public internet may be reached.
     pub allow_private: bool,
     /// How long a receiver may take to answer.
     pub timeout: Duration,
@@ -48,7 +48,7 @@ impl Default for CourierOptions {
     }
 }
 
-/// Tells webhooks of events.
+/// Posts events to webhooks.
 pub struct Courier {
     feed: Arc<dyn Feed>,
     webhooks: Arc<dyn Webhooks>,
@@ -63,9 +63,9 @@ pub struct Courier {
 struct UnderWay {
     posts: JoinSet<String>,
     of: HashMap<String, usize>,
-    /// Looks that are left to be made soon.
+    /// Queries that are left to be made soon.
     looks: u32,
-    /// Whether nobody is to be told of anything: then what happens is of no interest.
+    /// True if there is no active webhook: then events are ignored.
     idle: bool,
 }
 
@@ -83,7 +83,7 @@ impl UnderWay {
                 }
                 self.of.retain(|_, posts| *posts > 0);
             }
-            // A post that panicked does not say whose it was.
+            // A post that panicked does not name its webhook.
             Some(Err(_)) => self.of.clear(),
             None => std::future::pending().await,
         }
@@ -91,7 +91,7 @@ impl UnderWay {
 }
 
 impl Courier {
-    /// A courier over `store`.
+    /// Returns a sender over `store`.
     ///
     /// # Errors
     /// A sentence that says why the HTTP client cannot be built.
@@ -112,7 +112,7 @@ impl Courier {
         })
     }
 
-    /// Tells everything that there is to tell now, and waits for the answers.
+    /// Posts all pending events now, and waits for the responses.
     pub(crate) async fn round(&self, term: &Term) -> Result<(), StoreError> {
         let mut under_way = UnderWay::default();
         while self.step(term, &mut under_way).await?.is_some() || !under_way.posts.is_empty() {
@@ -123,7 +123,7 @@ impl Courier {
         Ok(())
     }
 
-    /// Tells webhooks of events as long as it leads. At the end of a term the posts under way are broken off; the next
+    /// Posts events to webhooks as long as it leads. At the end of a term the posts under way are aborted; the next
     /// leader repeats them.
     pub(crate) async fn keep_telling(&self, leadership: &Leadership, doorbell: &Doorbell) {
         let mut setback = Setback::none();
@@ -146,7 +146,7 @@ impl Courier {
     }
 
     async fn tell(&self, term: &Term, doorbell: &Doorbell, setback: &mut Setback) -> StoreError {
-        // Register before the first look, so that nothing that happens after it is missed.
+        // Subscribe before the first query, so that nothing that happens after it is missed.
         let mut ear = doorbell.listen();
         let mut under_way = UnderWay::default();
         loop {
@@ -170,7 +170,7 @@ impl Courier {
         }
     }
 
-    /// Does what there is to do, and returns how long to wait before the next look.
+    /// Makes and posts deliveries, and returns the pause before the next query.
     async fn look(&self, term: &Term, under_way: &mut UnderWay) -> Result<Duration, StoreError> {
         let soon = under_way.looks > 0;
         under_way.looks = under_way.looks.saturating_sub(1);
@@ -178,7 +178,7 @@ impl Courier {
             return Ok(SHORTEST);
         }
         let wait = pause(self.webhooks.next_delivery().await?, self.clock.now());
-        // What is due and was not taken waits for posts to end, which wakes it.
+        // Due deliveries that were not taken wait for a post to end, which wakes the sender.
         let wait = if wait.is_zero() { FALLBACK } else { wait };
         Ok(if soon { wait.min(SOON) } else { wait })
     }
@@ -249,7 +249,7 @@ fn attempted(told: Told, delivery: &Delivery, now: Timestamp) -> Attempted {
     }
 }
 
-/// Waits until something happened that a webhook may be told of, or one was changed. Having missed rings counts.
+/// Waits for an event that may concern a webhook, or for a change of a webhook. Missed notifications count.
 async fn rung(ear: &mut Receiver<Ring>, idle: bool) {
     loop {
         match ear.recv().await {

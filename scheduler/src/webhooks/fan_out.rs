@@ -1,4 +1,4 @@
-//! Events since the mark become deliveries to those who want them.
+//! Events since the mark become deliveries to the webhooks that match them.
 
 use serde_json::Value;
 use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter, names_matching};
@@ -7,7 +7,7 @@ use turnstone_domain::{Ids, Timestamp};
 use turnstone_ojs::{told, type_of};
 use turnstone_store::{Feed, StoreError, Term, Webhooks};
 
-/// Events that are looked at in one step, so that the transaction that writes their deliveries stays short.
+/// Events that are read in one step, so that the transaction that writes their deliveries stays short.
 const PAGE: u32 = 200;
 /// Steps before deliveries have their turn.
 const STEPS: usize = 20;
@@ -20,14 +20,14 @@ pub(super) struct FanOut<'a> {
 }
 
 impl FanOut<'_> {
-    /// Goes on from the mark; returns whether there is more.
+    /// Continues from the mark; returns true if there is more.
     pub(super) async fn step_by_step(
         &self,
         term: &Term,
         hooks: &[Webhook],
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        // Nobody was told of anything before the first of them was made.
+        // No webhook receives events from before the first webhook was made.
         let Some(since) = hooks.iter().map(|hook| hook.since).min() else { return Ok(false) };
         let patterns = hooks.iter().flat_map(|hook| hook.events.iter().map(String::as_str));
         let filter = FeedFilter::of_names(names_matching(patterns));

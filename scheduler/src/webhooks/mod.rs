@@ -1,7 +1,7 @@
-//! Webhooks are told of events: events since the mark become deliveries, and deliveries that are due are posted.
+//! Webhooks: events since the mark become deliveries, and deliveries that are due are posted.
 //!
-//! A delivery is taken by moving the time at which it is due, then posted, then settled. A scheduler that dies in between
-//! delays it, and it is posted again under the same id: every delivery arrives at least once.
+//! A delivery is taken by moving the time at which it is due, then posted, then settled. A scheduler that dies in
+//! between delays it, and it is posted again under the same id: every delivery arrives at least once.
 
 mod courier;
 mod fan_out;

@@ -1,4 +1,4 @@
-//! One attempt: a POST that reaches public addresses only, follows nothing, and reads little of the answer.
+//! One attempt: a POST that reaches public addresses only, follows no redirects, and reads little of the response.
 
 use super::sign;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -12,16 +12,16 @@ use turnstone_domain::Timestamp;
 use turnstone_domain::address::{check_text, only_public};
 use turnstone_domain::webhook::{Delivery, Webhook};
 
-/// As much of an answer is kept to say why it was no yes.
+/// The most bytes of a failed response that are kept, to explain the failure.
 const EXCERPT_BYTES: usize = 300;
 
-/// What a receiver said.
+/// The response of a receiver.
 pub(super) enum Told {
-    /// It took it.
+    /// It accepted the delivery.
     Taken(u16),
     /// It is gone for good.
     Gone(String),
-    /// It answered something else.
+    /// It returned another status.
     Refused(u16, String),
     /// It did not answer.
     Silent(String),
@@ -33,8 +33,7 @@ pub(super) struct Post {
     allow_private: bool,
 }
 
-/// The system's resolver, of whose answers only public addresses are let through: what a name resolves to is checked at
-/// the moment of the connection.
+/// The system's resolver, limited to public addresses: resolved addresses are checked at the moment of the connection.
 struct PublicResolver;
 
 impl Resolve for PublicResolver {
@@ -51,7 +50,7 @@ impl Post {
     /// # Errors
     /// A sentence that says why the client cannot be built.
     pub(super) fn new(allow_private: bool, timeout: Duration) -> Result<Self, String> {
-        // Another part of the process may have installed a provider already; then that one serves.
+        // Another part of the process may have installed a provider already; then that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = || -> ClientBuilder {
             let open = Client::builder()
@@ -78,7 +77,7 @@ impl Post {
 
     /// Posts a delivery, signed as of `now`.
     pub(super) async fn send(&self, webhook: &Webhook, delivery: &Delivery, now: Timestamp) -> Told {
-        // It was checked when it was registered; what is allowed may have changed since.
+        // The address was checked when it was registered; the rules may have changed since.
         if let Err(why) = check_text(&webhook.url, self.allow_private) {
             return Told::Silent(why);
         }

@@ -7,10 +7,11 @@ use turnstone_domain::digest;
 /// A delivery is posted this often before it is given up: over about a day.
 const ATTEMPTS: usize = 8;
 
-/// How long to wait after the attempt with this number (from 1) failed, in milliseconds; `None` when it was the last one.
+/// Returns the pause after the attempt with this number (from 1) failed, in milliseconds; `None` when it was the last
+/// one.
 ///
-/// Half a minute, two, eight, half an hour, two hours, six, six, each up to twice as long. How much longer depends on the
-/// delivery alone, so that what failed together does not come back together.
+/// Half a minute, two, eight, half an hour, two hours, six, six, each up to twice as long. The extra time depends on
+/// the delivery alone, so that deliveries that failed together are not repeated together.
 pub(super) fn delay_ms(delivery: &str, attempts: i64) -> Option<i64> {
     let done = usize::try_from(attempts).unwrap_or(usize::MAX).max(1);
     let seed = digest::of_text(delivery).get(..16).and_then(|hex| u64::from_str_radix(hex, 16).ok());

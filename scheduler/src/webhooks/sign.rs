@@ -10,8 +10,8 @@ fn hmac(key: &[u8], parts: &[&str]) -> Tag {
     sign(&Key::new(HMAC_SHA256, key), parts.join(".").as_bytes())
 }
 
-/// `v1,<base64>` over `id.timestamp.body` (Standard Webhooks). The key is what follows `whsec_`, decoded; a secret that is
-/// not of that form is the key itself.
+/// `v1,<base64>` over `id.timestamp.body` (Standard Webhooks). The key is the part after `whsec_`, decoded; a secret of
+/// another form is the key itself.
 pub(super) fn standard(secret: &SigningSecret, id: &str, timestamp: &str, body: &str) -> String {
     let text = secret.0.as_str();
     let decoded = text.strip_prefix("whsec_").and_then(|rest| BASE64_STANDARD.decode(rest).ok());
