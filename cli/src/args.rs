@@ -25,10 +25,10 @@ Values come from: flag, then TURNSTONE_SECTION__KEY, then turnstone.toml, then t
 #[derive(Debug, Parser)]
 #[command(name = "turnstone", version, about, after_help = EXAMPLES, max_term_width = 110)]
 pub struct Cli {
-    /// What holds for every command.
+    /// Flags of every command.
     #[command(flatten)]
     pub global: GlobalArgs,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -40,7 +40,7 @@ pub struct GlobalArgs {
     /// The server's address [env: TURNSTONE_URL] [default: http://127.0.0.1:8080]
     #[arg(long, global = true, value_name = "URL")]
     pub url: Option<String>,
-    /// Where the API key is: env:NAME or file:/path [default: env:TURNSTONE_API_KEY, if it is set]
+    /// Reference to the API key: env:NAME or file:/path [default: env:TURNSTONE_API_KEY, if it is set]
     #[arg(long, global = true, value_name = "REF")]
     pub api_key_ref: Option<String>,
     /// The form of what is printed: table, json or ids
@@ -63,13 +63,13 @@ pub struct GlobalArgs {
     /// No remarks, only results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Tell every request to the server
+    /// Print every request to the server
     #[arg(short, long, global = true)]
     pub verbose: bool,
 }
 
 impl GlobalArgs {
-    /// What the flags say, by configuration key.
+    /// Returns the values of the flags, by configuration key.
     #[must_use]
     pub fn overrides(&self) -> Vec<(&'static str, String)> {
         let url = self.url.as_ref().map(|url| ("client.url", url.clone()));
@@ -98,7 +98,7 @@ Examples:
   DATABASE_URL=postgres://turnstone@db/turnstone turnstone worker --slots 512 --queues ai-agents,default
   turnstone worker list")]
     Worker(worker::WorkerArgs),
-    /// Look at everything that may be misconfigured, and say what to do; exit code 1 when something is
+    /// Check the configuration and suggest fixes; exit code 1 when something is wrong
     Doctor,
     /// Enqueue, read, watch, cancel and retry jobs
     #[command(subcommand)]
@@ -115,7 +115,7 @@ Examples:
     /// Start jobs that wait for one another, and follow them
     #[command(subcommand)]
     Workflow(workflow::WorkflowCommand),
-    /// Tell other services of events
+    /// Send events to other services
     #[command(subcommand)]
     Webhook(webhook::WebhookCommand),
     /// Check, register and list agents
@@ -124,7 +124,7 @@ Examples:
     /// List the configured MCP servers, and look at what agents get of them
     #[command(subcommand)]
     Mcp(mcp::McpCommand),
-    /// Look at what agents do, and who works for whom
+    /// Look at what agents do, and at their delegates
     #[command(subcommand)]
     Engagement(engagement::EngagementCommand),
     /// Try an agent's assertions on what has happened
@@ -139,7 +139,7 @@ Examples:
     /// Show, set and raise what may be spent
     #[command(subcommand)]
     Budget(budget::BudgetCommand),
-    /// Keep what tools are called with for users and for static identities
+    /// Store credentials that tools are called with, for users and for static identities
     #[command(subcommand)]
     Credential(credential::CredentialCommand),
     /// Show and check the configuration

@@ -1,4 +1,5 @@
-//! Why a command failed, what to do next, and which exit code says so. The exit codes are decided here and nowhere else.
+//! The failure of a command: the cause, the next step, and the exit code. The exit codes are decided here and nowhere
+//! else.
 
 use crate::output::text;
 use serde_json::Value;
@@ -10,17 +11,17 @@ use turnstone_telemetry::redact;
 /// How the program ends (design §7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exit {
-    /// 0: what was asked for was done.
+    /// 0: the command succeeded.
     Ok,
     /// 1: it failed.
     Failed,
     /// 2: the command line or the configuration is wrong.
     Usage,
-    /// 3: the server does not know who is asking, or does not let them.
+    /// 3: the server does not know the key, or does not allow the request.
     Auth,
     /// 4: there is no such thing.
     NotFound,
-    /// 5: it is in a state in which this cannot be done.
+    /// 5: its state does not allow this.
     Conflict,
     /// 130: interrupted by Ctrl-C.
     Interrupted,
@@ -45,7 +46,7 @@ impl Exit {
     #[must_use]
     pub fn of_status(status: u16) -> Self {
         match status {
-            // What was sent is taken; where it is to be seen stands in the answer, too.
+            // The request was accepted; the response contains the place of the result, too.
             200..=299 | 303 => Self::Ok,
             401 | 403 => Self::Auth,
             404 => Self::NotFound,
@@ -66,11 +67,11 @@ impl From<Exit> for ExitCode {
 pub struct Failure {
     /// How the program ends.
     pub exit: Exit,
-    /// What happened, in one sentence without a full stop.
+    /// The cause, in one sentence without a full stop.
     pub message: String,
-    /// What to do next.
+    /// The next step.
     pub hint: Option<String>,
-    /// What the server said, when one answered.
+    /// The server's error, when one answered.
     pub refusal: Option<Box<Refusal>>,
 }
 
@@ -106,14 +107,14 @@ impl Failure {
         Self::new(Exit::Usage, message)
     }
 
-    /// Adds what to do next.
+    /// Adds the next step.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Reads a server's error answer. Anything that has not the shape `{"error":{…}}` is reported by its status.
+    /// Reads a server's error response. A body without the shape `{"error":{…}}` is reported by its status.
     #[must_use]
     pub fn of_answer(status: u16, body: &str) -> Self {
         let exit = Exit::of_status(status);
@@ -122,7 +123,7 @@ impl Failure {
         let word = |name: &str| error[name].as_str().filter(|word| !word.is_empty()).map(str::to_owned);
         let details = error["details"].clone();
         let message = word("message").unwrap_or_else(|| format!("the server answered {status}"));
-        // What the server says of headers and ids is for programs; here a command helps.
+        // The server's hints about headers and ids are for programs; here a command helps.
         let own = match status {
             401 => hint_for(exit, status),
             404 => listing(&message),
@@ -141,7 +142,7 @@ impl Failure {
         }
     }
 
-    /// Whether asking again may help: nobody answered, or the server says that it is busy or broken.
+    /// Returns true if another try may help: no server answered, or it reported that it is busy or broken.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         self.refusal.as_ref().is_none_or(|refusal| refusal.status == 429 || refusal.status >= 500)
@@ -161,7 +162,7 @@ fn hint_for(exit: Exit, status: u16) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// What there is under names, and the command that lists it.
+/// The kinds of named things, and the commands that list them.
 const LISTED: [(&str, &str); 9] = [
     ("agent", "agent list"),
     ("budget", "budget list"),
@@ -174,7 +175,7 @@ const LISTED: [(&str, &str); 9] = [
     ("workflow", "workflow list"),
 ];
 
-/// The command that lists what there is instead of what is not there.
+/// Returns the command that lists existing names, for a message about a missing one.
 fn listing(message: &str) -> Option<String> {
     let kind = message.strip_prefix("There is no ")?.split(' ').next()?;
     let (_, command) = LISTED.iter().find(|(known, _)| *known == kind)?;
@@ -193,17 +194,17 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Prints an error to `out` as `error: …` and `hint: …` and says how the program ends.
+/// Prints an error to `out` as `error: …` and `hint: …` and returns the exit of the program.
 pub fn report(error: &anyhow::Error, out: &mut dyn Write) -> Exit {
     let broken_pipe = |cause: &(dyn std::error::Error + 'static)| {
         cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
     };
     if error.chain().any(broken_pipe) {
-        // The reader has seen enough, as in `turnstone job list | head`.
+        // The reader closed the pipe, as in `turnstone job list | head`.
         return Exit::Ok;
     }
     let failure = error.downcast_ref::<Failure>();
-    // Nobody is left to tell when standard error itself cannot be written.
+    // If standard error itself cannot be written, the message is lost.
     let _ = print(error, failure, out);
     failure.map_or(Exit::Failed, |failure| failure.exit)
 }

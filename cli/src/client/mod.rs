@@ -1,4 +1,4 @@
-//! The commands' side of the HTTP API.
+//! The HTTP client of the commands.
 
 pub mod stream;
 
@@ -13,16 +13,16 @@ use std::time::Duration;
 use turnstone_telemetry::SecretRef;
 use turnstone_worker::tool::outbound::certificate_problem;
 
-/// The environment variable that holds the API key unless a reference says otherwise.
+/// The environment variable of the API key when no reference is configured.
 const KEY_VARIABLE: &str = "TURNSTONE_API_KEY";
 /// How long the server may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long an answer other than a stream may take.
+/// The longest time for a response other than a stream.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a stream may be silent before it counts as broken.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// The most elements of a list that the server gives at once.
+/// The most elements of a list in one response of the server.
 const PAGE: usize = 100;
 
 /// A connection to one server.
@@ -46,7 +46,7 @@ impl Client {
         install_tls();
         let mut http = reqwest::Client::builder();
         if is_loopback(&base) {
-            // A proxy of the environment would look for the server on its own machine.
+            // A proxy of the environment would look for a loopback server on its own machine.
             http = http.no_proxy();
         }
         let http = http
@@ -69,19 +69,18 @@ impl Client {
         shown.as_str().trim_end_matches('/').to_owned()
     }
 
-    /// Reads something.
+    /// Reads a resource.
     ///
     /// # Errors
-    /// What the server, or the way to it, says.
+    /// The error of the server or of the connection.
     pub async fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value, Failure> {
         self.answer(self.request(Method::GET, path, query)).await
     }
 
-    /// Reads the first `limit` elements of a list that comes in pages, and how many there are in all, if the server
-    /// says so.
+    /// Reads the first `limit` elements of a paged list, and the total number, if the server reports it.
     ///
     /// # Errors
-    /// What the server, or the way to it, says.
+    /// The error of the server or of the connection.
     pub async fn list(
         &self,
         path: &[&str],
@@ -91,10 +90,10 @@ impl Client {
         self.pages(path, filters, "items", limit).await
     }
 
-    /// The same for a list below `name`; one that does not come in pages is taken as it is.
+    /// The same for a list in the member `name`; a list without pages is read as it is.
     ///
     /// # Errors
-    /// What the server, or the way to it, says.
+    /// The error of the server or of the connection.
     pub async fn pages(
         &self,
         path: &[&str],
@@ -105,7 +104,7 @@ impl Client {
         let per_page = limit.clamp(1, PAGE);
         let (mut list, mut total): (Vec<Value>, _) = (Vec::new(), None);
         for page in 1.. {
-            // Admin lists count pages, data lists count elements; each ignores the other's words.
+            // Admin lists count pages, data lists count elements; each ignores the other's parameters.
             let part = [
                 ("page", page.to_string()),
                 ("per_page", per_page.to_string()),
@@ -126,10 +125,10 @@ impl Client {
         Ok((list, total))
     }
 
-    /// Reads a document as it is.
+    /// Reads a document as text.
     ///
     /// # Errors
-    /// What the server, or the way to it, says.
+    /// The error of the server or of the connection.
     pub async fn get_text(&self, path: &[&str]) -> Result<String, Failure> {
         let request = self.request(Method::GET, path, &[]).timeout(ANSWER_TIMEOUT);
         self.send(request).await?.text().await.map_err(|error| self.unreachable(&error))
@@ -138,7 +137,7 @@ impl Client {
     /// Reads a file.
     ///
     /// # Errors
-    /// What the server, or the way to it, says.
+    /// The error of the server or of the connection.
     pub async fn get_bytes(&self, path: &[&str]) -> Result<Vec<u8>, Failure> {
         let response = self.send(self.request(Method::GET, path, &[])).await?;
         let bytes = response.bytes().await.map_err(|error| self.unreachable(&error))?;
@@ -148,15 +147,15 @@ impl Client {
     /// Sends JSON.
     ///
     /// # Errors
-    /// What the server, or the way to it, says.
+    /// The error of the server or of the connection.
     pub async fn post(&self, path: &[&str], body: &Value) -> Result<Value, Failure> {
         self.answer(self.request(Method::POST, path, &[]).json(body)).await
     }
 
-    /// Sends JSON; the query says how it is taken.
+    /// Sends JSON with query parameters.
     ///
     /// # Errors
-    /// What the server, or the way to it, says.
+    /// The error of the server or of the connection.
     pub async fn post_with(
         &self,
         path: &[&str],
@@ -166,10 +165,10 @@ impl Client {
         self.answer(self.request(Method::POST, path, query).json(body)).await
     }
 
-    /// Sends a document as it is.
+    /// Sends a document as text.
     ///
     /// # Errors
-    /// What the server, or the way to it, says.
+    /// The error of the server or of the connection.
     pub async fn post_text(
         &self,
         (path, query): (&[&str], &[(&str, String)]),
@@ -179,34 +178,34 @@ impl Client {
         self.answer(self.request(Method::POST, path, query).header(CONTENT_TYPE, media_type).body(body)).await
     }
 
-    /// Sets something.
+    /// Replaces a resource.
     ///
     /// # Errors
-    /// What the server, or the way to it, says.
+    /// The error of the server or of the connection.
     pub async fn put(&self, path: &[&str], body: &Value) -> Result<Value, Failure> {
         self.answer(self.request(Method::PUT, path, &[]).json(body)).await
     }
 
-    /// Changes a part of something.
+    /// Changes a part of a resource.
     ///
     /// # Errors
-    /// What the server, or the way to it, says.
+    /// The error of the server or of the connection.
     pub async fn patch(&self, path: &[&str], body: &Value) -> Result<Value, Failure> {
         self.answer(self.request(Method::PATCH, path, &[]).json(body)).await
     }
 
-    /// Removes or cancels something.
+    /// Removes or cancels a resource.
     ///
     /// # Errors
-    /// What the server, or the way to it, says.
+    /// The error of the server or of the connection.
     pub async fn delete(&self, path: &[&str]) -> Result<Value, Failure> {
         self.delete_some(path, &[]).await
     }
 
-    /// Removes the part of something that the query names.
+    /// Removes the part of a resource that the query names.
     ///
     /// # Errors
-    /// What the server, or the way to it, says.
+    /// The error of the server or of the connection.
     pub async fn delete_some(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value, Failure> {
         self.answer(self.request(Method::DELETE, path, query)).await
     }
@@ -234,7 +233,7 @@ impl Client {
         })
     }
 
-    /// Sends a request; an answer that is not a success is a failure.
+    /// Sends a request; a response without a success status is a failure.
     async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
         let (http, request) = request.build_split();
         let request =
@@ -273,14 +272,14 @@ impl Client {
     }
 }
 
-/// Whether the address is on this very machine.
+/// Returns true if the address is on this machine.
 fn is_loopback(address: &Url) -> bool {
     let host = address.host_str().unwrap_or_default();
     let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     ip.map_or(host == "localhost", |ip| ip.to_canonical().is_loopback())
 }
 
-/// Says who does the cryptography of TLS, for every HTTP client of this process.
+/// Installs the cryptography provider of TLS, for every HTTP client of this process.
 pub fn install_tls() {
     // A second installation keeps the first provider, which is the same one.
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -1,4 +1,4 @@
-//! A job's events as they happen. A broken stream is taken up again after the last event that arrived.
+//! A job's events as they happen. A broken stream is resumed after the last event that arrived.
 
 use super::{Client, unwrapped};
 use crate::failure::Failure;
@@ -13,11 +13,11 @@ use std::time::Duration;
 use turnstone_domain::JobState;
 use turnstone_domain::event::EventName;
 
-/// The first pause before a broken stream is taken up again.
+/// The first pause before a broken stream is resumed.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How often in a row a stream may fail without a new event.
+/// The most failures in a row without a new event.
 const MOST_FAILURES: usize = 12;
 
 /// How watching a job ended.
@@ -39,16 +39,16 @@ impl Ending {
     }
 }
 
-/// How far watching has come.
+/// The progress of watching a job.
 #[derive(Default)]
 struct Progress {
     /// The id of the last event that arrived.
     cursor: String,
-    /// Whether the server has answered at all.
+    /// True if the server has answered at all.
     connected: bool,
     /// How many events have arrived.
     arrived: u64,
-    /// Whether one of them ends the job, unless it was tried again.
+    /// True if one of them ends the job, unless it was tried again.
     at_end: bool,
 }
 
@@ -72,8 +72,8 @@ impl Client {
             if let Err(error) = followed {
                 self.passing(error, &progress)?;
             }
-            // The job's state decides after an event that ends it, and when nothing more comes: a server that was
-            // stopped in an orderly way ends its streams too, and the rest of the events follows.
+            // After an event that ends the job, and when no more events come, the job's state decides. A server that
+            // stops in order ends its streams too, and the rest of the events follows.
             let at_end = progress.at_end || (!broke && progress.arrived == arrived_before);
             if at_end && let Some(ending) = self.ended(job_id).await? {
                 return Ok(ending);
@@ -118,7 +118,7 @@ impl Client {
         Ok(())
     }
 
-    /// Lets an error pass when taking the stream up again may help.
+    /// Ignores an error when resuming the stream may help.
     fn passing(&self, error: anyhow::Error, progress: &Progress) -> anyhow::Result<()> {
         match error.downcast_ref::<Failure>() {
             Some(failure) if progress.connected && failure.is_passing() => {
@@ -129,7 +129,8 @@ impl Client {
         }
     }
 
-    /// How the job ended, if it did: the stream of a job whose events were pruned ends without saying so.
+    /// Returns how the job ended, if it did. The stream of a job whose events were pruned ends without an event of its
+    /// end.
     async fn ended(&self, job_id: &str) -> Result<Option<Ending>, Failure> {
         match self.get(&["ojs", "v1", "jobs", job_id], &[]).await {
             Ok(answer) => {
@@ -165,7 +166,7 @@ mod tests {
     use tokio::net::TcpListener;
     use tokio::task::JoinHandle;
 
-    /// A server that gives one answer per connection and tells what it was asked.
+    /// A server that sends one response per connection and records the requests.
     async fn server(answers: Vec<String>) -> (Client, JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! One thing done to many jobs at once, chosen by a filter on the server.
+//! One action on many jobs at once, chosen by a filter on the server.
 
 use super::{Session, several};
 use crate::client::{Client, unwrapped};
@@ -26,30 +26,30 @@ pub struct JobsArgs {
     /// Every job of this type, instead of ids
     #[arg(long = "type", conflicts_with = "ids", value_name = "TYPE")]
     pub job_type: Option<String>,
-    /// Every job that this can be done to, instead of ids
+    /// Every job that the action applies to, instead of ids
     #[arg(long, conflicts_with = "ids")]
     pub all: bool,
-    /// Only say how many jobs the filter finds, or which jobs are named
+    /// Only print how many jobs the filter finds, or which jobs are named
     #[arg(long)]
     pub dry_run: bool,
 }
 
-/// What is done, and where.
+/// The action and its endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Bulk {
-    /// `cancel`: what would be done.
+    /// `cancel`: the action.
     pub verb: &'static str,
-    /// `cancelled`: what was done.
+    /// `cancelled`: the outcome.
     pub done: &'static str,
-    /// The endpoint that does it to all jobs a filter finds.
+    /// The endpoint that applies the action to all jobs of a filter.
     pub path: &'static [&'static str],
 }
 
 impl JobsArgs {
-    /// Does it to the jobs named, one after the other, or to all that the filter finds, on the server.
+    /// Applies the action to the named jobs, one after the other, or to all jobs of the filter, on the server.
     ///
     /// # Errors
-    /// The ids cannot be read, the server cannot be asked, or a job was refused.
+    /// The ids cannot be read, the request fails, or a job was refused.
     pub async fn run<F, D>(self, session: &Session, bulk: Bulk, one: F) -> anyhow::Result<ExitCode>
     where
         F: Fn(Client, String) -> D,

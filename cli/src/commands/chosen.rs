@@ -1,4 +1,4 @@
-//! Which things a command is about: those named, or those of a list that match, and a look before the leap.
+//! The targets of a command: named ones, or those of a list that match a pattern, with a dry run.
 
 use super::{Session, several};
 use crate::client::Client;
@@ -10,21 +10,21 @@ use std::future::Future;
 use std::process::ExitCode;
 use wildmatch::WildMatch;
 
-/// Names, or a pattern over the names that there are.
+/// Names, or a pattern over existing names.
 #[derive(Clone, Debug, Args)]
 pub struct Chosen {
-    /// Which; `-` reads them from standard input, one per line
+    /// The names; `-` reads them from standard input, one per line
     #[arg(value_name = "NAME", required_unless_present = "matching", conflicts_with = "matching")]
     pub names: Vec<String>,
-    /// All whose name matches; `*` stands for anything, `?` for one character
+    /// All whose name matches; `*` matches anything, `?` one character
     #[arg(long, value_name = "PATTERN")]
     pub matching: Option<String>,
-    /// Only say which they are
+    /// Only print their names
     #[arg(long)]
     pub dry_run: bool,
 }
 
-/// Where the names are, when a pattern is given.
+/// The list of names that a pattern is matched with.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed {
     /// The path of the list.
@@ -35,12 +35,12 @@ pub struct Listed {
     pub name: &'static str,
 }
 
-/// What is done to each.
+/// The action on each.
 #[derive(Clone, Copy, Debug)]
 pub struct Deed {
-    /// `pause`: what would be done.
+    /// `pause`: the action.
     pub verb: &'static str,
-    /// `paused`: what was done.
+    /// `paused`: the outcome.
     pub done: &'static str,
     /// The member of the answer that holds the thing.
     pub inside: &'static str,
@@ -55,10 +55,10 @@ impl Chosen {
         Ok(names.filter(|name| pattern.matches(name)).map(str::to_owned).collect())
     }
 
-    /// Does something to each of them. One that fails does not keep the others from it.
+    /// Applies an action to each of them. A failure does not keep the others from it.
     ///
     /// # Errors
-    /// The names cannot be read, the server cannot be asked, or something failed.
+    /// The names cannot be read, the request fails, or an action failed.
     pub async fn each<'a, F, D>(
         self,
         session: &'a Session,

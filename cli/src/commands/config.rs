@@ -1,4 +1,4 @@
-//! `turnstone config`: the effective configuration, and whether it can work.
+//! `turnstone config`: shows and checks the effective configuration.
 
 use super::Session;
 use crate::commands::serve::{fleet_store, listening};
@@ -83,7 +83,7 @@ fn check(loaded: &Loaded, session: &Session) -> anyhow::Result<ExitCode> {
     Ok(Exit::Usage.into())
 }
 
-/// What is wrong with the values, as far as it can be seen without asking anybody.
+/// Returns the problems of the values that are visible without any connection.
 #[must_use]
 pub fn problems(config: &Config) -> Vec<String> {
     let mut problems: Vec<String> = Vec::new();
@@ -114,7 +114,7 @@ pub fn problems(config: &Config) -> Vec<String> {
     problems
 }
 
-/// Looks at the addresses of the stores, without reaching any.
+/// Checks the addresses of the stores, without connecting to them.
 fn addresses(config: &Config) -> Vec<String> {
     let mut problems = Vec::new();
     if config.store.url.is_some() {
@@ -134,7 +134,8 @@ fn addresses(config: &Config) -> Vec<String> {
     problems
 }
 
-/// Sets providers, tools, limits and other servers up as a worker does, without calling any of them; returns what is wrong.
+/// Sets up providers, tools, limits and other servers as a worker does, without calling any of them. Returns the
+/// problems.
 fn from_worker(config: &Config) -> Vec<String> {
     let ModelsConfig { default_provider, default_model, .. } = config.models.clone();
     let defaults = ModelDefaults { provider: default_provider, model: default_model };

@@ -21,9 +21,10 @@ const SHOWN: usize = 60;
 /// `turnstone mcp`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum McpCommand {
-    /// List the MCP servers of the configuration and the capability names of their tools, without starting or reaching any
+    /// List the MCP servers of the configuration and the capability names of their tools, without starting or
+    /// connecting to any
     List,
-    /// Start or reach the MCP servers and show what agents get of them; exit code 1 when one cannot be used
+    /// Start or connect to the MCP servers and show the tools that agents get; exit code 1 when one cannot be used
     #[command(after_help = "\
 Examples:
   turnstone mcp check                  all servers of turnstone.toml
@@ -39,7 +40,7 @@ pub struct CheckArgs {
     pub names: Vec<String>,
 }
 
-/// What a server offers.
+/// The offer of a server.
 #[derive(Debug, Serialize)]
 struct Checked {
     server: String,
@@ -55,17 +56,17 @@ struct Checked {
     withheld: Vec<Shown>,
 }
 
-/// A tool, and what is said about it.
+/// A tool, and its description.
 #[derive(Debug, Serialize)]
 struct Shown {
     name: String,
-    /// How an OpenAgentSpec document names it; nothing where it cannot, because several tools have this name.
+    /// Its name in OpenAgentSpec documents; nothing if several tools would have this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     capability: Option<String>,
     text: String,
 }
 
-/// What is shown of a tool that no OpenAgentSpec document can name.
+/// Shown for a tool that no OpenAgentSpec document can name.
 const COLLIDES: &str = "collides";
 
 /// Runs the command.
@@ -115,11 +116,11 @@ fn list(config: &Config, output: &Output) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How a tool is named in an OpenAgentSpec document.
+/// The rule for names of tools in an OpenAgentSpec document.
 const MAPPING: &str = "an OpenAgentSpec capability is the tool's name in small letters, with `-` for each `_`; \
                        `turnstone mcp check` shows it for each tool that a server offers";
 
-/// Returns the capability name of each tool of a server; [`COLLIDES`] stands for those that several tools have.
+/// Returns the capability name of each tool of a server; [`COLLIDES`] replaces names that several tools would have.
 fn capabilities(server: &str, tools: &[String]) -> Vec<String> {
     let names: Vec<String> = tools.iter().map(|tool| capability_name(&format!("{server}.{tool}"))).collect();
     let is_one = |name: &String| names.iter().filter(|other| *other == name).count() == 1;
@@ -185,7 +186,7 @@ async fn look(server: &Arc<McpServer>) -> Checked {
                 .collect();
             checked.digest = Some(catalogue.digest().to_owned());
             checked.version = server.server_info().await.map(|(name, version)| format!("{name} {version}"));
-            // Of a pinned server nothing but what was agreed to may be there.
+            // A pinned server may offer only the tools that were agreed to.
             checked.ok = match &server.config().pin {
                 Pin::Digest(digest) => digest.eq_ignore_ascii_case(catalogue.digest()),
                 Pin::First(_) => true,

@@ -8,7 +8,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use turnstone_store::PostgresStore;
 
-/// Applies what is missing, and makes the queues of the configuration known. Twice is harmless.
+/// Applies missing migrations, and registers the queues of the configuration. Running it twice is harmless.
 ///
 /// # Errors
 /// The database cannot be reached, or is not fit for it.

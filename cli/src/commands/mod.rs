@@ -45,7 +45,7 @@ use worker::WorkerArgs;
 /// How long the end of a service waits for the last of its telemetry to be sent.
 const TELLING: Duration = Duration::from_secs(3);
 
-/// What every command has at hand.
+/// The context of every command.
 #[derive(Clone, Debug)]
 pub struct Session {
     /// Where and how it prints.
@@ -54,15 +54,15 @@ pub struct Session {
 }
 
 impl Session {
-    /// The configuration, with what the command's own flags say above everything else.
+    /// Returns the configuration, with the command's own flags above everything else.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The problem of the configuration.
     pub fn config(&self, flags: Vec<(&'static str, String)>) -> Result<Loaded, Failure> {
         Layers::of_process(self.global.config.clone(), [self.global.overrides(), flags].concat()).load()
     }
 
-    /// A client for the configured server. What else is wrong with the configuration is remarked.
+    /// Returns a client for the configured server. Other problems of the configuration are remarked.
     ///
     /// # Errors
     /// `[client]` of the configuration or the API key cannot be used.
@@ -76,10 +76,10 @@ impl Session {
     }
 }
 
-/// Runs the command and says how the program ends.
+/// Runs the command and returns the exit of the program.
 ///
 /// # Errors
-/// Why the command failed; [`crate::failure::report`] prints it.
+/// The error of the command; [`crate::failure::report`] prints it.
 pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
     let GlobalArgs { output, no_color, quiet, verbose, .. } = cli.global;
     let session = Session { output: Output::detect(output, no_color, quiet, verbose), global: cli.global };
@@ -89,7 +89,7 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         .context("the asynchronous runtime cannot be started")?;
     let ended = runtime.block_on(async {
         match cli.command {
-            // These answer Ctrl-C themselves.
+            // These handle Ctrl-C themselves.
             Command::Dev(args) => {
                 let config = session.config(args.overrides())?.config;
                 // A timeline on a terminal stays readable.
@@ -143,14 +143,14 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Completions(args) => completions::run(&args),
         }
     });
-    // What blocks must not keep a program alive that was told to stop.
+    // Blocking work must not keep a stopping program alive.
     runtime.shutdown_background();
     turnstone_telemetry::shut_down(TELLING);
     ended
 }
 
-/// Starts the log on standard error; a `calm` one is only about what went wrong, unless the configuration says more. A
-/// service tells of itself by OTLP as well, under this name.
+/// Starts the log on standard error; a `calm` log contains only problems, unless the configuration sets more. A service
+/// also exports telemetry by OTLP, under this name.
 fn start_log(config: &LogConfig, output: &Output, calm: bool, service: Option<&'static str>) {
     let by_default = if calm { "warn" } else { "warn,turnstone=info" };
     let filter = config.filter.as_deref().unwrap_or(by_default);

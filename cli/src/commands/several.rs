@@ -1,4 +1,4 @@
-//! Commands that do one thing to several others: where the names come from, and what happens when some of them fail.
+//! Commands that apply one action to several targets: the sources of the names, and the treatment of failures.
 
 use crate::failure::{Exit, Failure, report};
 use crate::output::Output;
@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use std::io::{self, Read as _};
 use std::process::ExitCode;
 
-/// The ids given; `-` stands for those on standard input, separated by white space.
+/// Returns the given ids; `-` is replaced by those on standard input, separated by white space.
 ///
 /// # Errors
 /// Standard input cannot be read, or there is no id at all.
@@ -24,7 +24,7 @@ pub fn ids(given: Vec<String>) -> anyhow::Result<Vec<String>> {
     Ok(ids)
 }
 
-/// Counts failures; the first one decides how the program ends.
+/// Counts failures; the first one determines the exit of the program.
 #[derive(Debug)]
 pub struct Outcome {
     output: Output,
@@ -39,7 +39,7 @@ impl Outcome {
         Self { output, first: None, failures: 0 }
     }
 
-    /// Tells a failure and goes on, unless it would be the same for all others.
+    /// Reports a failure and continues, unless it would be the same for all others.
     ///
     /// # Errors
     /// The failure itself, when no server answered or it refused the key.
@@ -54,7 +54,7 @@ impl Outcome {
         Ok(())
     }
 
-    /// How the program ends.
+    /// Returns the exit of the program.
     ///
     /// # Errors
     /// None; the type saves the callers a conversion.

@@ -1,4 +1,4 @@
-//! The address of a server that may hold a password: given as it is, or by reference, and never shown in full.
+//! The address of a server that may contain a password: given as it is, or by reference, and never shown in full.
 
 use reqwest::Url;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -29,7 +29,8 @@ impl Address {
     }
 }
 
-/// A password that is also another part of the address protects nothing, and to strike it out would hit other words.
+/// Registers the password as a secret. A password that is also another part of the address protects nothing, and
+/// redacting it would hit other words.
 fn conceal_password(address: &str) {
     let Ok(url) = Url::parse(address) else { return };
     let in_query =
@@ -74,8 +75,8 @@ impl Serialize for Address {
 }
 
 impl<'de> Deserialize<'de> for Address {
-    /// Whether the address leads anywhere is asked by those who need it: another program's `DATABASE_URL` must not
-    /// keep the commands from working.
+    /// Commands that need the address resolve it later: another program's `DATABASE_URL` must not keep other commands
+    /// from working.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Ok(SecretRef::parse(&text).map_or(Self::Given(text), Self::Reference))

@@ -1,4 +1,4 @@
-//! `[budgets."<name>"]` and the prices of what is paid for.
+//! `[budgets."<name>"]` and the prices of models and tools.
 
 use super::sections::Config;
 use crate::failure::Failure;
@@ -8,16 +8,16 @@ use std::time::Duration;
 use turnstone_domain::budget::{Amount, BudgetName, BudgetRule, OnExceed};
 use turnstone_worker::model::Prices;
 
-/// The name that stands for the budgets of all engagements.
+/// The section name for the budgets of all engagements.
 const ENGAGEMENT: &str = "engagement";
 
-/// `[budgets."<name>"]`: what may be spent by a tenant, an agent, on a model, or by the fleet.
+/// `[budgets."<name>"]`: limits on the spending of a tenant, an agent, on a model, or of the fleet.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BudgetsConfig(pub BTreeMap<String, BudgetConfig>);
 
 /// A section `[budgets."<name>"]`. Names are `fleet`, `tenant/NAME`, `agent/NAME`, `model/PROVIDER/MODEL`, and parts
-/// together in this order. `engagement` stands for the budget of every engagement; there, only `on_exceed` and
+/// together in this order. `engagement` sets defaults for the budget of every engagement; there, only `on_exceed` and
 /// `raise_wait_ms` may be set.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -34,13 +34,13 @@ pub struct BudgetConfig {
     /// Money per day of UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_day: Option<Amount>,
-    /// ISO 4217; `USD` unless said otherwise, and the currency of the prices.
+    /// ISO 4217; `USD` by default, and the currency of the prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// What becomes of a job that needs more: `retry`, `park` or `fail`.
+    /// The treatment of a job that needs more: `retry`, `park` or `fail`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_exceed: Option<OnExceed>,
-    /// The percentage of a limit at which a warning is given; 80 unless said otherwise.
+    /// The percentage of a limit at which a warning is given; 80 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warn_at: Option<u8>,
     /// How long a parked job waits for its budget, in milliseconds; 0 is without end. Only of `engagement`, for all budgets.
@@ -48,7 +48,7 @@ pub struct BudgetConfig {
     pub raise_wait_ms: Option<u64>,
 }
 
-/// How long a parked job waits for its budget unless somebody says otherwise: a week.
+/// How long a parked job waits for its budget by default, in milliseconds: a week.
 const RAISE_WAIT_MS: u64 = 7 * 86_400_000;
 
 impl BudgetConfig {
@@ -87,7 +87,7 @@ impl BudgetsConfig {
             .collect()
     }
 
-    /// What becomes of a job whose engagement has too little left, unless its own budget says so.
+    /// Returns the treatment of a job whose engagement has too little left, unless its own budget sets one.
     #[must_use]
     pub fn of_engagements(&self) -> Option<OnExceed> {
         self.0.get(ENGAGEMENT)?.on_exceed
@@ -100,7 +100,7 @@ impl BudgetsConfig {
         Some(said.unwrap_or(RAISE_WAIT_MS)).filter(|ms| *ms > 0).map(Duration::from_millis)
     }
 
-    /// Checks what the types cannot say.
+    /// Checks the rules that the types cannot express.
     ///
     /// # Errors
     /// The rest of a sentence that begins with the key.
@@ -117,10 +117,10 @@ impl BudgetsConfig {
 }
 
 impl Config {
-    /// The prices of models and tools.
+    /// Returns the prices of models and tools.
     ///
     /// # Errors
-    /// What the configuration has wrong, with its section and key.
+    /// The problem of the configuration, with its section and key.
     pub fn prices(&self) -> Result<Prices, Failure> {
         let tools = self.tools.iter().filter_map(|(name, tool)| Some((name.clone(), tool.cost_per_call?)));
         Prices::from_config(&self.prices, tools.collect()).map_err(|problem| {

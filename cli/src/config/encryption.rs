@@ -1,25 +1,26 @@
-//! `[encryption]`: what is stored is encrypted with.
+//! `[encryption]`: the keys that encrypt the stored data.
 
 use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
 use turnstone_store::EncryptionKeys;
 use turnstone_telemetry::SecretRef;
 
-/// `[encryption]`: the keys that what is stored is encrypted with. All processes of a fleet need the same.
+/// `[encryption]`: the keys that encrypt the stored data. All processes of a fleet need the same.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EncryptionConfig {
-    /// Where the key is: 32 bytes in base64. Without it nothing is encrypted.
+    /// Reference to the key: 32 bytes in base64. Without it nothing is encrypted.
     pub key: Option<SecretRef>,
-    /// Where older keys are, which are read with until the current one was taken up; and the next one, before it is.
+    /// References to older keys, which still decrypt until all data is encrypted with the current one; also to the next
+    /// key, before it becomes the current one.
     pub previous: Vec<SecretRef>,
 }
 
 impl EncryptionConfig {
-    /// The keys, fetched; `None` when nothing is to be encrypted.
+    /// Returns the keys; `None` when nothing is to be encrypted.
     ///
     /// # Errors
-    /// A reference leads nowhere, or to something that is no key.
+    /// A reference cannot be resolved, or its value is no key.
     pub fn keys(&self) -> Result<Option<EncryptionKeys>, Failure> {
         let Some(key) = &self.key else {
             return match self.previous.is_empty() {

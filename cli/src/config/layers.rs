@@ -1,4 +1,4 @@
-//! Lays the sources of the configuration over one another and remembers where each value came from.
+//! Merges the sources of the configuration and remembers the source of each value.
 
 use super::problem::{self, FileText};
 use super::sections::{ClientConfig, Config};
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 /// The file that is read when none is named.
 pub const DEFAULT_FILE: &str = "turnstone.toml";
-/// What environment variables of the configuration start with.
+/// The prefix of environment variables of the configuration.
 const PREFIX: &str = "TURNSTONE_";
-/// What stands between a section and a key.
+/// The separator between a section and a key.
 const SEPARATOR: &str = "__";
 /// Short names of variables that are set by hand often.
 const SHORT: &[(&str, &str)] = &[
@@ -22,13 +22,13 @@ const SHORT: &[(&str, &str)] = &[
     ("DATABASE_URL", "TURNSTONE_STORE__URL"),
     ("REDIS_URL", "TURNSTONE_REDIS__URL"),
 ];
-/// The key of the server that clients ask, and the variables that name it.
+/// The key of the server's address, and the variables that set it.
 const URL: &str = "client.url";
 const URL_VARIABLES: [&str; 2] = ["TURNSTONE_URL", "TURNSTONE_CLIENT__URL"];
 /// The keys whose value in the environment is a comma-separated list.
 const LISTS: [&str; 3] = ["worker.queues", "server.api_keys", "encryption.previous"];
 
-/// Where a value came from.
+/// The source of a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// The command line.
@@ -37,7 +37,7 @@ pub enum Origin {
     Env(String),
     /// This file.
     File(PathBuf),
-    /// Nobody said anything else.
+    /// No source sets it.
     Default,
 }
 
@@ -63,7 +63,7 @@ pub struct Layers {
     pub flags: Vec<(&'static str, String)>,
 }
 
-/// A configuration and where it came from.
+/// A configuration and its sources.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The effective configuration.
@@ -90,7 +90,7 @@ impl Layers {
     /// Reads and checks everything.
     ///
     /// # Errors
-    /// A sentence that names the key, the source and, where it can be guessed, what was meant.
+    /// A sentence with the key, the source and, if possible, a suggestion.
     pub fn load(self) -> Result<Loaded, Failure> {
         let file = self.read_file()?;
         let merged = self.merge(file.as_ref())?;
@@ -106,11 +106,11 @@ impl Layers {
         Ok(loaded)
     }
 
-    /// What a client needs: where the server is, and the key. Anything else that is wrong is given back to be told, and keeps
-    /// nobody from asking a server that runs.
+    /// Returns the settings of a client: the server's address and the key. Other problems are returned to be remarked,
+    /// and do not prevent requests to a running server.
     ///
     /// # Errors
-    /// As [`Layers::load`], when `[client]` itself is wrong, or nothing but a file that cannot be read may name the server.
+    /// As [`Layers::load`], when `[client]` itself is wrong, or only an unreadable file could name the server.
     pub fn load_client(self) -> Result<(ClientConfig, Option<Failure>), Failure> {
         #[derive(serde::Deserialize)]
         struct Part {
@@ -188,7 +188,7 @@ impl Layers {
 }
 
 impl Loaded {
-    /// Makes what the file says about paths relative to the file's directory.
+    /// Makes paths in the file relative to the file's directory.
     fn anchor_paths(&mut self) {
         let Some(base) = self.file.as_ref().and_then(|file| file.path.parent()).map(Path::to_owned) else {
             return;
@@ -210,13 +210,13 @@ impl Loaded {
         self.config.base = base;
     }
 
-    /// Where the value of this key came from.
+    /// Returns the source of this key's value.
     #[must_use]
     pub fn origin(&self, key: &[&str]) -> Origin {
         let Some(value) = self.find(key).and_then(first_leaf) else { return Origin::Default };
         match value.origin() {
             None => Origin::Flag,
-            // Written so by the `config` crate; files are known by their path.
+            // The `config` crate writes it so; files are identified by their path.
             Some("the environment") => Origin::Env(self.variable(key)),
             Some(path) => {
                 Origin::File(self.file.as_ref().map_or_else(|| PathBuf::from(path), |file| file.path.clone()))
@@ -242,7 +242,7 @@ impl Loaded {
     }
 }
 
-/// The first value that somebody wrote: merged tables do not know where they came from, but what is in them does.
+/// Returns the first leaf of a value: merged tables have no source, but their leaves do.
 fn first_leaf(value: &Value) -> Option<&Value> {
     match &value.kind {
         ValueKind::Table(table) if value.origin().is_none() => table.values().find_map(first_leaf),

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 
 /// The most turns that one worker process may hold at once.
 const MOST_SLOTS: u32 = 100_000;
-/// The shortest lease: below it a busy machine would lose jobs that are well.
+/// The shortest lease: below it a busy machine would lose healthy jobs.
 const SHORTEST_LEASE_MS: u64 = 1_000;
 /// The most connections that one process may open.
 const MOST_CONNECTIONS: u32 = 1_000;
@@ -26,7 +26,7 @@ const MOST_CONNECTIONS: u32 = 1_000;
 const LONGEST_NAME: usize = 128;
 
 impl Config {
-    /// Checks what the types cannot say.
+    /// Checks the rules that the types cannot express.
     ///
     /// # Errors
     /// The first value that cannot work, with its key.

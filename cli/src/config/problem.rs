@@ -1,4 +1,4 @@
-//! Turns what is wrong with a configuration into a sentence with the key, the place and what was probably meant.
+//! Turns problems of a configuration into a sentence with the key, the place and a suggestion.
 
 use super::layers::{Loaded, Origin};
 use crate::failure::Failure;
@@ -6,7 +6,7 @@ use config::ConfigError;
 use std::path::PathBuf;
 use toml::de::{DeTable, DeValue};
 
-/// How alike two words must be for one to be suggested in place of the other; 1 is equal.
+/// The least likeness of two words for a suggestion; 1 is equal.
 const ALIKE: f64 = 0.75;
 
 /// A configuration file and its text, for line numbers.
@@ -21,7 +21,7 @@ impl FileText {
     /// Checks that the text is TOML.
     ///
     /// # Errors
-    /// What is wrong, with line and column. The line itself is not repeated, since a secret may stand in it.
+    /// The problem, with line and column. The line itself is not repeated, since it may contain a secret.
     pub fn parse(path: PathBuf, text: String) -> Result<Self, Failure> {
         let file = Self { path, text };
         match DeTable::parse(&file.text) {
@@ -57,7 +57,7 @@ fn key_offset(table: &DeTable<'_>, key: &[&str]) -> Option<usize> {
     }
 }
 
-/// Explains why the merged values do not make a configuration.
+/// Explains why the merged values are no configuration.
 pub fn explain(error: &ConfigError, loaded: &Loaded) -> Failure {
     let (path, reason) = dissect(error);
     let mut key: Vec<&str> = path.split('.').filter(|name| !name.is_empty()).collect();
@@ -76,7 +76,7 @@ pub fn explain(error: &ConfigError, loaded: &Loaded) -> Failure {
     }
 }
 
-/// Where the key stands, ready to be followed by what is wrong.
+/// The place of the key, followed by the problem.
 fn place(loaded: &Loaded, key: &[&str]) -> String {
     let origin = (1..=key.len())
         .rev()
@@ -115,14 +115,14 @@ fn dissect(error: &ConfigError) -> (String, String) {
     }
 }
 
-/// Reads serde's sentence about an unknown field or variant: the word and what would have been known.
+/// Reads serde's sentence about an unknown field or variant: the word and the known ones.
 fn unknown_key(reason: &str) -> Option<(&str, Vec<&str>)> {
     let mut words = reason.strip_prefix("unknown field ")?.split('`').skip(1).step_by(2);
     let unknown = words.next()?;
     Some((unknown, words.collect()))
 }
 
-/// The known word that was probably meant.
+/// Returns the known word that was probably meant.
 #[must_use]
 pub fn suggestion<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let likeness = |known: &&str| strsim::jaro_winkler(&word.to_ascii_lowercase(), known);

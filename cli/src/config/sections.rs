@@ -24,39 +24,39 @@ pub struct Config {
     pub server: ServerConfig,
     /// `[store]`: the database that the processes of a fleet share.
     pub store: StoreConfig,
-    /// `[encryption]`: the keys that what is stored is encrypted with.
+    /// `[encryption]`: the keys that encrypt the stored data.
     pub encryption: EncryptionConfig,
     /// `[redis]`: the accelerator that the processes of a fleet may share.
     pub redis: RedisConfig,
-    /// `[worker]`: what the worker takes on.
+    /// `[worker]`: the limits of the worker.
     pub worker: WorkerConfig,
-    /// `[scheduler]`: what time does.
+    /// `[scheduler]`: the retention and the probes of the scheduler.
     pub scheduler: SchedulerConfig,
-    /// `[webhooks]`: how webhooks are told of events.
+    /// `[webhooks]`: the delivery of events.
     pub webhooks: WebhooksConfig,
-    /// `[models]`: which model answers when nobody names one, and how much of it.
+    /// `[models]`: the default model, and the limits of its answers.
     pub models: ModelsConfig,
     /// `[agents]`: the agents that are registered at start-up.
     pub agents: AgentsConfig,
-    /// `[attest]`: what receipts are signed with.
+    /// `[attest]`: the key that signs receipts.
     pub attest: AttestConfig,
-    /// `[log]`: what is logged to standard error.
+    /// `[log]`: the log on standard error.
     pub log: LogConfig,
     /// `[providers.<name>]`: the model providers.
     pub providers: BTreeMap<String, ProviderConfig>,
-    /// `[limits."<provider>/<model>"]`: how often models may be asked.
+    /// `[limits."<provider>/<model>"]`: the rate limits of models.
     pub limits: BTreeMap<String, LimitConfig>,
-    /// `[prices."<provider>/<model>"]`: what models cost.
+    /// `[prices."<provider>/<model>"]`: the prices of models.
     pub prices: BTreeMap<String, PriceConfig>,
-    /// `[budgets."<name>"]`: what may be spent by a tenant, an agent, on a model, or by the fleet.
+    /// `[budgets."<name>"]`: limits on the spending of a tenant, an agent, on a model, or of the fleet.
     pub budgets: BudgetsConfig,
     /// `[tools.<name>]`: the tools that agents may name.
     pub tools: BTreeMap<String, ToolConfig>,
-    /// `[tool_policy]`: what manifests may reach and use beyond the registry.
+    /// `[tool_policy]`: the addresses and secrets that manifests may use beyond the registry.
     pub tool_policy: ToolPolicy,
-    /// `[reviews]`: who may be asked, in which groups, and what silence leads to.
+    /// `[reviews]`: reviewers, their groups, and the outcome without an answer.
     pub reviews: ReviewRules,
-    /// `[remote]`: which other servers' agents may be asked, and which other servers may ask ours.
+    /// `[remote]`: other servers whose agents may be called, and other servers that may call ours.
     pub remote: RemoteConfig,
     /// `[mcp.<name>]`: the MCP servers whose tools agents may name as `<name>.<tool>`.
     pub mcp: BTreeMap<String, McpConfig>,
@@ -71,7 +71,7 @@ pub struct Config {
 pub struct ClientConfig {
     /// The server's address (`--url`, `TURNSTONE_URL`).
     pub url: String,
-    /// Where the API key is (`--api-key-ref`); without it `TURNSTONE_API_KEY` is used when it is set.
+    /// Reference to the API key (`--api-key-ref`); without it `TURNSTONE_API_KEY` is used when it is set.
     pub api_key: Option<SecretRef>,
 }
 
@@ -85,19 +85,19 @@ impl Default for ClientConfig {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerConfig {
-    /// Where the data is kept; in the file relative to the file.
+    /// The data directory; in the file relative to the file.
     pub data: PathBuf,
     /// The address and port to listen on.
     pub bind: SocketAddr,
-    /// The keys that clients must present one of; empty lets everybody in.
+    /// The keys of which clients must present one; an empty list allows every client.
     pub api_keys: Vec<SecretRef>,
-    /// What it proves itself with over TLS; without it, it speaks plain HTTP.
+    /// The certificate for TLS; without it, the server uses plain HTTP.
     pub tls: Option<TlsFiles>,
     /// The most clients that are connected at once; fewer where the limit of open files is lower.
     pub max_connections: u32,
-    /// How long a client may take for the head of a request.
+    /// The time limit for the head of a request.
     pub header_timeout_ms: u64,
-    /// How long the body of a request may stop.
+    /// The longest pause of a request's body.
     pub body_timeout_ms: u64,
     /// How long a connection may wait for its next request.
     pub idle_timeout_ms: u64,
@@ -128,11 +128,11 @@ impl Default for ServerConfig {
     }
 }
 
-/// `[attest]`: what receipts are signed with.
+/// `[attest]`: the key that signs receipts.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AttestConfig {
-    /// Where the ed25519 key is: 32 bytes in base64. Without it the fleet makes one and keeps it in the store.
+    /// Reference to the ed25519 key: 32 bytes in base64. Without it the fleet makes one and keeps it in the store.
     pub key: Option<SecretRef>,
 }
 
@@ -144,11 +144,11 @@ pub struct StoreConfig {
     pub url: Option<Address>,
     /// The most connections that one process opens.
     pub connections: u32,
-    /// How many of them commit what the turns of this process hand in.
+    /// How many of them commit the writes of this process's turns.
     pub writers: u32,
-    /// Whether a pooler in transaction mode, such as PgBouncer, stands between: then nothing is kept in a session.
+    /// True with a pooler in transaction mode, such as PgBouncer: then no state is kept in a session.
     pub transaction_pooler: bool,
-    /// Whether to be told about work by the database (`LISTEN`), instead of only looking for it.
+    /// True if the database notifies of work (`LISTEN`); otherwise the processes only poll.
     pub listen: bool,
 }
 
@@ -166,7 +166,7 @@ pub struct RedisConfig {
     pub url: Option<Address>,
 }
 
-/// `[worker]`: what the worker takes on.
+/// `[worker]`: the limits of the worker.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkerConfig {
@@ -181,14 +181,14 @@ pub struct WorkerConfig {
     pub lease_ms: u64,
     /// How long a stopping worker lets turns reach their next checkpoint, in milliseconds.
     pub drain_grace_ms: u64,
-    /// Where Prometheus reads what this worker counts, and where `/livez` and `/readyz` answer, when that is wanted: an
-    /// address and a port of its own.
+    /// The address and port of this worker's metrics, `/livez` and `/readyz`, if they are wanted.
     pub metrics_bind: Option<SocketAddr>,
-    /// How long a reviewer of an OpenAgentSpec agent has before silence is a no, in milliseconds; for ever unless it is said.
+    /// The time to answer of an OpenAgentSpec agent's reviewer, in milliseconds; after it the review counts as
+    /// rejected. Without end by default.
     pub review_deadline_ms: Option<u64>,
     /// The largest file that an agent may make, in bytes.
     pub artifact_max_bytes: u64,
-    /// How many bytes all files of an engagement may have.
+    /// The most bytes of all files of an engagement.
     pub artifacts_max_bytes: u64,
 }
 
@@ -217,13 +217,13 @@ impl Default for WorkerConfig {
     }
 }
 
-/// `[scheduler]`: what time does.
+/// `[scheduler]`: the retention and the probes of the scheduler.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SchedulerConfig {
     /// How many days engagements and plain jobs are kept after their end; 0 keeps them for ever.
     pub retention_days: u32,
-    /// Where `/livez`, `/readyz` and `/metrics` answer, when that is wanted: an address and a port of its own.
+    /// The address and port of `/livez`, `/readyz` and `/metrics`, if they are wanted.
     pub metrics_bind: Option<SocketAddr>,
 }
 
@@ -241,12 +241,12 @@ impl Default for SchedulerConfig {
     }
 }
 
-/// `[webhooks]`: how webhooks are told of events.
+/// `[webhooks]`: the delivery of events.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WebhooksConfig {
-    /// Whether webhooks may name addresses that are not of the public internet. The api looks when one is made, the
-    /// scheduler at every delivery: give it to both.
+    /// True if webhooks may name addresses outside of the public internet. The API checks when one is made, the
+    /// scheduler at every delivery: set it for both.
     pub allow_private: bool,
     /// How long a receiver may take to answer, in milliseconds.
     pub timeout_ms: u64,
@@ -258,7 +258,7 @@ impl Default for WebhooksConfig {
     }
 }
 
-/// `[models]`: which model answers when nobody names one, and how much of it.
+/// `[models]`: the default model, and the limits of its answers.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelsConfig {
@@ -266,9 +266,9 @@ pub struct ModelsConfig {
     pub default_provider: Option<String>,
     /// The model of an agent that names none.
     pub default_model: Option<String>,
-    /// The longest that one model call may take, in milliseconds, unless the agent says less.
+    /// The longest that one model call may take, in milliseconds, unless the agent sets less.
     pub timeout_ms: u64,
-    /// The most tokens that one answer may have unless the agent or the job says otherwise.
+    /// The most tokens of one answer, unless the agent or the job sets another limit.
     pub max_tokens: u32,
 }
 
@@ -287,13 +287,13 @@ pub struct AgentsConfig {
     pub dir: Option<PathBuf>,
 }
 
-/// `[log]`: what is logged to standard error.
+/// `[log]`: the log on standard error.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogConfig {
     /// How a line looks: `pretty` or `json`.
     pub format: LogForm,
-    /// What is logged, such as `info,turnstone_worker=debug`. Left out: `warn,turnstone=info`, and only warnings where
+    /// The filter, such as `info,turnstone_worker=debug`. Left out: `warn,turnstone=info`, and only warnings where
     /// `dev` shows a timeline on a terminal.
     pub filter: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The effective configuration as a flat list: key, value, and where the value came from.
+//! The effective configuration as a flat list: key, value, and its source.
 
 use super::layers::Loaded;
 use serde::Serialize;
@@ -12,7 +12,7 @@ pub struct Shown {
     pub key: String,
     /// Its value; secrets by reference only.
     pub value: Value,
-    /// Where it came from.
+    /// The source.
     pub source: String,
 }
 
@@ -44,7 +44,7 @@ fn walk<'a>(loaded: &Loaded, key: &mut Vec<&'a str>, value: &'a Value, list: &mu
     }
 }
 
-/// What must never be shown: a value that is named like a secret and is not a reference to one.
+/// Hides a value that is named like a secret and is no reference to one.
 fn veiled(key: &[&str], value: &Value) -> Value {
     const SECRET_WORDS: [&str; 6] = ["key", "token", "secret", "password", "authorization", "cookie"];
     let name = key.last().map_or_else(String::new, |name| name.to_ascii_lowercase());

@@ -1,4 +1,4 @@
-//! What goes to standard output: tables for people, JSON and ids for programs. Remarks go to standard error.
+//! Standard output: tables for people, JSON and ids for programs. Remarks go to standard error.
 
 pub mod table;
 pub mod text;
@@ -25,18 +25,18 @@ pub enum Format {
 pub struct Output {
     /// The form asked for.
     pub format: Format,
-    /// Whether standard output is a terminal that obeys cursor movements.
+    /// True if standard output is a terminal that obeys cursor movements.
     pub tty: bool,
-    /// Whether colours may be used.
+    /// True if colours may be used.
     pub color: bool,
-    /// Whether remarks are left out.
+    /// True if remarks are left out.
     pub quiet: bool,
-    /// Whether every request is told.
+    /// True if every request is printed.
     pub verbose: bool,
 }
 
 impl Output {
-    /// Looks at the terminal and the environment. `NO_COLOR` counts when it is set to anything but nothing.
+    /// Checks the terminal and the environment. `NO_COLOR` counts when it is set and not empty.
     #[must_use]
     pub fn detect(format: Format, no_color: bool, quiet: bool, verbose: bool) -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -106,7 +106,7 @@ impl Output {
 }
 
 fn say(words: &str) {
-    // Nobody is left to tell when standard error cannot be written.
+    // If standard error cannot be written, the line is lost.
     let _ = writeln!(io::stderr().lock(), "{}", text::block(&redact(words)));
 }
 

@@ -10,7 +10,7 @@ use turnstone_domain::Timestamp;
 pub struct Column {
     /// Its heading.
     pub heading: &'static str,
-    /// What an item shows in it.
+    /// Returns the text of an item's cell.
     pub cell: fn(&Value) -> String,
 }
 

@@ -1,5 +1,5 @@
-//! Text that somebody else wrote, made safe for a terminal: escape sequences, control characters and characters that
-//! reorder or hide text are taken out.
+//! Untrusted text, made safe for a terminal: escape sequences, control characters and characters that reorder or hide
+//! text are removed.
 
 use std::borrow::Cow;
 use std::iter::Peekable;

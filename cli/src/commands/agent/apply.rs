@@ -9,12 +9,12 @@ use serde_json::Value;
 use std::io;
 use std::process::ExitCode;
 
-/// Sends the files one after the other. One that is refused does not keep the others out.
+/// Sends the files one after the other. A refused file does not keep the others out.
 ///
 /// # Errors
-/// A file cannot be read, the server cannot be asked, or an agent was refused.
+/// A file cannot be read, the request fails, or an agent was refused.
 pub async fn run(args: &ApplyArgs, session: &Session) -> anyhow::Result<ExitCode> {
-    // All are read first, so that a name mistyped at the end does not leave half of them applied.
+    // All are read first, so that a mistyped name at the end does not leave half of them applied.
     let files = args.files.expanded().into_iter().collect::<Result<Vec<_>, _>>()?;
     let documents = files.iter().map(|file| super::read(file)).collect::<Result<Vec<_>, _>>()?;
     let query: &[(&str, String)] =
@@ -32,7 +32,7 @@ pub async fn run(args: &ApplyArgs, session: &Session) -> anyhow::Result<ExitCode
                 Err(failure) => refused.push((name, source, failure)),
             }
         }
-        // An agent may name one that stood behind it: what was refused is sent again as long as that brings one in.
+        // An agent may name one that comes after it: refused files are sent again as long as that registers one more.
         if refused.is_empty() || refused.len() == before || before == 1 {
             for (name, _, failure) in refused {
                 tell(&name, failure, &mut outcome, &output)?;
@@ -44,7 +44,7 @@ pub async fn run(args: &ApplyArgs, session: &Session) -> anyhow::Result<ExitCode
     outcome.finish("files were refused")
 }
 
-/// Tells why a document was refused: each problem once.
+/// Prints why a document was refused: each problem once.
 fn tell(name: &str, failure: Failure, outcome: &mut several::Outcome, output: &Output) -> anyhow::Result<()> {
     let details = failure.refusal.as_ref().map(|refusal| &refusal.details["problems"]);
     let problems = FoundProblem::of_list(name, details.unwrap_or(&Value::Null));

@@ -11,15 +11,15 @@ pub struct DeleteArgs {
     /// The agents' names; `-` reads them from standard input
     #[arg(required = true, value_name = "NAME")]
     pub names: Vec<String>,
-    /// Remove them although other agents name them; their calls of them fail from then on
+    /// Remove them although other agents name them; calls of them then fail
     #[arg(long)]
     pub allow_unresolved: bool,
 }
 
-/// Removes them one after the other. One that is refused does not keep the others.
+/// Removes them one after the other. A refused one does not keep the others.
 ///
 /// # Errors
-/// The server cannot be asked, or an agent was not removed.
+/// The request fails, or an agent was not removed.
 pub async fn run(args: DeleteArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
     let query: &[(&str, String)] =

@@ -8,11 +8,10 @@ use crate::failure::Exit;
 use crate::output::Format;
 use std::process::ExitCode;
 
-/// Reads the files and prints what is wrong with them. Which tools there are only a server knows, so their names are
-/// not checked here.
+/// Reads the files and prints their problems. Only a server knows its tools, so their names are not checked here.
 ///
 /// # Errors
-/// The configuration is wrong where it is needed, or standard output cannot be written.
+/// A needed part of the configuration is wrong, or standard output cannot be written.
 pub async fn run(args: &LintArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let output = &session.output;
     let reach = match args.reach {

@@ -37,8 +37,9 @@ pub enum AgentCommand {
 pub struct LintArgs {
     #[command(flatten)]
     files: FilesArgs,
-    /// Also try what the documents name, from here and with this configuration: HTTP tools and providers with HEAD of their
-    /// host, MCP servers by their list of tools, agents elsewhere by their definition. Nothing is called
+    /// Also try to reach what the documents name, from here and with this configuration. HTTP tools and providers are
+    /// tried with HEAD of their host, MCP servers with their list of tools, remote agents with their definition. No
+    /// tool or model is called
     #[arg(long)]
     reach: bool,
 }
@@ -62,7 +63,7 @@ pub struct ApplyArgs {
 }
 
 impl FilesArgs {
-    /// The files that are meant: those of a directory in the order of their names.
+    /// Returns the files; those of a directory in the order of their names.
     fn expanded(&self) -> Vec<Result<String, Failure>> {
         let of = |file: &String| match std::path::Path::new(file).is_dir() {
             false => vec![Ok(file.clone())],
@@ -83,7 +84,7 @@ impl FilesArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// Why it failed.
+/// The error of the command.
 pub async fn run(command: AgentCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         AgentCommand::Lint(args) => lint::run(&args, session).await,
@@ -112,7 +113,7 @@ fn read(file: &str) -> Result<(String, String), Failure> {
 /// The longest prompt that is read from a file, in bytes.
 const MOST_PROMPT_BYTES: u64 = 256 * 1024;
 
-/// A file that a manifest names, below the folder that the manifest is in.
+/// Reads a file that a manifest names, below the manifest's folder.
 fn beside(folder: &std::path::Path, name: &str) -> Option<String> {
     use std::path::{Component, Path};
     if !Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {

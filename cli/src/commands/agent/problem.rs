@@ -1,4 +1,4 @@
-//! A problem of an agent file, wherever it was found.
+//! A problem of an agent file, from any check.
 
 use super::reach::Missing;
 use crate::output::{Output, text};
@@ -12,15 +12,15 @@ use turnstone_specs::{Problem, Severity};
 pub struct FoundProblem {
     /// The file.
     pub file: String,
-    /// From 1; 0 when the whole document is meant.
+    /// From 1; 0 for the whole document.
     pub line: u64,
-    /// From 1; 0 when the whole document is meant.
+    /// From 1; 0 for the whole document.
     pub column: u64,
     /// The rule's stable name.
     pub rule: String,
     /// `error` or `warning`.
     pub severity: String,
-    /// What is wrong, and how it would be right.
+    /// The problem, and how to fix it.
     pub message: String,
 }
 

@@ -1,8 +1,9 @@
-//! `turnstone agent lint --reach`: whether what a document names can be reached from here, as this configuration has it.
+//! `turnstone agent lint --reach`: checks that the tools, models and agents of a document can be reached from here,
+//! with this configuration.
 //!
-//! No tool is called and no model is asked: of an HTTP tool and of a provider the host is asked with HEAD, of an MCP server
-//! its list of tools, of an agent elsewhere its definition. Private addresses are reached where the configuration lets
-//! workers reach them.
+//! No tool and no model is called. Hosts of HTTP tools and providers receive a HEAD request. MCP servers receive a
+//! request for their list of tools, remote agents for their definition. Private addresses are reached where the
+//! configuration lets workers reach them.
 
 use crate::commands::serve::equipment::Equipment;
 use crate::config::Config;
@@ -20,31 +21,31 @@ use turnstone_worker::tool::address_guard::check_url;
 use turnstone_worker::tool::mcp::McpServer;
 use turnstone_worker::tool::outbound;
 
-/// Nothing is waited for longer.
+/// The longest wait for one attempt.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// As many are tried at once.
+/// The number of attempts at once.
 const AT_ONCE: usize = 8;
 
 /// Something that a document names and that cannot be used from here.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Missing {
-    /// Whether it may be there all the same: an agent that only the server knows.
+    /// True if it may exist all the same: an agent that only the server knows.
     pub perhaps: bool,
-    /// What it is, and why it cannot be used.
+    /// The thing, and why it cannot be used.
     pub message: String,
 }
 
-/// What is tried.
+/// The attempt to make.
 enum Trial {
-    /// Nothing: this is known already.
+    /// None: the result is known already.
     Known(Missing),
     /// The host of a URL.
     Host { what: String, url: String, private: bool },
     /// A server, and the tool of it that is wanted.
     Server { what: String, server: Arc<McpServer>, tool: Option<String> },
-    /// An agent elsewhere, by its address.
+    /// A remote agent, by its address.
     Agent(String),
-    /// An agent elsewhere, by the name that the configuration gives it.
+    /// A remote agent, by its name in the configuration.
     Named(String),
 }
 
@@ -60,7 +61,7 @@ impl Reach {
     /// Tries from here, with this configuration.
     ///
     /// # Errors
-    /// What of the configuration is wrong.
+    /// The problem of the configuration.
     pub fn with(config: Config) -> anyhow::Result<Self> {
         crate::client::install_tls();
         let equipment = Equipment::of(&config, None, Arc::new(SystemClock))?;
@@ -69,7 +70,7 @@ impl Reach {
         Ok(Self { config, equipment, open, guarded })
     }
 
-    /// What of a document cannot be reached, in the order of the document.
+    /// Returns the parts of a document that cannot be reached, in the order of the document.
     pub async fn missing(&self, agent: &AgentDefinition) -> Vec<Missing> {
         let trials = futures::stream::iter(self.trials(agent)).map(|trial| self.attempt(trial, agent.format));
         trials.buffered(AT_ONCE).filter_map(futures::future::ready).collect().await
@@ -116,7 +117,7 @@ impl Reach {
             ProviderConfig::Anthropic(config) => config.base_url.clone(),
             ProviderConfig::Scripted(_) => return None,
         };
-        // An operator wrote it down, so that it may be anywhere.
+        // An operator configured it, so it may be anywhere.
         Some(Trial::Host { what: format!("provider `{name}`"), url, private: true })
     }
 
@@ -124,7 +125,7 @@ impl Reach {
         let name = capability.name.as_str();
         match &capability.target {
             Target::Remote { url } => return Some(Trial::Agent(url.clone())),
-            // Agents of the server's own only the server knows.
+            // Only the server knows its own agents.
             Target::Agent(_) => return None,
             Target::Named => {}
         }
@@ -149,7 +150,7 @@ impl Reach {
                     Err(why) => known(&what, &why),
                 })
             }
-            // What this version does not speak is told by lint itself.
+            // Lint itself reports types that this version does not support.
             Some(Reached::Unserved { .. }) => None,
             Some(Reached::Registry) | None => Some(match self.equipment.toolbox.of_server(name) {
                 Some((server, tool)) => {
@@ -200,7 +201,7 @@ impl Reach {
         Some(Missing { perhaps: false, message: format!("{what}: {why}") })
     }
 
-    /// Whether the host of a URL answers, whatever it answers.
+    /// Succeeds if the host of a URL answers, with any status.
     async fn host(&self, url: &str, private: bool) -> Result<(), String> {
         let host = whole_host(url)?;
         if !private {
@@ -221,7 +222,7 @@ async fn in_time(trial: impl Future<Output = Result<(), String>>) -> Result<(), 
     tokio::time::timeout(PATIENCE, trial).await.unwrap_or_else(late)
 }
 
-/// Whether a server is there, and offers this tool.
+/// Succeeds if a server is reachable and offers this tool.
 async fn offered(server: &Arc<McpServer>, tool: Option<&str>, format: AgentFormat) -> Result<(), String> {
     let catalogue = server.catalogue().await?;
     match tool {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 /// Prints the document as it was written; `-o json` has it as one text.
 ///
 /// # Errors
-/// The server cannot be asked, or there is no such agent.
+/// The request fails, or there is no such agent.
 pub async fn run(name: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let document = session.client()?.get_text(&["agents", name]).await?;
     let output = &session.output;

@@ -1,4 +1,4 @@
-//! What a PostgreSQL server spent, as its own counters and the system tell it.
+//! The work of a PostgreSQL server, from its own counters and the system's.
 
 use super::machine::processor_ms_of;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use turnstone_store::{PostgresOptions, PostgresStore};
 /// The time in which sessions that end report what they did.
 const REPORTED: Duration = Duration::from_millis(500);
 
-/// What the server spent so far.
+/// The work of the server so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Spending {
     /// Milliseconds of processor time of all its processes; `None` when it runs on another machine.
@@ -30,7 +30,7 @@ impl Spending {
         Ok(Self { processor_ms, rows: counters.rows as f64, bytes: counters.wal_bytes as f64 })
     }
 
-    /// What was spent after `before` for each of `count` things.
+    /// Returns the work since `before`, divided by `count`.
     #[must_use]
     pub fn since(self, before: Self, count: f64) -> Self {
         let spent = self.processor_ms.zip(before.processor_ms);

@@ -1,4 +1,4 @@
-//! What the disk does by itself: appending 4 KiB and waiting for `fdatasync`, in the directory that is measured.
+//! The speed of the disk alone: appending 4 KiB and waiting for `fdatasync`, in the directory that is measured.
 
 use serde::Serialize;
 use std::fs::File;
@@ -14,7 +14,7 @@ const PAGE: usize = 4096;
 /// How long the disk is watched.
 const WATCHED: Duration = Duration::from_millis(500);
 
-/// What the disk did.
+/// The measured speed of the disk.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Disk {
     /// Appends of 4 KiB with `fdatasync` in a second, one after another.

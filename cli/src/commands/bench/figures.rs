@@ -1,8 +1,8 @@
-//! Figures: what was measured in each round, and what becomes of it over all rounds.
+//! Figures: the measurements of each round, and their summary over all rounds.
 
 use serde::{Serialize, Serializer};
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
     /// Things in a second.
@@ -58,7 +58,7 @@ pub fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// Four digits that count are all that such a measurement gives.
+/// Rounds to four significant digits, which is all that such a measurement gives.
 fn rounded<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(significant(*value))
 }
@@ -72,21 +72,21 @@ fn significant(value: f64) -> f64 {
     (value * scale).round() / scale
 }
 
-/// What a figure should be, and what it was.
+/// The aim of a figure, and its result.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Aim {
     /// The aim in words.
     pub aim: &'static str,
-    /// Whether this run meets it.
+    /// True if this run meets it.
     pub met: bool,
 }
 
 /// One line of the report.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Figure {
-    /// What it is.
+    /// The name.
     pub name: String,
-    /// What it counts.
+    /// The unit.
     pub unit: &'static str,
     /// Over all rounds.
     #[serde(flatten)]
@@ -103,7 +103,7 @@ pub struct Figure {
     /// The median over the rounds of this figure divided by the naive one of the same round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times_naive: Option<f64>,
-    /// What it should be.
+    /// The aim.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub aim: Option<Aim>,
 }
@@ -176,7 +176,7 @@ impl Series {
 }
 
 impl Figure {
-    /// Says what it should be.
+    /// Sets the aim.
     #[must_use]
     pub fn aiming(self, aim: &'static str, holds: impl FnOnce(&Self) -> bool) -> Self {
         let met = holds(&self);

@@ -18,7 +18,7 @@ use turnstone_store::{
     Claim, ClaimRequest, Committed, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat,
 };
 
-/// What was asked of a ledger.
+/// Counts of the calls of a ledger.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Calls of any kind.
@@ -37,8 +37,8 @@ struct Settled {
 }
 
 impl Tally {
-    /// Settlements so far, and how long after `began` the latest of them was. Many turns run in step with each other
-    /// and end together, so the time since then would be counted for nothing.
+    /// Returns the settlements so far, and the time from `began` to the latest of them. Many turns run in step with
+    /// each other and end together, so the time since then would be counted for nothing.
     #[must_use]
     pub fn settled_since(&self, began: Instant) -> (u64, Duration) {
         let Settled { count, latest } = *self.settled.borrow();
@@ -51,7 +51,7 @@ impl Tally {
         let _ = self.settled.subscribe().wait_for(|settled| settled.count >= count).await;
     }
 
-    /// When each job came to its first checkpoint, so far; what was told is forgotten.
+    /// Returns the times of each job's first checkpoint so far, and clears them.
     #[must_use]
     pub fn take_first(&self) -> HashMap<JobId, Instant> {
         std::mem::take(&mut *self.first.lock().unwrap_or_else(PoisonError::into_inner))
@@ -71,7 +71,7 @@ impl Tally {
     }
 }
 
-/// Counts what is asked of a ledger.
+/// Counts the calls of a ledger.
 pub struct Counted {
     inner: Arc<dyn Ledger>,
     tally: Arc<Tally>,

@@ -15,7 +15,7 @@ use turnstone_store::StoreError;
 pub const QUEUE: &str = "turnstone-bench";
 /// The provider that agents of a measurement name; no configuration should have one of this name.
 pub const PROVIDER: &str = "turnstone-bench";
-/// What each job says: about as long as a short request of a user.
+/// The input of each job: about as long as a short request of a user.
 const WORDS: &str = "Compare the three suppliers of the attached list by price, delivery time and the number of \
     complaints in the last quarter, name the one you would choose, and say in two sentences why; if a figure is \
     missing, say which one and do not guess. Write for somebody who has a minute, and do not repeat the list.";

@@ -1,4 +1,4 @@
-//! On what it was measured.
+//! The machine of a measurement.
 
 use serde::Serialize;
 
@@ -11,11 +11,11 @@ pub struct Machine {
     pub profile: &'static str,
     /// Processors this program may use.
     pub cores: usize,
-    /// The processor's own name, where the system tells it.
+    /// The processor's own name, where the system reports it.
     pub cpu: Option<String>,
     /// Operating system, processor architecture and kernel.
     pub system: String,
-    /// How many programs wanted to run in the minute before, where the system tells it.
+    /// The load of the minute before, where the system reports it.
     pub load_before: Option<f64>,
 }
 
@@ -42,14 +42,14 @@ fn model_name(cpuinfo: &str) -> Option<String> {
     Some(name.trim().to_owned())
 }
 
-/// Kilobytes of memory that this program occupies; `None` where the system does not tell.
+/// Returns the kilobytes of memory that this program occupies; `None` where the system does not report it.
 #[must_use]
 pub fn resident_kb() -> Option<u64> {
     rss(&std::fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// Milliseconds of processor time that this program has taken, all threads together; `None` where the system does not
-/// tell. It moves in steps of 10 ms.
+/// Returns the milliseconds of processor time that this program has taken, over all threads; `None` where the system
+/// does not report it. It moves in steps of 10 ms.
 #[must_use]
 pub fn processor_ms() -> Option<f64> {
     ticks(&std::fs::read_to_string("/proc/self/stat").ok()?).map(|ticks| ticks as f64 * 10.0)
@@ -81,7 +81,7 @@ fn ticks_of_all(stat: &str) -> Option<u64> {
 }
 
 fn sum(stat: &str, times: usize) -> Option<u64> {
-    // The program's name stands in parentheses and may contain anything.
+    // The program's name is in parentheses and may contain anything.
     let fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11).take(times);
     fields.map(|field| field.parse::<u64>().ok()).sum()
 }

@@ -1,8 +1,7 @@
-//! `turnstone bench`: measures this machine, so that users can size their own. docs/BENCHMARKS.md says what each
-//! figure means.
+//! `turnstone bench`: measures this machine, so that users can size their own. docs/BENCHMARKS.md explains each figure.
 //!
 //! It runs the product's own parts in this process, without HTTP: the store, the worker with its runtime, the
-//! scheduler. What measures is put around them, never into them.
+//! scheduler. Measuring code is put around them, never into them.
 
 mod database;
 mod disk;
@@ -29,14 +28,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 use subjects::{claim, enqueue, history, idle, memory, start, turns};
 
-/// What is measured.
+/// The subject of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Subject {
     /// Accepting jobs, one by one and in batches
     Enqueue,
     /// Claiming and settling plain jobs
     Claim,
-    /// The same with a million jobs behind; they stay in a store that you name, and it is no part of `all`
+    /// The same with a million jobs behind; they stay in a store that you name, and `all` does not include it
     Backlog,
     /// Seven-phase turns with a model that costs nothing
     Turns,
@@ -46,7 +45,7 @@ pub enum Subject {
     Memory,
     /// Turn 1,000 against turn 10 of one engagement
     History,
-    /// What an idle worker and scheduler ask of the store
+    /// The calls of an idle worker and scheduler to the store
     Idle,
     /// All of them, one after another
     All,
@@ -56,7 +55,7 @@ impl Subject {
     const EACH: [Self; 7] =
         [Self::Enqueue, Self::Claim, Self::Turns, Self::Start, Self::Memory, Self::History, Self::Idle];
 
-    /// Its name, what is measured, and what "naive" means there.
+    /// Returns its name, its description, and the meaning of "naive" there.
     fn words(self) -> (&'static str, &'static str, Option<&'static str>) {
         match self {
             Self::Enqueue => (
@@ -97,7 +96,7 @@ impl Subject {
 /// `turnstone bench`.
 #[derive(Clone, Debug, Args)]
 pub struct BenchArgs {
-    /// What is measured
+    /// The subject to measure
     pub subject: Subject,
     /// The store to measure, as sqlite:PATH or postgres://…; jobs of the measurement stay in it. Without it: fresh files
     #[arg(long, value_name = "URL")]
@@ -118,19 +117,19 @@ pub struct BenchArgs {
 
 /// A run of measurements.
 pub struct Bench {
-    /// Where it is measured.
+    /// The place of the measurement.
     place: Place,
-    /// How often.
+    /// The number of rounds.
     rounds: u32,
-    /// How much goes on at once, when the user says so.
+    /// The user's concurrency, if given.
     concurrency: Option<usize>,
-    /// Messages of a waiting turn, when the user says so.
+    /// The messages of a waiting turn, if given.
     messages: Option<usize>,
     progress: ProgressBar,
 }
 
 impl Bench {
-    /// Tells on a terminal what is being measured.
+    /// Shows the current measurement on a terminal.
     fn tell(&self, what: &str, round: u32) {
         self.progress.set_message(format!("measuring {what}: round {round} of {}", self.rounds));
     }
@@ -163,7 +162,7 @@ pub async fn run(args: BenchArgs, output: Output) -> anyhow::Result<ExitCode> {
             measured?.print(&output)?;
             Ok(Exit::Ok.into())
         }
-        // Temporary files go with what was being measured.
+        // Temporary files are removed with the measurement.
         _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted.into()),
     }
 }

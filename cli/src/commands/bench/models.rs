@@ -1,4 +1,4 @@
-//! Models and a tool that do nothing but what a measurement needs; they are never configured anywhere.
+//! Models and a tool for measurements only; they are never configured anywhere.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn asking_for_the_tool() -> ModelAnswer {
     }
 }
 
-/// Asks for the tool until the conversation has so many messages, then takes its time.
+/// Calls the tool until the conversation has so many messages, then takes its time.
 pub struct Patient {
     messages: usize,
     reached: watch::Sender<usize>,
@@ -52,7 +52,7 @@ impl Model for Patient {
     }
 }
 
-/// Asks for the tool again and again, notes when it was called, and comes to an end after so many turns.
+/// Calls the tool again and again, notes the times of its calls, and ends after so many turns.
 pub struct Restless {
     turns: usize,
     calls: Mutex<(usize, mpsc::Sender<Instant>)>,

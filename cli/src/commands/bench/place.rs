@@ -1,4 +1,4 @@
-//! Where it is measured: a fresh file in a directory of the disk that matters, or a store that the user names.
+//! The place of a measurement: a fresh file in a directory of the disk that matters, or a store that the user names.
 
 use super::database::Spending;
 use super::disk::{self, Disk};
@@ -10,7 +10,7 @@ use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Clock, SystemClock};
 use turnstone_store::{PostgresOptions, PostgresStore, SqliteStore, Store};
 
-/// Where it is measured.
+/// The place of a measurement.
 #[derive(Clone, Debug)]
 pub struct Place {
     dir: PathBuf,
@@ -24,13 +24,13 @@ enum Given {
     Postgres(String),
 }
 
-/// An open store; a temporary one goes when this is dropped.
+/// An open store; a temporary one is removed when this is dropped.
 pub struct Ground {
     /// The store.
     pub store: Store,
     /// Its time.
     pub clock: Arc<dyn Clock>,
-    /// Whether it goes when this is dropped.
+    /// True if it is removed when this is dropped.
     pub temporary: bool,
     _dir: Option<TempDir>,
 }
@@ -55,13 +55,13 @@ impl Place {
         Err(Failure::usage(problem).hint("create it, or name another one with --dir"))
     }
 
-    /// Whether it is a PostgreSQL database.
+    /// Returns true if it is a PostgreSQL database.
     #[must_use]
     pub fn is_postgres(&self) -> bool {
         matches!(self.given, Some(Given::Postgres(_)))
     }
 
-    /// What the server of the database spent so far; `None` where there is no server.
+    /// Returns the work of the database's server so far; `None` where there is no server.
     ///
     /// # Errors
     /// As [`Spending::read`].
@@ -72,7 +72,7 @@ impl Place {
         }
     }
 
-    /// What the disk does by itself, now.
+    /// Measures the disk alone, now.
     ///
     /// # Errors
     /// The directory cannot be written.
@@ -80,7 +80,7 @@ impl Place {
         disk::watch(&self.dir).await.map_err(|error| self.unwritable(&error.to_string()))
     }
 
-    /// What the store does by itself, now.
+    /// Measures the store alone, now.
     ///
     /// # Errors
     /// It cannot be opened, or failed.

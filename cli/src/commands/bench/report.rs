@@ -7,7 +7,7 @@ use crate::output::{Format, Output, table};
 use serde::Serialize;
 use std::io;
 
-/// Everything that was measured, and on what.
+/// All measurements, and their machine.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
     /// The machine.
@@ -16,7 +16,7 @@ pub struct Report {
     pub store: String,
     /// How often each figure was measured.
     pub rounds: u32,
-    /// What was measured, in order.
+    /// The subjects, in order.
     pub subjects: Vec<Section>,
 }
 
@@ -25,9 +25,9 @@ pub struct Report {
 pub struct Section {
     /// Its name on the command line.
     pub subject: &'static str,
-    /// What was measured.
+    /// The description of the subject.
     pub what: &'static str,
-    /// What "naive" means.
+    /// The meaning of "naive".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub naive: Option<&'static str>,
     /// The disk, just before.
@@ -97,7 +97,7 @@ fn row(figure: &Figure) -> Vec<String> {
     ]
 }
 
-/// A number with three digits that count, and with separators of thousands.
+/// A number with three significant digits, and with separators of thousands.
 fn number(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 100.0 => 0,

@@ -1,4 +1,4 @@
-//! A real worker on a store, with the parts that measure put around it.
+//! A real worker on a store, with the measuring parts around it.
 
 use super::ledgers::{Counted, Naive, Tally};
 use super::load::{PROVIDER, QUEUE};
@@ -14,7 +14,7 @@ use turnstone_worker::model::{Model, Providers};
 use turnstone_worker::tool::Toolbox;
 use turnstone_worker::{Deps, Worker, WorkerOptions};
 
-/// What a worker is built with.
+/// The parts of a worker.
 pub struct Rig {
     /// Turns in flight at once.
     pub slots: usize,
@@ -22,9 +22,9 @@ pub struct Rig {
     pub model: Arc<dyn Model>,
     /// The tools.
     pub toolbox: Toolbox,
-    /// Where the worker's ids come from.
+    /// The source of the worker's ids.
     pub ids: Arc<dyn Ids>,
-    /// Whether the work is done naively: a commit for each phase, one after another.
+    /// True if the work is done naively: a commit for each phase, one after another.
     pub naive: bool,
 }
 
@@ -39,7 +39,7 @@ impl Rig {
     #[must_use]
     pub fn start(self, ground: &Ground) -> Running {
         let tally = Arc::new(Tally::default());
-        // Counted where the commits are: below the ledger that cuts.
+        // Counted where the commits are: below the ledger that splits writes.
         let counted = Counted::new(Arc::clone(&ground.store.ledger), Arc::clone(&tally));
         let mut ledger: Arc<dyn Ledger> = Arc::new(counted);
         if self.naive {
@@ -75,7 +75,7 @@ impl Rig {
 
 /// A worker that runs; dropping it ends it on the spot.
 pub struct Running {
-    /// What it asked of the store.
+    /// Its calls of the store.
     pub tally: Arc<Tally>,
     stop: CancellationToken,
     worker: AbortOnDropHandle<()>,

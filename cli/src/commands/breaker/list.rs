@@ -15,7 +15,7 @@ const COLUMNS: &[Column] = &[
 /// Prints the list.
 ///
 /// # Errors
-/// The server cannot be asked.
+/// The request fails.
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
     let mut answer = session.client()?.get(&["breakers"], &[]).await?;
     let breakers = match answer["breakers"].take() {

@@ -29,7 +29,7 @@ pub struct NamesArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// Why it failed.
+/// The error of the command.
 pub async fn run(command: BreakerCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         BreakerCommand::List => list::run(session).await,

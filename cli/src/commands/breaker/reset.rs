@@ -4,10 +4,10 @@ use crate::commands::{Session, several};
 use crate::output::{Format, text};
 use std::process::ExitCode;
 
-/// Closes breakers one after the other. One that is well by now, or that nobody knows, does not keep the others.
+/// Closes breakers one after the other. A closed or unknown breaker does not keep the others.
 ///
 /// # Errors
-/// The server cannot be asked.
+/// The request fails.
 pub async fn run(names: Vec<String>, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
     let mut outcome = several::Outcome::new(output);

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use turnstone_domain::budget::Amount;
 
-/// `turnstone budget raise`. What is given is added to the limits that there are.
+/// `turnstone budget raise`. The given amounts are added to the existing limits.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  turnstone budget raise tenant/acme --tokens-per-day 500000\n  \
                         turnstone budget raise --engagement 0190a7b2-… --tokens 50000")]
@@ -37,7 +37,7 @@ pub struct RaiseArgs {
 /// Raises a budget.
 ///
 /// # Errors
-/// Nothing is given, there is no such budget, or the server cannot be asked.
+/// Nothing is given, there is no such budget, or the request fails.
 pub async fn raise(args: &RaiseArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let mut by: Map<String, Value> = Map::new();
     by.extend(args.tokens.map(|tokens| ("tokens".to_owned(), tokens.into())));
@@ -66,10 +66,10 @@ pub async fn raise(args: &RaiseArgs, session: &Session) -> anyhow::Result<ExitCo
     super::show::print(&budget, session)
 }
 
-/// Forgets budgets.
+/// Deletes budgets.
 ///
 /// # Errors
-/// There is no such budget, or the server cannot be asked.
+/// There is no such budget, or the request fails.
 pub async fn delete(names: &[String], session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, &session.output);
     for name in names {

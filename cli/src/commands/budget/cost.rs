@@ -1,4 +1,4 @@
-//! `turnstone budget cost`: what was spent.
+//! `turnstone budget cost`: spending.
 
 use crate::client::elements;
 use crate::commands::Session;
@@ -19,14 +19,14 @@ pub struct CostArgs {
     pub days: u32,
 }
 
-/// Returns what a row cost; `unknown` where a model was asked and nothing is booked: the model has no price.
+/// Returns the cost of a row; `unknown` where a model was called and nothing is booked: the model has no price.
 #[must_use]
 pub fn cost(row: &Value) -> String {
     let asked = ["tokens_in", "tokens_out"].iter().any(|name| row[*name].as_i64().is_some_and(|n| n > 0));
     priced(&row["cost"], asked)
 }
 
-/// Returns an amount; `unknown` for nothing where a model was asked.
+/// Returns an amount; `unknown` for zero where a model was called.
 fn priced(cost: &Value, asked: bool) -> String {
     let is_zero = cost.as_str().is_some_and(|cost| cost.chars().all(|digit| matches!(digit, '0' | '.')));
     if is_zero && asked { "unknown".to_owned() } else { plain(cost) }
@@ -58,10 +58,10 @@ const PARTS: &[Column] = &[
     column("COST", cost),
 ];
 
-/// Prints what was spent.
+/// Prints the spending.
 ///
 /// # Errors
-/// There is no such engagement, or the server cannot be asked.
+/// There is no such engagement, or the request fails.
 pub async fn run(args: &CostArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, &session.output);
     let Some(id) = &args.engagement else {

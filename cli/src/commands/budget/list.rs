@@ -16,17 +16,17 @@ const COLUMNS: &[Column] = &[
     column("WAITING", waiting),
 ];
 
-/// The newest row that says most: of today if there is one, else altogether.
+/// Returns the most relevant row: today's if there is one, else the one for all time.
 fn newest(budget: &Value) -> &Value {
     &budget["rows"][0]
 }
 
-/// Whether a budget that nothing was spent of yet is one per day.
+/// Returns true if an unspent budget is one per day.
 fn is_daily(budget: &Value) -> bool {
     ["tokens_per_day", "cost_per_day"].iter().any(|limit| !budget["limits"][limit].is_null())
 }
 
-/// The limit of a side of a budget that nothing was spent of yet.
+/// Returns the limit of one unit of an unspent budget.
 fn unspent(budget: &Value, side: &str) -> String {
     let limits = &budget["limits"];
     let limit = if is_daily(budget) { &limits[format!("{side}_per_day")] } else { &limits[side] };
@@ -62,7 +62,7 @@ fn waiting(budget: &Value) -> String {
 /// Prints the list.
 ///
 /// # Errors
-/// The server cannot be asked.
+/// The request fails.
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
     let mut answer = session.client()?.get(&["budgets"], &[]).await?;
     let budgets = match answer["budgets"].take() {

@@ -1,4 +1,4 @@
-//! `turnstone budget`: what may be spent, and what was.
+//! `turnstone budget`: limits and spending.
 
 mod change;
 pub mod cost;
@@ -19,7 +19,7 @@ pub enum BudgetCommand {
     Show(ShowArgs),
     /// Make a budget, or change what it limits
     Set(set::SetArgs),
-    /// Raise a budget; jobs that wait for it go on
+    /// Raise a budget; jobs that wait for it continue
     Raise(change::RaiseArgs),
     /// Forget budgets, so that they no longer limit anything
     Delete(NamesArgs),
@@ -48,7 +48,7 @@ pub struct NamesArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// Why it failed.
+/// The error of the command.
 pub async fn run(command: BudgetCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         BudgetCommand::List => list::run(session).await,

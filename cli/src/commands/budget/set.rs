@@ -1,4 +1,4 @@
-//! `turnstone budget set`: what a budget limits.
+//! `turnstone budget set`: the limits of a budget.
 
 use crate::client::Client;
 use crate::commands::Session;
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use std::process::ExitCode;
 use turnstone_domain::budget::{Amount, OnExceed};
 
-/// What a budget may limit.
+/// The limits that a budget may have.
 const LIMITS: [&str; 4] = ["tokens", "tokens_per_day", "cost", "cost_per_day"];
 
-/// `turnstone budget set`. What is not given stays as it is.
+/// `turnstone budget set`. Settings that are not given stay unchanged.
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Example: turnstone budget set tenant/acme --tokens-per-day 1000000 --cost-per-day 25 --on-exceed park"
@@ -31,16 +31,16 @@ pub struct SetArgs {
     /// Money per day of UTC
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     pub cost_per_day: Option<Amount>,
-    /// The currency of the price table, which it is unless said otherwise
+    /// The currency; by default that of the price table
     #[arg(long, value_name = "CODE")]
     pub currency: Option<String>,
-    /// What becomes of a job that needs more: retry (unless said otherwise), park or fail
+    /// Treatment of a job that needs more: retry (the default), park or fail
     #[arg(long, value_name = "WORD", value_parser = on_exceed)]
     pub on_exceed: Option<OnExceed>,
-    /// The percentage of a limit at which a warning is given; 80 unless said otherwise
+    /// The percentage of a limit at which a warning is given; 80 by default
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub warn_at: Option<u8>,
-    /// Limit nothing else: what the budget limited before and is not given here is dropped
+    /// Drop the limits that are not given here
     #[arg(long)]
     pub only: bool,
 }
@@ -55,7 +55,7 @@ pub(super) fn on_exceed(text: &str) -> Result<OnExceed, String> {
     OnExceed::parse(text).ok_or_else(|| "write retry, park or fail".to_owned())
 }
 
-/// Adds what the budget says already, where nothing else is said now.
+/// Adds the budget's current settings, where none are given.
 async fn keep(body: &mut Map<String, Value>, client: &Client, name: &str) -> Result<(), Failure> {
     let known = match client.get(&["budgets", name], &[]).await {
         Ok(known) => known,
@@ -67,7 +67,7 @@ async fn keep(body: &mut Map<String, Value>, client: &Client, name: &str) -> Res
     for (field, value) in limits.into_iter().chain(rest).filter(|(_, value)| !value.is_null()) {
         body.entry(field).or_insert_with(|| value.clone());
     }
-    // An amount is in the currency that it was set in.
+    // An amount keeps the currency that it was set in.
     if !known["limits"]["cost"].is_null() || !known["limits"]["cost_per_day"].is_null() {
         body.entry("currency").or_insert_with(|| known["currency"].clone());
     }

@@ -21,7 +21,7 @@ pub(super) const COLUMNS: &[Column] = &[
 /// Prints the budget.
 ///
 /// # Errors
-/// There is no such budget, or the server cannot be asked.
+/// There is no such budget, or the request fails.
 pub async fn run(args: &ShowArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let query = [("days", args.days.to_string())];
     let budget = session.client()?.get(&["budgets", &args.name], &query).await?;
@@ -37,7 +37,7 @@ pub(super) fn print(budget: &Value, session: &Session) -> anyhow::Result<ExitCod
         Format::Table => {
             for field in ["name", "currency", "on_exceed", "warn_at"] {
                 let value = match &budget[field] {
-                    // What the server does unless it is told otherwise.
+                    // The server's default.
                     Value::Null if field == "on_exceed" => "retry".to_owned(),
                     value => plain(value),
                 };

@@ -1,4 +1,4 @@
-//! `turnstone credential`: what tools are called with for users and for static identities.
+//! `turnstone credential`: credentials that tools are called with, for users and for static identities.
 
 use super::Session;
 use crate::failure::Failure;
@@ -12,11 +12,11 @@ use turnstone_telemetry::SecretRef;
 /// `turnstone credential`.
 #[derive(Debug, Subcommand)]
 pub enum CredentialCommand {
-    /// List the credentials, without what is secret
+    /// List the credentials, without the secrets
     List,
-    /// Keep a header that is sent with the calls of a tool
+    /// Store a header that is sent with the calls of a tool
     Set(SetArgs),
-    /// Forget the credentials of an owner for a tool
+    /// Delete the credentials of an owner for a tool
     Delete(DeleteArgs),
 }
 
@@ -40,7 +40,7 @@ pub struct SetArgs {
     /// The name of a secret among `secrets` of the workers' [tool_policy]
     #[arg(long, value_name = "NAME")]
     pub secret: Option<String>,
-    /// Where the secret itself is, as env:NAME or file:/path; the server keeps it encrypted, or refuses it
+    /// Reference to the secret itself, as env:NAME or file:/path; the server stores it encrypted, or refuses it
     #[arg(long, value_name = "REFERENCE")]
     pub value_from: Option<String>,
 }
@@ -52,7 +52,7 @@ pub struct DeleteArgs {
     pub owner: String,
     /// The tool, or '*'
     pub tool: String,
-    /// One header; all of them unless said
+    /// One header; all of them by default
     #[arg(long, value_name = "NAME")]
     pub header: Option<String>,
 }
@@ -68,7 +68,7 @@ const COLUMNS: &[Column] = &[
 /// Runs the command.
 ///
 /// # Errors
-/// Why it failed.
+/// The error of the command.
 pub async fn run(command: CredentialCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         CredentialCommand::List => {

@@ -39,10 +39,10 @@ pub struct ApplyArgs {
     /// The registered agent that runs it
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// Any other field of the job, such as ext_agent_model=gpt-4o; what is JSON is taken as JSON
+    /// Any other field of the job, such as ext_agent_model=gpt-4o; a value that is JSON is taken as JSON
     #[arg(long, value_name = "FIELD=VALUE")]
     pub set: Vec<String>,
-    /// What happens while the last job still waits or runs
+    /// Treatment of an occurrence while the last job still waits or runs
     #[arg(long, value_parser = ["skip", "allow", "cancel_previous", "enqueue"], default_value = "skip")]
     pub overlap: String,
     /// A JSON file with the whole request instead of flags: {"expression": "@daily", "job_template": {"type": "…", "args": []}}
@@ -53,7 +53,7 @@ pub struct ApplyArgs {
 /// Sends the entry.
 ///
 /// # Errors
-/// The file or the arguments are not JSON, the server cannot be asked, or it refused.
+/// The file or the arguments are not JSON, the request fails, or the server refuses it.
 pub async fn run(args: &ApplyArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
     let body = body(args)?;

@@ -7,10 +7,10 @@ use crate::commands::chosen::{Chosen, Deed};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Pauses entries or lets them go on.
+/// Pauses or resumes entries.
 ///
 /// # Errors
-/// The server cannot be asked, or it refused.
+/// The request fails, or the server refuses it.
 pub async fn enable(chosen: Chosen, enabled: bool, session: &Session) -> anyhow::Result<ExitCode> {
     let (verb, done) = if enabled { ("resume", "resumed") } else { ("pause", "paused") };
     let act = move |client: Client, name: String| async move {
@@ -19,10 +19,10 @@ pub async fn enable(chosen: Chosen, enabled: bool, session: &Session) -> anyhow:
     chosen.each(session, CRONS, Deed { verb, done, inside: "cron" }, act).await
 }
 
-/// Makes the jobs of entries now.
+/// Triggers entries now.
 ///
 /// # Errors
-/// The server cannot be asked, or it refused.
+/// The request fails, or the server refuses it.
 pub async fn trigger(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode> {
     let act = |client: Client, name: String| async move {
         client.post(&["ojs", "v1", "cron", &name, "trigger"], &json!({})).await
@@ -30,10 +30,10 @@ pub async fn trigger(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCo
     chosen.each(session, CRONS, Deed { verb: "trigger", done: "triggered", inside: "job" }, act).await
 }
 
-/// Forgets entries.
+/// Deletes entries.
 ///
 /// # Errors
-/// The server cannot be asked, or it refused.
+/// The request fails, or the server refuses it.
 pub async fn delete(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode> {
     let act =
         |client: Client, name: String| async move { client.delete(&["ojs", "v1", "cron", &name]).await };

@@ -17,7 +17,7 @@ const COLUMNS: &[Column] = &[
 /// Prints the list.
 ///
 /// # Errors
-/// The server cannot be asked, or there is no such entry.
+/// The request fails, or there is no such entry.
 pub async fn run(name: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let path = ["ojs", "v1", "cron", name, "history"];
     let (jobs, _) = session.client()?.pages(&path, &[], "jobs", usize::MAX).await?;

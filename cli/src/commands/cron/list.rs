@@ -18,7 +18,7 @@ const COLUMNS: &[Column] = &[
 /// Prints the list.
 ///
 /// # Errors
-/// The server cannot be asked.
+/// The request fails.
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
     let (crons, _) = session.client()?.pages(super::CRONS.path, &[], super::CRONS.list, usize::MAX).await?;
     session.output.list(&crons, "name", COLUMNS)?;

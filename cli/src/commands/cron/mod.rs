@@ -1,4 +1,4 @@
-//! `turnstone cron`: jobs that are made at times.
+//! `turnstone cron`: jobs that are enqueued at set times.
 
 mod apply;
 mod change;
@@ -10,7 +10,7 @@ use super::chosen::{Chosen, Listed};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
-/// Where cron entries are listed.
+/// The list of cron entries.
 const CRONS: Listed = Listed { path: &["ojs", "v1", "cron"], list: "crons", name: "name" };
 
 /// `turnstone cron`.
@@ -20,13 +20,13 @@ pub enum CronCommand {
     List,
     /// Make or replace an entry, from flags or from a JSON file
     Apply(apply::ApplyArgs),
-    /// Stop entries without forgetting them
+    /// Pause entries without deleting them
     Pause(Chosen),
-    /// Let entries go on
+    /// Resume entries
     Resume(Chosen),
     /// Make an entry's job now, besides its times
     Trigger(Chosen),
-    /// Forget entries; jobs that they made stay
+    /// Delete entries; jobs that they made stay
     Delete(Chosen),
     /// List the jobs that an entry made
     History(NameArgs),
@@ -42,7 +42,7 @@ pub struct NameArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// Why it failed.
+/// The error of the command.
 pub async fn run(command: CronCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         CronCommand::List => list::run(session).await,

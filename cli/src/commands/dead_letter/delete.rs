@@ -8,10 +8,10 @@ use std::process::ExitCode;
 
 const DELETE: Bulk = Bulk { verb: "delete", done: "deleted", path: &["ojs", "v1", "dead-letter", "purge"] };
 
-/// Does it to those named, or to all that the filter finds.
+/// Deletes the named dead letters, or all that the filter finds.
 ///
 /// # Errors
-/// The ids cannot be read, the server cannot be asked, or one was refused.
+/// The ids cannot be read, the request fails, or one was refused.
 pub async fn run(args: LettersArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let one =
         |client: Client, id: String| async move { client.delete(&["ojs", "v1", "dead-letter", &id]).await };

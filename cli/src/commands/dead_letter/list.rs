@@ -1,4 +1,4 @@
-//! `turnstone dead-letter list`: dead letters with what went wrong last.
+//! `turnstone dead-letter list`: dead letters with their last error.
 
 use crate::client::Client;
 use crate::commands::Session;
@@ -32,7 +32,7 @@ pub struct ListArgs {
 /// Prints the list.
 ///
 /// # Errors
-/// The server cannot be asked.
+/// The request fails.
 pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let filters = [("queue", &args.queue), ("type", &args.job_type)];
     let filters: Vec<(&str, String)> =
@@ -51,10 +51,10 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says so when jobs were discarded and are no dead letters: that is what a retry policy says unless told otherwise.
+/// Prints a remark when jobs were discarded and are no dead letters, which is the default of a retry policy.
 async fn remark_on_discarded(client: &Client, filters: &[(&str, String)], session: &Session) {
     let filters = [filters, &[("state", "discarded".to_owned())]].concat();
-    // Only a remark: who may not list jobs does without it.
+    // This is only a remark: a caller that may not list jobs gets none.
     let Ok((jobs, total)) = client.list(&["ojs", "v1", "admin", "jobs"], &filters, 1).await else { return };
     if !jobs.is_empty() {
         let count = total.unwrap_or(1);

@@ -12,9 +12,9 @@ use std::process::ExitCode;
 /// `turnstone dead-letter`.
 #[derive(Debug, Subcommand)]
 pub enum DeadLetterCommand {
-    /// List dead letters, with what went wrong last
+    /// List dead letters, with their last error
     List(list::ListArgs),
-    /// Let dead letters run again, with all their attempts
+    /// Run dead letters again, with all their attempts
     #[command(after_help = "\
 Examples:
   turnstone dead-letter retry --queue mail --dry-run
@@ -39,7 +39,7 @@ pub struct LettersArgs {
     /// Every dead letter, instead of ids
     #[arg(long, conflicts_with = "ids")]
     pub all: bool,
-    /// Only say how many the filter finds, or which are named
+    /// Only print how many the filter finds, or which are named
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -51,7 +51,7 @@ impl From<LettersArgs> for super::bulk::JobsArgs {
     }
 }
 
-/// A body that says nothing.
+/// Returns an empty body.
 fn nothing() -> Value {
     json!({})
 }
@@ -59,7 +59,7 @@ fn nothing() -> Value {
 /// Runs the command.
 ///
 /// # Errors
-/// Why it failed.
+/// The error of the command.
 pub async fn run(command: DeadLetterCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         DeadLetterCommand::List(args) => list::run(&args, session).await,

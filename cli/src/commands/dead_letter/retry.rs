@@ -1,4 +1,4 @@
-//! `turnstone dead-letter retry`: let dead letters run again.
+//! `turnstone dead-letter retry`: runs dead letters again.
 
 use super::LettersArgs;
 use crate::client::Client;
@@ -9,10 +9,10 @@ use std::process::ExitCode;
 const RETRY: Bulk =
     Bulk { verb: "retry", done: "available again", path: &["ojs", "v1", "dead-letter", "retry"] };
 
-/// Does it to those named, or to all that the filter finds.
+/// Retries the named dead letters, or all that the filter finds.
 ///
 /// # Errors
-/// The ids cannot be read, the server cannot be asked, or one was refused.
+/// The ids cannot be read, the request fails, or one was refused.
 pub async fn run(args: LettersArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let one = |client: Client, id: String| async move {
         client.post(&["ojs", "v1", "dead-letter", &id, "retry"], &super::nothing()).await

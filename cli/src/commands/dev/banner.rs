@@ -1,4 +1,4 @@
-//! What a starting `dev` says about itself. The first line is for programs too: `turnstone listens on URL`.
+//! The banner of a starting `dev`. The first line is for programs too: `turnstone listens on URL`.
 
 use crate::output::{Format, Output, text};
 use serde::Serialize;
@@ -8,14 +8,14 @@ use std::path::PathBuf;
 /// Columns of the labels.
 const LABEL: usize = 10;
 
-/// What a starting `dev` says about itself.
+/// The banner of a starting `dev`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Banner {
-    /// Where clients on this machine reach it.
+    /// Its address for clients on this machine.
     pub url: String,
     /// The data directory.
     pub data: PathBuf,
-    /// Whether clients must show a key.
+    /// True if clients must present a key.
     pub needs_key: bool,
     /// The worker's name.
     pub worker_id: String,
@@ -25,7 +25,7 @@ pub struct Banner {
     pub queues: Option<Vec<String>>,
     /// The configured providers.
     pub providers: Vec<String>,
-    /// Whether a script answers for every other provider.
+    /// True if a script answers for every other provider.
     pub scripted: bool,
     /// The registered agents.
     pub agents: Vec<String>,
@@ -33,7 +33,7 @@ pub struct Banner {
     pub tools: Vec<String>,
     /// Where the example tools answer.
     pub example_tools: Option<String>,
-    /// How many jobs of an earlier process go on.
+    /// The number of jobs of an earlier process that continue.
     pub unfinished: u64,
 }
 

@@ -6,13 +6,13 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The file whose lock says that the directory is in use. It holds the id of the process that uses it.
+/// The file whose lock marks the directory as in use. It holds the id of the process.
 const LOCK: &str = "lock";
 /// The database file.
 const DATABASE: &str = "turnstone.db";
 
-/// A data directory that this process has to itself. The operating system gives it free when the process ends, however
-/// it ends.
+/// A data directory that only this process uses. The operating system releases it when the process ends, in whatever
+/// way.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
@@ -57,7 +57,7 @@ impl DataDir {
         Self::database_in(&self.path)
     }
 
-    /// The database file of a data directory that may be somebody else's.
+    /// Returns the database file of a data directory that another process may use.
     #[must_use]
     pub fn database_in(path: &Path) -> PathBuf {
         path.join(DATABASE)
@@ -69,14 +69,14 @@ impl DataDir {
         &self.path
     }
 
-    /// Whether other users of this machine may look into a data directory, because somebody else made it.
+    /// Returns true if other users of this machine may read a data directory, because another program made it.
     #[must_use]
     pub fn is_open_to_others(path: &Path) -> bool {
         std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
     }
 }
 
-/// Writes down who holds the lock.
+/// Writes the id of the lock's holder.
 fn sign(lock: &mut File) -> io::Result<()> {
     lock.set_len(0)?;
     lock.rewind()?;
@@ -85,7 +85,7 @@ fn sign(lock: &mut File) -> io::Result<()> {
 
 fn in_use(path: &Path, lock: &mut File) -> Failure {
     let mut holder = String::new();
-    // Who it is only helps; that it is in use is certain.
+    // The holder's id only helps; the lock itself is certain.
     let _ = lock.read_to_string(&mut holder);
     let who = holder.trim().parse::<u32>().map_or("another process".to_owned(), |id| format!("process {id}"));
     Failure::new(Exit::Conflict, format!("the data directory {} is in use by {who}", path.display()))

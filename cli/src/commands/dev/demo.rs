@@ -22,10 +22,10 @@ use turnstone_examples::{AGENTS, DEMO_SCRIPT, RESEARCH_JOB, tool_server, tools_t
 use turnstone_worker::model::ScriptedModel;
 use turnstone_worker::tool::ToolConfig;
 
-/// How many jobs of the demo's type are looked through for an unfinished one.
+/// How many jobs of the demo's type are searched for an unfinished one.
 const LOOKED_THROUGH: usize = 1_000;
 
-/// The model of example agents that name none, while nobody but the script answers.
+/// The model of example agents that name none, while only the script answers.
 pub const DEMO_MODEL: &str = "demo";
 
 /// The example tool server, in this process. It stops when it is dropped.
@@ -85,11 +85,11 @@ pub fn agents(wanted: bool) -> Vec<Document> {
     all.filter(|_| wanted).collect()
 }
 
-/// Enqueues the example job, or finds the one that a killed demo left behind; prints its timeline as it happens, its
-/// result, and what to do next.
+/// Enqueues the example job, or finds the unfinished one of a killed demo. Prints its timeline as it happens, its
+/// result, and the next steps.
 ///
 /// # Errors
-/// The server, which is this process, did not do what it should.
+/// The server, which is this process, failed.
 pub async fn show(client: &Client, session: &Session, next: &NextCommands) -> anyhow::Result<()> {
     let job: Value = serde_json::from_str(RESEARCH_JOB).context("the example job is not well-formed")?;
     let people = session.output.format == Format::Table;
@@ -110,7 +110,7 @@ pub async fn show(client: &Client, session: &Session, next: &NextCommands) -> an
             id
         }
     };
-    // Whether it completed stands in the timeline; the server stays up either way.
+    // The timeline shows the outcome; the server stays up either way.
     watch::run(&id, client, session).await?;
     if people {
         let ended = unwrapped(client.get(&["ojs", "v1", "jobs", &id], &[]).await?, "job");
@@ -119,7 +119,7 @@ pub async fn show(client: &Client, session: &Session, next: &NextCommands) -> an
     Ok(())
 }
 
-/// The newest job that asks what the demo asks and has not ended.
+/// Returns the newest unfinished job with the demo's input.
 async fn unfinished(client: &Client, job: &Value) -> anyhow::Result<Option<String>> {
     let wanted = job["type"].as_str().unwrap_or_default().to_owned();
     let path = ["ojs", "v1", "admin", "jobs"];
@@ -133,7 +133,7 @@ fn goes_on(job: &Value) -> bool {
     state.is_some_and(|state| !state.is_terminal() && state != JobState::Scheduled)
 }
 
-/// What the job cost, in one line.
+/// Returns the cost of the job, in one line.
 fn cost(job: &Value) -> String {
     let number = |field: &str| grouped(job[field].as_i64().unwrap_or_default());
     let model = text::line(job["ext_agent_model_used"].as_str().unwrap_or("no model"));

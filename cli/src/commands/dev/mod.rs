@@ -37,7 +37,7 @@ pub struct DevArgs {
     /// Register the example agents, run the example research job against the scripted model and show its timeline
     #[arg(long)]
     pub demo: bool,
-    /// Where the data is kept [default: ./.turnstone]
+    /// The data directory [default: ./.turnstone]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// The address and port to listen on; port 0 takes a free one [default: 127.0.0.1:8080]
@@ -52,7 +52,7 @@ pub struct DevArgs {
 }
 
 impl DevArgs {
-    /// What the flags say, by configuration key. The effective values are then read from the [`Config`].
+    /// Returns the values of the flags, by configuration key. The effective values are then read from the [`Config`].
     #[must_use]
     pub fn overrides(&self) -> Vec<(&'static str, String)> {
         let data = self.data.as_ref().map(|data| ("server.data", data.display().to_string()));
@@ -84,7 +84,7 @@ pub async fn run(args: DevArgs, config: Config, session: &Session) -> anyhow::Re
         if args.demo
             && let Err(error) = demo(&config, url, session).await
         {
-            // The demo is only a client: what it cannot do is no reason to stop the server.
+            // The demo is only a client: its failure is no reason to stop the server.
             crate::failure::report(&error, &mut io::stderr().lock());
         }
         std::future::pending().await
@@ -96,7 +96,7 @@ pub async fn run(args: DevArgs, config: Config, session: &Session) -> anyhow::Re
     service.run(signals, &session.output, farewell, demo).await
 }
 
-/// What runs, and what is told about it.
+/// The running service, and its banner.
 struct Started {
     service: Service,
     banner: Banner,
@@ -122,7 +122,7 @@ async fn start(
     let store = store.map_err(fleet_store::refused)?;
     let limits = equipment.limits(config, Arc::clone(&store.limits))?;
     let Equipment { providers, toolbox, scripted } = equipment;
-    // Nobody else can have this directory, so whoever held a lease in it is dead: its jobs go on at once.
+    // No other process can use this directory, so the holder of any lease in it is dead: its jobs continue at once.
     store.upkeep.release_all(clock.now()).await?;
     budgets::apply(config, &store, clock.now()).await?;
     let unfinished = unfinished(&store).await?;
@@ -192,7 +192,7 @@ async fn demo(config: &Config, url: String, session: &Session) -> anyhow::Result
     demo::show(&client, session, &next).await
 }
 
-/// How many jobs are neither ended nor waiting for a time or a person.
+/// The number of jobs that have neither ended nor wait for a time or a person.
 async fn unfinished(store: &Store) -> anyhow::Result<u64> {
     let goes_on =
         |state: &JobState| matches!(state, JobState::Available | JobState::Active | JobState::Retryable);
@@ -200,7 +200,7 @@ async fn unfinished(store: &Store) -> anyhow::Result<u64> {
     Ok(counts.iter().filter(|(state, _)| goes_on(state)).map(|(_, count)| count).sum())
 }
 
-/// Unique among the workers that ever were: process ids come again.
+/// Unique among all workers so far: process ids repeat.
 fn worker_id(ids: &dyn Ids) -> String {
     let id = ids.next();
     let random = id.get(id.len().saturating_sub(6)..).unwrap_or(&id);

@@ -15,14 +15,14 @@ const SAME_JOB: &str = "--type agent.research --args '[\"Summarize recent develo
 const BOOKING: &str = "--type agent.travel --agent travel-desk \
                        --args '[\"Book me a flight from Berlin to Lisbon on 2 March.\"]'";
 
-/// What the commands are made of.
+/// The parts of the commands.
 #[derive(Clone, Debug)]
 pub struct NextCommands {
     /// How this program was started.
     program: String,
-    /// How this `dev` was started, all of it.
+    /// The full command line of this `dev`.
     again: String,
-    /// What the other commands need to find and open this server.
+    /// The flags with which other commands find this server and authenticate.
     flags: String,
     /// The example job as arguments of `job push`.
     research: String,
@@ -52,7 +52,7 @@ impl NextCommands {
         Self { program, again, flags, research: research.to_owned(), process: std::process::id() }
     }
 
-    /// The commands, each below what it is for; `job` is the job that was shown.
+    /// Returns the commands, each below its purpose; `job` is the job that was shown.
     #[must_use]
     pub fn text(&self, job: &str) -> String {
         let Self { again, research, process, .. } = self;

@@ -18,19 +18,19 @@ const TURN: usize = 4;
 const STEP: usize = 12;
 /// Columns of the tokens and of the budget left.
 const NUMBER: usize = 11;
-/// Columns of everything but what happened, with two spaces between any two.
+/// Columns of everything but the text, with two spaces between any two.
 const FIXED: usize = TIME + TURN + STEP + 2 * NUMBER + 5 * 2;
-/// Columns of what happened where nothing limits the line; longer texts push the numbers to the right.
+/// Columns of the text where nothing limits the line; longer texts push the numbers to the right.
 const HAPPENED: usize = 56;
-/// The fewest columns of what happened on a narrow terminal.
+/// The fewest columns of the text on a narrow terminal.
 const HAPPENED_LEAST: usize = 20;
-/// The most characters of what happened that are shown where nothing limits the line.
+/// The most characters of the text that are shown where nothing limits the line.
 const HAPPENED_MOST: usize = 160;
 
-/// An event as the timeline needs it, wherever it was read from.
+/// An event as the timeline needs it, from any source.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SeenEvent {
-    /// What happened.
+    /// The name.
     pub name: String,
     /// The turn it happened in; 0 outside of turns.
     pub turn: i64,
@@ -113,7 +113,7 @@ impl Timeline {
         Ok(())
     }
 
-    /// Takes the spinner away; the lines stay.
+    /// Removes the spinner; the lines stay.
     pub fn close(&mut self) {
         if let Some(spinner) = self.spinner.take() {
             spinner.finish_and_clear();
@@ -136,7 +136,7 @@ impl Drop for Timeline {
     }
 }
 
-/// What is left for what happened on a line of this many columns.
+/// Returns the columns that are left for the text on a line of this many columns.
 fn room(columns: Option<usize>) -> usize {
     columns.map_or(HAPPENED, |columns| columns.saturating_sub(FIXED).max(HAPPENED_LEAST))
 }
@@ -149,8 +149,8 @@ fn headings(columns: Option<usize>) -> String {
     )
 }
 
-/// One line. On a terminal what happened is cut to fit; elsewhere it is only kept from being endless, and what went wrong
-/// is told in full.
+/// Returns one line. On a terminal the text is cut to fit; elsewhere only its length is bounded, and errors are shown
+/// in full.
 fn line(event: &SeenEvent, words: &Words, elapsed_ms: i64, columns: Option<usize>, color: bool) -> String {
     let room = room(columns);
     let happened = text::line(&words.happened);

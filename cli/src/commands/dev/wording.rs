@@ -1,4 +1,4 @@
-//! What each event says on the timeline.
+//! The text of each event on the timeline.
 
 use super::timeline::SeenEvent;
 use crate::commands::job::question::Question;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use turnstone_domain::Phase;
 use turnstone_domain::event::EventName;
 
-/// How a line is meant, and so its colour.
+/// The tone of a line, which determines its colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tone {
     /// Routine.
@@ -16,28 +16,28 @@ pub enum Tone {
     Plain,
     /// It went well.
     Good,
-    /// Somebody should look.
+    /// It needs attention.
     Warning,
     /// It failed.
     Bad,
 }
 
-/// What a line says.
+/// The text of a line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Words {
     /// The phase or tool.
     pub step: String,
-    /// What happened.
+    /// The text.
     pub happened: String,
     /// Tokens of this event.
     pub tokens: Option<i64>,
-    /// What is left of the budget after it.
+    /// The budget that is left after it.
     pub left: Option<i64>,
-    /// How it is meant.
+    /// The tone.
     pub tone: Tone,
-    /// What is going on from now on; `None` when nothing is.
+    /// The activity that begins; `None` when there is none.
     pub running: Option<String>,
-    /// The command that lets it go on; it is printed in full, however narrow the terminal is.
+    /// The command that continues the job; it is printed in full on any terminal.
     pub command: Option<String>,
 }
 
@@ -72,14 +72,14 @@ pub fn of(event: &SeenEvent) -> Words {
     }
 }
 
-/// Whether an event stands within a turn of an agent.
+/// Returns true if an event belongs to a turn of an agent.
 fn is_of_a_turn(name: &str) -> bool {
     !["agent.", "budget.changed", "cron.", "engagement.", "queue.", "workflow."]
         .iter()
         .any(|prefix| name.starts_with(prefix))
 }
 
-/// What happens around a job: to its agent by an operator, to the cron entry, the workflow and the queue it belongs to.
+/// Describes events around a job: control by operators, and its cron entry, workflow and queue.
 fn around(name: EventName, data: &Fields<'_>) -> Words {
     use EventName as E;
     let (step, happened, running) = match name {
@@ -188,7 +188,7 @@ fn of_job(name: EventName, data: &Fields<'_>) -> Words {
     Words::new("job", happened, tone, running)
 }
 
-/// What a budget counts.
+/// Returns the unit of a budget.
 fn unit(data: &Fields<'_>) -> &'static str {
     if data.text("unit") == "money" { "millionths of money" } else { "tokens" }
 }
@@ -315,7 +315,7 @@ fn of_step(name: EventName, data: &Fields<'_>) -> Words {
     }
 }
 
-/// What became of errors, and of agents that work for this one.
+/// Describes escalated errors and delegations.
 fn of_others(name: EventName, data: &Fields<'_>) -> Words {
     use EventName as E;
     use Tone as T;
@@ -357,7 +357,7 @@ fn of_others(name: EventName, data: &Fields<'_>) -> Words {
     }
 }
 
-/// What reviewers are asked and say.
+/// Describes events of reviews.
 fn of_reviews(name: EventName, data: &Fields<'_>) -> Words {
     use EventName as E;
     use Tone as T;
@@ -417,7 +417,7 @@ fn of_reviews(name: EventName, data: &Fields<'_>) -> Words {
     }
 }
 
-/// What budgets and checks of the answer said.
+/// Describes events of budgets and checks of the answer.
 fn of_decisions(name: EventName, data: &Fields<'_>) -> Words {
     use EventName as E;
     use Tone as T;
@@ -459,7 +459,7 @@ fn of_decisions(name: EventName, data: &Fields<'_>) -> Words {
     }
 }
 
-/// What the agent's filters, its memory and its state did in a turn.
+/// Describes the filters, memory and state of an agent in a turn.
 fn of_keeping(name: EventName, data: &Fields<'_>) -> Words {
     use EventName as E;
     use Tone as T;
@@ -516,7 +516,7 @@ impl Fields<'_> {
         }
     }
 
-    /// The field after `lead`; nothing when the event has not the field.
+    /// Returns the field after `lead`; nothing when the event does not have the field.
     fn after(&self, lead: &str, name: &str) -> String {
         if self.has(name) { format!("{lead}{}", self.text(name)) } else { String::new() }
     }
@@ -525,7 +525,7 @@ impl Fields<'_> {
         self.0[name].as_i64()
     }
 
-    /// A time that people wait for.
+    /// Returns a duration that people wait for.
     fn span(&self, name: &str) -> String {
         match self.number(name) {
             Some(ms) if ms >= 60_000 => crate::output::text::span(ms),

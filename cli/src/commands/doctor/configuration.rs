@@ -1,4 +1,4 @@
-//! What can be seen without asking anybody: secrets, directories, providers, tools, and who may come in.
+//! Findings without any connection: secrets, directories, providers, tools, and access.
 
 use crate::commands::config::problems;
 use crate::commands::serve::listening::keys;
@@ -10,7 +10,7 @@ use turnstone_store::Finding;
 const NO_PROVIDER: &str =
     "add a section such as [providers.openai] with `kind` and `api_key` to the configuration of the workers";
 
-/// Looks at the values.
+/// Checks the values.
 pub fn findings(config: &Config) -> Vec<Finding> {
     let mut findings: Vec<Finding> = problems(config)
         .into_iter()

@@ -1,11 +1,11 @@
-//! What `turnstone dev` needs: a data directory that can be written.
+//! The requirement of `turnstone dev`: a data directory that can be written.
 
 use crate::commands::dev::DataDir;
 use crate::config::Config;
 use std::path::Path;
 use turnstone_store::{Finding, SqliteStore};
 
-/// Looks at the data directory, and makes none.
+/// Checks the data directory, and makes none.
 pub fn findings(config: &Config) -> Vec<Finding> {
     let path = &config.server.data;
     let shown = path.display();
@@ -33,7 +33,7 @@ pub fn findings(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// Whether the keys of the configuration open what is stored, if anything is.
+/// Checks that the configured keys open the stored data, if there is any.
 pub async fn encryption(config: &Config) -> Option<Finding> {
     let file = DataDir::database_in(&config.server.data);
     let keys = config.encryption.keys().ok()?;

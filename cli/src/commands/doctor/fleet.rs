@@ -1,4 +1,4 @@
-//! What a fleet needs: a database that is fit, a Redis that forgets nothing if there is one, and queues that somebody knows.
+//! The requirements of a fleet: a usable database, a Redis that evicts nothing if there is one, and known queues.
 
 use crate::commands::serve::fleet_store::{Ground, options, redis_url};
 use crate::commands::serve::worker::unknown_queue;
@@ -8,10 +8,10 @@ use turnstone_domain::{Clock, SystemClock, Timestamp};
 use turnstone_store::credentials::ListedCredential;
 use turnstone_store::{AgentRecord, Finding, PostgresStore};
 
-/// Clocks that differ by less are taken for equal.
+/// Clocks that differ by less count as equal.
 const NOTICED_MS: u64 = 2_000;
 
-/// Asks the servers.
+/// Queries the servers.
 pub async fn findings(config: &Config) -> Vec<Finding> {
     let mut findings = match options(config) {
         Err(failure) => vec![Finding::bad(failure.message, failure.hint.unwrap_or_default())],
@@ -41,7 +41,7 @@ async fn redis(config: &Config) -> Vec<Finding> {
     }
 }
 
-/// The time of the database is the one that counts, so a machine's wrong clock is worth a remark and no trouble.
+/// The time of the database is the one that counts, so a machine's wrong clock is a remark and no problem.
 fn time(database: &dyn Clock) -> Finding {
     let apart = SystemClock.now().since(database.now());
     if apart.unsigned_abs() < NOTICED_MS {
@@ -54,7 +54,7 @@ fn time(database: &dyn Clock) -> Finding {
     }
 }
 
-/// Who works. A fleet may be set up before its workers are, so that nobody is worth a remark and no trouble.
+/// The workers. A fleet may be set up before its workers are, so their absence is a remark and no problem.
 async fn workers(ground: &Ground, now: Timestamp) -> Finding {
     match ground.store.views.workers().await {
         Err(error) => Finding::bad("the workers of the fleet cannot be read", error.to_string()),
@@ -69,7 +69,7 @@ async fn workers(ground: &Ground, now: Timestamp) -> Finding {
     }
 }
 
-/// Whether there is a credential for each static identity that an agent names (OAS-27): without one its calls are refused.
+/// Checks that each static identity that an agent names has a credential (OAS-27): without one its calls are refused.
 async fn identities(ground: &Ground) -> Finding {
     let known = match (ground.store.views.agents().await, ground.store.credentials.listed().await) {
         (Ok(agents), Ok(credentials)) => missing(&agents, &credentials),
@@ -93,7 +93,7 @@ async fn identities(ground: &Ground) -> Finding {
     }
 }
 
-/// The agents and their static identities for whose tools nothing is kept.
+/// Returns the agents and their static identities without a credential for their tools.
 fn missing(agents: &[AgentRecord], kept: &[ListedCredential]) -> Vec<(String, String)> {
     let mut missing = Vec::new();
     for agent in agents.iter().map(|record| &record.definition) {
@@ -136,7 +136,7 @@ mod tests {
     use turnstone_domain::AgentDefinition;
     use turnstone_domain::agent::Capability;
 
-    /// OAS-27: what is kept for the tool, or for every tool, serves; what is kept for another one does not.
+    /// OAS-27: a credential for the tool, or for every tool, counts; one for another tool does not.
     #[test]
     fn static_identities_without_a_credential_are_named() {
         let capability =

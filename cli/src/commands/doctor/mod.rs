@@ -1,4 +1,4 @@
-//! `turnstone doctor`: looks at everything that a misconfiguration could be, changes nothing, and says what to do.
+//! `turnstone doctor`: checks the configuration, changes nothing, and suggests fixes.
 
 mod configuration;
 mod embedded;
@@ -10,7 +10,7 @@ use crate::output::{Format, text};
 use std::process::ExitCode;
 use turnstone_store::Finding;
 
-/// Looks, and says what it found.
+/// Checks, and prints the findings.
 ///
 /// # Errors
 /// Standard output cannot be written.
@@ -62,7 +62,7 @@ fn print(findings: &[Finding], session: &Session) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Why the configuration cannot be read, as it would be said elsewhere.
+/// Returns the finding for a configuration that cannot be read, with the same message as other commands.
 fn unreadable(error: &anyhow::Error) -> Finding {
     let mut words = Vec::new();
     report(error, &mut words);

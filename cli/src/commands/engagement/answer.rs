@@ -1,4 +1,4 @@
-//! `turnstone engagement answer`: what the user says to the question that an engagement waits with.
+//! `turnstone engagement answer`: the user's answer to the question that an engagement waits with.
 
 use crate::commands::Session;
 use crate::output::{Format, text};
@@ -12,10 +12,11 @@ use std::process::ExitCode;
 pub struct AnswerArgs {
     /// The engagement's id
     pub id: String,
-    /// A value for each key that it asks for, which `turnstone -o json engagement show ID` lists; what is JSON is taken as such
+    /// A value for each requested key, which `turnstone -o json engagement show ID` lists; a value that is JSON is
+    /// taken as JSON
     #[arg(required = true, value_name = "KEY=VALUE", value_parser = pair)]
     pub answers: Vec<(String, String)>,
-    /// The question, as `awaiting.call_id` names it: it is an answer to no other one then
+    /// The question, as `awaiting.call_id` names it; the answer then applies to no other question
     #[arg(long, value_name = "CALL_ID")]
     pub call: Option<String>,
 }
@@ -50,7 +51,7 @@ pub async fn run(args: AnswerArgs, session: &Session) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// A value as it was meant: JSON, or else a text.
+/// Reads a value as JSON, or else as a text.
 fn read(value: &str) -> Value {
     serde_json::from_str(value).unwrap_or_else(|_| value.into())
 }

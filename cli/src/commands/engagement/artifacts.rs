@@ -29,10 +29,10 @@ pub struct ArtifactsArgs {
     /// Save this one
     #[arg(long, value_name = "ARTIFACT")]
     pub save: Option<String>,
-    /// The file that it is saved to; its own name in this directory unless it is given
+    /// The file to save it to [default: its own name in this directory]
     #[arg(long, value_name = "FILE", requires = "save")]
     pub to: Option<PathBuf>,
-    /// Overwrite the file when it is there
+    /// Overwrite the file if it exists
     #[arg(long, requires = "save")]
     pub force: bool,
 }
@@ -60,7 +60,7 @@ pub async fn run(args: ArtifactsArgs, session: &Session) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// The name that the agent gave, and no more of it than that: it leads nowhere else.
+/// Returns the file name that the agent gave, without any path.
 fn own_name(artifact: &Value) -> PathBuf {
     let name = artifact["name"].as_str().and_then(|name| Path::new(name).file_name());
     name.map_or_else(|| PathBuf::from("artifact"), PathBuf::from)

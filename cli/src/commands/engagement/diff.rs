@@ -1,4 +1,4 @@
-//! `turnstone engagement diff`: where two engagements part, and what each of their turns cost.
+//! `turnstone engagement diff`: the first difference of two engagements, and the cost of each of their turns.
 
 use crate::commands::Session;
 use crate::commands::budget::cost::cost;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 /// Prints it.
 ///
 /// # Errors
-/// The server cannot be asked, or there is no such engagement.
+/// The request fails, or there is no such engagement.
 pub async fn run(a: &str, b: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let output = session.output;
     let diff = session.client()?.get(&["engagements", a, "diff"], &[("with", b.to_owned())]).await?;
@@ -31,7 +31,7 @@ pub async fn run(a: &str, b: &str, session: &Session) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where they part, in a sentence.
+/// Returns the first difference, in a sentence.
 fn parting(at: &Value) -> String {
     if at.is_null() {
         return "they are the same".to_owned();

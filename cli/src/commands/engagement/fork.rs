@@ -1,4 +1,4 @@
-//! `turnstone engagement fork`: a new engagement goes on from a turn of another one, with something changed.
+//! `turnstone engagement fork`: a new engagement that continues from a turn of another one, with something changed.
 
 use crate::commands::Session;
 use crate::failure::Failure;
@@ -16,16 +16,16 @@ use std::process::ExitCode;
 pub struct ForkArgs {
     /// The engagement's id
     pub id: String,
-    /// The turn in which they part; turns before it are shared
+    /// The turn of the fork point; turns before it are shared
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
     pub at_turn: i64,
     /// The first phase of that turn that is run anew: init, norm, resol, infer, exec, persist or emit
     #[arg(long, value_name = "PHASE", default_value = "init")]
     pub phase: String,
-    /// What is otherwise: prompt=TEXT, model=NAME, provider=NAME or tool-result=CALL=JSON; a value @FILE is read from there
+    /// A change: prompt=TEXT, model=NAME, provider=NAME or tool-result=CALL=JSON; a value @FILE is read from the file
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
-    /// Call tools and delegates, instead of taking what is on record
+    /// Call tools and delegates, instead of using recorded outcomes
     #[arg(long)]
     pub live_tools: bool,
 }
@@ -45,13 +45,13 @@ fn setting(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// What a value says: itself, or the file that it names.
+/// Returns a value: itself, or the content of the file that it names.
 fn content(value: &str) -> Result<String, Failure> {
     let Some(path) = value.strip_prefix('@') else { return Ok(value.to_owned()) };
     std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("{path} cannot be read: {error}")))
 }
 
-/// What is set, as the api takes it.
+/// Returns the settings in the form of the API.
 fn set(settings: &[(String, String)]) -> Result<Value, Failure> {
     let (mut set, mut results) = (Map::new(), Map::new());
     for (name, value) in settings {

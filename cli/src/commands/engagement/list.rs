@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::Value;
 use std::process::ExitCode;
 
-/// The most that the server gives at once.
+/// The most that the server returns at once.
 const PAGE: usize = 200;
 
 const COLUMNS: &[Column] = &[
@@ -28,7 +28,7 @@ pub struct ListArgs {
     /// Only those of this agent
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// Only those that began then or later, such as 2026-01-31T12:00:00Z
+    /// Only those that began at this time or later, such as 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
     /// At most this many
@@ -39,7 +39,7 @@ pub struct ListArgs {
 /// Prints the list.
 ///
 /// # Errors
-/// The server cannot be asked.
+/// The request fails.
 pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let filters = filters(args.agent.as_deref(), args.since.as_deref());
     let client = session.client()?;
@@ -57,7 +57,7 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// The engagements with what each parked one waits for; `None` when none of them is parked.
+/// Returns the engagements with the reason of each parked one; `None` when none of them is parked.
 async fn parked(found: &[Value], client: &Client) -> Option<Vec<Value>> {
     if !found.iter().any(|one| one["job_state"] == "pending") {
         return None;
@@ -82,7 +82,7 @@ pub fn filters(agent: Option<&str>, since: Option<&str>) -> Vec<(&'static str, S
 /// The newest `limit` engagements, read page by page.
 ///
 /// # Errors
-/// What the server, or the way to it, says.
+/// The error of the server or of the connection.
 pub async fn newest(
     client: &Client,
     filters: &[(&str, String)],

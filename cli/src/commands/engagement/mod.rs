@@ -1,4 +1,4 @@
-//! `turnstone engagement`: look at what an agent does for a user, and go on from it otherwise.
+//! `turnstone engagement`: look at what an agent does for a user, and fork it.
 
 mod answer;
 mod artifacts;
@@ -20,18 +20,18 @@ use std::process::ExitCode;
 pub enum EngagementCommand {
     /// List them, newest first
     List(list::ListArgs),
-    /// Show where it stands, and the agents that work for it
+    /// Show its state and its delegates
     Show {
         /// Its id
         id: String,
     },
-    /// Say something more to its agent; it is worked on when what was said before is answered
+    /// Send a further input to its agent; it is processed after the earlier inputs
     Send(send::SendArgs),
-    /// Answer what its agent asks its user
+    /// Answer its agent's question to the user
     Answer(answer::AnswerArgs),
-    /// Go on from a turn of it as a new engagement, with something changed
+    /// Fork it: continue from one of its turns as a new engagement, with something changed
     Fork(fork::ForkArgs),
-    /// Show where two of them part, and what each of their turns cost
+    /// Show the first difference of two of them, and the cost of each of their turns
     Diff {
         /// The first one's id
         a: String,
@@ -40,25 +40,25 @@ pub enum EngagementCommand {
     },
     /// List the files that its agent made, or save one of them
     Artifacts(artifacts::ArtifactsArgs),
-    /// Write everything that is on record of one that has ended, in the clear, as one document
+    /// Write the whole record of one that has ended, in the clear, as one document
     Export {
         /// Its id
         id: String,
-        /// The file; standard output unless it is given
+        /// The file; standard output by default
         #[arg(long, value_name = "FILE")]
         to: Option<PathBuf>,
-        /// Write it although there is a file of that name
+        /// Overwrite an existing file
         #[arg(long, requires = "to")]
         force: bool,
     },
-    /// Take in a document that another server exported
+    /// Import a document that another server exported
     Import {
         /// The file; `-` is standard input
         file: String,
     },
-    /// Run one again from its record, without any model, tool or store, and compare what each phase leaves
+    /// Run one again from its record, without any model, tool or store, and compare the outcome of each phase
     Replay {
-        /// A document that was exported (`-` is standard input), or an id
+        /// An exported document (`-` is standard input), or an id
         #[arg(value_name = "FILE|ID")]
         what: String,
     },
@@ -67,7 +67,7 @@ pub enum EngagementCommand {
 /// Runs the command.
 ///
 /// # Errors
-/// Why it failed.
+/// The error of the command.
 pub async fn run(command: EngagementCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         EngagementCommand::List(args) => list::run(&args, session).await,

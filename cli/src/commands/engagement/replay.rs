@@ -1,4 +1,4 @@
-//! `turnstone engagement replay`: a record is run again on this machine, without any model, tool or store.
+//! `turnstone engagement replay`: runs a record again on this machine, without any model, tool or store.
 
 use super::transfer;
 use crate::commands::Session;
@@ -9,10 +9,10 @@ use std::process::ExitCode;
 use turnstone_domain::record::EngagementRecord;
 use turnstone_worker::{Difference, rerun};
 
-/// Runs it again and says where it differs first, if it does.
+/// Runs it again and prints the first difference, if there is one.
 ///
 /// # Errors
-/// The document cannot be had or read.
+/// The document cannot be fetched or read.
 pub async fn run(what: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let document = if what == "-" || Path::new(what).exists() {
         transfer::read(what)?

@@ -11,9 +11,9 @@ use std::process::ExitCode;
 pub struct SendArgs {
     /// The engagement's id
     pub id: String,
-    /// What is said
+    /// The text
     pub text: String,
-    /// Go on with an engagement that has ended
+    /// Continue an engagement that has ended
     #[arg(long)]
     pub reopen: bool,
 }

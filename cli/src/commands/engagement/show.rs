@@ -1,4 +1,4 @@
-//! `turnstone engagement show`: where an engagement stands, and the tree of those that work for it.
+//! `turnstone engagement show`: the state of an engagement, and the tree of its delegates.
 
 use crate::commands::Session;
 use crate::commands::job::question::Question;
@@ -13,7 +13,7 @@ const SHOWN: usize = 400;
 /// Prints it.
 ///
 /// # Errors
-/// The server cannot be asked, or there is no such engagement.
+/// The request fails, or there is no such engagement.
 pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
     let engagement = client.get(&["engagements", id], &[]).await?;
@@ -29,7 +29,7 @@ pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The engagement on its own lines, then one line for each that works for it, indented by depth.
+/// The engagement on its own lines, then one line for each delegate, indented by depth.
 fn lines(engagement: &Value) -> Vec<String> {
     let tokens = &engagement["tokens"];
     let limit = tokens["limit"].as_i64().map(|limit| format!(" of {limit}")).unwrap_or_default();
@@ -67,7 +67,7 @@ fn lines(engagement: &Value) -> Vec<String> {
     lines
 }
 
-/// Whose it is, and what it waits for, came to, or failed of.
+/// Returns the user, and the reason for waiting, the result or the error.
 fn standing(engagement: &Value) -> Vec<String> {
     let awaiting = &engagement["awaiting"];
     let whom = match (awaiting["review_id"].as_str(), awaiting["call_id"].as_str()) {
@@ -94,7 +94,7 @@ fn standing(engagement: &Value) -> Vec<String> {
     lines
 }
 
-/// Those who work for one job, each with those below it.
+/// The delegates of one job, each with those below it.
 fn branch(lines: &mut Vec<String>, below: &[Value], parent: &Value, depth: usize) {
     for kin in below.iter().filter(|kin| kin["parent_job_id"] == *parent) {
         lines.push(format!(

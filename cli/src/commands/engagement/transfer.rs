@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Writes a file that nobody else may read, as what is in it is in the clear.
+/// Writes a file that only its owner may read, because its content is in the clear.
 fn keep(path: &Path, document: &str, force: bool) -> Result<(), Failure> {
     let shown = path.display();
     let mut options = OpenOptions::new();

@@ -10,7 +10,7 @@ const CANCEL: Bulk =
 /// Cancels jobs. One that cannot be cancelled does not keep the others from it.
 ///
 /// # Errors
-/// The ids cannot be read, the server cannot be asked, or a job could not be cancelled.
+/// The ids cannot be read, the request fails, or a job could not be cancelled.
 pub async fn run(args: JobsArgs, session: &Session) -> anyhow::Result<ExitCode> {
     args.run(session, CANCEL, |client, id| async move { client.delete(&["ojs", "v1", "jobs", &id]).await })
         .await

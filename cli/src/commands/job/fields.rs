@@ -1,4 +1,4 @@
-//! Fields that a job is given by flags, and what is remarkable about the fields of a job.
+//! Fields that flags set on a job, and remarks about the fields of a job.
 
 use crate::failure::Failure;
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use turnstone_ojs::agent_fields;
 /// Puts `--set` and `--agent` into a job.
 ///
 /// # Errors
-/// A field has not the form `FIELD=VALUE`, or `meta` is no object.
+/// A field does not have the form `FIELD=VALUE`, or `meta` is no object.
 pub fn put(job: &mut Map<String, Value>, set: &[String], agent: Option<&str>) -> Result<(), Failure> {
     for field in set {
         let Some((name, value)) = field.split_once('=').filter(|(name, _)| !name.is_empty()) else {
@@ -41,7 +41,7 @@ fn set_at(job: &mut Map<String, Value>, name: &str, value: Value) -> Result<(), 
     }
 }
 
-/// What should be said of jobs before they are sent, each sentence once: fields that look like those of agents and are none.
+/// Returns the remarks on jobs before they are sent, each once: fields that look like an agent's and are none.
 #[must_use]
 pub fn remarks(jobs: &[Value]) -> Vec<String> {
     let mut told: Vec<String> = Vec::new();

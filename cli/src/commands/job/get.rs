@@ -21,7 +21,7 @@ pub struct GetArgs {
 /// Prints the job.
 ///
 /// # Errors
-/// There is no such job, or the server cannot be asked.
+/// There is no such job, or the request fails.
 pub async fn run(args: &GetArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let client = session.client()?;
     let job = unwrapped(client.get(&["ojs", "v1", "jobs", &args.id], &[]).await?, "job");
@@ -30,7 +30,7 @@ pub async fn run(args: &GetArgs, session: &Session) -> anyhow::Result<ExitCode> 
         Format::Json => output.json(&job)?,
         Format::Ids => output.line(&text::line(&table::plain(&job["id"])))?,
         Format::Table => {
-            // The job is shown even where the rest may not be read, as by keys of one tenant.
+            // The job is shown even if the key may not read the rest, such as a tenant's key.
             let fleet = if job["state"] == "available" { Fleet::ask(&client).await.ok() } else { None };
             let waits_for = reason(&job, fleet.as_ref(), &client).await.ok().flatten();
             output.line(&fields(&told(&job, waits_for)))?;
@@ -39,8 +39,8 @@ pub async fn run(args: &GetArgs, session: &Session) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// The job with what it waits for behind its state, and with how often it failed in place of the most attempts: a claim
-/// after a review or a pause is an attempt too, but only failures count against that.
+/// Returns the job with its reason for waiting and its failures. The failures replace the attempts beside the most
+/// attempts: a claim after a review or a pause is an attempt too, but only failures count.
 fn told(job: &Value, waits_for: Option<String>) -> Value {
     let Some(fields) = job.as_object() else { return job.clone() };
     let mut shown = Map::new();
@@ -57,8 +57,8 @@ fn told(job: &Value, waits_for: Option<String>) -> Value {
     Value::Object(shown)
 }
 
-/// The failures that count against the most attempts. Those in an outage of the model's provider are counted apart, unless the
-/// job stated a policy; an attempt that was held back is no failure.
+/// Returns the failures that count against the most attempts. Those in an outage of the model's provider are counted
+/// apart, unless the job stated a policy; an attempt that was held back is no failure.
 fn failures(job: &Value, most: &Value) -> String {
     let errors = job["errors"].as_array().into_iter().flatten().map(error);
     let (outages, own): (Vec<_>, Vec<_>) =
@@ -69,7 +69,7 @@ fn failures(job: &Value, most: &Value) -> String {
     }
 }
 
-/// An error record of a job, as far as it says what it counts as.
+/// Reads an error record of a job, as far as it concerns the counts.
 fn error(record: &Value) -> JobError {
     let kind = record["code"].as_str().and_then(FailureKind::of_code).unwrap_or(FailureKind::Tool);
     let details = record["details"].as_object().cloned().unwrap_or_default();

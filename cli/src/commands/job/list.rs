@@ -41,7 +41,7 @@ pub struct ListArgs {
 /// Prints the list.
 ///
 /// # Errors
-/// The server cannot be asked.
+/// The request fails.
 pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let client = session.client()?;
     let filters = [("state", &args.state), ("queue", &args.queue), ("type", &args.job_type)];
@@ -63,13 +63,13 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// The jobs with what each waits for; `None` when none of them waits for anything that could be told.
+/// Returns the jobs with the reason of each; `None` when no job waits for a known reason.
 async fn waiting(jobs: &[Value], client: &Client) -> Option<Vec<Value>> {
     let any = |state: &str| jobs.iter().any(|job| job["state"] == state);
     if !any("pending") && !any("available") {
         return None;
     }
-    // The list is shown even where the rest may not be read, as by keys of one tenant.
+    // The list is shown even if the key may not read the rest, such as a tenant's key.
     let fleet = Fleet::ask(client).await.ok();
     with_reasons(jobs, async |job| {
         if !matches!(job["state"].as_str(), Some("pending" | "available")) {

@@ -24,13 +24,14 @@ pub enum JobCommand {
     Get(get::GetArgs),
     /// Follow a job until it ends: exit code 0 when it completed, 1 when it did not
     Watch(watch::WatchArgs),
-    /// Cancel jobs; what they are doing stops within a second
+    /// Cancel jobs; active ones stop within a second
     #[command(after_help = "\
 Examples:
   turnstone job cancel --queue mail --state scheduled --dry-run
   turnstone job list --state active -o ids | turnstone job cancel -")]
     Cancel(JobsArgs),
-    /// Let discarded jobs run again, with all their attempts, and failed ones before their time; reviewers who said no are asked anew
+    /// Run discarded jobs again, with all their attempts, and failed ones before their time; reviews that were rejected
+    /// are opened again
     Retry(JobsArgs),
     /// List jobs, newest first
     List(list::ListArgs),
@@ -39,7 +40,7 @@ Examples:
 /// Runs the command.
 ///
 /// # Errors
-/// Why it failed.
+/// The error of the command.
 pub async fn run(command: JobCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         JobCommand::Push(args) => push::run(args, session).await,

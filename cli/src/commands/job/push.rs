@@ -13,14 +13,14 @@ use std::io::{self, IsTerminal as _, Read as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// How many jobs are sent at once; the server takes no more.
+/// How many jobs are sent at once; the server accepts no more.
 const BATCH: usize = 1_000;
 
 /// Jobs, and how they belong together.
 #[derive(Clone, PartialEq, Debug)]
 struct Given {
     jobs: Vec<Value>,
-    /// Whether they were an array, which is whole or not at all.
+    /// True if they were an array, which is enqueued whole or not at all.
     together: bool,
 }
 
@@ -52,7 +52,8 @@ pub struct PushArgs {
     /// The registered agent that runs it
     #[arg(long, requires = "job_type", value_name = "NAME")]
     pub agent: Option<String>,
-    /// Any other field of the job, such as ext_agent_model=gpt-4o or meta.user='{"id":"ada"}'; what is JSON is taken as JSON
+    /// Any other field of the job, such as ext_agent_model=gpt-4o or meta.user='{"id":"ada"}'; a value that is JSON is
+    /// taken as JSON
     #[arg(long, requires = "job_type", value_name = "FIELD=VALUE")]
     pub set: Vec<String>,
     /// Follow the job until it ends
@@ -60,11 +61,11 @@ pub struct PushArgs {
     pub watch: bool,
 }
 
-/// Enqueues in the order given and prints the ids. An array is enqueued whole or not at all; of jobs that stand one after
-/// the other, one that is refused does not keep the others out.
+/// Enqueues in the order given and prints the ids. An array is enqueued whole or not at all. Of jobs one per line, a
+/// refused one does not keep the others out.
 ///
 /// # Errors
-/// The jobs cannot be read, the server cannot be asked, or a job was refused.
+/// The jobs cannot be read, the request fails, or a job was refused.
 pub async fn run(args: PushArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let Given { jobs, together } = jobs_of(&args)?;
     if args.watch && jobs.len() != 1 {
@@ -102,11 +103,11 @@ pub async fn run(args: PushArgs, session: &Session) -> anyhow::Result<ExitCode> 
     sent.outcome.finish("jobs were refused; those with an id above are enqueued")
 }
 
-/// What became of jobs that were sent.
+/// The outcome of the jobs that were sent.
 struct Sent {
     output: Output,
     outcome: several::Outcome,
-    /// One plain job per queue, for what is to be said of it.
+    /// One plain job per queue, for the remarks.
     stored: Vec<Value>,
 }
 
@@ -130,7 +131,7 @@ impl Sent {
         Ok(stored.into_iter().try_for_each(|job| self.stored(job))?)
     }
 
-    /// Sends jobs in their order. Where one of a batch is refused, nothing of the batch was stored, and each is sent alone.
+    /// Sends jobs in their order. A refused batch stores nothing; then each of its jobs is sent alone.
     async fn one_after_the_other(&mut self, client: &Client, jobs: &[Value]) -> anyhow::Result<()> {
         for (at, part) in jobs.chunks(BATCH).enumerate() {
             let refused = match self.batch(client, part).await {
@@ -157,12 +158,13 @@ impl Sent {
     }
 }
 
-/// Whether the jobs that follow would be refused as well.
+/// Returns true if the jobs that follow would be refused as well.
 fn is_full(failure: &Failure) -> bool {
     failure.refusal.as_ref().is_some_and(|refusal| refusal.status == 429)
 }
 
-/// Says that nobody fetches plain jobs, who is waited for in vain otherwise. Who may not ask about workers is told nothing.
+/// Prints a remark when no worker fetches these plain jobs, so that nothing waits in vain. A caller that may not read
+/// the workers gets none.
 async fn remark_on_silence(client: &Client, stored: &[Value], session: &Session) {
     if stored.is_empty() || session.output.quiet {
         return;
@@ -195,7 +197,7 @@ fn jobs_of(args: &PushArgs) -> anyhow::Result<Given> {
     Ok(jobs_in(&text, source)?)
 }
 
-/// One job, an array of jobs, or one job after the other.
+/// Reads one job, an array of jobs, or one job per line.
 fn jobs_in(text: &str, source: &str) -> Result<Given, Failure> {
     let (mut jobs, mut together) = (Vec::new(), false);
     for value in serde_json::Deserializer::from_str(text).into_iter::<Value>() {

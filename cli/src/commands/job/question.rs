@@ -22,7 +22,7 @@ impl Question {
         Some(Self { engagement: engagement.to_owned(), call_id, keys })
     }
 
-    /// Returns what is asked, on one line. The key of the only question is left out.
+    /// Returns the question, on one line. The key of the only question is left out.
     #[must_use]
     pub fn asked(&self) -> String {
         match self.keys.as_slice() {

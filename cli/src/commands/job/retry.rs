@@ -1,4 +1,4 @@
-//! `turnstone job retry`: let discarded or cancelled jobs run again.
+//! `turnstone job retry`: runs discarded or cancelled jobs again.
 
 use crate::commands::Session;
 use crate::commands::bulk::{Bulk, JobsArgs};
@@ -12,7 +12,7 @@ const RETRY: Bulk =
 /// Makes jobs available again, with all their attempts.
 ///
 /// # Errors
-/// The ids cannot be read, the server cannot be asked, or a job cannot be retried.
+/// The ids cannot be read, the request fails, or a job cannot be retried.
 pub async fn run(args: JobsArgs, session: &Session) -> anyhow::Result<ExitCode> {
     if let Some(state) = args.state.as_deref().filter(|state| !["discarded", "retryable"].contains(state)) {
         let failure = Failure::usage(format!("{state} jobs cannot be retried"));

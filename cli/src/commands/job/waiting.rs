@@ -1,4 +1,4 @@
-//! Why a job does not run now: what it is parked for, or what keeps its queue from handing it out.
+//! The reason why a job does not run now: the event that it is parked for, or the state of its queue.
 
 use super::question::Question;
 use crate::client::Client;
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 /// Shown when there is anything to show in it; see [`with_reasons`].
 pub const WAITS_FOR: Column = column("WAITS FOR", |item| plain(&item[WAITING]));
-/// Where the reason stands while a table is made.
+/// The field of the reason while a table is made.
 const WAITING: &str = "waits for";
-/// How many items are asked about at once.
+/// How many items are queried at once.
 const AT_ONCE: usize = 8;
 
-/// Who works, and which queues are held: asked once for any number of jobs.
+/// The workers and the paused queues: queried once for any number of jobs.
 #[derive(Clone, Debug)]
 pub struct Fleet {
     workers: Vec<Value>,
@@ -22,10 +22,10 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Asks the server.
+    /// Queries the server.
     ///
     /// # Errors
-    /// The server cannot be asked, or does not let us.
+    /// The request fails, or the key may not read this.
     pub async fn ask(client: &Client) -> Result<Self, Failure> {
         let (workers, _) = client.list(&["ojs", "v1", "admin", "workers"], &[], usize::MAX).await?;
         let (queues, _) = client.list(&["ojs", "v1", "admin", "queues"], &[], usize::MAX).await?;
@@ -33,7 +33,7 @@ impl Fleet {
         Ok(Self { workers, paused: paused.map(|queue| plain(&queue["name"])).collect() })
     }
 
-    /// Why nobody takes an available job, if it is for what is known here.
+    /// Returns why no worker takes an available job, if the reason is known here.
     #[must_use]
     pub fn keeps(&self, job: &Value) -> Option<String> {
         let queue = plain(&job["queue"]);
@@ -54,8 +54,8 @@ impl Fleet {
         })
     }
 
-    /// Whether a worker that is alive takes jobs of this queue. Turnstone's own serve agents; plain jobs are fetched
-    /// over HTTP.
+    /// Returns true if a live worker takes jobs of this queue. Turnstone's own workers run agents; plain jobs are
+    /// fetched over HTTP.
     fn serves(&self, queue: &str, agent: bool) -> bool {
         let kind = if agent { "own" } else { "http" };
         self.workers.iter().any(|worker| {
@@ -67,10 +67,10 @@ impl Fleet {
     }
 }
 
-/// What the job waits for, in a sentence without a full stop; `None` when it runs, has ended, or is next.
+/// Returns what the job waits for, in a sentence without a full stop. `None` when it runs, has ended, or is next.
 ///
 /// # Errors
-/// The server cannot be asked.
+/// The request fails.
 pub async fn reason(job: &Value, fleet: Option<&Fleet>, client: &Client) -> Result<Option<String>, Failure> {
     let held = job["held"] == true || job["paused"] == true;
     Ok(match job["state"].as_str() {
@@ -127,7 +127,7 @@ pub fn asks_user(waits_for: &Value) -> bool {
     waits_for["kind"] == "input" && waits_for["review_id"].is_null()
 }
 
-/// The question to the user, read from the engagement: reading it there counts as being shown it.
+/// Returns the question to the user, read from the engagement: reading it there counts as displaying it.
 async fn input(job: &Value, client: &Client) -> Result<String, Failure> {
     let id = plain(&job["ext_agent_engagement_id"]);
     let engagement = client.get(&["engagements", &id], &[]).await?;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long nobody may take a job before something is said of it.
+/// How long a job may be unclaimed before a remark is printed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// `turnstone job watch`.
@@ -22,7 +22,7 @@ pub struct WatchArgs {
     pub id: String,
 }
 
-/// Follows the job to its end and prints its result, or what went wrong. Ctrl-C ends the watching, not the job.
+/// Follows the job to its end and prints its result or its error. Ctrl-C ends the watching, not the job.
 ///
 /// # Errors
 /// There is no such job, or the server cannot be reached any more.
@@ -56,11 +56,11 @@ pub async fn run(id: &str, client: &Client, session: &Session) -> anyhow::Result
     })
 }
 
-/// Says once why nobody takes the job, when nobody has for a while. Never ends.
+/// Prints once why no worker takes the job, after it was unclaimed for a while. Never ends.
 async fn explain_silence(id: &str, client: &Client, output: &Output) -> std::convert::Infallible {
     loop {
         tokio::time::sleep(PATIENCE).await;
-        // Watching goes on whatever comes of this, and tells of a server that is gone.
+        // Watching continues regardless of this, and reports an unreachable server.
         let Ok(job) = client.get(&["ojs", "v1", "jobs", id], &[]).await else { continue };
         let job = unwrapped(job, "job");
         if job["state"] != "available" {
@@ -74,7 +74,7 @@ async fn explain_silence(id: &str, client: &Client, output: &Output) -> std::con
     }
 }
 
-/// What came of the job.
+/// Returns the outcome of the job.
 fn outcome(job: &Value, ending: Ending) -> Option<String> {
     let id = text::line(&table::plain(&job["id"]));
     if ending == Ending::Completed {

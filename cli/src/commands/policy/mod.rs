@@ -1,4 +1,4 @@
-//! `turnstone policy`: what an agent's assertions would have said about what has happened.
+//! `turnstone policy`: evaluates an agent's assertions over recorded engagements.
 
 mod test;
 
@@ -16,7 +16,7 @@ pub enum PolicyCommand {
 /// Runs the command.
 ///
 /// # Errors
-/// Why it failed.
+/// The error of the command.
 pub async fn run(command: PolicyCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         PolicyCommand::Test(args) => test::run(args, session).await,

@@ -36,7 +36,7 @@ pub struct TestArgs {
     /// All recorded engagements of this agent instead
     #[arg(long, value_name = "NAME", conflicts_with = "against")]
     pub agent: Option<String>,
-    /// Of those, the ones that began then or later, such as 2026-01-31T12:00:00Z
+    /// Of those, the ones that began at this time or later, such as 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME", conflicts_with = "against")]
     pub since: Option<String>,
     /// Of those, at most this many of the newest
@@ -118,7 +118,7 @@ pub async fn run(args: TestArgs, session: &Session) -> anyhow::Result<ExitCode> 
     Ok(if refused > 0 && args.fail_on_denied { Exit::Failed.into() } else { Exit::Ok.into() })
 }
 
-/// Whether a document asserts anything.
+/// Returns true if a document contains an assertion.
 fn asserts(agent: &AgentDefinition) -> bool {
     let restrictions =
         agent.capabilities.iter().flat_map(|own| [&own.input_restriction, &own.output_restriction]);
@@ -126,7 +126,7 @@ fn asserts(agent: &AgentDefinition) -> bool {
     assertions.next().is_some() || agent.guardrails.input.is_some() || agent.guardrails.output.is_some()
 }
 
-/// The assertions of guardrails over what their tools said; what they would say of other texts nobody knows.
+/// Evaluates the assertions of guardrails over the recorded answers of their tools; other texts are not known.
 fn guarded(agent: &AgentDefinition, audit: &Value, found: &mut Found) {
     let checks = audit["guardrails"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (check, call) in checks.iter().zip(1..) {
@@ -150,7 +150,7 @@ fn guarded(agent: &AgentDefinition, audit: &Value, found: &mut Found) {
     }
 }
 
-/// The ids of the engagements that the filters leave, newest first.
+/// Returns the ids of the engagements that match the filters, newest first.
 async fn recorded_ids(client: &Client, args: &TestArgs, own: &str) -> anyhow::Result<Vec<String>> {
     let filters = list::filters(Some(args.agent.as_deref().unwrap_or(own)), args.since.as_deref());
     let found = list::newest(client, &filters, args.limit.unwrap_or(usize::MAX)).await?;
@@ -172,7 +172,7 @@ async fn audit(client: &Client, id: &str) -> Result<Value, Failure> {
     Ok(audit)
 }
 
-/// The assertions over one audit.
+/// Evaluates the assertions over one audit.
 fn over(rehearsal: &Rehearsal<'_>, id: &str, audit: &Value) -> anyhow::Result<Found> {
     let object = &audit["engagement"];
     let began = object["started_at"].as_str().and_then(Timestamp::parse_rfc3339);
@@ -208,7 +208,7 @@ fn recorded(attempt: &Value) -> Option<Recorded> {
 mod tests {
     use super::*;
 
-    /// OAS-45: a guardrail's assertion is tried on what its tool said.
+    /// OAS-45: a guardrail's assertion is evaluated over its tool's answer.
     #[test]
     fn guardrails_are_tried_on_what_their_tools_said() {
         let source = "kind: \"openagentspec:v1/agent\"\nname: a\ndescription: An agent.\nintent: You are a.\nowner: o\n\

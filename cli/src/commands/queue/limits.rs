@@ -14,7 +14,7 @@ const COLUMNS: &[Column] = &[
 /// Prints the list.
 ///
 /// # Errors
-/// The server cannot be asked.
+/// The request fails.
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
     let path = ["ojs", "v1", "rate-limits"];
     let (limits, _) = session.client()?.pages(&path, &[], "rate_limits", usize::MAX).await?;

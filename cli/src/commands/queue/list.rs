@@ -18,7 +18,7 @@ const COLUMNS: &[Column] = &[
 /// Prints the list.
 ///
 /// # Errors
-/// The server cannot be asked.
+/// The request fails.
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
     let (queues, _) = session.client()?.list(super::QUEUES.path, &[], usize::MAX).await?;
     session.output.list(&queues, "name", COLUMNS)?;

@@ -1,4 +1,4 @@
-//! `turnstone queue`: what waits where, and how fast it may go.
+//! `turnstone queue`: the jobs of queues, and their limits.
 
 mod config;
 mod limits;
@@ -12,7 +12,7 @@ use super::chosen::{Chosen, Listed};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
-/// Where queues are listed.
+/// The list of queues.
 const QUEUES: Listed = Listed { path: &["ojs", "v1", "admin", "queues"], list: "items", name: "name" };
 
 /// `turnstone queue`.
@@ -20,9 +20,9 @@ const QUEUES: Listed = Listed { path: &["ojs", "v1", "admin", "queues"], list: "
 pub enum QueueCommand {
     /// List queues with the jobs in each
     List,
-    /// Print what is in a queue, by state
+    /// Print the jobs of a queue, by state
     Show(NameArgs),
-    /// Stop handing out jobs of queues; enqueueing goes on
+    /// Stop handing out jobs of queues; enqueueing continues
     #[command(after_help = "Example: turnstone queue pause --matching 'mail.*' --dry-run")]
     Pause(Chosen),
     /// Hand out the jobs of queues again
@@ -45,7 +45,7 @@ pub struct NameArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// Why it failed.
+/// The error of the command.
 pub async fn run(command: QueueCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         QueueCommand::List => list::run(session).await,

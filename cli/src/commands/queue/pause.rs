@@ -9,7 +9,7 @@ use std::process::ExitCode;
 /// Pauses or resumes queues.
 ///
 /// # Errors
-/// The server cannot be asked, or it refused.
+/// The request fails, or the server refuses it.
 pub async fn run(
     chosen: Chosen,
     verb: &'static str,

@@ -23,7 +23,7 @@ pub struct PurgeArgs {
 /// Deletes them.
 ///
 /// # Errors
-/// The server cannot be asked, or it refused.
+/// The request fails, or the server refuses it.
 pub async fn run(args: &PurgeArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
     let filter = json!({ "queue": args.name, "state": args.state });

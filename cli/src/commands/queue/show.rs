@@ -1,4 +1,4 @@
-//! `turnstone queue show`: what is in a queue.
+//! `turnstone queue show`: the jobs of a queue.
 
 use crate::commands::Session;
 use crate::output::table::plain;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 /// Prints the counts of a queue.
 ///
 /// # Errors
-/// The server cannot be asked.
+/// The request fails.
 pub async fn run(name: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
     let answer = client.get(&["ojs", "v1", "queues", name, "stats"], &[]).await?;
@@ -34,7 +34,7 @@ pub async fn run(name: &str, session: &Session) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What bounds a queue.
+/// Returns the bounds of a queue.
 pub(super) fn bounds(queue: &Value) -> String {
     let config = &queue["config"];
     let rate = &config["rate_limit"];

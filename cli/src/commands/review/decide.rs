@@ -27,16 +27,16 @@ pub struct DecideArgs {
     /// Why; it is kept with the answer
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
-    /// Whose answer it is; needed unless the operators are asked
+    /// The reviewer's name; not needed for reviews by the operators
     #[arg(long, value_name = "NAME")]
     pub by: Option<String>,
 }
 
-/// Who answers what nobody in particular is asked.
+/// The reviewer of questions without a particular one.
 const OPERATOR: &str = "operator";
 
-/// Whose answer it is when nobody says: the operators', where they are asked. In anybody else's name nothing is said that he
-/// has not said himself.
+/// Returns the default reviewer: the operators, for their own reviews. Every other reviewer must be named, so that no
+/// answer is given in another's name.
 fn reviewer(review: &Value) -> Result<String, Failure> {
     if review["reviewer"] == OPERATOR {
         return Ok(OPERATOR.to_owned());
@@ -48,10 +48,10 @@ fn reviewer(review: &Value) -> Result<String, Failure> {
     Err(Failure::usage(problem).hint("say whose answer it is with --by NAME"))
 }
 
-/// Answers one after the other. One that cannot be answered does not keep the others from it.
+/// Answers one after the other. A failed answer does not keep the others from it.
 ///
 /// # Errors
-/// The server cannot be asked, or a review could not be answered.
+/// The request fails, or a review could not be answered.
 pub async fn run(answer: Answer, args: DecideArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let (verb, done) = match answer {
         Answer::Approve => ("approve", "approved"),

@@ -1,4 +1,4 @@
-//! `turnstone review list`: what agents ask reviewers and, below, their users.
+//! `turnstone review list`: agents' questions to reviewers and, below, to their users.
 
 use crate::client::Client;
 use crate::commands::Session;
@@ -10,10 +10,10 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 use std::process::ExitCode;
 
-/// The most columns that a question takes in a table.
+/// The most columns of a question in a table.
 const QUESTION: usize = 60;
 
-/// The most parked jobs among which questions to users are looked for.
+/// The most parked jobs that are searched for questions to users.
 const PARKED: usize = 500;
 
 const COLUMNS: &[Column] = &[
@@ -28,7 +28,7 @@ const COLUMNS: &[Column] = &[
     column("QUESTION", |review| text::fit(&text::line(&asked(&review["question"])), QUESTION).into_owned()),
 ];
 
-/// How many of those who have to agree did.
+/// Returns the approvals, and the number that is needed.
 fn votes(review: &Value) -> String {
     match (review["asked_engagement_id"].as_str(), review["quorum"]["of"].as_u64()) {
         (Some(_), _) => "agent".to_owned(),
@@ -50,18 +50,18 @@ fn asked(question: &Value) -> String {
     }
 }
 
-/// Which reviews.
+/// The reviews to list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Which {
-    /// Those that wait for an answer
+    /// Reviews that wait for an answer
     Open,
-    /// Those answered with yes
+    /// Approved reviews
     Approved,
-    /// Those answered with no
+    /// Rejected reviews
     Rejected,
-    /// Those nobody answered in time, or whose job ended first
+    /// Reviews without an answer in time, or whose job ended first
     Expired,
-    /// All of them
+    /// All reviews
     All,
 }
 
@@ -79,7 +79,7 @@ pub struct ListArgs {
 /// Prints the list.
 ///
 /// # Errors
-/// The server cannot be asked.
+/// The request fails.
 pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let state = match args.state {
         Which::Open => "open",
@@ -107,8 +107,8 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns a line for each job that waits for its user: `ask_user` opens no review, so such a job has no review id.
-/// The reviews are listed even where the jobs may not be read.
+/// Returns a line for each job that waits for its user: `ask_user` opens no review, so such a job has no review id. The
+/// reviews are listed even if the key may not read the jobs.
 async fn questions(client: &Client, limit: usize) -> Vec<String> {
     let pending = [("state", "pending".to_owned())];
     let Ok((jobs, _)) = client.list(&["ojs", "v1", "admin", "jobs"], &pending, PARKED).await else {

@@ -1,4 +1,4 @@
-//! `turnstone review`: answer what agents ask.
+//! `turnstone review`: answers to the questions of agents.
 
 mod decide;
 mod list;
@@ -13,18 +13,18 @@ use std::process::ExitCode;
 pub enum ReviewCommand {
     /// List reviews, oldest first
     List(list::ListArgs),
-    /// Print what is asked, in full
+    /// Print the question, in full
     Show(show::ShowArgs),
-    /// Say yes; the parked job goes on
+    /// Approve; the parked job continues
     Approve(decide::DecideArgs),
-    /// Say no
+    /// Reject
     Reject(decide::DecideArgs),
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// Why it failed.
+/// The error of the command.
 pub async fn run(command: ReviewCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         ReviewCommand::List(args) => list::run(&args, session).await,

@@ -1,4 +1,4 @@
-//! `turnstone review show`: what is asked, in full.
+//! `turnstone review show`: the question, in full.
 
 use crate::client::unwrapped;
 use crate::commands::Session;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 /// Columns of the labels.
 const LABEL: usize = 12;
-/// At most so many calls of the history are named, the newest.
+/// The most calls of the history that are named: the newest.
 const CALLS: usize = 10;
 
 /// `turnstone review show`.
@@ -23,7 +23,7 @@ pub struct ShowArgs {
 /// Prints the review.
 ///
 /// # Errors
-/// There is no such review, or the server cannot be asked.
+/// There is no such review, or the request fails.
 pub async fn run(args: &ShowArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let client = session.client()?;
     let mut review = unwrapped(client.get(&["reviews", &args.id], &[]).await?, "review");
@@ -32,7 +32,7 @@ pub async fn run(args: &ShowArgs, session: &Session) -> anyhow::Result<ExitCode>
         && review["question"]["agent"].is_null()
         && let Ok(engagement) = client.get(&["engagements", &engagement], &[]).await
     {
-        // A question about an error, or of an older worker: the engagement has the agent all the same.
+        // A question about an error, or of an older worker, has no agent; the engagement has it.
         review["agent"] = engagement["agent"].clone();
     }
     let output = session.output;
@@ -44,7 +44,7 @@ pub async fn run(args: &ShowArgs, session: &Session) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// How the votes stand, in words.
+/// Returns the votes, in words.
 pub(super) fn votes(review: &Value) -> String {
     let quorum = &review["quorum"];
     let (yes, no) = (plain(&quorum["approvals"]), plain(&quorum["rejections"]));
@@ -59,7 +59,7 @@ fn user(user: &Value) -> String {
     }
 }
 
-/// What was called before, in short.
+/// Returns earlier calls, in short.
 fn history(history: &Value) -> String {
     let Some(calls) = history["_list"].as_array() else { return String::new() };
     let skipped = calls.len().saturating_sub(CALLS);
@@ -72,7 +72,7 @@ fn history(history: &Value) -> String {
     }
 }
 
-/// One fact per line, what is asked about below, and how it is answered.
+/// Returns one fact per line, the question below, and the commands that answer it.
 fn lines(review: &Value) -> String {
     let (question, id) = (&review["question"], text::line(&plain(&review["id"])));
     let members = review["members"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -163,7 +163,7 @@ mod tests {
         assert!(!shown.contains("deadline"), "{shown}");
     }
 
-    /// OAS-31: whoever is asked about a result sees it, whose it is, and what happened before.
+    /// OAS-31: the reviewer of a result sees the result, its user, and the earlier calls.
     #[test]
     fn the_result_that_one_approves_is_shown() {
         let engagement = json!({"user": {"id": "u-17", "email": "u@example.org"},

@@ -11,13 +11,13 @@ use turnstone_specs::Names;
 use turnstone_store::{NewAgent, Store};
 use turnstone_worker::tool::Toolbox;
 
-/// What the names of agent files end with.
+/// The extensions of agent files.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// A document and the name it is reported under.
 pub type Document = (String, String);
 
-/// What agents may name.
+/// The names that agents may use.
 #[derive(Clone, Debug, Default)]
 pub struct KnownTools {
     /// The tools of the registry.
@@ -28,7 +28,7 @@ pub struct KnownTools {
     pub servers: Vec<String>,
     /// The hosts of agents on other servers.
     pub remote: Vec<String>,
-    /// The users and groups who may review; `None` is anybody.
+    /// The users and groups who may review; `None` is any user.
     pub reviewers: Option<Vec<String>>,
 }
 
@@ -45,34 +45,34 @@ impl KnownTools {
         }
     }
 
-    /// For people: the tools, and `github.*` for those of a server that nobody has asked yet.
+    /// Returns the names for people: the tools, and `github.*` for a server whose tools are not known yet.
     #[must_use]
     pub fn shown(&self) -> Vec<String> {
         self.tools.iter().cloned().chain(self.servers.iter().map(|server| format!("{server}.*"))).collect()
     }
 }
 
-/// What became of the documents.
+/// The outcome of registering the documents.
 #[derive(Debug, Default)]
 pub struct Registered {
     /// The agents that are registered now, by name.
     pub names: Vec<String>,
-    /// What is wrong with the documents; those with errors were left out.
+    /// The problems of the documents; those with errors were left out.
     pub problems: Vec<FoundProblem>,
 }
 
 impl Registered {
-    /// Tells what is wrong with the documents, on standard error.
+    /// Prints the problems of the documents on standard error.
     pub fn tell_problems(&self) {
         let mut stderr = io::stderr().lock();
         for problem in &self.problems {
-            // Nobody is left to tell when standard error cannot be written.
+            // If standard error cannot be written, the line is lost.
             let _ = writeln!(stderr, "{}", text::line(&problem.to_string()));
         }
     }
 }
 
-/// The documents of a directory, in the order of their names. Directories in it are not looked into.
+/// Returns the documents of a directory, in the order of their names. Subdirectories are not searched.
 ///
 /// # Errors
 /// The directory, or a file in it, cannot be read.
@@ -108,8 +108,8 @@ fn is_agent_file(path: &Path) -> bool {
     EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str()) && path.is_file()
 }
 
-/// Registers agents. A document that is no usable agent, or names an agent that an earlier one named, is reported and
-/// left out. With `keep` an agent that is registered already stays as it is.
+/// Registers agents. A document that is no usable agent, or repeats the name of an earlier one, is reported and left
+/// out. With `keep`, agents that are registered already stay as they are.
 ///
 /// # Errors
 /// The store failed.

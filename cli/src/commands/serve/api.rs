@@ -30,16 +30,16 @@ pub struct ApiArgs {
 }
 
 impl ApiArgs {
-    /// What the flags say, by configuration key.
+    /// Returns the values of the flags, by configuration key.
     #[must_use]
     pub fn overrides(&self) -> Vec<(&'static str, String)> {
         self.bind.iter().map(|bind| ("server.bind", bind.clone())).collect()
     }
 }
 
-/// What the api is made of, beside where it listens.
+/// The parts of the API, beside its listener.
 pub struct Materials {
-    /// Where the parts of the fleet meet.
+    /// The store, which connects the parts of the fleet.
     pub store: Store,
     /// Time.
     pub clock: Arc<dyn Clock>,

@@ -5,8 +5,8 @@ use crate::failure::Failure;
 use turnstone_domain::Timestamp;
 use turnstone_store::Store;
 
-/// Sets what the configuration says of shared budgets. What it said before is not set again, so that a restart takes no
-/// raise back; what it no longer names stays until somebody forgets it.
+/// Sets the shared budgets of the configuration. An unchanged section is not set again, so that a restart takes no
+/// raise back. A removed section stays until its budget is deleted.
 ///
 /// # Errors
 /// A section that cannot be used, or the store failed.

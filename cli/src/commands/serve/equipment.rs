@@ -1,4 +1,4 @@
-//! What a worker works with: the configured providers and tools, and under `dev --demo` the examples beneath them.
+//! The models and tools of a worker: those of the configuration, and under `dev --demo` the examples beneath them.
 
 use crate::config::Config;
 use crate::failure::Failure;
@@ -9,14 +9,14 @@ use turnstone_store::limits::RateLimits;
 use turnstone_worker::model::{ModelDefaults, ModelLimits, Providers, ScriptedModel};
 use turnstone_worker::tool::{ToolConfig, Toolbox};
 
-/// The name under which a script serves that stands beneath the configuration.
+/// The provider name of a script beneath the configuration.
 pub const SCRIPTED: &str = "scripted";
 
-/// What is used where the configuration says nothing.
+/// The defaults beneath the configuration.
 pub struct Beneath {
     /// Answers for every provider that is not configured.
     pub script: ScriptedModel,
-    /// The model of agents that name none, while nobody but the script answers.
+    /// The model of agents that name none, while only the script answers.
     pub model: &'static str,
     /// Tools.
     pub tools: BTreeMap<String, ToolConfig>,
@@ -29,20 +29,20 @@ pub struct Equipment {
     pub providers: Providers,
     /// Tools.
     pub toolbox: Toolbox,
-    /// Whether a script answers for every provider that is not configured.
+    /// True if a script answers for every provider that is not configured.
     pub scripted: bool,
 }
 
-/// Something that the configuration has wrong.
+/// Returns the failure for a problem of the configuration.
 fn wrong(problem: String) -> Failure {
     Failure::usage(problem).hint("`turnstone config show` says where each value comes from")
 }
 
 impl Equipment {
-    /// What the configuration says, with something beneath it or not.
+    /// Sets up the configured models and tools, with defaults beneath them or without.
     ///
     /// # Errors
-    /// What the configuration has wrong, with its section and key.
+    /// The problem of the configuration, with its section and key.
     pub fn of(config: &Config, beneath: Option<Beneath>, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
         let only_scripted = beneath.as_ref().filter(|_| config.providers.is_empty());
         let by_default = only_scripted.map(|beneath| beneath.model.to_owned());

@@ -9,9 +9,9 @@ use turnstone_store::limits::{FleetwideLimits, RateLimits};
 use turnstone_store::redis::{self, RedisLimits, RedisRelay};
 use turnstone_store::{PostgresOptions, PostgresStore, Store, StoreError};
 
-/// What a process of a fleet stands on.
+/// The foundation of a process of a fleet.
 pub struct Ground {
-    /// Where the parts of the fleet meet.
+    /// The store, which connects the parts of the fleet.
     pub store: Store,
     /// The time of the database, so that a machine whose clock is wrong does no harm.
     pub clock: Arc<dyn Clock>,
@@ -34,7 +34,7 @@ impl Ground {
     /// The same for a service, with the configured Redis, if there is one, as accelerator.
     ///
     /// # Errors
-    /// As [`Ground::open`]; and a Redis is configured that cannot be reached or throws away what it is given.
+    /// As [`Ground::open`]. Also when a configured Redis cannot be reached or evicts keys.
     pub async fn join(config: &Config) -> anyhow::Result<Self> {
         let redis = redis_url(config)?;
         if let Some(url) = &redis {
@@ -54,10 +54,10 @@ impl Ground {
     }
 }
 
-/// Where the configured Redis is.
+/// Returns the address of the configured Redis.
 ///
 /// # Errors
-/// The reference leads nowhere.
+/// The reference cannot be resolved.
 pub fn redis_url(config: &Config) -> Result<Option<String>, Failure> {
     let url = config.redis.url.as_ref().map(|url| url.resolve()).transpose();
     url.map_err(|problem| Failure::usage(format!("`redis.url`: {problem}")))
@@ -90,13 +90,13 @@ pub fn options(config: &Config) -> Result<PostgresOptions, Failure> {
     }
 }
 
-/// A store's refusal with what to do next.
+/// Returns a store's refusal with the next step.
 #[must_use]
 pub fn refused(error: StoreError) -> Failure {
     let failure = Failure::failed(error.to_string());
     match error {
         StoreError::Misconfigured(problem) => Failure::usage(problem),
-        // The sentence itself says what to do.
+        // The message itself contains the next step.
         StoreError::Unfit(_) | StoreError::WorkerNameTaken { .. } => failure,
         _ => failure.hint("`turnstone doctor` looks at everything that may be wrong"),
     }

@@ -1,4 +1,4 @@
-//! Where the api listens, and who may come in.
+//! The listener of the API, and its access rules.
 
 use super::{open_files, renewal};
 use crate::config::Config;
@@ -19,35 +19,35 @@ pub struct Listening {
     pub listener: TcpListener,
     /// Its address.
     pub address: SocketAddr,
-    /// Any of these opens the api; none means that everybody who can reach it may use it.
+    /// A client must present one of these; without any, every client that can reach the address has access.
     pub api_keys: Vec<Secret>,
-    /// What receipts are signed with, when the configuration says so.
+    /// The key that signs receipts, if one is configured.
     pub attest_key: Option<Signer>,
-    /// Whether clients may make the server forget everything.
+    /// True if clients may reset the server, which deletes everything.
     pub enable_reset: bool,
-    /// Whether webhooks may name addresses that are not of the public internet.
+    /// True if webhooks may name addresses outside of the public internet.
     pub private_webhooks: bool,
-    /// What the api proves itself with; without it, it speaks plain HTTP.
+    /// The certificate of the API; without it, the API uses plain HTTP.
     pub tls: Option<Tls>,
     /// Other servers that may use the agents of this one.
     pub peers: Vec<Peer>,
     /// The hosts whose agents may be named.
     pub remote_hosts: Vec<String>,
-    /// The users and groups who may be named as reviewers; `None` is anybody.
+    /// The users and groups who may be named as reviewers; `None` is any user.
     pub reviewers: Option<Vec<String>>,
     /// The currency of the price table, if there is one.
     pub currency: Option<String>,
-    /// How many clients may be connected, and how long each may take.
+    /// The most clients at once, and their time limits.
     pub limits: ServeLimits,
 }
 
 impl Listening {
-    /// Listens on the configured address, unless other machines could then use it without a key. `slots` are the turns of
-    /// this process, for whose connections it may have to open files.
+    /// Listens on the configured address, unless other machines could then use it without a key. `slots` are the turns
+    /// of this process, whose connections need open files.
     ///
     /// # Errors
-    /// A key cannot be found, the address would be open, or it cannot be listened on; or other machines could make the
-    /// server forget everything.
+    /// A key cannot be found, the address would be open, or it cannot be listened on. Also when other machines could
+    /// reset the server.
     pub async fn start(config: &Config, enable_reset: bool, slots: u32) -> anyhow::Result<Self> {
         let api_keys = keys(config)?;
         let attest_key = attest_key(config)?;
@@ -90,7 +90,7 @@ impl Listening {
         })
     }
 
-    /// Where clients on this machine reach it.
+    /// Its address for clients on this machine.
     #[must_use]
     pub fn url(&self) -> String {
         url_of(self.address, if self.tls.is_some() { "https" } else { "http" })
@@ -100,7 +100,7 @@ impl Listening {
 /// The keys of the configuration.
 ///
 /// # Errors
-/// A reference leads nowhere.
+/// A reference cannot be resolved.
 pub fn keys(config: &Config) -> Result<Vec<Secret>, Failure> {
     let keys = config.server.api_keys.iter();
     keys.map(|key| key.resolve().map_err(|problem| Failure::usage(format!("`server.api_keys`: {problem}"))))
@@ -135,7 +135,7 @@ pub fn tls(config: &Config) -> Result<Option<Tls>, Failure> {
 /// The servers of `[remote.peers.<name>]`, and their keys.
 ///
 /// # Errors
-/// A reference leads nowhere, or two have the same key.
+/// A reference cannot be resolved, or two have the same key.
 pub fn peers(config: &Config) -> Result<Vec<Peer>, Failure> {
     let keys = keys(config)?;
     let mut peers: Vec<Peer> = Vec::new();
@@ -150,10 +150,10 @@ pub fn peers(config: &Config) -> Result<Vec<Peer>, Failure> {
     Ok(peers)
 }
 
-/// The key of the configuration that receipts are signed with.
+/// Returns the configured key that signs receipts.
 ///
 /// # Errors
-/// The reference leads nowhere, or to something that is no key.
+/// The reference cannot be resolved, or its value is no key.
 pub fn attest_key(config: &Config) -> Result<Option<Signer>, Failure> {
     let wrong = |problem: String| Failure::usage(format!("`attest.key`: {problem}"));
     let Some(key) = &config.attest.key else { return Ok(None) };
@@ -171,8 +171,8 @@ fn url_of(mut address: SocketAddr, scheme: &str) -> String {
     format!("{scheme}://{address}")
 }
 
-/// Returns why the address of this key cannot be listened on. A port that another process has is free once that process
-/// ends; every other address is wrong.
+/// Returns why the address of this key cannot be listened on. A port that another process uses is free once that
+/// process ends; every other address is wrong.
 #[must_use]
 pub fn cannot_listen(key: &str, bind: SocketAddr, error: &io::Error) -> Failure {
     let problem = format!("`{key}`: {bind} cannot be listened on: {error}");

@@ -1,4 +1,4 @@
-//! The services, one file each, and what they and `turnstone dev` are put together from.
+//! The services, one file each, and the parts that they and `turnstone dev` share.
 
 pub mod agents;
 pub mod api;

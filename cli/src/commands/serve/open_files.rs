@@ -1,16 +1,16 @@
-//! How many files this process may have open. A turn that waits for a model has a connection of its own, and so has each
-//! of its tool calls: ten thousand turns on a machine that allows 1,024 files would fail as if the provider were away.
+//! The limit of open files of this process. A turn that waits for a model has a connection of its own, and so has each
+//! of its tool calls. Ten thousand turns on a machine that allows 1,024 files would fail as if the provider were away.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Files beside those of turns: connections of the store and of clients, logs, programs of tools.
 const BESIDE: u64 = 200;
 
-/// The api answers at least this many clients, however few files it may open.
+/// The fewest clients that the API serves, even with few open files.
 const FEWEST_CONNECTIONS: u64 = 16;
 
-/// Raises the limit of this process as far as the machine lets it and turns and clients need it, and says so in the log when
-/// that is not enough for the turns.
+/// Raises the limit of this process as far as the machine allows and turns and clients need it. Logs when that is not
+/// enough for the turns.
 pub fn allow(slots: u32, connections: u32) {
     let limit = getrlimit(Resource::Nofile);
     // Twice: a connection that is kept for the next call, or a tool's.
@@ -26,8 +26,8 @@ pub fn allow(slots: u32, connections: u32) {
     }
 }
 
-/// Returns how many clients may be connected at once: as many as configured, or those for which the files of this process are
-/// enough beside its turns.
+/// Returns how many clients may be connected at once: as many as configured, or as many as the open files allow beside
+/// the turns.
 #[must_use]
 pub fn connections(slots: u32, configured: u32) -> usize {
     let allowed = fitting(slots, configured, getrlimit(Resource::Nofile).current);
@@ -42,7 +42,7 @@ fn fitting(slots: u32, configured: u32, files: Option<u64>) -> u64 {
     u64::from(configured).min(left.max(FEWEST_CONNECTIONS))
 }
 
-/// What to do about it.
+/// The advice for too few open files.
 pub const ADVICE: &str =
     "raise it (`ulimit -n`, LimitNOFILE= of systemd, `ulimits` of compose), or give the worker fewer slots";
 

@@ -1,4 +1,4 @@
-//! The probes and the metrics of a process that has no api.
+//! The probes and the metrics of a process without an API.
 
 use super::Part;
 use super::listening::cannot_listen;
@@ -21,7 +21,7 @@ pub async fn listen(key: &'static str, address: Option<SocketAddr>) -> anyhow::R
     Ok(Some(listener))
 }
 
-/// Serves the probes of the part that they are about, until after that part has drained.
+/// Serves the probes of a part, until after that part has drained.
 #[must_use]
 pub fn part(listener: TcpListener, views: Arc<dyn Views>, about: &Part) -> Part {
     let probed = Probed { views, draining: about.stopping() };

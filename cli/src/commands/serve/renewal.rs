@@ -4,8 +4,8 @@ use std::io;
 use tokio::signal::unix::{SignalKind, signal};
 use turnstone_api::Tls;
 
-/// Reads the files again whenever the signal comes, until the process ends. Files that cannot be used are told of in the log,
-/// and the api goes on with what it has.
+/// Reads the files again at every signal, until the process ends. Files that cannot be used are logged, and the API
+/// keeps its certificate.
 ///
 /// # Errors
 /// The operating system does not allow to listen to the signal.

@@ -1,4 +1,4 @@
-//! `turnstone scheduler`: what time does to a fleet. Any number may run; one leads.
+//! `turnstone scheduler`: the effects of time on a fleet. Any number may run; one leads.
 
 use super::budgets;
 use super::probed;
@@ -22,23 +22,24 @@ use turnstone_worker::host_name;
 /// `turnstone scheduler`.
 #[derive(Clone, Debug, Args)]
 pub struct SchedulerArgs {
-    /// Where its probes answer and Prometheus reads its metrics, such as 0.0.0.0:9464 [default: nowhere]
+    /// The address of its probes and its metrics, such as 0.0.0.0:9464 [default: none]
     #[arg(long, value_name = "ADDRESS")]
     pub metrics_bind: Option<SocketAddr>,
 }
 
 impl SchedulerArgs {
-    /// What the flags say, by configuration key.
+    /// Returns the values of the flags, by configuration key.
     #[must_use]
     pub fn overrides(&self) -> Vec<(&'static str, String)> {
         self.metrics_bind.iter().map(|address| ("scheduler.metrics_bind", address.to_string())).collect()
     }
 }
 
-/// The scheduler as a part of this process; `options` say who it is, the configuration what it keeps and whom it tells.
+/// Returns the scheduler as a part of this process. `options` contain its name; the configuration contains the
+/// retention and the webhooks.
 ///
 /// # Errors
-/// The HTTP client that tells webhooks cannot be built.
+/// The HTTP client of webhooks cannot be built.
 pub fn part(
     store: &Store,
     (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>),
@@ -79,7 +80,7 @@ pub async fn run(config: Config, session: &Session) -> anyhow::Result<ExitCode> 
 async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     let Ground { store, clock, ids } = Ground::join(config).await?;
     budgets::apply(config, &store, clock.now()).await?;
-    // A process id comes again on the same machine, and in every container.
+    // A process id repeats on the same machine, and in every container.
     let name = format!("{}-{}-{}", host_name(), std::process::id(), ids.next());
     let probes = probed::listen("scheduler.metrics_bind", config.scheduler.metrics_bind).await?;
     let scheduler = part(&store, (clock, ids), config, SchedulerOptions::new(name.clone()))?;

@@ -1,4 +1,4 @@
-//! The parts of a Turnstone that run in this process. They meet in the store and nowhere else.
+//! The parts of Turnstone that run in this process. Only the store connects them.
 
 use super::Signals;
 use crate::failure::Exit;
@@ -16,7 +16,7 @@ pub struct Service {
     parts: Vec<Part>,
 }
 
-/// A part that runs until it is told to stop, and then drains.
+/// A part that runs until it is stopped, and then drains.
 #[derive(Debug)]
 pub struct Part {
     name: &'static str,
@@ -24,7 +24,7 @@ pub struct Part {
     running: JoinHandle<anyhow::Result<()>>,
 }
 
-/// What is said at the end.
+/// The messages at the end.
 #[derive(Clone, Copy, Debug)]
 pub struct Farewell {
     /// When the first signal came.
@@ -43,7 +43,7 @@ impl Part {
         Self { name, running: tokio::spawn(run(stop.clone())), stop }
     }
 
-    /// Returns what is cancelled when the part is told to stop.
+    /// Returns the token that stops the part when it is cancelled.
     #[must_use]
     pub fn stopping(&self) -> CancellationToken {
         self.stop.clone()
@@ -52,7 +52,7 @@ impl Part {
     async fn end(self) -> anyhow::Result<()> {
         self.stop.cancel();
         if self.running.is_finished() {
-            // [`Service::broken`] has told how.
+            // [`Service::broken`] has reported it.
             return Ok(());
         }
         let name = self.name;
@@ -71,7 +71,7 @@ impl Service {
         Self { parts }
     }
 
-    /// Waits until a part ends that nobody told to: something is badly wrong.
+    /// Waits until a part ends without being stopped, which is an error.
     async fn broken(&mut self) -> anyhow::Error {
         let (ended, at, _) = select_all(self.parts.iter_mut().map(|part| &mut part.running)).await;
         why_ended(self.parts[at].name, ended)
@@ -87,11 +87,11 @@ impl Service {
         first
     }
 
-    /// Runs, beside what else is to be done `meanwhile`, until a signal comes or a part fails; then drains. A second
-    /// signal ends it at once.
+    /// Runs, beside the future `meanwhile`, until a signal comes or a part fails; then drains. A second signal ends it
+    /// at once.
     ///
     /// # Errors
-    /// What the part said that failed, or that did not end well.
+    /// The error of the part that failed, or that did not end well.
     pub async fn run(
         mut self,
         mut signals: Signals,

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Hears the signals that ask this process to stop, from the moment on that it was made.
+/// Receives the signals that stop this process, from the moment on that it was made.
 #[derive(Debug)]
 pub struct Signals {
     interrupt: Signal,
@@ -20,7 +20,7 @@ impl Signals {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// What comes of `work`, unless a signal comes first.
+    /// Returns the result of `work`, unless a signal comes first.
     pub async fn or<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),

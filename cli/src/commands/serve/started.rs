@@ -1,18 +1,18 @@
-//! What a service says when it runs: one line for people and programs, or one JSON object.
+//! The message of a service that runs: one line for people and programs, or one JSON object.
 
 use crate::output::{Format, Output};
 use serde::Serialize;
 use std::io;
 
-/// What a service says when it runs.
+/// The message of a service that runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Started {
-    /// Which service.
+    /// The service.
     pub service: &'static str,
     /// Its name in the fleet; the api has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Where clients on this machine reach the api.
+    /// The address of the API for clients on this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The process.

@@ -37,13 +37,13 @@ pub struct RunArgs {
     /// How long a stopping worker lets turns reach their next checkpoint, such as 10s [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
     pub drain_grace: Option<u64>,
-    /// Where Prometheus reads what it counts, and where its probes answer, such as 0.0.0.0:9464 [default: nowhere]
+    /// The address of its metrics and its probes, such as 0.0.0.0:9464 [default: none]
     #[arg(long, value_name = "ADDRESS")]
     pub metrics_bind: Option<SocketAddr>,
 }
 
 impl RunArgs {
-    /// What the flags say, by configuration key.
+    /// Returns the values of the flags, by configuration key.
     #[must_use]
     pub fn overrides(&self) -> Vec<(&'static str, String)> {
         let text = |number: Option<u64>| number.map(|number| number.to_string());
@@ -75,7 +75,7 @@ fn milliseconds(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(|| "that is too long".to_owned())
 }
 
-/// What the configuration says about a worker of this name.
+/// Returns the configured options of a worker of this name.
 #[must_use]
 pub fn options(config: &Config, worker_id: String) -> WorkerOptions {
     let (worker, models) = (&config.worker, &config.models);
@@ -146,14 +146,14 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     Ok(Service::of(std::iter::once(worker).chain(probes).collect()))
 }
 
-/// A name that no other worker has. In a container the machine's name and the process id are the same at every start,
-/// and the worker before this one may not be forgotten yet.
+/// Returns a name that no other worker has. In a container the machine's name and the process id are the same at every
+/// start. The worker of the last start may still be known.
 fn given_name(id: &str) -> String {
     let tail = id.get(id.len().saturating_sub(4)..).unwrap_or_default();
     format!("{}-{}-{tail}", host_name(), std::process::id())
 }
 
-/// Refuses a queue that nobody knows: a worker for a misspelt one would wait for ever.
+/// Refuses an unknown queue: a worker for a misspelt one would wait for ever.
 async fn known_queues(config: &Config, views: &dyn Views) -> anyhow::Result<()> {
     let Some(wanted) = config.worker.named_queues() else { return Ok(()) };
     let known = views.queues().await.map_err(refused)?;
@@ -163,7 +163,7 @@ async fn known_queues(config: &Config, views: &dyn Views) -> anyhow::Result<()> 
     }
 }
 
-/// A queue that no job was ever put into and no migration has named.
+/// Returns true for a queue without any job so far that no migration has named.
 #[must_use]
 pub fn unknown_queue(name: &str, known: &[String]) -> Failure {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();

@@ -31,7 +31,7 @@ pub struct AddArgs {
 /// Subscribes it and prints its id and its secret.
 ///
 /// # Errors
-/// The server cannot be asked, or it refused.
+/// The request fails, or the server refuses it.
 pub async fn run(args: &AddArgs, session: &Session) -> anyhow::Result<ExitCode> {
     args.events.iter().try_for_each(|event| known(event))?;
     let mut body = json!({ "url": args.target, "events": args.events });
@@ -52,7 +52,7 @@ pub async fn run(args: &AddArgs, session: &Session) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// A name that no event has would never be heard of.
+/// Refuses a name that no event has: it would match nothing.
 fn known(event: &str) -> Result<(), Failure> {
     let names: Vec<&str> = EventName::ALL.iter().map(|name| name.as_str()).collect();
     let is_known = match event.strip_suffix('*') {

@@ -16,7 +16,7 @@ fn path<'a>(id: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
 /// Sends a test event.
 ///
 /// # Errors
-/// The server cannot be asked, or it refused.
+/// The request fails, or the server refuses it.
 pub async fn test(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode> {
     let act =
         |client: Client, id: String| async move { client.post(&path(&id, &["test"]), &json!({})).await };
@@ -30,10 +30,10 @@ pub async fn test(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode>
         .await
 }
 
-/// Stops or goes on telling.
+/// Activates or deactivates subscriptions.
 ///
 /// # Errors
-/// The server cannot be asked, or it refused.
+/// The request fails, or the server refuses it.
 pub async fn activate(chosen: Chosen, active: bool, session: &Session) -> anyhow::Result<ExitCode> {
     let (verb, done) = if active { ("resume", "resumed") } else { ("pause", "paused") };
     let act = move |client: Client, id: String| async move {
@@ -42,10 +42,10 @@ pub async fn activate(chosen: Chosen, active: bool, session: &Session) -> anyhow
     chosen.each(session, SUBSCRIPTIONS, Deed { verb, done, inside: "subscription" }, act).await
 }
 
-/// Forgets subscriptions.
+/// Deletes subscriptions.
 ///
 /// # Errors
-/// The server cannot be asked, or it refused.
+/// The request fails, or the server refuses it.
 pub async fn delete(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode> {
     let act = |client: Client, id: String| async move { client.delete(&path(&id, &[])).await };
     chosen
@@ -56,7 +56,7 @@ pub async fn delete(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCod
 /// Replaces the secret and prints the new one.
 ///
 /// # Errors
-/// The server cannot be asked, or it refused.
+/// The request fails, or the server refuses it.
 pub async fn rotate(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
     let answer = unwrapped(client.post(&path(id, &["rotate-secret"]), &json!({})).await?, "subscription");

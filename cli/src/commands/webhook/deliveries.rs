@@ -31,7 +31,7 @@ pub struct RedeliverArgs {
 /// Prints the list.
 ///
 /// # Errors
-/// The server cannot be asked, or there is no such subscription.
+/// The request fails, or there is no such subscription.
 pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let path = [SUBSCRIPTIONS.path, &[id, "deliveries"]].concat();
     let (deliveries, _) = session.client()?.pages(&path, &[], "deliveries", usize::MAX).await?;
@@ -42,7 +42,7 @@ pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
 /// Sends one again.
 ///
 /// # Errors
-/// The server cannot be asked, or there is no such delivery.
+/// The request fails, or there is no such delivery.
 pub async fn redeliver(args: &RedeliverArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let path = [SUBSCRIPTIONS.path, &[&args.id, "deliveries", &args.delivery, "redeliver"]].concat();
     let (client, output) = (session.client()?, session.output);

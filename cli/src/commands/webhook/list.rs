@@ -19,7 +19,7 @@ const COLUMNS: &[Column] = &[
 /// Prints the list.
 ///
 /// # Errors
-/// The server cannot be asked.
+/// The request fails.
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
     let listed = super::SUBSCRIPTIONS;
     let (webhooks, _) = session.client()?.pages(listed.path, &[], listed.list, usize::MAX).await?;

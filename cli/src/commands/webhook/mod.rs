@@ -1,4 +1,4 @@
-//! `turnstone webhook`: who is told of events.
+//! `turnstone webhook`: subscriptions to events.
 
 mod add;
 mod change;
@@ -10,7 +10,7 @@ use super::chosen::{Chosen, Listed};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
-/// Where subscriptions are listed.
+/// The list of subscriptions.
 const SUBSCRIPTIONS: Listed =
     Listed { path: &["ojs", "v1", "webhooks", "subscriptions"], list: "subscriptions", name: "id" };
 
@@ -23,15 +23,15 @@ pub enum WebhookCommand {
     Add(add::AddArgs),
     /// Send a test event
     Test(Chosen),
-    /// Stop telling, without forgetting the subscriptions
+    /// Stop sending events, without deleting the subscriptions
     Pause(Chosen),
-    /// Tell again
+    /// Send events again
     Resume(Chosen),
     /// Replace the secret; the old one signs beside it for a day
     RotateSecret(IdArgs),
-    /// Forget subscriptions
+    /// Delete subscriptions
     Delete(Chosen),
-    /// List what was sent to a subscription, and what became of it
+    /// List the deliveries of a subscription, with their outcome
     Deliveries(IdArgs),
     /// Send a delivery again
     Redeliver(deliveries::RedeliverArgs),
@@ -47,7 +47,7 @@ pub struct IdArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// Why it failed.
+/// The error of the command.
 pub async fn run(command: WebhookCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         WebhookCommand::List => list::run(session).await,

@@ -1,4 +1,4 @@
-//! `turnstone worker quiet` and `terminate`: what workers are told with their next beat.
+//! `turnstone worker quiet` and `terminate`: directives that workers receive with their next heartbeat.
 
 use crate::client::Client;
 use crate::commands::Session;
@@ -8,10 +8,10 @@ use std::process::ExitCode;
 
 const WORKERS: Listed = Listed { path: &["ojs", "v1", "admin", "workers"], list: "items", name: "id" };
 
-/// They take no further jobs.
+/// Directs workers to take no further jobs.
 ///
 /// # Errors
-/// The server cannot be asked, or it refused.
+/// The request fails, or the server refuses it.
 pub async fn quiet(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode> {
     let act = |client: Client, id: String| async move {
         client.post(&["ojs", "v1", "admin", "workers", &id, "quiet"], &json!({})).await
@@ -21,10 +21,10 @@ pub async fn quiet(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode
         .await
 }
 
-/// They end.
+/// Directs workers to end.
 ///
 /// # Errors
-/// The server cannot be asked, or it refused.
+/// The request fails, or the server refuses it.
 pub async fn terminate(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode> {
     let act = |client: Client, id: String| async move {
         client.delete(&["ojs", "v1", "admin", "workers", &id]).await

@@ -21,19 +21,19 @@ const COLUMNS: &[Column] = &[
 /// Prints the list.
 ///
 /// # Errors
-/// The server cannot be asked.
+/// The request fails.
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
     let workers = elements(session.client()?.get(&["workers"], &[]).await?, "workers");
     session.output.list(&workers, "name", COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What it last said of itself, unless that is too long ago.
+/// Returns the state that it reported last, unless that is too long ago.
 fn state(worker: &Value) -> String {
     if worker["alive"] == false { "silent".to_owned() } else { plain(&worker["state"]) }
 }
 
-/// What it is busy with; nothing is known of one that is silent, as others have taken over its jobs.
+/// Returns the jobs in flight. Those of a silent worker are unknown, as other workers have taken over its jobs.
 fn busy(worker: &Value) -> String {
     let slots = plain(&worker["slots"]);
     if worker["alive"] == false {

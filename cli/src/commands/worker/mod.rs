@@ -13,7 +13,7 @@ use std::process::ExitCode;
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct WorkerArgs {
-    /// What to do instead of running one.
+    /// The action instead of running one.
     #[command(subcommand)]
     pub command: Option<WorkerCommand>,
     /// How to run one.
@@ -24,18 +24,18 @@ pub struct WorkerArgs {
 /// `turnstone worker` with a subcommand.
 #[derive(Clone, Debug, Subcommand)]
 pub enum WorkerCommand {
-    /// List the workers of the fleet, with what each has in flight and when it was heard of last
+    /// List the workers of the fleet, with the turns in flight and the last heartbeat of each
     List,
-    /// Tell workers over HTTP to take no further jobs; one of Turnstone itself drains when its process gets SIGTERM
+    /// Direct workers over HTTP to take no further jobs; one of Turnstone itself drains when its process gets SIGTERM
     Quiet(Chosen),
-    /// Tell workers over HTTP to end; one of Turnstone itself ends when its process gets SIGTERM
+    /// Direct workers over HTTP to end; one of Turnstone itself ends when its process gets SIGTERM
     Terminate(Chosen),
 }
 
-/// Looks at the workers of the fleet.
+/// Queries or directs the workers of the fleet.
 ///
 /// # Errors
-/// The server cannot be asked.
+/// The request fails.
 pub async fn run(command: WorkerCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         WorkerCommand::List => list::run(session).await,

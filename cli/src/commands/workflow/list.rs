@@ -29,7 +29,7 @@ pub struct ListArgs {
 /// Prints the list.
 ///
 /// # Errors
-/// The server cannot be asked.
+/// The request fails.
 pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let filters: Vec<(&str, String)> = args.state.iter().map(|state| ("state", state.clone())).collect();
     let client = session.client()?;

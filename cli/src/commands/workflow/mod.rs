@@ -10,7 +10,7 @@ use crate::client::Client;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
-/// Where workflows are listed.
+/// The list of workflows.
 const WORKFLOWS: Listed = Listed { path: &["ojs", "v1", "workflows"], list: "workflows", name: "id" };
 
 /// `turnstone workflow`.
@@ -23,7 +23,7 @@ pub enum WorkflowCommand {
     List(list::ListArgs),
     /// Print a workflow with its steps
     Get(IdArgs),
-    /// End workflows: what has not started never starts
+    /// End workflows: jobs that have not started never start
     Cancel(Chosen),
 }
 
@@ -37,7 +37,7 @@ pub struct IdArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// Why it failed.
+/// The error of the command.
 pub async fn run(command: WorkflowCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         WorkflowCommand::Start(args) => start::run(&args, session).await,

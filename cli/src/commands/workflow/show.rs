@@ -7,7 +7,7 @@ use crate::output::{Format, text};
 use serde_json::Value;
 use std::process::ExitCode;
 
-/// Where a row's place stands while the table is made.
+/// The field of a row's place while the table is made.
 const PLACE: &str = "place";
 
 const ROWS: &[Column] = &[
@@ -19,7 +19,8 @@ const ROWS: &[Column] = &[
     column("JOB", |row| plain(&row["job_id"])),
 ];
 
-/// Returns a row for each step of a chain or a graph, or each job of a group or a batch, and then for each callback.
+/// Returns a row for each step of a chain or a graph, or each job of a group or a batch. A row for each callback
+/// follows.
 fn rows(workflow: &Value) -> Vec<Value> {
     let members = ["steps", "jobs"].into_iter().filter_map(|unit| workflow[unit].as_array()).flatten();
     let members = members.zip(1..).map(|(member, place): (&Value, u64)| (place.into(), member));
@@ -36,7 +37,7 @@ fn rows(workflow: &Value) -> Vec<Value> {
 /// Prints it.
 ///
 /// # Errors
-/// The server cannot be asked, or there is no such workflow.
+/// The request fails, or there is no such workflow.
 pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
     let workflow = unwrapped(client.get(&["ojs", "v1", "workflows", id], &[]).await?, "workflow");

@@ -20,7 +20,7 @@ pub struct StartArgs {
 /// Sends it and prints its id.
 ///
 /// # Errors
-/// The file cannot be read, the server cannot be asked, or it refused.
+/// The file cannot be read, the request fails, or the server refuses it.
 pub async fn run(args: &StartArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let file = args.file.as_str();
     let body = if file == "-" {

@@ -1,4 +1,4 @@
-//! Claiming and settling plain jobs, as an OJS worker of somebody else would.
+//! Claiming and settling plain jobs, as any OJS worker would.
 
 use crate::commands::bench::Bench;
 use crate::commands::bench::figures::{Figure, Series, Unit};

@@ -9,7 +9,7 @@ use turnstone_domain::{JobId, NewJob};
 
 /// How long jobs are enqueued for one figure.
 const LASTS: Duration = Duration::from_millis(1500);
-/// How many clients there are at once unless the user says so.
+/// The numbers of clients at once by default.
 const CLIENTS: &[usize] = &[16, 64];
 /// Clients, and jobs in each request of theirs.
 const BATCHES: &[(usize, usize)] = &[(1, 100), (1, 1000), (2, 1000)];
@@ -55,7 +55,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Jobs in a second that `clients` clients get accepted, `batch` in each request.
+/// Jobs per second that `clients` clients enqueue, `batch` in each request.
 async fn rate(bench: &Bench, clients: usize, batch: usize, job: fn() -> NewJob) -> anyhow::Result<f64> {
     let ground = bench.place.open().await?;
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! What a turn costs when an engagement gets long.
+//! The cost of a turn when an engagement gets long.
 
 use crate::commands::bench::Bench;
 use crate::commands::bench::figures::{Figure, Series, Unit, median};
@@ -13,13 +13,13 @@ use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::{Capability, Limits};
 use turnstone_worker::tool::Toolbox;
 
-/// Turns of the engagement: a few more than the last one that is looked at.
+/// Turns of the engagement: a few more than the last one that is compared.
 const TURNS: usize = 1010;
-/// The turns that are compared, and how many neighbours on each side stand for each.
+/// The turns that are compared, and the number of neighbours on each side that are averaged with each.
 const EARLY: usize = 10;
 const LATE: usize = 1000;
 const NEIGHBOURS: usize = 5;
-/// An engagement that has not ended by then never will.
+/// An engagement that has not ended after this time never will.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Measures it: every turn calls the model once and one tool that does nothing.

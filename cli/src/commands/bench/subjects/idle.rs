@@ -1,4 +1,4 @@
-//! What a worker and a scheduler ask of the store while there is nothing to do.
+//! The calls of a worker and a scheduler to the store while there is nothing to do.
 
 use crate::commands::bench::Bench;
 use crate::commands::bench::figures::{Figure, Series, Unit};
@@ -18,7 +18,7 @@ use turnstone_worker::model::NoopModel;
 
 /// How long they are watched.
 const WATCHED: Duration = Duration::from_secs(8);
-/// What happens once at the start is not counted.
+/// The time at the start that is not counted, for calls that happen once.
 const SETTLING: Duration = Duration::from_millis(500);
 
 /// Measures it.
@@ -36,7 +36,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
         let upkeep = Watched { inner: Arc::clone(&ground.store.upkeep), asked: Arc::clone(&asked) };
         let (doorbell, clock) = (ground.store.doorbell.clone(), Arc::clone(&ground.clock));
         let options = SchedulerOptions {
-            // What the user keeps in a store is not the measurement's to delete.
+            // A measurement must not delete rows that the user keeps in a store.
             retention: None,
             ..SchedulerOptions::new(format!("bench-{}", SystemIds.next()))
         };
@@ -58,7 +58,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     Ok(vec![worker.figure().aiming("≤ 1", |figure| figure.spread.median <= 1.0), scheduler.figure()])
 }
 
-/// Counts what a scheduler asks.
+/// Counts the calls of a scheduler.
 struct Watched {
     inner: Arc<dyn Upkeep>,
     asked: Arc<AtomicU64>,

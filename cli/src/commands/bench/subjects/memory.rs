@@ -14,13 +14,13 @@ use turnstone_domain::agent::Capability;
 use turnstone_worker::model::NoopModel;
 use turnstone_worker::tool::Toolbox;
 
-/// Turns that wait unless the user says so.
+/// Turns that wait by default.
 const WAITING: usize = 10_000;
-/// Messages that they hold unless the user says so: the user's alone, and that with three tool calls and their answers.
+/// Messages that they hold by default: the user's alone, and that with three tool calls and their answers.
 const MESSAGES: &[usize] = &[1, 7];
-/// Turns that are run before, so that what is needed only once is there already.
+/// Turns that are run first, so that memory which is needed only once is allocated already.
 const BEFORE: usize = 64;
-/// Turns that have not reached the model by then never will.
+/// Turns that have not reached the model after this time never will.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Measures it. A round is a process of its own, because memory that an earlier round gave back to the allocator
@@ -64,7 +64,7 @@ async fn elsewhere(bench: &Bench, waiting: usize, messages: usize) -> anyhow::Re
     Ok(report["subjects"][0]["figures"][0]["median"].as_f64().ok_or_else(failed)?)
 }
 
-/// Kilobytes that each of `waiting` turns adds which hold `messages` messages.
+/// Kilobytes that each of `waiting` turns with `messages` messages adds.
 async fn per_turn(bench: &Bench, waiting: usize, messages: usize) -> anyhow::Result<f64> {
     let ground = bench.place.open().await?;
     let warm = Rig::new(waiting, NoopModel::default()).start(&ground);
@@ -94,7 +94,7 @@ fn with_tool() -> AgentDefinition {
 }
 
 async fn resident() -> anyhow::Result<f64> {
-    // What ended a moment ago may still be giving its memory back.
+    // Turns that have just ended may still be releasing their memory.
     tokio::time::sleep(Duration::from_millis(200)).await;
     let kb =
         resident_kb().ok_or_else(|| Failure::failed("this system does not tell how much memory is used"))?;

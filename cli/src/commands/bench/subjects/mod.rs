@@ -1,4 +1,4 @@
-//! What can be measured, one file each.
+//! The subjects of measurements, one file each.
 
 pub mod claim;
 pub mod enqueue;

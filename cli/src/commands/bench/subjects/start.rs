@@ -20,7 +20,7 @@ const JOBS: usize = 500;
 const RATE: u32 = 100;
 /// Between a settlement and the next push: long enough for the worker to be idle again.
 const PAUSE: Duration = Duration::from_millis(4);
-/// A job that has not started by then never will.
+/// A job that has not started after this time never will.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Notes when the worker makes an id. The first one for a job is INIT's: making it is the first thing that the first
@@ -31,7 +31,7 @@ struct Noted {
 
 impl Ids for Noted {
     fn next(&self) -> String {
-        // Nobody listens any more when the measurement is over.
+        // The channel is closed when the measurement is over.
         let _ = self.at.send(Instant::now());
         SystemIds.next()
     }
@@ -63,7 +63,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The same at [`RATE`] jobs a second, whatever becomes of those before: nobody waits for a slow one.
+/// The same at [`RATE`] jobs a second, without waiting for slow jobs.
 async fn under_load(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     let name = |part: &str| format!("enqueue to first checkpoint at {RATE}/s, {part}");
     let mut series = [("p50", 50), ("p95", 95), ("p99", 99)]
@@ -80,8 +80,8 @@ async fn under_load(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     Ok(vec![p50, p95.aiming("≤ 15 ms", |figure| figure.spread.median <= 15.0), p99])
 }
 
-/// Sorted milliseconds from the time at which a job was to be pushed to its first checkpoint: three phases and the
-/// wait for their commit are in it.
+/// Sorted milliseconds from the planned push of a job to its first checkpoint; this includes three phases and the wait
+/// for their commit.
 async fn loaded_round(bench: &Bench) -> anyhow::Result<Vec<f64>> {
     let ground = bench.place.open().await?;
     let running = Rig::new(64, NoopModel::default()).start(&ground);

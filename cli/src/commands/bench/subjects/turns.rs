@@ -11,13 +11,13 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use turnstone_worker::model::NoopModel;
 
-/// How many turns there are at once unless the user says so.
+/// The numbers of turns at once by default.
 const AT_ONCE: &[usize] = &[1, 16, 64, 256, 1024];
-/// The longest that turns are run for one figure; what has not settled by then does not count.
+/// The longest that turns are run for one figure; turns that have not settled by then do not count.
 const LASTS: Duration = Duration::from_secs(4);
-/// The same for the naive way, which may need long until the first of many turns ends.
+/// The same for the naive way, where the first of many turns may take long to end.
 const NAIVE_LASTS: Duration = Duration::from_secs(20);
-/// Disks that do fewer waits in a second are not held to the aim in turns.
+/// Disks with fewer waits per second are not held to the aim in turns.
 const FAST_DISK: f64 = 3000.0;
 
 /// Measures it. Naive is the same engine with a commit for each phase and one commit after another.
@@ -53,7 +53,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Sharing commits has to pay everywhere; a rate can only be asked of a disk that allows it.
+/// Sharing commits has to pay on every disk; a rate can only be expected of a disk that allows it.
 fn held_to_its_aim(bench: &Bench, figure: Figure, disk: f64) -> Figure {
     let shares = |figure: &Figure| figure.times_naive.is_some_and(|times| times >= 10.0);
     if disk < FAST_DISK {
@@ -71,11 +71,11 @@ fn held_to_its_aim(bench: &Bench, figure: Figure, disk: f64) -> Figure {
 struct Rate {
     per_second: f64,
     processor_ms: f64,
-    /// What the server of the database spent for each turn, the end of the last one included.
+    /// The work of the database's server for each turn, up to the end of the last one.
     database: Option<Spending>,
 }
 
-/// The figures of what a turn costs the server of the database.
+/// The cost of a turn for the server of the database.
 struct Database {
     total: Series,
     processor: Series,
